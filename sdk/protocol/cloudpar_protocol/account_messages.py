@@ -1,0 +1,60 @@
+"""Account service: for the operator, who hands out tokens and pays the bill."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from .limits import PROTOCOL_VERSION
+from .payloads import Hash, Id, Micros
+
+
+class Account(Struct, frozen=True, kw_only=True):
+    """One user of the pool. `reserved_us` is held by running packages, on top of `spent_us`."""
+
+    account_id: str
+    name: str
+    state: Literal["active", "revoked"]
+    granted_us: Micros
+    spent_us: Micros
+    reserved_us: Micros = 0
+    created_at: float
+
+
+class CreateAccount(Struct, frozen=True, kw_only=True):
+    """The caller makes the token (256 random bits) and sends only its SHA-256, so the token never travels here."""
+
+    v: int = PROTOCOL_VERSION
+    idempotency_key: Id
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    token_hash: Hash
+    quota_us: Micros
+
+
+class GrantQuota(Struct, frozen=True, kw_only=True):
+    """Adds compute time; a negative sum takes some back, never below what is spent."""
+
+    v: int = PROTOCOL_VERSION
+    idempotency_key: Id
+    account_id: Id
+    quota_us: Annotated[int, Meta(ge=-(2**62), le=2**62)]
+
+
+class RevokeAccount(Struct, frozen=True, kw_only=True):
+    """The token is refused from now on, and the account's running packages are cancelled."""
+
+    v: int = PROTOCOL_VERSION
+    account_id: Id
+
+
+class AccountReply(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    account: Account
+
+
+class ListAccounts(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+
+
+class ListAccountsReply(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    accounts: list[Account]

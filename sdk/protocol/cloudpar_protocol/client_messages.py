@@ -1,0 +1,226 @@
+"""Client service: start, await, cancel, acknowledge."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from .limits import BULK_ITEMS, HOLD_S, PROTOCOL_VERSION
+from .payloads import (
+    CallStyle,
+    Count,
+    Crc32,
+    Hash,
+    Id,
+    Link,
+    Micros,
+    Name,
+    Range,
+    Seconds,
+    TaskCode,
+    TaskData,
+    TaskResult,
+)
+
+PackageState = Literal["running", "completed", "error", "failed", "cancelled", "expired"]
+"""What await_tasks says. "error": every task has its result, and some of these are errors."""
+
+
+class Hello(Struct, frozen=True, kw_only=True):
+    """Is anybody there, and who am I?"""
+
+    v: int = PROTOCOL_VERSION
+
+
+class HelloReply(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    release: str
+    role: Literal["user", "worker", "admin"]
+    account_id: str | None = None
+    name: str | None = None
+    granted_us: Micros = 0
+    spent_us: Micros = 0
+    task_timeout_s: Seconds = 0.0
+
+
+class Upload(Struct, frozen=True, kw_only=True):
+    """A payload that is too large to travel inline.
+
+    Attributes:
+        crc32: zlib.crc32 of the payload: what makes a second, different upload to the same link fail.
+        hash: Of task code: its SHA-256, so that the same code is uploaded once.
+    """
+
+    kind: Literal["code", "data"]
+    size: Annotated[int, Meta(ge=0)]
+    crc32: Crc32
+    hash: Hash | None = None
+
+
+class PrepareUploads(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    uploads: Annotated[list[Upload], Meta(max_length=BULK_ITEMS)]
+
+
+class PreparedUpload(Struct, frozen=True, kw_only=True):
+    """Where to put it; no link means that it is there already."""
+
+    key: str
+    link: Link | None = None
+
+
+class PrepareUploadsReply(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    uploads: list[PreparedUpload]
+
+
+class StartTasks(Struct, frozen=True, kw_only=True):
+    """Start a package of n tasks.
+
+    Attributes:
+        idempotency_key: Makes the package id; the same key with the same body answers with the same package.
+        session: The client process; starting a package wakes the held await of the same session.
+        name: The function's name, for people.
+        python: Minor version of the client's Python, "3.11".
+        chunksize: Tasks a chunk; None leaves it to the master, which measures.
+        task_timeout_s: Lowers the operator's maximum for each task of this package.
+    """
+
+    v: int = PROTOCOL_VERSION
+    idempotency_key: Id
+    session: Id = "-"
+    name: Name = ""
+    n: Annotated[int, Meta(ge=1)]
+    code: TaskCode
+    data: TaskData
+    call: CallStyle = "value"
+    python: Name
+    chunksize: Annotated[int, Meta(ge=1)] | None = None
+    task_timeout_s: Annotated[float, Meta(gt=0)] | None = None
+
+
+class StartTasksReply(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    package_id: str
+
+
+class Cursor(Struct, frozen=True, kw_only=True):
+    """How far a client has read a package's results: the head version of the last page it has."""
+
+    package_id: Id
+    cursor: Annotated[int, Meta(ge=0)] = 0
+
+
+class AwaitTasks(Struct, frozen=True, kw_only=True):
+    """What is new? An embedded master may hold the request open up to `hold_s` until something is."""
+
+    v: int = PROTOCOL_VERSION
+    session: Id = "-"
+    packages: Annotated[list[Cursor], Meta(min_length=1, max_length=BULK_ITEMS)]
+    hold_s: Annotated[float, Meta(ge=0, le=HOLD_S)] = 0.0
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far a package is. `executors` are those that published lately; the last three are sums over its tasks."""
+
+    tasks: Count
+    done: Count = 0
+    errors: Count = 0
+    executors: Count = 0
+    charged_us: Micros = 0
+    mean_us: Micros = 0
+    execute_us: Micros = 0
+    retrieve_us: Micros = 0
+    publish_us: Micros = 0
+
+
+class PackageStatus(Struct, frozen=True, kw_only=True):
+    """One package's news.
+
+    Attributes:
+        cursor: Send this next time.
+        more: Further results are ready now; ask again at once.
+        results: In the order of their commitment, each task once.
+        links: For the blobs named by `results`, by key.
+        failed: Ranges of the tasks that ended in an error, at most 100 of them; progress.errors counts all.
+        cancelled: Ranges of the tasks that have no result because they were cancelled one by one.
+        reason: Of a failed, cancelled or expired package: a short code.
+        message: The same for people, with the mend.
+        settled: The charge is final.
+    """
+
+    package_id: str
+    state: PackageState
+    cursor: int
+    more: bool = False
+    results: list[TaskResult] = []
+    links: dict[str, Link] = {}
+    progress: Progress
+    failed: list[Range] = []
+    cancelled: list[Range] = []
+    reason: str | None = None
+    message: str | None = None
+    settled: bool = False
+
+
+class AwaitTasksReply(Struct, frozen=True, kw_only=True):
+    """Packages in the order asked. An unknown or deleted package has no status but an error in `missing`."""
+
+    v: int = PROTOCOL_VERSION
+    packages: list[PackageStatus]
+    missing: dict[str, str] = {}
+    retry_after_s: Seconds = 0.0
+
+
+class CancelTasks(Struct, frozen=True, kw_only=True):
+    """Cancel the whole package, or (with `ranges`) some of its tasks. Confirmed only once it is decided.
+
+    `only_queued` spares what a worker has: these tasks go on, everything else of the package is cancelled.
+    """
+
+    v: int = PROTOCOL_VERSION
+    package_id: Id
+    ranges: Annotated[list[Range], Meta(max_length=100)] | None = None
+    only_queued: bool = False
+
+
+class CancelTasksReply(Struct, frozen=True, kw_only=True):
+    """`cancelled`: the tasks that will have no value because of this call (whole packages: all without a result)."""
+
+    v: int = PROTOCOL_VERSION
+    state: PackageState
+    cancelled: list[Range] = []
+    charged_us: Micros = 0
+
+
+class Acknowledge(Struct, frozen=True, kw_only=True):
+    """The client has what it wants of these packages: free their storage. A running one is cancelled first."""
+
+    v: int = PROTOCOL_VERSION
+    package_ids: Annotated[list[Id], Meta(min_length=1, max_length=BULK_ITEMS)]
+
+
+class AcknowledgeReply(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+
+
+class ListPackages(Struct, frozen=True, kw_only=True):
+    """The account's packages, newest first; an admin sees every account's."""
+
+    v: int = PROTOCOL_VERSION
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
+class PackageSummary(Struct, frozen=True, kw_only=True):
+    package_id: str
+    account_id: str
+    name: str
+    state: PackageState
+    started_at: float
+    ended_at: float | None = None
+    progress: Progress
+    reason: str | None = None
+
+
+class ListPackagesReply(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    packages: list[PackageSummary]

@@ -1,0 +1,96 @@
+r"""Bytes to messages and back: MessagePack for programs, JSON for people, by the media type.
+
+>>> from cloudpar_protocol import codec, routes
+>>> message = routes.HELLO.request()
+>>> codec.encode(message)
+b'\x81\xa1v\x01'
+>>> codec.decode(codec.encode(message, codec.JSON), routes.HELLO.request, codec.JSON) == message
+True
+"""
+
+from collections.abc import Hashable
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from .errors import REQUEST_ERRORS, BadRequest, InternalError, RequestError, UnsupportedVersion
+from .limits import PROTOCOL_VERSION
+
+T = TypeVar("T")
+
+MSGPACK = "application/msgpack"
+JSON = "application/json"
+
+_to_msgpack = msgspec.msgpack.Encoder()
+_to_json = msgspec.json.Encoder()
+
+
+class ErrorReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of every answer whose status is not 200."""
+
+    v: int = PROTOCOL_VERSION
+    code: str
+    message: str
+    retryable: bool = False
+    retry_after_s: float | None = None
+
+
+class _Versioned(msgspec.Struct):
+    v: int = PROTOCOL_VERSION
+
+
+@cache
+def _decoder(kind: Hashable, media: str) -> msgspec.msgpack.Decoder[Any] | msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind) if media == JSON else msgspec.msgpack.Decoder(kind)
+
+
+def encode(message: Any, media: str = MSGPACK) -> bytes:
+    """Serialize a message; media is MSGPACK or JSON."""
+    return _to_json.encode(message) if media == JSON else _to_msgpack.encode(message)
+
+
+def decode(body: bytes, kind: type[T], media: str = MSGPACK) -> T:
+    """Parse and validate a message. Unknown fields are ignored.
+
+    Raises:
+        BadRequest: The body is not such a message; the text names the field.
+        UnsupportedVersion: It speaks a newer protocol.
+    """
+    try:
+        message = cast("T", _decoder(cast("Any", kind), media).decode(body))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        if _version(body, media) > PROTOCOL_VERSION:
+            message_text = f"the request speaks protocol {_version(body, media)}, this side speaks {PROTOCOL_VERSION}"
+            raise UnsupportedVersion(f"{message_text}: update the older one") from None
+        raise BadRequest(f"not a valid {kind.__name__}: {error}") from None
+    if getattr(message, "v", PROTOCOL_VERSION) > PROTOCOL_VERSION:
+        raise UnsupportedVersion(f"protocol {message.v} is newer than {PROTOCOL_VERSION}: update this side")  # type: ignore[attr-defined]
+    return message
+
+
+def _version(body: bytes, media: str) -> int:
+    try:
+        version: int = _decoder(_Versioned, media).decode(body).v
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return PROTOCOL_VERSION
+    return version
+
+
+def encode_error(error: RequestError, media: str = MSGPACK) -> bytes:
+    """Serialize an error answer."""
+    reply = ErrorReply(
+        code=error.code, message=str(error), retryable=error.retryable, retry_after_s=error.retry_after_s
+    )
+    return encode(reply, media)
+
+
+def decode_error(body: bytes, status: int) -> RequestError:
+    """Make the exception from an error answer; a body that is none of ours becomes an InternalError that quotes it."""
+    try:
+        reply = decode(body, ErrorReply)
+    except RequestError:
+        text = body[:200].decode(errors="replace")
+        return InternalError(f"HTTP status {status}, not from a Cloud Parallelizer master: {text!r}")
+    kind = REQUEST_ERRORS.get(reply.code, InternalError)
+    return kind(reply.message, reply.retry_after_s)

@@ -1,0 +1,195 @@
+"""One tree for everything that can go wrong, on both sides of the wire.
+
+    CloudparError
+    ├── RequestError                what the master answered
+    │   ├── BadRequest              400 bad_request
+    │   ├── UnsupportedVersion      400 unsupported_version
+    │   ├── InvalidToken            401 invalid_token
+    │   ├── QuotaExhausted          402 quota_exhausted
+    │   ├── Forbidden               403 forbidden
+    │   ├── NotFound                404 not_found
+    │   ├── IdempotencyConflict     409 idempotency_conflict
+    │   ├── Gone                    410 gone
+    │   ├── TooLarge                413 too_large
+    │   ├── RateLimited             429 rate_limited          (retryable)
+    │   ├── InternalError           500 internal              (retryable)
+    │   └── Unavailable             503 unavailable           (retryable)
+    ├── MasterUnreachable           no answer at all
+    ├── PackageFailed               the package ended without all results: quota, expiry, losses
+    │   └── PythonMismatch          no executor runs the client's Python version
+    ├── SerializationError          (also a TypeError) a function, argument or result does not pickle
+    └── TaskError                   one task has no value, and not by its own exception
+        ├── TaskTimeout             (also a TimeoutError) it ran into a time limit
+        ├── TaskQuotaExceeded       it ran into the end of the quota
+        ├── TaskCancelled           it was cancelled while queued or running
+        ├── ExecutorCrashed         it ended its process (segfault, os._exit, a signal)
+        ├── ExecutorOutOfMemory     it was stopped at the memory limit
+        └── TaskLost                its worker was lost again and again
+
+An exception that task code raises is not in this tree: it comes back as itself, its remote traceback as its cause.
+"""
+
+from typing import ClassVar
+
+
+class CloudparError(Exception):
+    """Anything that this system reports. The text says what happened and how to mend it."""
+
+
+class RequestError(CloudparError):
+    """An answer of the master that is an error.
+
+    Attributes:
+        code: The stable name on the wire.
+        status: The HTTP status.
+        retryable: Whether the same request may succeed later.
+        retry_after_s: When to try again, if the master knows.
+    """
+
+    code: ClassVar[str] = "error"
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class BadRequest(RequestError):
+    """The request is malformed or contradicts itself."""
+
+    code, status = "bad_request", 400
+
+
+class UnsupportedVersion(RequestError):
+    """The request speaks a newer protocol than this master."""
+
+    code, status = "unsupported_version", 400
+
+
+class InvalidToken(RequestError):
+    """The token is missing, unknown or revoked."""
+
+    code, status = "invalid_token", 401
+
+
+class QuotaExhausted(RequestError):
+    """The account has no compute time left."""
+
+    code, status = "quota_exhausted", 402
+
+
+class Forbidden(RequestError):
+    """The token is good, but not for this call."""
+
+    code, status = "forbidden", 403
+
+
+class NotFound(RequestError):
+    """Nothing of that name is visible to this token."""
+
+    code, status = "not_found", 404
+
+
+class IdempotencyConflict(RequestError):
+    """The idempotency key was used before with another request."""
+
+    code, status = "idempotency_conflict", 409
+
+
+class Gone(RequestError):
+    """It was there and has been deleted; the text says when and why."""
+
+    code, status = "gone", 410
+
+
+class TooLarge(RequestError):
+    """Over a limit of `cloudpar_protocol.limits`."""
+
+    code, status = "too_large", 413
+
+
+class RateLimited(RequestError):
+    """Too many at once; try again after `retry_after_s`."""
+
+    code, status, retryable = "rate_limited", 429, True
+
+
+class InternalError(RequestError):
+    """A fault of the master. Nothing acknowledged is lost; the same request may be sent again."""
+
+    code, status, retryable = "internal", 500, True
+
+
+class Unavailable(RequestError):
+    """The master cannot take the request now."""
+
+    code, status, retryable = "unavailable", 503, True
+
+
+class MasterUnreachable(CloudparError):
+    """The endpoint does not answer."""
+
+
+class PackageFailed(CloudparError):
+    """The package ended without all of its results: no quota, its lifetime over, tasks lost, or cancelled."""
+
+
+class PythonMismatch(PackageFailed):
+    """Client and executor run different minor versions of Python."""
+
+
+class SerializationError(CloudparError, TypeError):
+    """A function, an argument or a result does not pickle."""
+
+
+class TaskError(CloudparError):
+    """One task ended without a value, and not by an exception of its own code."""
+
+
+class TaskTimeout(TaskError, TimeoutError):
+    """The task ran into its time limit and was stopped. The time used is charged."""
+
+
+class TaskQuotaExceeded(TaskError):
+    """The task ran into the end of the account's compute time and was stopped. The time used is charged."""
+
+
+class TaskCancelled(TaskError):
+    """The task was cancelled before it had a result."""
+
+
+class ExecutorCrashed(TaskError):
+    """The task ended its executor process."""
+
+
+class ExecutorOutOfMemory(TaskError):
+    """The task grew over its executor's memory limit and was stopped."""
+
+
+class TaskLost(TaskError):
+    """Workers were lost again and again while they ran this task."""
+
+
+REQUEST_ERRORS: dict[str, type[RequestError]] = {
+    kind.code: kind
+    for kind in (
+        BadRequest, UnsupportedVersion, InvalidToken, QuotaExhausted, Forbidden, NotFound,
+        IdempotencyConflict, Gone, TooLarge, RateLimited, InternalError, Unavailable,
+    )
+}  # fmt: skip
+"""By the code on the wire."""
+
+OUTCOME_ERRORS: dict[str, type[CloudparError]] = {
+    "timeout": TaskTimeout,
+    "quota": TaskQuotaExceeded,
+    "cancelled": TaskCancelled,
+    "crashed": ExecutorCrashed,
+    "memory": ExecutorOutOfMemory,
+    "lost": TaskLost,
+    "unpicklable": SerializationError,
+}
+"""By a task result's outcome, other than "ok" and "error"."""
+
+FAILURE_ERRORS: dict[str, type[PackageFailed]] = {"python": PythonMismatch}
+"""By a failed package's reason; every other reason is a plain PackageFailed."""

@@ -1,0 +1,43 @@
+"""Figures that both sides of the wire keep to. Sizes in bytes, times in seconds."""
+
+PROTOCOL_VERSION = 1
+"""Goes up only when an old peer could misread a message; new optional fields do not raise it."""
+
+INLINE_CODE_BYTES = 32 * 1024
+"""Task code up to this size travels inside messages; larger goes through the blob store."""
+
+INLINE_DATA_BYTES = 256 * 1024
+"""All task data of a package together, up to this size, travels inside StartTasks (a table item holds 400 KB)."""
+
+INLINE_RESULT_BYTES = 32 * 1024
+"""One task's result up to this size travels inside a publication; larger goes through the blob store."""
+
+PUBLICATION_BYTES = 256 * 1024
+"""Inline results of one publication together: it becomes one inbox item (a table item holds 400 KB)."""
+
+PUBLICATION_TASKS = 4_000
+"""Tasks of one publication, for the same reason."""
+
+BULK_ITEMS = 100
+"""Leases, publications, packages or uploads in one bulk request."""
+
+BODY_BYTES = 4 * 1024 * 1024
+"""One request or answer body (a synchronous function payload is 6 MB, base64 takes a third of it)."""
+
+PACKAGE_TASKS = 10_000_000
+"""Tasks of one package."""
+
+BLOB_BYTES = 1024**3
+"""One blob: all task data of a package, or one result."""
+
+OUTPUT_BYTES = 64 * 1024
+"""Standard output, and as much standard error, kept of one task."""
+
+ERROR_TEXT_CHARS = 16 * 1024
+"""A remote traceback or a message; longer ones are cut in the middle."""
+
+HOLD_S = 20.0
+"""The longest that a master may hold a request open."""
+
+LINK_S = 15 * 60
+"""A presigned link is good for this long."""

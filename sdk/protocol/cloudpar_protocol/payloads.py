@@ -1,0 +1,98 @@
+"""What tasks carry: their code, their data, their results. All of it opaque bytes to the master."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from .limits import BLOB_BYTES, PACKAGE_TASKS
+
+Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
+Micros = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Seconds = Annotated[float, Meta(ge=0.0, le=1e9)]
+Name = Annotated[str, Meta(max_length=200)]
+Id = Annotated[str, Meta(min_length=1, max_length=200)]
+Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Crc32 = Annotated[int, Meta(ge=0, lt=2**32)]
+Range = tuple[Count, Count]
+"""Tasks [start, end) of a package."""
+
+Outcome = Literal["ok", "error", "timeout", "quota", "cancelled", "crashed", "memory", "lost", "unpicklable"]
+CallStyle = Literal["value", "args", "args_kwargs"]
+"""How the executor calls the task code with a task's data d: f(d), f(*d), or f(*d[0], **d[1])."""
+
+
+class BlobRef(Struct, frozen=True, array_like=True):
+    """Bytes [offset, offset + size) of a blob."""
+
+    key: Annotated[str, Meta(min_length=1, max_length=500)]
+    size: Annotated[int, Meta(ge=0, le=BLOB_BYTES)]
+    offset: Annotated[int, Meta(ge=0, le=BLOB_BYTES)] = 0
+
+
+class TaskCode(Struct, frozen=True):
+    """The serialized function, addressed by its SHA-256. Exactly one of `inline` and `blob` is set."""
+
+    hash: Hash
+    inline: bytes | None = None
+    blob: BlobRef | None = None
+
+
+class RangeData(Struct, frozen=True, tag="range"):
+    """Task i's data is the integer start + i * step."""
+
+    start: int
+    step: int
+
+
+class InlineData(Struct, frozen=True, tag="inline"):
+    """Task i's data is items[i], serialized by the client."""
+
+    items: list[bytes]
+
+
+class BlobData(Struct, frozen=True, tag="blob"):
+    """Task i's data lies in a blob: n serialized items one after the other, then a table of their n + 1 offsets.
+
+    An offset is 8 bytes, little-endian; the table starts at size - 8 * (n + 1). So a worker reads any range of
+    tasks with two byte-range requests, or one once it has the table.
+    """
+
+    blob: BlobRef
+
+
+TaskData = RangeData | InlineData | BlobData
+
+
+class TaskResult(Struct, array_like=True, frozen=True):
+    """What became of one task.
+
+    Attributes:
+        index: The task's number in its package.
+        outcome: "ok": `data` is the serialized value. "error": the task code raised; `data` is the serialized
+            exception if it pickles. Everything else: no value, and `message` says why.
+        duration_us: Monotonic wall time in the executor, unpickling included; this is what is charged.
+        data: The serialized value or exception, if it is small.
+        blob: Where it lies otherwise.
+        message: For people: the exception's line, or the reason.
+        traceback: The remote traceback, formatted.
+        stdout: What the task wrote to standard output, bounded, undecodable bytes replaced.
+        stderr: The same for standard error.
+    """
+
+    index: Count
+    outcome: Outcome
+    duration_us: Micros
+    data: bytes | None = None
+    blob: BlobRef | None = None
+    message: str | None = None
+    traceback: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+
+
+class Link(Struct, frozen=True):
+    """A presigned request for one object and one method."""
+
+    method: Literal["GET", "PUT"]
+    url: str
+    headers: dict[str, str] = {}

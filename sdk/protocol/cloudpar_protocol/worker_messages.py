@@ -1,0 +1,205 @@
+"""Worker service: retrieve, publish, extend, give back. All in bulk."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from .limits import BULK_ITEMS, HOLD_S, PROTOCOL_VERSION, PUBLICATION_TASKS
+from .payloads import CallStyle, Crc32, Id, Link, Micros, Range, Seconds, TaskCode, TaskData, TaskResult
+
+LeaseState = Literal["wanted", "finished", "ended"]
+"""wanted: go on with the ranges given. finished: nothing of this lease is left to do. ended: its package has ended
+(cancelled, failed): stop what runs, publish it with its time, and forget the rest."""
+
+
+class RetrieveTasks(Struct, frozen=True, kw_only=True):
+    """Give me up to `chunks` chunks.
+
+    Attributes:
+        attempt_id: The same id on a retry of the same request brings the same chunks.
+        worker_id: This agent, for the count of executors.
+        executors: How many executors the agent has, busy or not.
+    """
+
+    v: int = PROTOCOL_VERSION
+    attempt_id: Id
+    worker_id: Id
+    executors: Annotated[int, Meta(ge=1, le=10_000)]
+    chunks: Annotated[int, Meta(ge=1, le=BULK_ITEMS)]
+    hold_s: Annotated[float, Meta(ge=0, le=HOLD_S)] = 0.0
+
+
+class Lease(Struct, frozen=True, kw_only=True):
+    """The right to run a chunk's tasks for `lease_s` from the answer on.
+
+    Attributes:
+        lease_id: New for each retrieval of the chunk; part of its result blobs' keys.
+        receipt: The queue's handle; sent back with whatever concerns this lease.
+        start, end, generation: The chunk, as it was cut.
+        ranges: What of it is left to do, in order; usually the whole.
+        attempt: 1 for the first retrieval.
+        account: Opaque; an executor never serves two.
+        code, code_link: The task code; the link is for code that is not inline.
+        data: For a range: the package's. Inline: the items of `ranges`, one after the other. Blob: the package's.
+        data_link: For a blob, good for byte ranges.
+        tasks: n of the package (the length of a data blob's table).
+        mean_us: How long a task of this package lasts, as measured so far; 0: unknown.
+        wait_us: How long the chunk lay in the queue; sent back with its publications.
+        task_timeout_s: The limit for one task.
+        budget_us: What the account has left; a task that runs longer is stopped.
+    """
+
+    package_id: str
+    lease_id: str
+    receipt: str
+    start: int
+    end: int
+    generation: int
+    ranges: list[Range]
+    attempt: int = 1
+    account: str
+    lease_s: Seconds
+    code: TaskCode
+    code_link: Link | None = None
+    data: TaskData
+    data_link: Link | None = None
+    tasks: int
+    call: CallStyle = "value"
+    python: str
+    mean_us: Micros = 0
+    wait_us: Micros = 0
+    task_timeout_s: Seconds
+    budget_us: Micros
+
+
+class RetrieveTasksReply(Struct, frozen=True, kw_only=True):
+    """No lease: ask again after `retry_after_s`."""
+
+    v: int = PROTOCOL_VERSION
+    leases: list[Lease] = []
+    retry_after_s: Seconds = 0.0
+
+
+class PrepareResult(Struct, frozen=True, kw_only=True):
+    """A link for one blob with the large results of a lease. `crc32` is zlib.crc32 of the blob."""
+
+    package_id: Id
+    lease_id: Id
+    seq: Annotated[int, Meta(ge=0)]
+    size: Annotated[int, Meta(ge=0)]
+    crc32: Crc32
+
+
+class PrepareResults(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    results: Annotated[list[PrepareResult], Meta(min_length=1, max_length=BULK_ITEMS)]
+
+
+class PreparedResult(Struct, frozen=True, kw_only=True):
+    key: str
+    link: Link
+
+
+class PrepareResultsReply(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    results: list[PreparedResult]
+
+
+class Publication(Struct, frozen=True, kw_only=True):
+    """Results of one lease.
+
+    Attributes:
+        seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
+        results: Any tasks of the lease.
+        closes: Nothing of the lease will follow; its queue message may go.
+        wait_us: As the lease said.
+        retrieve_us: Time of the requests and downloads that brought this lease, held waiting excluded; sent once.
+        publish_us: Time of the publish requests for earlier results of this lease; each sent once.
+        refused: The worker cannot run this package at all ("python"); the package fails with this reason.
+        message: Why, for people, with the mend.
+    """
+
+    package_id: Id
+    lease_id: Id
+    receipt: Id
+    start: int
+    generation: int
+    seq: Annotated[int, Meta(ge=0)]
+    results: Annotated[list[TaskResult], Meta(max_length=PUBLICATION_TASKS)]
+    closes: bool = False
+    wait_us: Micros = 0
+    retrieve_us: Micros = 0
+    publish_us: Micros = 0
+    refused: Literal["python"] | None = None
+    message: str | None = None
+
+
+class PublishResults(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    worker_id: Id
+    executors: Annotated[int, Meta(ge=1, le=10_000)]
+    publications: Annotated[list[Publication], Meta(min_length=1, max_length=BULK_ITEMS)]
+
+
+class LeaseView(Struct, frozen=True, kw_only=True):
+    """What the master still wants of a lease."""
+
+    lease_id: str
+    state: LeaseState
+    ranges: list[Range] = []
+    lease_s: Seconds = 0.0
+    budget_us: Micros = 0
+
+
+class PublishResultsReply(Struct, frozen=True, kw_only=True):
+    """Every publication is durable. `hungry`: others idle; a worker with a long untouched rest gives some back."""
+
+    v: int = PROTOCOL_VERSION
+    leases: list[LeaseView]
+    hungry: bool = False
+
+
+class LeaseRef(Struct, frozen=True, kw_only=True):
+    package_id: Id
+    lease_id: Id
+    receipt: Id
+    start: int
+    end: int
+    generation: int
+
+
+class ExtendLeases(Struct, frozen=True, kw_only=True):
+    """The worker lives; these leases go on."""
+
+    v: int = PROTOCOL_VERSION
+    worker_id: Id
+    leases: Annotated[list[LeaseRef], Meta(min_length=1, max_length=BULK_ITEMS)]
+
+
+class ExtendLeasesReply(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    leases: list[LeaseView]
+    hungry: bool = False
+
+
+class Return(Struct, frozen=True, kw_only=True):
+    """Untouched tasks of a lease that the worker will not run; see Publication for the other fields."""
+
+    package_id: Id
+    lease_id: Id
+    receipt: Id
+    start: int
+    generation: int
+    seq: Annotated[int, Meta(ge=0)]
+    ranges: Annotated[list[Range], Meta(min_length=1, max_length=1000)]
+    closes: bool = False
+
+
+class GiveBack(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
+    worker_id: Id
+    returns: Annotated[list[Return], Meta(min_length=1, max_length=BULK_ITEMS)]
+
+
+class GiveBackReply(Struct, frozen=True, kw_only=True):
+    v: int = PROTOCOL_VERSION
