@@ -1,0 +1,26 @@
+"""What the services need of the outside world, as Protocol classes. Adapters implement them; one suite tests them all.
+
+Every call may fail after it took effect, may be repeated, and may meet other processes doing the same. What each call
+promises under these conditions stands at the call.
+"""
+
+from .account_store import AccountRecord, AccountStore, Reservation
+from .blob_store import BlobStore
+from .clock import Clock, Ids
+from .package_store import InboxItem, PackageStore, ResultPage
+from .task_queue import Message, Sending, TaskQueue
+
+__all__ = [
+    "AccountRecord",
+    "AccountStore",
+    "BlobStore",
+    "Clock",
+    "Ids",
+    "InboxItem",
+    "Message",
+    "PackageStore",
+    "Reservation",
+    "ResultPage",
+    "Sending",
+    "TaskQueue",
+]

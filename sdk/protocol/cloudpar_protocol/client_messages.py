@@ -14,6 +14,7 @@ from .payloads import (
     Link,
     Micros,
     Name,
+    Natural,
     Range,
     Seconds,
     TaskCode,
@@ -51,7 +52,7 @@ class Upload(Struct, frozen=True, kw_only=True):
     """
 
     kind: Literal["code", "data"]
-    size: Annotated[int, Meta(ge=0)]
+    size: Natural
     crc32: Crc32
     hash: Hash | None = None
 
@@ -78,7 +79,8 @@ class StartTasks(Struct, frozen=True, kw_only=True):
 
     Attributes:
         idempotency_key: Makes the package id; the same key with the same body answers with the same package.
-        session: The client process; starting a package wakes the held await of the same session.
+        session: The client process. Starting a package makes an await of the same session that does not name it answer
+            at once, whether it is held already or comes next (once for each start), so that the client asks anew.
         name: The function's name, for people.
         python: Minor version of the client's Python, "3.11".
         chunksize: Tasks a chunk; None leaves it to the master, which measures.
@@ -89,13 +91,13 @@ class StartTasks(Struct, frozen=True, kw_only=True):
     idempotency_key: Id
     session: Id = "-"
     name: Name = ""
-    n: Annotated[int, Meta(ge=1)]
+    n: Annotated[int, Meta(ge=1, le=2**63 - 1)]
     code: TaskCode
     data: TaskData
     call: CallStyle = "value"
     python: Name
-    chunksize: Annotated[int, Meta(ge=1)] | None = None
-    task_timeout_s: Annotated[float, Meta(gt=0)] | None = None
+    chunksize: Annotated[int, Meta(ge=1, le=2**63 - 1)] | None = None
+    task_timeout_s: Annotated[float, Meta(gt=0, le=1e9)] | None = None
 
 
 class StartTasksReply(Struct, frozen=True, kw_only=True):
@@ -107,7 +109,7 @@ class Cursor(Struct, frozen=True, kw_only=True):
     """How far a client has read a package's results: the head version of the last page it has."""
 
     package_id: Id
-    cursor: Annotated[int, Meta(ge=0)] = 0
+    cursor: Natural = 0
 
 
 class AwaitTasks(Struct, frozen=True, kw_only=True):
@@ -150,7 +152,7 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
 
     package_id: str
     state: PackageState
-    cursor: int
+    cursor: Natural
     more: bool = False
     results: list[TaskResult] = []
     links: dict[str, Link] = {}

@@ -22,6 +22,8 @@ T = TypeVar("T")
 MSGPACK = "application/msgpack"
 JSON = "application/json"
 
+_RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+
 _to_msgpack = msgspec.msgpack.Encoder()
 _to_json = msgspec.json.Encoder()
 
@@ -86,11 +88,16 @@ def encode_error(error: RequestError, media: str = MSGPACK) -> bytes:
 
 
 def decode_error(body: bytes, status: int) -> RequestError:
-    """Make the exception from an error answer; a body that is none of ours becomes an InternalError that quotes it."""
+    """Make the exception from an error answer; a body that is none of ours is quoted.
+
+    What this side does not know (a newer master's code, a proxy's page) is worth a retry only if its status says so:
+    then it is an InternalError, otherwise a plain RequestError.
+    """
+    unknown = InternalError if status in _RETRYABLE_STATUS else RequestError
     try:
         reply = decode(body, ErrorReply)
     except RequestError:
         text = body[:200].decode(errors="replace")
-        return InternalError(f"HTTP status {status}, not from a Cloud Parallelizer master: {text!r}")
-    kind = REQUEST_ERRORS.get(reply.code, InternalError)
+        return unknown(f"HTTP status {status}, not from a Cloud Parallelizer master: {text!r}")
+    kind = REQUEST_ERRORS.get(reply.code, unknown)
     return kind(reply.message, reply.retry_after_s)

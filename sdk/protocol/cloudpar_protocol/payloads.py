@@ -7,11 +7,14 @@ from msgspec import Meta, Struct
 from .limits import BLOB_BYTES, PACKAGE_TASKS
 
 Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
-Micros = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""No number on the wire is wider than 64 bits: MessagePack and the tables hold no more."""
+Micros = Natural
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds = Annotated[float, Meta(ge=0.0, le=1e9)]
 Name = Annotated[str, Meta(max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
-Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # "$" alone lets a newline pass
 Crc32 = Annotated[int, Meta(ge=0, lt=2**32)]
 Range = tuple[Count, Count]
 """Tasks [start, end) of a package."""
@@ -40,8 +43,8 @@ class TaskCode(Struct, frozen=True):
 class RangeData(Struct, frozen=True, tag="range"):
     """Task i's data is the integer start + i * step."""
 
-    start: int
-    step: int
+    start: Int64
+    step: Int64
 
 
 class InlineData(Struct, frozen=True, tag="inline"):

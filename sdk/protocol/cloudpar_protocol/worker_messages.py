@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from .limits import BULK_ITEMS, HOLD_S, PROTOCOL_VERSION, PUBLICATION_TASKS
-from .payloads import CallStyle, Crc32, Id, Link, Micros, Range, Seconds, TaskCode, TaskData, TaskResult
+from .payloads import CallStyle, Crc32, Id, Link, Micros, Natural, Range, Seconds, TaskCode, TaskData, TaskResult
 
 LeaseState = Literal["wanted", "finished", "ended"]
 """wanted: go on with the ranges given. finished: nothing of this lease is left to do. ended: its package has ended
@@ -52,18 +52,18 @@ class Lease(Struct, frozen=True, kw_only=True):
     package_id: str
     lease_id: str
     receipt: str
-    start: int
-    end: int
-    generation: int
+    start: Natural
+    end: Natural
+    generation: Natural
     ranges: list[Range]
-    attempt: int = 1
+    attempt: Natural = 1
     account: str
     lease_s: Seconds
     code: TaskCode
     code_link: Link | None = None
     data: TaskData
     data_link: Link | None = None
-    tasks: int
+    tasks: Natural
     call: CallStyle = "value"
     python: str
     mean_us: Micros = 0
@@ -85,8 +85,8 @@ class PrepareResult(Struct, frozen=True, kw_only=True):
 
     package_id: Id
     lease_id: Id
-    seq: Annotated[int, Meta(ge=0)]
-    size: Annotated[int, Meta(ge=0)]
+    seq: Natural
+    size: Natural
     crc32: Crc32
 
 
@@ -109,6 +109,7 @@ class Publication(Struct, frozen=True, kw_only=True):
     """Results of one lease.
 
     Attributes:
+        start, end, generation: The lease's chunk, as the lease said.
         seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
         results: Any tasks of the lease.
         closes: Nothing of the lease will follow; its queue message may go.
@@ -122,9 +123,10 @@ class Publication(Struct, frozen=True, kw_only=True):
     package_id: Id
     lease_id: Id
     receipt: Id
-    start: int
-    generation: int
-    seq: Annotated[int, Meta(ge=0)]
+    start: Natural
+    end: Natural
+    generation: Natural
+    seq: Natural
     results: Annotated[list[TaskResult], Meta(max_length=PUBLICATION_TASKS)]
     closes: bool = False
     wait_us: Micros = 0
@@ -163,9 +165,9 @@ class LeaseRef(Struct, frozen=True, kw_only=True):
     package_id: Id
     lease_id: Id
     receipt: Id
-    start: int
-    end: int
-    generation: int
+    start: Natural
+    end: Natural
+    generation: Natural
 
 
 class ExtendLeases(Struct, frozen=True, kw_only=True):
@@ -188,9 +190,10 @@ class Return(Struct, frozen=True, kw_only=True):
     package_id: Id
     lease_id: Id
     receipt: Id
-    start: int
-    generation: int
-    seq: Annotated[int, Meta(ge=0)]
+    start: Natural
+    end: Natural
+    generation: Natural
+    seq: Natural
     ranges: Annotated[list[Range], Meta(min_length=1, max_length=1000)]
     closes: bool = False
 

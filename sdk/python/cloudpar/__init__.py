@@ -1,0 +1,46 @@
+"""A distributed thread pool: `Pool().map(f, xs)` runs on this machine's cores, or on a fleet of your own.
+
+Example:
+    >>> from cloudpar import Pool
+    >>> with Pool(workers=2) as pool:
+    ...     print(list(pool.map(lambda x: x * x, range(5))))
+    [0, 1, 4, 9, 16]
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from cloudpar_protocol import __version__
+
+from . import errors
+
+if TYPE_CHECKING:
+    from .attachment import Attachment as Attachment
+    from .future import TaskFuture as TaskFuture
+    from .map_results import MapResults as MapResults
+    from .pool import Pool as Pool
+    from .report import Report as Report
+
+__all__ = ["Attachment", "MapResults", "Pool", "Report", "TaskFuture", "__version__", "errors"]
+
+_HOMES = {
+    "Attachment": "attachment",
+    "MapResults": "map_results",
+    "Pool": "pool",
+    "Report": "report",
+    "TaskFuture": "future",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # What a pool needs (HTTP, pickling, processes) is imported with the first pool, not with the package.
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,56 @@
+# The two commands of a newcomer are `make demo` and `make test`. Everything runs in .venv, which `make setup` prepares.
+
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
+	"$$python" -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
+	&& echo "$$python" && break; done)
+VENV := .venv
+# A venv knows the folder it was made in, and so does its stamp: in a clone that was moved or copied it is made anew.
+STAMP := $(VENV)/.complete-$(shell pwd | cksum | cut -d ' ' -f 1)
+RUN := $(VENV)/bin/
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN)python -m pip --quiet --no-input
+
+.PHONY: help setup demo test bench generate lock
+
+help: ## What there is to make
+	@sed -n 's/^\([a-z]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-8s ", $$1, $$2; $$1 = $$2 = ""; print}'
+
+setup: $(STAMP) ## Prepare .venv: locked dependencies and this package, editable
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@rm -f $(VENV)/.complete-*
+	@$(RUN)pip --version 2>/dev/null | grep -qF "$$(pwd)/$(VENV)/" || { \
+		test -n "$(PYTHON)" || { \
+			echo "make setup: no Python 3.11 to 3.14 with venv and ensurepip on the PATH." >&2; \
+			echo "Mend: install one (Debian: apt install python3 python3-venv; macOS: brew install python@3.13)," >&2; \
+			echo "or name one: make setup PYTHON=/path/to/python3.11" >&2; \
+			exit 1; }; \
+		echo "setup: $(VENV) with $$($(PYTHON) --version)"; \
+		$(PYTHON) -m venv --clear $(VENV); }
+	@echo "setup: installing requirements/dev.txt"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-build-isolation --no-deps --editable .
+	@touch $@
+
+demo: setup ## The main job: 500 factorizations, sequentially and on 1, 2 and 4 executors; saves demo.png
+	$(RUN)cloudpar demo --plot demo.png
+
+test: setup ## Lint, formatting, types, layers and all tests
+	$(RUN)ruff check
+	$(RUN)ruff format --check
+	$(RUN)mypy
+	$(RUN)lint-imports
+	$(RUN)pytest -n 2 --dist loadfile
+
+bench: setup ## The figures, beside ProcessPoolExecutor's from the same run
+	$(RUN)python -m bench
+
+generate: setup ## Write docs/openapi.json and docs/reference.md again, from the messages and the docstrings
+	$(RUN)python -m cloudpar_protocol.openapi > docs/openapi.json
+	$(RUN)python docs/reference.py > docs/reference.md
+
+lock: setup ## Resolve requirements/dev.txt again, with hashes
+	@tool=$$(mktemp -d) && trap 'rm -rf "$$tool"' EXIT \
+	&& $(RUN)python -m venv "$$tool" && "$$tool/bin/python" -m pip --quiet --disable-pip-version-check install uv \
+	&& "$$tool/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header pyproject.toml requirements/dev.in -o requirements/dev.txt
+	@echo "lock: requirements/dev.txt is resolved; make test installs it"

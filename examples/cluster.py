@@ -1,0 +1,57 @@
+"""A master and workers as processes of this machine, started and ended by the commands that an operator types."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+CLOUDPAR = [sys.executable, "-m", "cloudpar"]
+
+
+class Cluster:
+    """A master on a data folder of its own, and workers that come and go."""
+
+    def __init__(self, folder: Path) -> None:
+        self._up = subprocess.Popen(
+            [*CLOUDPAR, "up", "--workers", "0", "--port", "0", "--data", str(folder), "--json"],
+            stdout=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        self._workers: list[subprocess.Popen[bytes]] = []
+        if self._up.stdout is None or not (line := self._up.stdout.readline()):
+            raise SystemExit("the master did not start; it says why above")
+        self._connection: dict[str, str] = json.loads(line)
+        self.endpoint = self._connection["endpoint"]
+        self.token = self._connection["token"]
+
+    def add_worker(self, executors: int = 1) -> None:
+        """One more worker joins."""
+        environment = os.environ | {"CLOUDPAR_WORKER_TOKEN": self._connection["worker_token"]}
+        command = [*CLOUDPAR, "worker", "--endpoint", self.endpoint, "--executors", str(executors)]
+        # Its own session: Ctrl-C is for this program, which ends its workers in good order.
+        self._workers.append(
+            subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
+        )
+
+    def kill_worker(self, number: int) -> None:
+        """A worker is gone at once, as when its machine is: what it was doing is done again by others."""
+        self._workers[number].kill()
+
+    def drain_worker(self, number: int) -> None:
+        """A worker finishes what it runs, gives back the rest, and leaves."""
+        self._workers[number].terminate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in (*self._workers, self._up):
+            process.terminate()
+        for process in (*self._workers, self._up):
+            process.wait()
+        if self._up.stdout is not None:
+            self._up.stdout.close()

@@ -1,0 +1,98 @@
+from cloudpar_master.ports import AccountRecord, Clock, Reservation
+
+from .database import Database
+
+SETTLEMENT_MEMORY_S = 60 * 86400.0
+_COLUMNS = "account_id, name, token_hash, state, granted_us, spent_us, reserved_us, created_at"
+
+
+class SqliteAccountStore:
+    """Accounts in SQLite."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._db = database
+        self._clock = clock
+
+    def create(self, account: AccountRecord) -> AccountRecord:
+        """See the port."""
+        self._db.execute("INSERT OR IGNORE INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", account)
+        return self.get(account.account_id) or account
+
+    def get(self, account_id: str) -> AccountRecord | None:
+        """See the port."""
+        return self._one("account_id", account_id)
+
+    def by_token(self, token_hash: str) -> AccountRecord | None:
+        """See the port."""
+        return self._one("token_hash", token_hash)
+
+    def list(self) -> list[AccountRecord]:
+        """See the port."""
+        select = f"SELECT {_COLUMNS} FROM accounts ORDER BY created_at, account_id"  # noqa: S608  constants only
+        return [AccountRecord(*row) for row in self._db.execute(select)]
+
+    def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
+        """See the port."""
+        with self._db.transaction():
+            select = "SELECT granted_us FROM slices WHERE package_id = ? AND number = ?"
+            before = self._db.execute(select, (package_id, number)).fetchone()
+            if before is not None:
+                return Reservation(before[0], exhausted=False)
+            account = self.get(account_id)
+            if account is None:
+                return Reservation(0, exhausted=True)
+            granted_us = min(wanted_us, account.free_us)
+            if granted_us == 0:
+                return Reservation(0, exhausted=account.reserved_us <= self._held(package_id))
+            self._db.execute("INSERT INTO slices VALUES (?, ?, ?)", (package_id, number, granted_us))
+            self._add(account_id, spent_us=0, reserved_us=granted_us)
+            return Reservation(granted_us, exhausted=False)
+
+    def settle(self, account_id: str, package_id: str, used_us: int) -> int:
+        """See the port."""
+        with self._db.transaction():
+            select = "SELECT charged_us FROM settlements WHERE package_id = ?"
+            before = self._db.execute(select, (package_id,)).fetchone()
+            if before is not None:
+                return int(before[0])
+            account = self.get(account_id)
+            held_us = self._held(package_id)
+            charged_us = min(used_us, held_us + (account.free_us if account else 0))
+            now = self._clock.now()
+            self._db.execute("INSERT INTO settlements VALUES (?, ?, ?)", (package_id, charged_us, now))
+            self._db.execute("DELETE FROM settlements WHERE at < ?", (now - SETTLEMENT_MEMORY_S,))
+            self._db.execute("DELETE FROM slices WHERE package_id = ?", (package_id,))
+            self._add(account_id, spent_us=charged_us, reserved_us=-held_us)
+            return charged_us
+
+    def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
+        """See the port."""
+        with self._db.transaction():
+            fresh = self._db.execute("INSERT OR IGNORE INTO grants VALUES (?, ?)", (account_id, key)).rowcount
+            if fresh:
+                self._db.execute(
+                    "UPDATE accounts SET granted_us = max(granted_us + ?, spent_us + reserved_us) WHERE account_id = ?",
+                    (quota_us, account_id),
+                )
+        return self.get(account_id)
+
+    def revoke(self, account_id: str) -> AccountRecord | None:
+        """See the port."""
+        self._db.execute("UPDATE accounts SET state = 'revoked' WHERE account_id = ?", (account_id,))
+        return self.get(account_id)
+
+    def _one(self, column: str, value: str) -> AccountRecord | None:
+        select = f"SELECT {_COLUMNS} FROM accounts WHERE {column} = ?"  # noqa: S608  constants only
+        row = self._db.execute(select, (value,)).fetchone()
+        return None if row is None else AccountRecord(*row)
+
+    def _held(self, package_id: str) -> int:
+        select = "SELECT coalesce(sum(granted_us), 0) FROM slices WHERE package_id = ?"
+        held: int = self._db.execute(select, (package_id,)).fetchone()[0]
+        return held
+
+    def _add(self, account_id: str, *, spent_us: int, reserved_us: int) -> None:
+        self._db.execute(
+            "UPDATE accounts SET spent_us = spent_us + ?, reserved_us = reserved_us + ? WHERE account_id = ?",
+            (spent_us, reserved_us, account_id),
+        )

@@ -1,0 +1,72 @@
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS packages (
+    package_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, version INTEGER NOT NULL, head BLOB NOT NULL,
+    spec BLOB NOT NULL, started_at REAL NOT NULL, due_at REAL NOT NULL, uncut INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS packages_due ON packages (due_at);
+CREATE INDEX IF NOT EXISTS packages_uncut ON packages (started_at) WHERE uncut;
+CREATE INDEX IF NOT EXISTS packages_account ON packages (account_id, started_at);
+CREATE TABLE IF NOT EXISTS inbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, package_id TEXT NOT NULL, key TEXT NOT NULL, event BLOB NOT NULL,
+    UNIQUE (package_id, key)
+);
+CREATE INDEX IF NOT EXISTS inbox_oldest ON inbox (package_id, id);
+CREATE TABLE IF NOT EXISTS pages (
+    package_id TEXT NOT NULL, version INTEGER NOT NULL, nonce TEXT NOT NULL, before_version INTEGER NOT NULL,
+    before_nonce TEXT NOT NULL, results BLOB NOT NULL, UNIQUE (package_id, version, nonce)
+);
+CREATE TABLE IF NOT EXISTS accounts (
+    account_id TEXT PRIMARY KEY, name TEXT NOT NULL, token_hash TEXT NOT NULL UNIQUE, state TEXT NOT NULL,
+    granted_us INTEGER NOT NULL, spent_us INTEGER NOT NULL, reserved_us INTEGER NOT NULL, created_at REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS slices (
+    package_id TEXT NOT NULL, number INTEGER NOT NULL, granted_us INTEGER NOT NULL, PRIMARY KEY (package_id, number)
+);
+CREATE TABLE IF NOT EXISTS settlements (package_id TEXT PRIMARY KEY, charged_us INTEGER NOT NULL, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS grants (account_id TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (account_id, key));
+CREATE TABLE IF NOT EXISTS messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL, visible_at REAL NOT NULL,
+    receives INTEGER NOT NULL DEFAULT 0, receipt TEXT
+);
+CREATE INDEX IF NOT EXISTS messages_visible ON messages (visible_at);
+CREATE INDEX IF NOT EXISTS messages_receipt ON messages (receipt);
+CREATE TABLE IF NOT EXISTS sent_groups (name TEXT PRIMARY KEY, until REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS attempts (attempt_id TEXT NOT NULL, receipt TEXT NOT NULL, until REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS attempts_id ON attempts (attempt_id);
+"""
+
+
+class Database:
+    """One SQLite connection. Every port call is one transaction, durable when it returns.
+
+    A killed process loses nothing that was committed, since the pages are the kernel's by then; only a power cut may
+    lose the last seconds (synchronous = NORMAL).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -16000", "temp_store = MEMORY"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        self._connection.executescript(SCHEMA)
+        self.execute = self._connection.execute
+        self.executemany = self._connection.executemany
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Several statements, all or none."""
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.execute("ROLLBACK")
+            raise
+        self.execute("COMMIT")
+
+    def close(self) -> None:
+        """Write the log back and let go of the file."""
+        self._connection.close()

@@ -1,0 +1,153 @@
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from cloudpar_master.core.events import Event
+from cloudpar_master.core.head import Head, Spec
+from cloudpar_master.ports import InboxItem, ResultPage
+from cloudpar_protocol.payloads import InlineData, TaskResult
+
+from .database import Database
+from .signals import Signals
+
+INBOX_BYTES = 1_000_000
+CACHED_SPECS = 64
+
+_encode = msgspec.msgpack.Encoder().encode
+_heads = msgspec.msgpack.Decoder(Head)
+_specs = msgspec.msgpack.Decoder(Spec)
+_events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
+_results = msgspec.msgpack.Decoder(list[TaskResult])
+
+
+class SqlitePackageStore:
+    """Packages in SQLite. The registry is two indexed columns of the package's row."""
+
+    def __init__(self, database: Database, signals: Signals) -> None:
+        self._db = database
+        self._signals = signals
+        self._cache: OrderedDict[str, Spec] = OrderedDict()
+
+    def create(self, spec: Spec, head: Head) -> Spec:
+        """See the port."""
+        row = (
+            spec.package_id, spec.account_id, head.version, _encode(head), _encode(spec), spec.started_at,
+            spec.started_at, head.uncut > 0,
+        )  # fmt: skip
+        done = self._db.execute("INSERT OR IGNORE INTO packages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).rowcount
+        return spec if done else self.spec(spec.package_id) or spec
+
+    def spec(self, package_id: str) -> Spec | None:
+        """See the port."""
+        if package_id in self._cache:
+            self._cache.move_to_end(package_id)
+            return self._cache[package_id]
+        row = self._db.execute("SELECT spec FROM packages WHERE package_id = ?", (package_id,)).fetchone()
+        if row is None:
+            return None
+        spec = self._cache[package_id] = _specs.decode(row[0])
+        while len(self._cache) > CACHED_SPECS:
+            self._cache.popitem(last=False)
+        return spec
+
+    def load(self, package_id: str) -> Head | None:
+        """See the port."""
+        row = self._db.execute("SELECT head FROM packages WHERE package_id = ?", (package_id,)).fetchone()
+        return None if row is None else _heads.decode(row[0])
+
+    def save(self, head: Head, due_at: float) -> bool:
+        """See the port."""
+        row = (head.version, _encode(head), due_at, head.uncut > 0, head.package_id, head.version - 1)
+        saved = self._db.execute(
+            "UPDATE packages SET version = ?, head = ?, due_at = ?, uncut = ? WHERE package_id = ? AND version = ?", row
+        ).rowcount
+        if saved:
+            self._signals.head_saved(head.package_id)
+        return bool(saved)
+
+    def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
+        """See the port."""
+        rows = [(package_id, key, _encode(event)) for key, event in items]
+        with self._db.transaction():
+            self._db.executemany("INSERT OR IGNORE INTO inbox (package_id, key, event) VALUES (?, ?, ?)", rows)
+
+    def inbox(self, package_id: str, limit: int) -> list[InboxItem]:
+        """See the port."""
+        items: list[InboxItem] = []
+        room = INBOX_BYTES
+        select = "SELECT key, event FROM inbox WHERE package_id = ? ORDER BY id LIMIT ?"
+        for key, body in self._db.execute(select, (package_id, limit)):
+            room -= len(body)
+            if items and room < 0:
+                break
+            items.append(InboxItem(key, _readable(body)))
+        return items
+
+    def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
+        """See the port."""
+        with self._db.transaction():
+            self._db.executemany(
+                "DELETE FROM inbox WHERE package_id = ? AND key = ?", [(package_id, key) for key in keys]
+            )
+
+    def put_page(self, package_id: str, page: ResultPage) -> None:
+        """See the port."""
+        row = (package_id, page.version, page.nonce, *page.before, _encode(page.results))
+        self._db.execute("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
+        """See the port."""
+        pages: list[ResultPage] = []
+        room = limit_bytes
+        select = (
+            "SELECT version, nonce, before_version, before_nonce, results FROM pages"
+            " WHERE package_id = ? AND version > ? AND version <= ? ORDER BY version"
+        )
+        for version, nonce, before_version, before_nonce, body in self._db.execute(select, (package_id, after, until)):
+            room -= len(body)
+            if len(pages) >= 2 and room < 0:
+                break
+            pages.append(ResultPage(version, nonce, (before_version, before_nonce), _results.decode(body)))
+        return pages
+
+    def due(self, now: float, limit: int) -> list[str]:
+        """See the port."""
+        select = "SELECT package_id FROM packages WHERE due_at <= ? ORDER BY due_at LIMIT ?"
+        return [package_id for (package_id,) in self._db.execute(select, (now, limit))]
+
+    def uncut(self, limit: int) -> list[str]:
+        """See the port."""
+        select = "SELECT package_id FROM packages WHERE uncut ORDER BY started_at LIMIT ?"
+        return [package_id for (package_id,) in self._db.execute(select, (limit,))]
+
+    def of_account(self, account_id: str | None, limit: int) -> list[Head]:
+        """See the port."""
+        where, values = ("", ()) if account_id is None else ("WHERE account_id = ?", (account_id,))
+        select = f"SELECT head FROM packages {where} ORDER BY started_at DESC LIMIT ?"  # noqa: S608  constant texts only
+        return [_heads.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
+
+    def delete_pages(self, package_id: str) -> None:
+        """See the port."""
+        spec = self.spec(package_id)
+        self._cache.pop(package_id, None)
+        with self._db.transaction():
+            self._db.execute("DELETE FROM pages WHERE package_id = ?", (package_id,))
+            if spec is not None:
+                freed = replace(spec, start=replace(spec.start, data=InlineData([])))
+                self._db.execute("UPDATE packages SET spec = ? WHERE package_id = ?", (_encode(freed), package_id))
+
+    def forget(self, package_id: str) -> None:
+        """See the port."""
+        self._cache.pop(package_id, None)
+        with self._db.transaction():
+            for table in ("pages", "inbox", "packages"):
+                self._db.execute(f"DELETE FROM {table} WHERE package_id = ?", (package_id,))  # noqa: S608  constants
+
+
+def _readable(body: bytes) -> Event | None:
+    try:
+        return _events.decode(body)
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,166 @@
+"""What is known of one package, in one small record that one writer at a time replaces."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from cloudpar_protocol.client_messages import PackageState, Progress, StartTasks
+from cloudpar_protocol.payloads import Range
+
+State = Literal["running", "completed", "failed", "cancelled", "expired"]
+
+SCHEMA = 1
+"""Raised when an older master could misread a head; such a master only appends (rule 15)."""
+
+FAILED_RANGES = 100
+CANCELLED_RANGES = 200
+FLEET = 48
+"""Bounds of the head's lists; together with Policy.largest_window they keep it under 16 KB."""
+
+
+class Piece(Struct, frozen=True, array_like=True):
+    """Tasks [start, end) that were cut into a chunk at head version `generation` and have no result yet."""
+
+    start: int
+    end: int
+    generation: int
+
+
+class Member(Struct, frozen=True, array_like=True):
+    """A worker that published lately."""
+
+    executors: int
+    seen_at: float
+
+
+class Spec(Struct, frozen=True, kw_only=True):
+    """What never changes of a package: written once with the first head, cached by whoever reads it.
+
+    Attributes:
+        request_hash: SHA-256 of the StartTasks body, to tell a retry from a second use of its key.
+    """
+
+    package_id: str
+    account_id: str
+    request_hash: Annotated[str, Meta(max_length=64)]
+    start: StartTasks
+    started_at: float
+
+
+class Head(Struct, kw_only=True):
+    """The state of one package.
+
+    Tasks below `cursor` have been cut into chunks. Those in `open` have no result yet, all others below the cursor
+    have; so the finished set needs no record of its own.
+
+    Attributes:
+        open: Outstanding pieces, sorted and disjoint. After a give-back or a late result a chunk may have several.
+        outbox: Chunks that may not be in the queue yet.
+        cancelled: Tasks without a result because they were cancelled one by one.
+        stopping: Tasks that ended without a result and may still run; their time is charged once, if it comes
+            before `settle_at`.
+        draining: Queued tasks are cancelled as they surface; what workers have goes on.
+        done: Tasks with a result, or cancelled.
+        used_us: The committed execution times. What is charged is never more than the quota.
+        reserved_us: What the account has set aside for this package, in slices.
+        slice, slice_us: Number of the next slice, and what is asked of it now (0: nothing).
+        wall: The account had nothing left when last asked.
+        mean_us: How long a task takes, measured over the last ones.
+        window: How many chunks may be open; changed by results of chunks cut at `window_since` or later.
+        page: Version and nonce of the last result page.
+        now: The latest time that this head has seen; never goes back.
+    """
+
+    schema: int = SCHEMA
+    package_id: str
+    account_id: str
+    name: str = ""
+    version: int = 0
+    state: State = "running"
+    reason: str | None = None
+    message: str | None = None
+    tasks: int
+    chunksize: int | None = None
+    cursor: int = 0
+    open: list[Piece] = []
+    outbox: list[Piece] = []
+    cancelled: list[Range] = []
+    stopping: list[Range] = []
+    draining: bool = False
+    done: int = 0
+    errors: int = 0
+    failed: list[Range] = []
+    used_us: int = 0
+    reserved_us: int = 0
+    slice: int = 0
+    slice_us: int = 0
+    slice_at: float = 0.0
+    wall: bool = False
+    mean_us: float = 0.0
+    measured: int = 0
+    execute_us: int = 0
+    retrieve_us: int = 0
+    publish_us: int = 0
+    fleet: dict[str, Member] = {}
+    window: int
+    window_since: int = 0
+    page: tuple[int, str] = (0, "")
+    started_at: float
+    now: float
+    ended_at: float | None = None
+    settle_at: float | None = None
+    settled: bool = False
+    acknowledged_at: float | None = None
+    deleted_at: float | None = None
+
+    def draft(self) -> "Head":
+        """A copy that a fold may change: its lists are its own."""
+        return replace(
+            self,
+            open=list(self.open),
+            outbox=list(self.outbox),
+            cancelled=list(self.cancelled),
+            stopping=list(self.stopping),
+            failed=list(self.failed),
+            fleet=dict(self.fleet),
+        )
+
+    @property
+    def ended(self) -> bool:
+        """No task of this package will be handed out any more."""
+        return self.state != "running"
+
+    @property
+    def uncut(self) -> int:
+        """Tasks that are in no chunk yet."""
+        return 0 if self.ended else self.tasks - self.cursor
+
+    @property
+    def executors(self) -> int:
+        """How many executors have published lately."""
+        return sum(member.executors for member in self.fleet.values())
+
+    @property
+    def charged_us(self) -> int:
+        """What the account pays, as far as it is known: the time used, up to what could be reserved for it."""
+        return min(self.used_us, self.reserved_us)
+
+    @property
+    def client_state(self) -> PackageState:
+        """The state as await_tasks names it."""
+        return "error" if self.state == "completed" and self.errors else self.state
+
+    def progress(self) -> Progress:
+        """How far it is, for the client."""
+        return Progress(
+            tasks=self.tasks,
+            done=self.done,
+            errors=self.errors,
+            executors=self.executors,
+            charged_us=self.charged_us,
+            mean_us=round(self.mean_us),
+            execute_us=self.execute_us,
+            retrieve_us=self.retrieve_us,
+            publish_us=self.publish_us,
+        )

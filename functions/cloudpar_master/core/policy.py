@@ -1,0 +1,31 @@
+"""What an operator may set, as far as the core depends on it."""
+
+from msgspec import Struct
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """Figures of one deployment.
+
+    Attributes:
+        chunk_target_us: How long a chunk should keep an executor busy. Short where a call costs little.
+        first_window: Chunks that a package opens before anything is measured.
+        largest_window: Chunks that it ever has open; bounds the head.
+        lease_s: A worker that does not answer for this long has lost its chunk.
+        slice_us: Compute time a package reserves ahead, for each of its executors.
+        task_timeout_s: The most that one task may run.
+        lifetime_s: A package that still runs after this time fails.
+        retention_s: An ended package that nobody acknowledged is deleted after this time.
+        tombstone_s: What was deleted is remembered for this time.
+        fleet_memory_s: A worker that published nothing for this long no longer counts.
+    """
+
+    chunk_target_us: int = 200_000
+    first_window: int = 8
+    largest_window: int = 400
+    lease_s: float = 6.0
+    slice_us: int = 30_000_000
+    task_timeout_s: float = 3600.0
+    lifetime_s: float = 14 * 86400.0
+    retention_s: float = 7 * 86400.0
+    tombstone_s: float = 86400.0
+    fleet_memory_s: float = 60.0

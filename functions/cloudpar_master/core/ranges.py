@@ -1,0 +1,79 @@
+"""Sets of task numbers as sorted, disjoint, non-adjacent ranges [start, end).
+
+>>> subtract([(0, 10)], [(2, 4), (8, 20)])
+[(0, 2), (4, 8)]
+>>> union([(0, 2)], [(2, 4), (8, 9)])
+[(0, 4), (8, 9)]
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from cloudpar_protocol.payloads import Range
+
+
+def union(*sets: Iterable[Range]) -> list[Range]:
+    """All numbers that are in any of the sets. Empty ranges vanish; the inputs may overlap and come unsorted."""
+    joined: list[Range] = []
+    for start, end in sorted(piece for numbers in sets for piece in numbers if piece[0] < piece[1]):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def subtract(numbers: Iterable[Range], taken: Sequence[Range]) -> list[Range]:
+    """The numbers that are not among `taken`, which must be a sorted set."""
+    left: list[Range] = []
+    for start, end in numbers:
+        at = start
+        for low, high in taken[_first_reaching(taken, start) :]:
+            if low >= end:
+                break
+            if low > at:
+                left.append((at, low))
+            at = max(at, high)
+        if at < end:
+            left.append((at, end))
+    return left
+
+
+def intersect(numbers: Iterable[Range], others: Sequence[Range]) -> list[Range]:
+    """The numbers in both; `others` must be a sorted set."""
+    return [
+        (max(start, low), min(end, high))
+        for start, end in numbers
+        for low, high in others[_first_reaching(others, start) :]
+        if low < end and high > start
+    ]
+
+
+def contains(numbers: Sequence[Range], number: int) -> bool:
+    """Whether a sorted set holds the number."""
+    at = bisect_right(numbers, (number, float("inf"))) - 1
+    return at >= 0 and number < numbers[at][1]
+
+
+def size(numbers: Iterable[Range]) -> int:
+    """How many numbers the set holds."""
+    return sum(end - start for start, end in numbers)
+
+
+def of(indices: Iterable[int]) -> list[Range]:
+    """The set of some ascending numbers.
+
+    >>> of([1, 2, 3, 7])
+    [(1, 4), (7, 8)]
+    """
+    ranges: list[Range] = []
+    for index in indices:
+        if ranges and ranges[-1][1] == index:
+            ranges[-1] = (ranges[-1][0], index + 1)
+        else:
+            ranges.append((index, index + 1))
+    return ranges
+
+
+def _first_reaching(numbers: Sequence[Range], start: int) -> int:
+    return max(0, bisect_right(numbers, (start, float("inf"))) - 1)

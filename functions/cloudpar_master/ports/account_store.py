@@ -1,0 +1,71 @@
+from typing import Literal, NamedTuple, Protocol
+
+
+class AccountRecord(NamedTuple):
+    """An account as stored. Free compute time is granted - spent - reserved.
+
+    `spent_us` is what ended packages were charged, `reserved_us` what running ones hold.
+    """
+
+    account_id: str
+    name: str
+    token_hash: str
+    state: Literal["active", "revoked"]
+    granted_us: int
+    spent_us: int
+    reserved_us: int
+    created_at: float
+
+    @property
+    def free_us(self) -> int:
+        """Compute time that nobody has spent or reserved; at least 0."""
+        return max(0, self.granted_us - self.spent_us - self.reserved_us)
+
+
+class Reservation(NamedTuple):
+    """The answer for a slice: what was granted (0 up to what was asked), and whether more can ever come back."""
+
+    granted_us: int
+    exhausted: bool
+
+
+class AccountStore(Protocol):
+    """Accounts, tokens and quotas."""
+
+    def create(self, account: AccountRecord) -> AccountRecord:
+        """Write it unless an account of this id exists; returns what is stored."""
+        ...
+
+    def get(self, account_id: str) -> AccountRecord | None:
+        """The account now."""
+        ...
+
+    def by_token(self, token_hash: str) -> AccountRecord | None:
+        """The account whose token has this SHA-256; may be up to 60 s old."""
+        ...
+
+    def list(self) -> list[AccountRecord]:
+        """All of them, oldest first."""
+        ...
+
+    def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
+        """Set aside up to `wanted_us` for the package's slice `number`, never more than is free.
+
+        Asked again for the same slice it answers the same and reserves nothing more; but an answer of 0 is not kept.
+        """
+        ...
+
+    def settle(self, account_id: str, package_id: str, used_us: int) -> int:
+        """The package has ended: spend min(used, its slices + what is free), once, and give its slices back.
+
+        Returns what was charged; asked again it answers the same.
+        """
+        ...
+
+    def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
+        """Add to the quota (or take, never below spent + reserved), once for each key. None: no such account."""
+        ...
+
+    def revoke(self, account_id: str) -> AccountRecord | None:
+        """Refuse its token from now on. None: no such account."""
+        ...

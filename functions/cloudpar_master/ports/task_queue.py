@@ -1,0 +1,49 @@
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+
+class Sending(NamedTuple):
+    """A message to send. `group` is also its deduplication id: the same one again within 5 minutes is dropped."""
+
+    group: str
+    body: str
+
+
+class Message(NamedTuple):
+    """A message received: invisible to others until its visibility ends or it is deleted.
+
+    `wait_us` is how long it lay in the queue before this delivery, `receives` counts the deliveries.
+    """
+
+    body: str
+    receipt: str
+    receives: int
+    wait_us: int
+
+
+class TaskQueue(Protocol):
+    """A first-in-first-out queue whose groups are independent. It delivers at least once; messages are hints."""
+
+    def send(self, messages: Sequence[Sending]) -> list[bool]:
+        """Enqueue durably; one answer for each message, False for those that have to be sent again."""
+        ...
+
+    def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
+        """Take up to `limit` messages. The same attempt id again within 5 minutes brings the same messages."""
+        ...
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        """Remove messages; a receipt that is no longer good is ignored."""
+        ...
+
+    def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
+        """Keep messages invisible for so long from now; a receipt that is no longer good is ignored."""
+        ...
+
+    def waiting(self) -> int:
+        """About how many messages could be received now."""
+        ...
+
+    def dead(self, limit: int) -> list[Message]:
+        """Messages that were delivered too often. They stay until deleted."""
+        ...

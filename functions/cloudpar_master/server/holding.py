@@ -1,0 +1,103 @@
+"""Requests that are held open until there is something to say."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
+from cloudpar_master.ports import Clock
+from cloudpar_master.services.reception import Call, Reception
+from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply
+from cloudpar_protocol.limits import HOLD_S
+from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
+
+from .bell import Bell
+
+SESSIONS = 10_000
+
+
+class Holding:
+    """Performs retrieve_tasks and await_tasks again and again until they bring something or their time is over."""
+
+    def __init__(self, reception: Reception, bell: Bell, queue: SqliteTaskQueue, clock: Clock) -> None:
+        self._reception = reception
+        self._bell = bell
+        self._queue = queue
+        self._clock = clock
+        self._unseen: OrderedDict[str, set[str]] = OrderedDict()
+
+    async def retrieve(self, call: Call, gone: Callable[[], bool]) -> Struct:
+        """Hold a retrieval. Nothing is leased to a worker that has hung up."""
+        request: RetrieveTasks = call.request
+        deadline = self._clock.now() + min(request.hold_s, HOLD_S)
+        while True:
+            reply = self._reception.perform(call)
+            assert isinstance(reply, RetrieveTasksReply)  # noqa: S101  the route's reply type
+            left_s = deadline - self._clock.now()
+            if reply.leases or left_s <= 0:
+                return reply if not request.hold_s else replace(reply, retry_after_s=0.0)
+            surfaces_at = self._queue.next_visible_at()
+            if surfaces_at is not None:
+                left_s = min(left_s, max(0.01, surfaces_at - self._clock.now()))
+            await self._bell.chunks(left_s)
+            if gone():
+                return RetrieveTasksReply()
+
+    def started(self, session: str, package_id: str) -> None:
+        """A package was started: an await of this session that does not name it answers at once, once."""
+        self._unseen.setdefault(session, set()).add(package_id)
+        self._unseen.move_to_end(session)
+        while len(self._unseen) > SESSIONS:
+            self._unseen.popitem(last=False)
+        self._bell.session_started(session)
+
+    async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:
+        """Hold an await."""
+        request: AwaitTasks = call.request
+        deadline = self._clock.now() + min(request.hold_s, HOLD_S)
+        names = [cursor.package_id for cursor in request.packages]
+        while True:
+            reply = self._reception.perform(call)
+            assert isinstance(reply, AwaitTasksReply)  # noqa: S101  the route's reply type
+            left_s = deadline - self._clock.now()
+            if self._seen_all(request.session, names) or _has_news(request, reply) or left_s <= 0:
+                return reply if not request.hold_s else replace(reply, retry_after_s=0.0)
+            await self._bell.news(names, request.session, left_s)
+            if gone():
+                return reply
+
+    def _seen_all(self, session: str, names: list[str]) -> bool:
+        """Whether packages were started that this await does not know; each makes one await answer."""
+        unseen = self._unseen.get(session)
+        if unseen is None:
+            return False
+        unseen.difference_update(names)
+        del self._unseen[session]
+        return bool(unseen)
+
+
+def _has_news(request: AwaitTasks, reply: AwaitTasksReply) -> bool:
+    if reply.missing:
+        return True
+    cursors = {cursor.package_id: cursor.cursor for cursor in request.packages}
+    return any(
+        status.results or status.state != "running" or status.cursor != cursors[status.package_id]
+        for status in reply.packages
+    )
+
+
+async def unless_gone(work: Awaitable[Any], receive: Callable[[], Awaitable[Any]]) -> Any:
+    """Run `work` until it is done or the other side hangs up; None if it did."""
+    task = asyncio.ensure_future(work)
+    hung_up = asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait({task, hung_up}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        hung_up.cancel()
+        if not task.done():
+            task.cancel()

@@ -1,0 +1,48 @@
+import hmac
+from typing import Literal, NamedTuple
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol.errors import Forbidden, InvalidToken
+from cloudpar_protocol.routes import Role
+
+from .deployment import Deployment, hash_token
+
+
+class Caller(NamedTuple):
+    """Who asks. Only a user has an account."""
+
+    role: Literal["user", "worker", "admin"]
+    account: AccountRecord | None = None
+
+
+def identify(deployment: Deployment, token: str | None) -> Caller:
+    """Find out whose token this is.
+
+    Raises:
+        InvalidToken: It is missing, unknown or revoked.
+    """
+    if not token:
+        raise InvalidToken(
+            "no token: send the header 'Authorization: Bearer TOKEN' (CLOUDPAR_TOKEN or Pool(token=...))"
+        )
+    hashed = hash_token(token)
+    if hmac.compare_digest(hashed, deployment.worker_token_hash):
+        return Caller("worker")
+    if hmac.compare_digest(hashed, deployment.admin_token_hash):
+        return Caller("admin")
+    account = deployment.accounts.by_token(hashed)
+    if account is None:
+        raise InvalidToken("this token is unknown here: check CLOUDPAR_TOKEN, or ask the operator for a token")
+    if account.state == "revoked":
+        raise InvalidToken(f"the token of account {account.name!r} was revoked: ask the operator for a new one")
+    return Caller("user", account)
+
+
+def permit(caller: Caller, role: Role, route: str) -> None:
+    """Check that the caller may use a route.
+
+    Raises:
+        Forbidden: The token is good, but for another role.
+    """
+    if role not in {"any", caller.role}:
+        raise Forbidden(f"{route} takes a token for the role {role!r}, and this one is for {caller.role!r}")

@@ -1,0 +1,107 @@
+"""Create, list, grant, revoke: the operator's side."""
+
+import hashlib
+from typing import Literal
+
+from cloudpar_master.core.events import CancelAsked
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol.account_messages import (
+    Account,
+    AccountReply,
+    CreateAccount,
+    GrantQuota,
+    ListAccounts,
+    ListAccountsReply,
+    RevokeAccount,
+)
+from cloudpar_protocol.client_messages import Hello, HelloReply
+from cloudpar_protocol.errors import IdempotencyConflict, NotFound
+from cloudpar_protocol.version import __version__
+
+from .deployment import Deployment
+from .folding import Folding
+
+PACKAGES = 10_000
+
+
+class AccountService:
+    """What the admin token may ask, and who am I."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._on = deployment
+        self._folding = Folding(deployment)
+
+    def hello(
+        self, role: Literal["user", "worker", "admin"], account: AccountRecord | None, request: Hello
+    ) -> HelloReply:
+        """Say who the caller is."""
+        del request
+        timeout_s = self._on.policy.task_timeout_s
+        if account is None:
+            return HelloReply(release=__version__, role=role, task_timeout_s=timeout_s)
+        return HelloReply(
+            release=__version__,
+            role=role,
+            account_id=account.account_id,
+            name=account.name,
+            granted_us=account.granted_us,
+            spent_us=account.spent_us,
+            task_timeout_s=timeout_s,
+        )
+
+    def create_account(self, request: CreateAccount) -> AccountReply:
+        """Make an account for a token that the caller made; only the token's hash is known here."""
+        account_id = hashlib.sha256(f"account#{request.idempotency_key}".encode()).hexdigest()[:16]
+        holder = self._on.accounts.by_token(request.token_hash)
+        if holder is not None and holder.account_id != account_id:
+            raise IdempotencyConflict("this token belongs to another account: make a fresh one")
+        stored = self._on.accounts.create(
+            AccountRecord(
+                account_id=account_id,
+                name=request.name,
+                token_hash=request.token_hash,
+                state="active",
+                granted_us=request.quota_us,
+                spent_us=0,
+                reserved_us=0,
+                created_at=self._on.clock.now(),
+            )
+        )
+        if (stored.name, stored.token_hash) != (request.name, request.token_hash):
+            raise IdempotencyConflict("this idempotency key was used before for another account: make a new key")
+        return AccountReply(account=_public(stored))
+
+    def list_accounts(self, request: ListAccounts) -> ListAccountsReply:
+        """All accounts, oldest first."""
+        del request
+        return ListAccountsReply(accounts=[_public(account) for account in self._on.accounts.list()])
+
+    def grant_quota(self, request: GrantQuota) -> AccountReply:
+        """Add compute time to an account, once for each idempotency key."""
+        account = self._on.accounts.grant(request.account_id, request.idempotency_key, request.quota_us)
+        if account is None:
+            raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
+        return AccountReply(account=_public(account))
+
+    def revoke_account(self, request: RevokeAccount) -> AccountReply:
+        """Refuse the account's token from now on and cancel what it has running."""
+        account = self._on.accounts.revoke(request.account_id)
+        if account is None:
+            raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
+        event = CancelAsked(reason="revoked", message="the operator revoked the account's token")
+        for head in self._on.packages.of_account(account.account_id, PACKAGES):
+            if not head.ended:
+                self._folding.confirm(head.package_id, "revoke", event)
+        return AccountReply(account=_public(account))
+
+
+def _public(account: AccountRecord) -> Account:
+    return Account(
+        account_id=account.account_id,
+        name=account.name,
+        state=account.state,
+        granted_us=account.granted_us,
+        spent_us=account.spent_us,
+        reserved_us=account.reserved_us,
+        created_at=account.created_at,
+    )

@@ -1,0 +1,206 @@
+"""Start, await, cancel, acknowledge."""
+
+import hashlib
+
+from msgspec.structs import replace
+
+from cloudpar_master.core import pacing, ranges
+from cloudpar_master.core.events import Acknowledged, CancelAsked
+from cloudpar_master.core.fold import fold
+from cloudpar_master.core.head import CANCELLED_RANGES, Head, Spec
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol import codec, limits
+from cloudpar_protocol.client_messages import (
+    Acknowledge,
+    AcknowledgeReply,
+    AwaitTasks,
+    AwaitTasksReply,
+    CancelTasks,
+    CancelTasksReply,
+    Cursor,
+    ListPackages,
+    ListPackagesReply,
+    PackageStatus,
+    PackageSummary,
+    PreparedUpload,
+    PrepareUploads,
+    PrepareUploadsReply,
+    StartTasks,
+    StartTasksReply,
+    Upload,
+)
+from cloudpar_protocol.errors import BadRequest, IdempotencyConflict, NotFound, QuotaExhausted, TooLarge
+
+from .deployment import Deployment
+from .folding import Folding
+from .moments import moment
+from .result_pages import read_results
+from .submission import check_submission
+
+STALE_S = 2.0
+"""An await that finds a head older than this folds it: somebody always comes next (rule 3)."""
+
+
+class ClientService:
+    """What a user's token may ask."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._on = deployment
+        self._folding = Folding(deployment)
+
+    def prepare_uploads(self, account: AccountRecord, request: PrepareUploads) -> PrepareUploadsReply:
+        """Links for payloads that are too large to travel inline."""
+        return PrepareUploadsReply(uploads=[self._prepare(account, upload) for upload in request.uploads])
+
+    def _prepare(self, account: AccountRecord, upload: Upload) -> PreparedUpload:
+        if upload.size > limits.BLOB_BYTES:
+            size = f"{upload.size:,} bytes of task {upload.kind} is over the limit of {limits.BLOB_BYTES:,}"
+            raise TooLarge(f"{size}: split the work into several maps, or let tasks read their data from storage")
+        if upload.kind == "data":
+            key = f"data/{account.account_id}/{self._on.ids.fresh()}"
+            return PreparedUpload(key=key, link=self._on.blobs.put_link(key, upload.size, upload.crc32))
+        if upload.hash is None:
+            raise BadRequest("an upload of task code needs its SHA-256 in `hash`")
+        key = f"code/{account.account_id}/{upload.hash}"
+        there = self._on.blobs.exists(key)
+        return PreparedUpload(key=key, link=None if there else self._on.blobs.put_link(key, upload.size, upload.crc32))
+
+    def start_tasks(self, account: AccountRecord, request: StartTasks) -> StartTasksReply:
+        """Start a package: one head and one window of chunks, however many tasks it has."""
+        on = self._on
+        check_submission(account, request)
+        name = f"{account.account_id}#{request.idempotency_key}"
+        package_id = hashlib.sha256(name.encode()).hexdigest()[:32]
+        if account.granted_us <= account.spent_us and on.packages.spec(package_id) is None:
+            used = f"account {account.name!r} has used its {account.granted_us / 3.6e9:g} h of compute time"
+            raise QuotaExhausted(f"{used}: ask the operator to grant more (cloudpar account grant)")
+        now = on.clock.now()
+        spec = Spec(
+            package_id=package_id,
+            account_id=account.account_id,
+            request_hash=hashlib.sha256(codec.encode(replace(request, session="-"))).hexdigest(),
+            start=request,
+            started_at=now,
+        )
+        empty = Head(
+            package_id=package_id,
+            account_id=account.account_id,
+            name=request.name,
+            tasks=request.n,
+            chunksize=request.chunksize,
+            window=on.policy.first_window,
+            started_at=now,
+            now=now,
+        )
+        head = fold(empty, [], now, on.policy, "").head
+        stored = on.packages.create(spec, head)
+        if stored.request_hash != spec.request_hash:
+            text = "this idempotency key was used before with another package: make a new key for each package"
+            raise IdempotencyConflict(text)
+        if stored is spec:
+            self._folding.begin(head)
+        return StartTasksReply(package_id=package_id)
+
+    def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
+        """What is new of these packages, in bulk, up to the size of one body."""
+        statuses: list[PackageStatus] = []
+        missing: dict[str, str] = {}
+        delays: list[float] = []
+        room = limits.BODY_BYTES * 3 // 4
+        for cursor in request.packages:
+            head = self._visible(account, cursor.package_id)
+            if head is None:
+                text = "no such package for this token: it never was, or it was deleted over a day ago"
+                missing[cursor.package_id] = text
+                continue
+            status, size = self._status(head, cursor, room)
+            room = max(room - size, 1)
+            statuses.append(status)
+            news = status.results or status.cursor != cursor.cursor or status.state != "running"
+            delays.append(0.0 if news else pacing.client_delay_s(head))
+        delay = 0.0 if missing else min(delays, default=0.0)
+        return AwaitTasksReply(packages=statuses, missing=missing, retry_after_s=delay)
+
+    def _status(self, head: Head, cursor: Cursor, room: int) -> tuple[PackageStatus, int]:
+        gone = head.acknowledged_at is not None or head.state == "expired"
+        page = read_results(self._on.packages, head, cursor.cursor, 0 if gone else room)
+        keys = {result.blob.key for result in page.results if result.blob is not None}
+        message = head.message
+        if gone:
+            at = moment(head.acknowledged_at or head.now)
+            message = f"deleted at {at}: {'acknowledged by its client' if head.acknowledged_at else head.message}"
+        return PackageStatus(
+            package_id=head.package_id,
+            state="expired" if gone else head.client_state,
+            cursor=page.cursor,
+            more=page.more,
+            results=page.results,
+            links={key: self._on.blobs.get_link(key) for key in keys},
+            progress=head.progress(),
+            failed=head.failed,
+            cancelled=head.cancelled,
+            reason=head.reason,
+            message=message,
+            settled=head.settled,
+        ), page.size_bytes
+
+    def cancel_tasks(self, account: AccountRecord | None, request: CancelTasks) -> CancelTasksReply:
+        """Cancel; answered once it is decided, so that nothing is handed out afterwards. An admin may cancel all."""
+        head = self._visible(account, request.package_id)
+        if head is None:
+            raise NotFound(f"no package {request.package_id} is visible to this token")
+        asked = ranges.union(request.ranges) if request.ranges is not None else None
+        if asked and len(head.cancelled) + len(asked) > CANCELLED_RANGES:
+            raise BadRequest(
+                f"tasks in over {CANCELLED_RANGES} places were cancelled: cancel the whole package instead"
+            )
+        before = head.cancelled
+        event = CancelAsked(ranges=asked, only_queued=request.only_queued)
+        if not head.ended:
+            head = self._folding.confirm(head.package_id, f"c#{self._on.ids.fresh()}", event) or head
+        if asked is not None:
+            cancelled = ranges.intersect(asked, head.cancelled)
+        elif request.only_queued:
+            cancelled = ranges.subtract(head.cancelled, before)
+        else:
+            cancelled = self._unfinished(head) if head.state == "cancelled" else []
+        return CancelTasksReply(state=head.client_state, cancelled=cancelled, charged_us=head.charged_us)
+
+    @staticmethod
+    def _unfinished(head: Head) -> list[tuple[int, int]]:
+        return ranges.union(head.stopping, head.cancelled, [(head.cursor, head.tasks)])
+
+    def acknowledge(self, account: AccountRecord, request: Acknowledge) -> AcknowledgeReply:
+        """Free the storage of packages; unknown ones are as good as freed."""
+        for package_id in request.package_ids:
+            head = self._visible(account, package_id)
+            if head is not None and head.acknowledged_at is None:
+                self._folding.confirm(package_id, "acknowledge", Acknowledged())
+        return AcknowledgeReply()
+
+    def list_packages(self, account: AccountRecord | None, request: ListPackages) -> ListPackagesReply:
+        """An account's packages (None: all), newest first, with what each was charged."""
+        heads = self._on.packages.of_account(account.account_id if account else None, request.limit)
+        summaries = [
+            PackageSummary(
+                package_id=head.package_id,
+                account_id=head.account_id,
+                name=head.name,
+                state=head.client_state,
+                started_at=head.started_at,
+                ended_at=head.ended_at,
+                progress=head.progress(),
+                reason=head.reason,
+            )
+            for head in heads
+        ]
+        return ListPackagesReply(packages=summaries)
+
+    def _visible(self, account: AccountRecord | None, package_id: str) -> Head | None:
+        """The head, folded if it is old; another account's package is as if it were not there."""
+        head = self._on.packages.load(package_id)
+        if head is None or (account is not None and head.account_id != account.account_id):
+            return None
+        if self._on.clock.now() - head.now > STALE_S:
+            head = self._folding.advance(package_id)
+        return head

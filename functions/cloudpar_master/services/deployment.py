@@ -1,0 +1,28 @@
+import hashlib
+from typing import NamedTuple
+
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import AccountStore, BlobStore, Clock, Ids, PackageStore, TaskQueue
+
+
+class Deployment(NamedTuple):
+    """One master: its ports, its figures, and the hashes of its two own tokens."""
+
+    packages: PackageStore
+    accounts: AccountStore
+    queue: TaskQueue
+    blobs: BlobStore
+    clock: Clock
+    ids: Ids
+    policy: Policy
+    worker_token_hash: str
+    admin_token_hash: str
+
+
+def hash_token(token: str) -> str:
+    """How a token is stored. It has 256 random bits, so a plain SHA-256 cannot be searched.
+
+    >>> hash_token("secret")[:8]
+    '2bb80d53'
+    """
+    return hashlib.sha256(token.encode()).hexdigest()

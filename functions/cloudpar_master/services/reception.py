@@ -1,0 +1,83 @@
+"""From bytes and a token to a reply: what every server does with a request."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol import codec, routes
+from cloudpar_protocol.errors import NotFound
+from cloudpar_protocol.routes import Route
+
+from .access import Caller, identify, permit
+from .account_service import AccountService
+from .client_service import ClientService
+from .deployment import Deployment
+from .worker_service import WorkerService
+
+BY_NAME: dict[str, Route[Any, Any]] = {route.name: route for route in routes.ROUTES}
+OPEN_TO_ADMIN = frozenset({routes.LIST_PACKAGES.name, routes.CANCEL_TASKS.name})
+
+
+class Call(NamedTuple):
+    """A request that may be carried out."""
+
+    route: Route[Any, Any]
+    caller: Caller
+    request: Any
+
+    @property
+    def user(self) -> AccountRecord | None:
+        """The caller's account."""
+        return self.caller.account
+
+
+class Reception:
+    """Every route, bound to its service."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._on = deployment
+        client, worker, account = ClientService(deployment), WorkerService(deployment), AccountService(deployment)
+        self._handlers: dict[str, Callable[[Call], Struct]] = {
+            routes.HELLO.name: lambda call: account.hello(call.caller.role, call.user, call.request),
+            routes.PREPARE_UPLOADS.name: lambda call: client.prepare_uploads(_owner(call), call.request),
+            routes.START_TASKS.name: lambda call: client.start_tasks(_owner(call), call.request),
+            routes.AWAIT_TASKS.name: lambda call: client.await_tasks(_owner(call), call.request),
+            routes.CANCEL_TASKS.name: lambda call: client.cancel_tasks(call.user, call.request),
+            routes.ACKNOWLEDGE.name: lambda call: client.acknowledge(_owner(call), call.request),
+            routes.LIST_PACKAGES.name: lambda call: client.list_packages(call.user, call.request),
+            routes.RETRIEVE_TASKS.name: lambda call: worker.retrieve_tasks(call.request),
+            routes.PREPARE_RESULTS.name: lambda call: worker.prepare_results(call.request),
+            routes.PUBLISH_RESULTS.name: lambda call: worker.publish_results(call.request),
+            routes.EXTEND_LEASES.name: lambda call: worker.extend_leases(call.request),
+            routes.GIVE_BACK.name: lambda call: worker.give_back(call.request),
+            routes.CREATE_ACCOUNT.name: lambda call: account.create_account(call.request),
+            routes.LIST_ACCOUNTS.name: lambda call: account.list_accounts(call.request),
+            routes.GRANT_QUOTA.name: lambda call: account.grant_quota(call.request),
+            routes.REVOKE_ACCOUNT.name: lambda call: account.revoke_account(call.request),
+        }
+
+    def admit(self, name: str, token: str | None, body: bytes, media: str) -> Call:
+        """Check token and body of POST /v1/<name>.
+
+        Raises:
+            RequestError: What is wrong with it.
+        """
+        route = BY_NAME.get(name)
+        if route is None:
+            raise NotFound(f"no route /v1/{name}: there are {', '.join(sorted(BY_NAME))}")
+        caller = identify(self._on, token)
+        if not (caller.role == "admin" and name in OPEN_TO_ADMIN):
+            permit(caller, route.role, name)
+        return Call(route, caller, codec.decode(body, route.request, media))
+
+    def perform(self, call: Call) -> Struct:
+        """Carry it out."""
+        return self._handlers[call.route.name](call)
+
+
+def _owner(call: Call) -> AccountRecord:
+    if call.user is None:
+        raise AssertionError(call.route.name)
+    return call.user

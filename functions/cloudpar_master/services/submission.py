@@ -1,0 +1,39 @@
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol import limits
+from cloudpar_protocol.client_messages import StartTasks
+from cloudpar_protocol.errors import BadRequest, Forbidden, TooLarge
+from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData
+
+
+def check_submission(account: AccountRecord, request: StartTasks) -> None:
+    """What a schema cannot say of StartTasks.
+
+    Raises:
+        BadRequest: The parts contradict each other.
+        TooLarge: Over a limit.
+        Forbidden: It names another account's payload.
+    """
+    if request.n > limits.PACKAGE_TASKS:
+        text = f"{request.n:,} tasks are over the limit of {limits.PACKAGE_TASKS:,} for one package"
+        raise TooLarge(f"{text}: pass `buffersize=` to map, or give each task more to do")
+    code, data = request.code, request.data
+    if (code.inline is None) == (code.blob is None):
+        raise BadRequest("task code needs either `inline` or `blob`")
+    if code.inline is not None and len(code.inline) > limits.INLINE_CODE_BYTES:
+        raise TooLarge(f"inline task code is over {limits.INLINE_CODE_BYTES:,} bytes: upload it (prepare_uploads)")
+    if code.blob is not None:
+        _check_owner(account, code.blob, "code")
+    if isinstance(data, InlineData):
+        if len(data.items) != request.n:
+            raise BadRequest(f"n is {request.n}, but there are {len(data.items)} items of task data")
+        if sum(map(len, data.items)) > limits.INLINE_DATA_BYTES:
+            raise TooLarge(f"inline task data is over {limits.INLINE_DATA_BYTES:,} bytes: upload it (prepare_uploads)")
+    elif isinstance(data, BlobData):
+        _check_owner(account, data.blob, "data")
+        if data.blob.size < 8 * (request.n + 1):
+            raise BadRequest(f"a data blob of {data.blob.size} bytes cannot hold the table of {request.n} tasks")
+
+
+def _check_owner(account: AccountRecord, blob: BlobRef, kind: str) -> None:
+    if not blob.key.startswith(f"{kind}/{account.account_id}/") or ".." in blob.key:
+        raise Forbidden(f"{blob.key!r} is not this account's task {kind}: use the key that prepare_uploads answered")

@@ -1,0 +1,219 @@
+"""Retrieve, publish, extend, give back. All in bulk."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from cloudpar_master.core import pacing, quota, ranges
+from cloudpar_master.core.events import Cleared, Event, ExecutorsIdle, GaveBack, Published
+from cloudpar_master.core.head import Head, Piece
+from cloudpar_master.ports import Message
+from cloudpar_protocol.limits import BULK_ITEMS
+from cloudpar_protocol.payloads import BlobData, InlineData, Range, TaskData
+from cloudpar_protocol.worker_messages import (
+    ExtendLeases,
+    ExtendLeasesReply,
+    GiveBack,
+    GiveBackReply,
+    Lease,
+    LeaseRef,
+    LeaseView,
+    PreparedResult,
+    PrepareResults,
+    PrepareResultsReply,
+    Publication,
+    PublishResults,
+    PublishResultsReply,
+    RetrieveTasks,
+    RetrieveTasksReply,
+    Return,
+)
+
+from .deployment import Deployment
+from .folding import Folding, parse_chunk
+from .idle_workers import IdleWorkers
+
+
+class WorkerService:
+    """What the worker token may ask."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._on = deployment
+        self._folding = Folding(deployment)
+        self._idle = IdleWorkers()
+
+    def retrieve_tasks(self, request: RetrieveTasks) -> RetrieveTasksReply:
+        """Hand out chunks. An empty queue makes packages with uncut tasks open their windows."""
+        now = self._on.clock.now()
+        leases = self._receive(request)
+        if not leases and self._open_windows(request):
+            leases = self._receive(request)
+        self._idle.note(request.worker_id, now, idle=not leases)
+        delay = 0.0 if leases else pacing.worker_delay_s(self._idle.count(now))
+        return RetrieveTasksReply(leases=leases, retry_after_s=delay)
+
+    def _receive(self, request: RetrieveTasks) -> list[Lease]:
+        lease_s = self._on.policy.lease_s
+        messages = self._on.queue.receive(min(request.chunks, BULK_ITEMS), lease_s, request.attempt_id)
+        chunks = [(message, *parse_chunk(message.body)) for message in messages]
+        heads = {package_id: self._on.packages.load(package_id) for _, package_id, _ in chunks}
+        leases: list[Lease] = []
+        stale: list[str] = []
+        for message, package_id, chunk in chunks:
+            head = heads[package_id]
+            wanted = _wanted(head, chunk.start, chunk.end, chunk.generation)
+            if head is None or not wanted:
+                stale.append(message.receipt)
+            elif head.draining and message.receives == 1:
+                event = Cleared(generation=chunk.generation, ranges=wanted)
+                heads[package_id] = self._folding.confirm(package_id, f"d#{chunk.start}#{chunk.generation}", event)
+                stale.append(message.receipt)
+            else:
+                lease = self._lease(head, chunk, wanted, message)
+                if lease is None:
+                    heads[package_id] = self._folding.advance(package_id)
+                    self._on.queue.extend([message.receipt], 1.0)
+                else:
+                    leases.append(lease)
+        if stale:
+            self._on.queue.delete(stale)
+        return leases
+
+    def _lease(self, head: Head, chunk: Piece, wanted: list[Range], message: Message) -> Lease | None:
+        """None: the account has nothing left."""
+        spec = self._on.packages.spec(head.package_id)
+        budget_us = self._budget_us(head)
+        if spec is None or budget_us <= 0:
+            return None
+        start, policy = spec.start, self._on.policy
+        code, data = start.code, start.data
+        return Lease(
+            package_id=head.package_id,
+            lease_id=self._on.ids.fresh(),
+            receipt=message.receipt,
+            start=chunk.start,
+            end=chunk.end,
+            generation=chunk.generation,
+            ranges=wanted,
+            attempt=message.receives,
+            account=head.account_id,
+            lease_s=policy.lease_s,
+            code=code,
+            code_link=self._on.blobs.get_link(code.blob.key) if code.blob else None,
+            data=_slice(data, wanted),
+            data_link=self._on.blobs.get_link(data.blob.key) if isinstance(data, BlobData) else None,
+            tasks=head.tasks,
+            call=start.call,
+            python=start.python,
+            mean_us=round(head.mean_us),
+            wait_us=message.wait_us,
+            task_timeout_s=min(start.task_timeout_s or policy.task_timeout_s, policy.task_timeout_s),
+            budget_us=budget_us,
+        )
+
+    def _open_windows(self, request: RetrieveTasks) -> bool:
+        """Executors idle while packages have tasks in no chunk: let these cut more (rule 14)."""
+        waiting = self._on.packages.uncut(BULK_ITEMS)
+        for package_id in waiting:
+            event = ExecutorsIdle(executors=request.executors)
+            self._on.packages.append(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
+            self._folding.advance(package_id)
+        return bool(waiting)
+
+    def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
+        """Links for results that are too large to travel inline; a key contains its lease (rule 8)."""
+        prepared: list[PreparedResult] = []
+        for result in request.results:
+            key = f"results/{result.package_id}/{result.lease_id}/{result.seq}"
+            link = self._on.blobs.put_link(key, result.size, result.crc32)
+            prepared.append(PreparedResult(key=key, link=link))
+        return PrepareResultsReply(results=prepared)
+
+    def publish_results(self, request: PublishResults) -> PublishResultsReply:
+        """Take results. Durable once appended; then whoever can folds."""
+        events: dict[str, list[tuple[str, Event]]] = defaultdict(list)
+        for pub in request.publications:
+            event = Published(
+                worker_id=request.worker_id,
+                executors=request.executors,
+                generation=pub.generation,
+                results=pub.results,
+                wait_us=pub.wait_us,
+                retrieve_us=pub.retrieve_us,
+                publish_us=pub.publish_us,
+                refused=pub.refused,
+                message=pub.message,
+            )
+            events[pub.package_id].append((f"p#{pub.lease_id}#{pub.seq:06}", event))
+        heads = self._take(events)
+        self._close(request.publications)
+        views = [self._view(heads[pub.package_id], pub, pub.end) for pub in request.publications]
+        return PublishResultsReply(leases=views, hungry=self._hungry(request.worker_id))
+
+    def _take(self, events: dict[str, list[tuple[str, Event]]]) -> dict[str, Head | None]:
+        heads: dict[str, Head | None] = {}
+        for package_id, items in events.items():
+            self._on.packages.append(package_id, items)
+            heads[package_id] = self._folding.advance(package_id)
+        return heads
+
+    def _close(self, items: Iterable[Publication | Return]) -> None:
+        receipts = [item.receipt for item in items if item.closes]
+        if receipts:
+            self._on.queue.delete(receipts)
+
+    def extend_leases(self, request: ExtendLeases) -> ExtendLeasesReply:
+        """The worker lives: keep its chunks from others, and tell it what is still wanted of them."""
+        heads = {ref.package_id: self._on.packages.load(ref.package_id) for ref in request.leases}
+        views = [self._view(heads[ref.package_id], ref, ref.end) for ref in request.leases]
+        live = [ref.receipt for ref, view in zip(request.leases, views, strict=True) if view.state == "wanted"]
+        if live:
+            self._on.queue.extend(live, self._on.policy.lease_s)
+        return ExtendLeasesReply(leases=views, hungry=self._hungry(request.worker_id))
+
+    def give_back(self, request: GiveBack) -> GiveBackReply:
+        """Take untouched tasks back; they are cut anew before this is answered."""
+        for item in request.returns:
+            event = GaveBack(generation=item.generation, ranges=item.ranges)
+            self._folding.confirm(item.package_id, f"g#{item.lease_id}#{item.seq:06}", event)
+        self._close(request.returns)
+        return GiveBackReply()
+
+    def _view(self, head: Head | None, ref: LeaseRef | Publication, end: int) -> LeaseView:
+        wanted = _wanted(head, ref.start, end, ref.generation)
+        if head is None or head.ended:
+            return LeaseView(lease_id=ref.lease_id, state="finished" if _completed(head) else "ended")
+        if not wanted:
+            return LeaseView(lease_id=ref.lease_id, state="finished")
+        return LeaseView(
+            lease_id=ref.lease_id,
+            state="wanted",
+            ranges=wanted,
+            lease_s=self._on.policy.lease_s,
+            budget_us=self._budget_us(head),
+        )
+
+    def _budget_us(self, head: Head) -> int:
+        account = self._on.accounts.get(head.account_id)
+        return quota.budget_us(head, account.free_us if account else 0)
+
+    def _hungry(self, worker_id: str) -> bool:
+        """Whether somebody else idles and nothing is queued."""
+        return self._idle.others(worker_id, self._on.clock.now()) and self._on.queue.waiting() == 0
+
+
+def _completed(head: Head | None) -> bool:
+    return head is not None and head.state == "completed"
+
+
+def _wanted(head: Head | None, start: int, end: int, generation: int) -> list[Range]:
+    """What of a chunk has no result and is not queued anew (rule 5)."""
+    if head is None or head.ended:
+        return []
+    pieces = [(piece.start, piece.end) for piece in head.open if piece.generation == generation]
+    return ranges.intersect(pieces, [(start, end)])
+
+
+def _slice(data: TaskData, wanted: Sequence[Range]) -> TaskData:
+    if isinstance(data, InlineData):
+        return InlineData([item for start, end in wanted for item in data.items[start:end]])
+    return data

@@ -1,0 +1,88 @@
+"""Golden byte vectors: what every message looks like on the wire, for the tests of later releases and other languages.
+
+    python -m cloudpar_protocol.vectors
+
+writes vectors/v<release>.json next to this package, and never over a file that is there: a released file is the proof
+that yesterday's messages are still understood.
+"""
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from . import codec
+from .limits import PROTOCOL_VERSION
+from .samples import message_types, samples
+from .version import __version__
+
+FOLDER = Path(__file__).parents[1] / "vectors"
+
+
+class Vector(msgspec.Struct, frozen=True):
+    """One message: its type, its JSON text, and its MessagePack bytes in hexadecimal digits."""
+
+    name: str
+    type: str
+    json: str
+    msgpack: str
+
+
+class VectorFile(msgspec.Struct, frozen=True):
+    """All vectors of a release."""
+
+    release: str
+    protocol: int
+    vectors: list[Vector]
+
+
+def make() -> VectorFile:
+    """Today's vectors."""
+    vectors = [
+        Vector(
+            name=f"{name} {number}",
+            type=name,
+            json=codec.encode(message, codec.JSON).decode(),
+            msgpack=codec.encode(message).hex(),
+        )
+        for name, kind in message_types().items()
+        for number, message in enumerate(samples(kind))
+    ]
+    return VectorFile(release=__version__, protocol=PROTOCOL_VERSION, vectors=vectors)
+
+
+def read(path: Path) -> VectorFile:
+    """A release's vectors."""
+    return msgspec.json.decode(path.read_bytes(), type=VectorFile)
+
+
+def write(folder: Path = FOLDER) -> Path:
+    """Write this release's vectors.
+
+    Raises:
+        FileExistsError: The file is there.
+    """
+    path = folder / f"v{__version__}.json"
+    text = msgspec.json.format(msgspec.json.encode(make()), indent=1) + b"\n"
+    folder.mkdir(exist_ok=True)
+    with path.open("xb") as file:
+        file.write(text)
+    return path
+
+
+def main() -> int:
+    """Write the file, or say why not."""
+    try:
+        path = write()
+    except FileExistsError as error:
+        sys.stderr.write(
+            f"{error.filename} is there, and a released version's vectors never change. Mend: raise version.py first; "
+            "only while this version is not released, delete the file and run this again.\n"
+        )
+        return 1
+    sys.stdout.write(f"{path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

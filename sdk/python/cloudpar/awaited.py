@@ -1,0 +1,120 @@
+"""A package under way: its state machine, who gets its results, and what was measured."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from cloudpar_protocol.client_messages import PackageStatus
+from cloudpar_protocol.payloads import TaskResult
+
+from .errors import CloudparError
+from .package import News, Package
+from .report import Report
+
+
+class Receiver(Protocol):
+    """Whoever wants a package's results. Called by one thread at a time."""
+
+    deserialize_s: float
+
+    def started(self, awaited: "Awaited") -> None:
+        """The package is at the master; called before all else."""
+
+    def receive(self, results: Sequence[TaskResult]) -> None:
+        """Results that are whole, each task once."""
+
+    def end(self, failure: CloudparError | None) -> None:
+        """Nothing more will come; why not everything came, if so."""
+
+
+class Awaited:
+    """One package under way. Its methods may be called by any thread."""
+
+    def __init__(
+        self,
+        package: Package,
+        receiver: Receiver,
+        *,
+        serialize_s: float = 0.0,
+        show: Callable[[TaskResult], None] | None = None,
+        on_news: "Callable[[Awaited], None]" = lambda _: None,
+    ) -> None:
+        self.package = package
+        self.receiver = receiver
+        self.serialize_s = serialize_s
+        self.started_at = time.monotonic()
+        self.ended_at: float | None = None
+        self.ended = threading.Event()
+        self.executors = 0
+        self._execute_us = 0
+        self._show = show
+        self._on_news = on_news
+        self._lock = threading.RLock()
+
+    @property
+    def id(self) -> str:
+        """The package's id; it has one from its start on."""
+        return self.package.id or ""
+
+    def take(self, status: PackageStatus) -> News:
+        """Hand on what a status brought; returns what must be fetched."""
+        with self._lock:
+            self.executors = max(self.executors, status.progress.executors)
+            news = self.package.take(status)
+            self._hand_on(news.results)
+        self._on_news(self)
+        return news
+
+    def fetched(self, results: Sequence[TaskResult]) -> None:
+        """Hand on results whose payloads came in."""
+        with self._lock:
+            self.package.fetched(len(results))
+            self._hand_on(results)
+        self._on_news(self)
+
+    def lost(self, error: CloudparError) -> None:
+        """There will be no more news of it."""
+        with self._lock:
+            self.package.lost(error)
+            self._hand_on(())
+        self._on_news(self)
+
+    def cancelled(self) -> None:
+        """Its user cancelled it."""
+        with self._lock:
+            self.package.cancelled()
+
+    def _hand_on(self, results: Sequence[TaskResult]) -> None:
+        if self.ended.is_set():
+            return
+        if results:
+            if self.package.phase == "ended":
+                self.ended_at = time.monotonic()
+            self._execute_us += sum(result.duration_us for result in results)
+            if self._show is not None:
+                for result in results:
+                    if result.stdout or result.stderr:
+                        self._show(result)
+            self.receiver.receive(results)
+        if self.package.phase == "ended":
+            self.ended_at = self.ended_at or time.monotonic()
+            self.receiver.end(self.package.failure)
+            self.ended.set()
+
+    def report(self) -> Report:
+        """The six points, as far as they are known now."""
+        progress = self.package.progress
+        return Report(
+            package_id=self.id,
+            tasks=self.package.tasks,
+            errors=progress.errors,
+            executors=self.executors,
+            charged_s=progress.charged_us / 1e6,
+            serialize_s=self.serialize_s,
+            retrieve_s=progress.retrieve_us / 1e6,
+            execute_s=self._execute_us / 1e6,
+            publish_s=progress.publish_us / 1e6,
+            deserialize_s=self.receiver.deserialize_s,
+            await_s=(self.ended_at or time.monotonic()) - self.started_at,
+        )

@@ -1,0 +1,177 @@
+"""The one thread that asks the master for news of all packages under way, in bulk."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply, Cursor, PackageStatus
+from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S
+
+from .awaited import Awaited
+from .connection import Aborted, Connection
+from .downloads import Downloads
+from .errors import CloudparError, PackageFailed
+from .pacing import Run, gather_s
+
+NEW_PACKAGE_S = 0.1
+"""With a master that never holds: when to ask first for a package that was started meanwhile."""
+
+RESTLESS_S = 0.05
+"""A held question that is answered at once, without news, again and again: ask no faster than this."""
+
+log = logging.getLogger("cloudpar")
+
+
+class Awaiter:
+    """Asks while there is a package to ask about, and rests otherwise."""
+
+    def __init__(self, connection: Connection, downloads: Downloads, session: str) -> None:
+        self._connection = connection
+        self._downloads = downloads
+        self._session = session
+        self._condition = threading.Condition()
+        self._under_way: dict[Awaited, None] = {}  # two may be of one package
+        self._starting = 0
+        self._due = 0.0
+        self._retry_after_s = 0.0
+        self._restless = 0
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def start_begins(self) -> None:
+        """A package is about to be started: do not ask to be held without it."""
+        with self._condition:
+            self._starting += 1
+
+    def start_ends(self, awaited: Awaited | None) -> None:
+        """It was started (or could not be)."""
+        with self._condition:
+            self._starting -= 1
+            if awaited is not None:
+                self._add(awaited)
+            self._condition.notify()
+
+    def add(self, awaited: Awaited) -> None:
+        """Ask for a package that somebody else has started."""
+        with self._condition:
+            self._add(awaited)
+            self._condition.notify()
+
+    def _add(self, awaited: Awaited) -> None:
+        self._under_way[awaited] = None
+        self._due = min(self._due, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
+        if self._thread is None and not self._closed:
+            self._thread = threading.Thread(target=self._run, name="cloudpar-await", daemon=True)
+            self._thread.start()
+
+    def drop(self, awaited: Awaited) -> None:
+        """Ask no more for a package; it goes on."""
+        with self._condition:
+            self._under_way.pop(awaited, None)
+
+    def under_way(self) -> list[Awaited]:
+        """The packages that are being asked for."""
+        with self._condition:
+            return list(self._under_way)
+
+    def close(self) -> None:
+        """End the thread, once its connection is closed."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify()
+
+    def _run(self) -> None:
+        try:
+            self._ask_on()
+        except Aborted:
+            return
+        except BaseException as error:
+            log.exception("cloudpar: results cannot be received any more")
+            failure = CloudparError(f"an error in the pool itself: {error!r}")
+            failure.__cause__ = error
+            for each in self.under_way():
+                each.lost(failure)
+
+    def _ask_on(self) -> None:
+        while (question := self._next()) is not None:
+            asked, hold_s = question
+            cursors = [Cursor(package_id=each.id, cursor=each.package.cursor) for each in asked]
+            message = AwaitTasks(session=self._session, packages=cursors, hold_s=hold_s)
+            asked_at = time.monotonic()
+            try:
+                reply = self._connection.call(routes.AWAIT_TASKS, message, hold_s=hold_s)
+            except CloudparError as error:
+                for each in asked:
+                    each.lost(error)
+            else:
+                news = self._read(reply, asked)
+                held_s = time.monotonic() - asked_at if hold_s else None
+                self._pause(reply, asked, news, held_s)
+            self._sort_out(asked)
+
+    def _next(self) -> tuple[list[Awaited], float] | None:
+        with self._condition:
+            while not self._closed:
+                wait_s = self._due - time.monotonic()
+                if self._under_way and wait_s <= 0:
+                    return self._question()
+                self._condition.wait(wait_s if self._under_way else None)
+            return None
+
+    def _question(self) -> tuple[list[Awaited], float]:
+        asked = list(self._under_way)[:BULK_ITEMS]
+        whole = len(asked) == len(self._under_way)
+        for each in [] if whole else asked:  # the others come first next time
+            self._under_way[each] = self._under_way.pop(each)
+        hold_s = HOLD_S if whole and not self._starting and not any(each.package.more for each in asked) else 0.0
+        return asked, hold_s
+
+    def _read(self, reply: AwaitTasksReply, asked: list[Awaited]) -> bool:
+        any_news = bool(reply.missing)
+        for awaited, status in _matched(asked, reply.packages):
+            any_news |= bool(status.results) or status.state != "running"
+            page = awaited.package.cursor
+            news = awaited.take(status)
+            if news.fetches:
+                self._downloads.begin(awaited, news, page)
+        for awaited in asked:
+            if awaited.id in reply.missing:
+                awaited.lost(PackageFailed(reply.missing[awaited.id]))
+        return any_news
+
+    def _pause(self, reply: AwaitTasksReply, asked: list[Awaited], news: bool, held_s: float | None) -> None:
+        """Decide when to ask next."""
+        now = time.monotonic()
+        with self._condition:
+            self._retry_after_s = reply.retry_after_s
+            running = [each for each in self._under_way if each.package.phase == "running"]
+            if any(each.package.more for each in running):
+                pause_s = 0.0
+            elif news:
+                pause_s = gather_s(Run(each.package.progress, now - each.started_at) for each in running)
+            else:
+                self._restless = self._restless + 1 if held_s is not None and held_s < RESTLESS_S else 0
+                restless = self._starting or self._restless > 3 or held_s is None
+                pause_s = max(reply.retry_after_s, RESTLESS_S if restless else 0.0)
+            if any(each not in asked for each in running):
+                pause_s = min(pause_s, NEW_PACKAGE_S if reply.retry_after_s else 0.0)
+            self._due = now + pause_s
+
+    def _sort_out(self, asked: list[Awaited]) -> None:
+        """What has ended is not asked for again; large results may still be coming in."""
+        for each in asked:
+            package = each.package
+            if package.phase == "ended" or (package.state != "running" and not package.more):
+                self.drop(each)
+
+
+def _matched(asked: list[Awaited], statuses: list[PackageStatus]) -> Iterator[tuple[Awaited, PackageStatus]]:
+    """Statuses come in the order of the questions, less those without one."""
+    rest = iter(asked)
+    for status in statuses:
+        for awaited in rest:
+            if awaited.id == status.package_id:
+                yield awaited, status
+                break

@@ -1,0 +1,10 @@
+"""The command `cloudpar`. Exit codes are documented in `cloudpar.cli.exit_codes`."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command that was typed."""
+    from .application import run  # noqa: PLC0415  # `import cloudpar` must not pay for click and rich
+
+    sys.exit(run(sys.argv[1:]))

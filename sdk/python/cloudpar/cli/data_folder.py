@@ -1,0 +1,42 @@
+"""The folder in which `cloudpar up` keeps everything, and the connection file that its master leaves there."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from cloudpar.errors import ConfigurationError
+
+
+class ConnectionFile(msgspec.Struct, frozen=True):
+    """How to reach the master of a data folder, in each of the three roles."""
+
+    endpoint: str
+    token: str
+    worker_token: str
+    admin_token: str
+
+
+def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where `cloudpar up` keeps its data unless told otherwise."""
+    base = environment.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "cloudpar"
+
+
+def read_connection(folder: Path) -> ConnectionFile:
+    """The connection file of a data folder.
+
+    Raises:
+        ConfigurationError: There is none, or it is not what the master wrote.
+    """
+    path = folder / "connection.json"
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ConnectionFile)
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"there is no {path}: start a master with `cloudpar up --data {folder}`, or say which one is meant by "
+            "--endpoint and the token"
+        ) from None
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,58 @@
+"""What the command line's exit codes mean.
+
+    0  done
+    1  failure: whatever has no code of its own
+    2  usage: unknown command or option, or a value that cannot be read
+    3  token: missing, unknown, revoked, or not good for this command
+    4  unreachable: no master answers at the endpoint
+    5  not found: no such package or account, or it is gone
+    6  quota: the account has no compute time left
+    7  port: another process listens there
+    130  interrupted
+
+They are stable: scripts may rely on them.
+"""
+
+from cloudpar.errors import ConfigurationError
+from cloudpar_protocol.errors import (
+    CloudparError,
+    Forbidden,
+    Gone,
+    InvalidToken,
+    MasterUnreachable,
+    NotFound,
+    QuotaExhausted,
+    TaskQuotaExceeded,
+)
+
+DONE = 0
+FAILURE = 1
+USAGE = 2
+TOKEN = 3
+UNREACHABLE = 4
+NOT_FOUND = 5
+QUOTA = 6
+PORT = 7
+INTERRUPTED = 130
+
+
+class PortInUse(CloudparError):
+    """Another process listens on the port that `up` was told to use."""
+
+
+_BY_ERROR: tuple[tuple[type[CloudparError], int], ...] = (
+    (InvalidToken, TOKEN),
+    (Forbidden, TOKEN),
+    (ConfigurationError, USAGE),
+    (MasterUnreachable, UNREACHABLE),
+    (NotFound, NOT_FOUND),
+    (Gone, NOT_FOUND),
+    (QuotaExhausted, QUOTA),
+    (TaskQuotaExceeded, QUOTA),
+    (PortInUse, PORT),
+)
+
+
+def exit_code(error: CloudparError) -> int:
+    """The code with which the command ends."""
+    return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), FAILURE)

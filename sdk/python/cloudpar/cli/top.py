@@ -1,0 +1,121 @@
+"""`cloudpar top`: the pool, live."""
+
+import threading
+import time
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from cloudpar.connection import Connection
+from cloudpar_protocol import routes
+from cloudpar_protocol.account_messages import Account, ListAccounts
+from cloudpar_protocol.client_messages import Hello, ListPackages, PackageSummary
+
+from .access import connect_user, json_option, user_options
+from .presentation import account_table, console, package_table, print_json
+
+ROWS = 20
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The pool at one moment, as far as this token sees it.
+
+    Attributes:
+        at: When, in seconds since 1970.
+        endpoint: Which master.
+        executors: Those that published lately, over all packages.
+        packages: Newest first.
+        accounts: All of them with the admin token, otherwise one's own.
+    """
+
+    at: float
+    endpoint: str
+    executors: int
+    packages: list[PackageSummary]
+    accounts: list[Account]
+
+    @property
+    def done(self) -> int:
+        """Tasks that ended, over all packages listed."""
+        return sum(each.progress.done for each in self.packages)
+
+
+def take(connection: Connection) -> Snapshot:
+    """Ask the master."""
+    caller = connection.call(routes.HELLO, Hello())
+    found = connection.call(routes.LIST_PACKAGES, ListPackages()).packages
+    at = time.time()
+    if caller.role == "admin":
+        accounts = connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
+    else:
+        own = Account(
+            account_id=caller.account_id or "-",
+            name=caller.name or "-",
+            state="active",
+            granted_us=caller.granted_us,
+            spent_us=caller.spent_us,
+            created_at=at,
+        )
+        accounts = [own]
+    executors = sum(each.progress.executors for each in found if each.state == "running")
+    return Snapshot(at=at, endpoint=connection.endpoint, executors=executors, packages=found, accounts=accounts)
+
+
+def draw(now: Snapshot, before: Snapshot | None = None) -> Group:
+    """The screen; the rate needs an earlier snapshot."""
+    running = sum(each.state == "running" for each in now.packages)
+    head = f"{now.endpoint}   {running} running, {now.executors} executors at work"
+    if before is not None and now.at > before.at:
+        head += f"   {max(0, now.done - before.done) / (now.at - before.at):,.0f} tasks/s"
+    # Running packages first: on a busy pool the screen is full before the list ends.
+    rows = sorted(now.packages, key=lambda each: each.state != "running")[:ROWS]
+    return Group(Text(head, style="bold"), package_table(rows), account_table(now.accounts[:ROWS]))
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Print once and end.")
+@click.option(
+    "--interval", "interval_s", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds."
+)
+@user_options
+@json_option
+def top(
+    *, once: bool, interval_s: float, endpoint: str | None, token: str | None, folder: Path | None, as_json: bool
+) -> None:
+    """Watch packages, quotas and executors; Ctrl-C ends it. --json prints one object a line."""
+    connection = connect_user(endpoint, token, folder)
+    snapshot = take(connection)
+    if once:
+        if as_json:
+            print_json(snapshot)
+        else:
+            console().print(draw(snapshot))
+        return
+    try:
+        if as_json:
+            _stream(connection, snapshot, interval_s)
+        else:
+            _watch(connection, snapshot, interval_s)
+    except KeyboardInterrupt:
+        return
+
+
+def _stream(connection: Connection, snapshot: Snapshot, interval_s: float) -> None:
+    never = threading.Event()
+    while True:
+        print_json(snapshot)
+        never.wait(interval_s)
+        snapshot = take(connection)
+
+
+def _watch(connection: Connection, snapshot: Snapshot, interval_s: float) -> None:
+    never = threading.Event()
+    with Live(draw(snapshot), console=console(), auto_refresh=False, transient=True) as live:
+        while True:
+            never.wait(interval_s)
+            before, snapshot = snapshot, take(connection)
+            live.update(draw(snapshot, before), refresh=True)

@@ -1,0 +1,175 @@
+"""`cloudpar up`: a master and an agent on this machine, in the foreground."""
+
+import errno
+import socket
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import click
+import msgspec
+
+from cloudpar.child import DEATHS, DEATHS_S
+from cloudpar.local import BACKLOG, default_workers
+from cloudpar_protocol.errors import CloudparError
+
+from .access import json_option
+from .data_folder import ConnectionFile, default_folder, read_connection
+from .exit_codes import PortInUse
+from .presentation import print_json
+from .process import Event, Events, Process, fate, listen_for_signals
+
+PORT = 8642
+
+
+@click.command()
+@click.option("--workers", type=click.IntRange(min=0), default=None, help="Executors.  [default: one a core]")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--data", "folder", type=click.Path(path_type=Path, file_okay=False), default=None,
+    help="Where everything is kept.  [default: ~/.local/share/cloudpar]",
+)  # fmt: skip
+@json_option
+def up(workers: int | None, port: int, folder: Path | None, as_json: bool) -> None:
+    """Run a master and a worker on this machine; Ctrl-C ends them in good order."""
+    executors = default_workers() if workers is None else workers
+    where = (folder or default_folder()).absolute()
+    where.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with listen(port) as listening:
+        Cluster(where, listening, executors, as_json).run()
+
+
+def listen(port: int) -> socket.socket:
+    """The socket on which the master will listen, bound here: it stays while a crashed master starts again.
+
+    Raises:
+        PortInUse: Another process has it.
+    """
+    try:
+        return socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUse(
+                f"port {port} is in use by another process (perhaps another `cloudpar up`): end that one, choose "
+                f"another by --port, or take any free one by --port 0"
+            ) from None
+        raise CloudparError(f"cannot listen on port {port}: {error.strerror}; choose another by --port") from None
+
+
+class Cluster:
+    """The two processes, from their start to their end."""
+
+    def __init__(self, folder: Path, listening: socket.socket, executors: int, as_json: bool) -> None:
+        self._folder = folder
+        self._listening = listening
+        self._executors = executors
+        self._as_json = as_json
+        self._events: Events = Events()
+        self._deaths: dict[str, list[float]] = defaultdict(list)
+        descriptor = str(listening.fileno())
+        self._processes = {
+            "master": Process(
+                "master",
+                ["cloudpar_master", "--data", str(folder), "--listen-fd", descriptor, "--stdin"],
+                {},
+                self._events,
+            )
+        }
+
+    def run(self) -> None:
+        """Start, announce, watch; and end everything when a signal asks for it.
+
+        Raises:
+            CloudparError: A process cannot be kept alive.
+        """
+        listen_for_signals(self._events)
+        try:
+            self._start("master")
+            self._until_ready("master")
+            connection = read_connection(self._folder)
+            if self._executors:
+                greeting = {
+                    "endpoint": connection.endpoint,
+                    "token": connection.worker_token,
+                    "executors": self._executors,
+                }
+                self._processes["worker"] = Process("worker", ["cloudpar_worker", "--stdin"], greeting, self._events)
+                self._start("worker")
+                self._until_ready("worker")
+            self._announce(connection)
+            self._watch()
+        except _Asked:
+            pass
+        finally:
+            self._stop()
+
+    def _start(self, name: str) -> None:
+        self._processes[name].start((self._listening.fileno(),) if name == "master" else ())
+
+    def _until_ready(self, name: str) -> None:
+        while True:
+            event = self._next()
+            if event.what == "ready" and event.name == name:
+                return
+            if event.what == "ended" and event.name != name:
+                self._restart(event)
+            elif event.what == "ended":
+                del self._processes[name]
+                raise CloudparError(f"the {name} ended before it was ready ({fate(event.code)}); it says why above")
+
+    def _watch(self) -> None:
+        while True:
+            event = self._next()
+            if event.what == "ended":
+                self._restart(event)
+
+    def _restart(self, event: Event) -> None:
+        now = time.monotonic()
+        recent = [death for death in self._deaths[event.name] if now - death < DEATHS_S] + [now]
+        self._deaths[event.name] = recent
+        if len(recent) >= DEATHS:
+            del self._processes[event.name]
+            raise CloudparError(f"the {event.name} keeps dying ({fate(event.code)}); it says why above")
+        click.echo(f"cloudpar: warning: the {event.name} ended ({fate(event.code)}); starting it again", err=True)
+        self._start(event.name)
+
+    def _next(self) -> Event:
+        event = self._events.get()
+        if event.what == "asked":
+            raise _Asked
+        return event
+
+    def _announce(self, connection: ConnectionFile) -> None:
+        if self._as_json:
+            print_json(msgspec.structs.asdict(connection))
+            return
+        click.echo(
+            f"cloudpar: the master is at {connection.endpoint} with {self._executors} executors here, its data in "
+            f"{self._folder}\n\nTo use it:\n\n"
+            f"  export CLOUDPAR_ENDPOINT={connection.endpoint}\n"
+            f"  export CLOUDPAR_TOKEN={connection.token}\n\n"
+            f"To add a worker:\n\n"
+            f"  cloudpar worker --endpoint {connection.endpoint} --token {connection.worker_token} --executors 2\n\n"
+            "Ctrl-C lets the executors finish their tasks, and ends."
+        )
+        sys.stdout.flush()
+
+    def _stop(self) -> None:
+        """The worker first: it hands in what it has to a master that is still there."""
+        for name in ("worker", "master"):
+            process = self._processes.get(name)
+            if process is None:
+                continue
+            if name == "worker":
+                click.echo("cloudpar: draining; Ctrl-C again stops at once", err=True)
+            process.stop()
+            while (event := self._events.get()) != Event("ended", name, event.code):
+                if event.what == "asked":
+                    process.stop(at_once=True)
+                elif event.what == "ended" and event.name == "master":
+                    self._start("master")  # it crashed while the worker drains, which needs it
+
+
+class _Asked(Exception):
+    """A signal asks this command to end."""

@@ -1,0 +1,199 @@
+"""What a pool does once it knows its master: everything but the processes that it may have started."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+from weakref import WeakSet
+
+from cloudpar_protocol.payloads import CallStyle
+
+from .attachment import Attachment
+from .connection import Aborted, Connection
+from .effects import capture
+from .errors import CloudparError
+from .future import FutureReceiver, TaskFuture
+from .inbox import Inbox, Share
+from .interruption import SETTLE_S, interrupt
+from .local_modules import LOCAL_MODULES
+from .map_limits import Limits
+from .map_results import MapResults, StartNext, UnorderedResults
+from .output import Output, shower
+from .packing import pack
+from .patience import Patience
+from .progress import Bars
+from .report import Report
+from .serialization import dumps, refusal
+from .session import Order, Session
+from .starter import Starter, Submission
+from .task_code import CodeCache, function_name
+
+
+class Client:
+    """One user of one master. For any thread."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        token: str,
+        patience: Patience,
+        *,
+        task_timeout_s: float | None,
+        output: Output,
+        progress: bool | None,
+    ) -> None:
+        self.session = Session(Connection(endpoint, token, patience), shower(output), Bars(progress).update)
+        self._starter = Starter(self.session, task_timeout_s, self._interrupt_futures)
+        self._codes = CodeCache()
+        self._task_timeout_s = task_timeout_s
+        self._maps: WeakSet[MapResults[Any]] = WeakSet()
+
+    def submit(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskFuture[Any]:
+        """Have a task started soon, with others that are submitted meanwhile."""
+        self._check()
+        began = time.perf_counter()
+        code = self._codes.get(function)
+        data = dumps((args, kwargs), "(args, kwargs)")
+        future: TaskFuture[Any] = TaskFuture()
+        self._starter.submit(Submission(future, code, data, time.perf_counter() - began))
+        return future
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        values: Iterable[Any],
+        call: CallStyle,
+        limits: Limits,
+        *,
+        ordered: bool,
+        keep: object = None,
+    ) -> MapResults[Any]:
+        """Start a package with a task a value; with `buffersize`, several one after the other.
+
+        `keep` stays alive as long as the results are read.
+        """
+        feed = self._feed(function, values, call, limits, keep=keep)
+        kind = MapResults if ordered else UnorderedResults
+        results: MapResults[Any] = kind(self.session, feed, buffersize=limits.buffersize, timeout=limits.timeout)
+        self._maps.add(results)
+        return results
+
+    def parallel_for(self, start: int, stop: int, body: Callable[[int], object], task_timeout_s: float | None) -> None:
+        """Run a loop's body as tasks, and bring home what it writes."""
+        try:
+            with LOCAL_MODULES.by_value():
+                captured = capture(body)
+        except Exception as error:
+            raise refusal(error, body, function_name(body)) from error
+        limits, name = Limits(task_timeout_s=task_timeout_s), function_name(body)
+        feed = self._feed(captured.code, range(start, stop), "value", limits, name=name)
+        results = UnorderedResults[bytes | None](self.session, feed)
+        merge = captured.merge()
+        try:
+            for number, writes in results.indexed():
+                merge.add(start + number, writes)
+        finally:
+            results.close()
+        merge.commit()
+
+    def _feed(
+        self,
+        function: Callable[..., Any],
+        values: Iterable[Any],
+        call: CallStyle,
+        limits: Limits,
+        *,
+        keep: object = None,
+        name: str | None = None,
+    ) -> StartNext:
+        iterator: Iterable[Any] = values if limits.buffersize is None else iter(values)
+
+        def start_next(inbox: Inbox, base: int, limit: int | None, _keep: object = keep) -> Share | None:
+            self._check()
+            began = time.perf_counter()
+            code = self._codes.get(function)
+            packed = pack(iterator, limit)
+            if packed is None:
+                return None
+            order = Order(
+                code=code if name is None else code._replace(name=name),
+                packed=packed,
+                call=call,
+                chunksize=limits.chunksize,
+                task_timeout_s=limits.task_timeout_s or self._task_timeout_s,
+                serialize_s=time.perf_counter() - began,
+            )
+            share = inbox.share(base, packed.n)
+            self.session.start(order, share)
+            return share
+
+        return start_next
+
+    def attach(self, package_id: str) -> Attachment[Any]:
+        """Read a package that was started elsewhere."""
+        self._check()
+        return Attachment(self.session, package_id)
+
+    def _check(self) -> None:
+        if self.session.failure is not None:
+            raise self.session.failure
+
+    def last_report(self) -> Report | None:
+        """Of the package that ended last."""
+        return self.session.last.report() if self.session.last else None
+
+    def _interrupt_futures(self) -> None:
+        self._starter.cancel_waiting()
+        self._starter.wait(SETTLE_S)
+        futures = [each for each in self.session.unfinished() if isinstance(each.receiver, FutureReceiver)]
+        interrupt(self.session, futures)
+
+    def interrupt(self) -> None:
+        """Cancel everything, and say what it has cost."""
+        self._starter.cancel_waiting()
+        self._starter.wait(SETTLE_S)
+        interrupt(self.session, self.session.unfinished())
+
+    def cancel_queued(self) -> None:
+        """Cancel what no worker has begun."""
+        self._starter.cancel_waiting()
+        self._starter.wait()
+        for awaited in self.session.unfinished():
+            reply = self.session.cancel(awaited.id, only_queued=True)
+            if isinstance(awaited.receiver, FutureReceiver):
+                awaited.receiver.set_cancelled(reply.cancelled)
+
+    def drop_failed_maps(self) -> None:
+        """Nobody went on reading after an error: nobody wants the rest of these maps."""
+        for results in list(self._maps):
+            if results.raised:
+                results.close()
+
+    def wait(self) -> None:
+        """Wait until nothing is under way."""
+        self._starter.wait()
+        self.session.wait()
+
+    def detach(self) -> list[str]:
+        """Forget what is under way; it goes on."""
+        self._starter.wait()
+        packages = self.session.open_packages()
+        for awaited in packages:
+            self.session.forget(awaited)
+        return [awaited.id for awaited in packages]
+
+    def fail(self, error: CloudparError) -> None:
+        """The master is gone for good."""
+        self.session.fail(error)
+        self._starter.close(error)
+
+    def close(self, *, acknowledge: bool) -> None:
+        """End all threads and connections."""
+        self._starter.close(CloudparError("the pool was shut down before this task was started"))
+        if acknowledge:
+            # All results are here by now. A package that nobody acknowledges is deleted some days later.
+            for awaited in self.session.open_packages():
+                self.session.read(awaited)
+            with contextlib.suppress(CloudparError, Aborted):
+                self.session.acknowledge()
+        self.session.close()

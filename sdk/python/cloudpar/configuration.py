@@ -1,0 +1,94 @@
+"""Where the master is, and who we are: arguments, then the environment, then a profile file, then nobody."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A master that runs already. `source` says who named it, for error messages."""
+
+    endpoint: str
+    token: str
+    source: str
+
+
+def configure(
+    endpoint: str | None, token: str | None, environment: Mapping[str, str] = os.environ
+) -> Configuration | None:
+    """Find the master to talk to; None means that the pool starts one of its own.
+
+    Raises:
+        ConfigurationError: Only one of endpoint and token is known, or the profile file cannot be used.
+    """
+    sources = [
+        (endpoint, token, "the arguments endpoint= and token="),
+        (
+            environment.get("CLOUDPAR_ENDPOINT") or None,
+            environment.get("CLOUDPAR_TOKEN") or None,
+            "the environment variables CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN",
+        ),
+    ]
+    if not any(sources[0][:2]) and not any(sources[1][:2]):
+        sources.append(_profile(environment))
+    return _merge(sources)
+
+
+def _merge(sources: list[tuple[str | None, str | None, str]]) -> Configuration | None:
+    """Take each value from the first source that has it, so that a token may stay out of the source code."""
+    endpoint = next(((value, source) for value, _, source in sources if value), None)
+    token = next(((value, source) for _, value, source in sources if value), None)
+    if endpoint is None and token is None:
+        return None
+    if endpoint is None or token is None:
+        there, missing = ("a token", "endpoint") if endpoint is None else ("an endpoint", "token")
+        known = token or endpoint
+        source = known[1] if known else ""
+        raise ConfigurationError(
+            f"there is {there} (from {source}) but no {missing}: give both, by Pool(endpoint=..., token=...), by "
+            "CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN, or in the profile file; or neither, for a pool on this machine"
+        )
+    url = endpoint[0].rstrip("/")
+    if not url.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"the endpoint {endpoint[0]!r} (from {endpoint[1]}) is no URL: it begins with http:// or https://, "
+            "as in http://127.0.0.1:8000"
+        )
+    return Configuration(url, token[0], endpoint[1])
+
+
+def _profile(environment: Mapping[str, str]) -> tuple[str | None, str | None, str]:
+    path = profile_path(environment)
+    source = f"the profile file {path}"
+    if not path.is_file():
+        if environment.get("CLOUDPAR_PROFILE"):
+            raise ConfigurationError(f"CLOUDPAR_PROFILE names {path}, which is no file: correct it, or unset it")
+        return None, None, source
+    import tomllib  # noqa: PLC0415  # costs what few processes need
+
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(
+            f'{source} cannot be read: {error}; it has two lines, endpoint = "..." and token = "..."'
+        ) from error
+    found = []
+    for key in ("endpoint", "token"):
+        value = values.get(key)
+        if value is not None and not isinstance(value, str):
+            raise ConfigurationError(f'{key} in {source} is no string: write {key} = "..."')
+        found.append(value or None)
+    return found[0], found[1], source
+
+
+def profile_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the profile file is: CLOUDPAR_PROFILE, or cloudpar/profile.toml in the user's configuration folder."""
+    named = environment.get("CLOUDPAR_PROFILE")
+    if named:
+        return Path(named).expanduser()
+    folder = environment.get("XDG_CONFIG_HOME")
+    return (Path(folder) if folder else Path.home() / ".config") / "cloudpar" / "profile.toml"

@@ -1,0 +1,74 @@
+"""The task: factorize a product of two random primes by trial division, as the first system's evaluation did."""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+
+SEQUENTIAL_S = 10.0
+"""All tasks together take about this long, one after the other, on one core of the machine that calibrates."""
+
+CALIBRATION_PRIME = 400_009
+
+
+def factorize(number: int) -> tuple[int, int]:
+    """The smallest factor above 1, and what remains.
+
+    Example:
+        >>> factorize(91), factorize(97), factorize(64)
+        ((7, 13), (97, 1), (2, 32))
+    """
+    if number % 2 == 0:
+        return 2, number // 2
+    divisor = 3
+    while divisor * divisor <= number:
+        if number % divisor == 0:
+            return divisor, number // divisor
+        divisor += 2
+    return number, 1
+
+
+def problem(tasks: int, largest: int, seed: int) -> list[int]:
+    """Products of two primes, each between largest / 2 and largest: the same ones for the same arguments.
+
+    Example:
+        >>> problem(3, 1000, seed=1)
+        [518359, 383017, 695027]
+    """
+    generator = random.Random(seed)  # noqa: S311  # test data, not secrets
+    return [_prime(generator, largest) * _prime(generator, largest) for _ in range(tasks)]
+
+
+def _prime(generator: random.Random, largest: int) -> int:
+    while True:
+        candidate = generator.randrange(largest // 2, largest) | 1
+        if factorize(candidate)[1] == 1:
+            return candidate
+
+
+def calibrate(tasks: int, clock: Callable[[], float] = time.perf_counter) -> int:
+    """The size of primes for which `tasks` factorizations take about SEQUENTIAL_S on this machine.
+
+    It has two significant digits, so that two calibrations of one machine mostly agree.
+    """
+    division_s = min(_division_s(clock) for _ in range(5))
+    divisions = SEQUENTIAL_S / tasks / division_s
+    # Every other number up to the smaller prime is tried; of two primes in [largest / 2, largest] that is on
+    # average 2/3 of largest.
+    return _two_digits(min(max(divisions * 2 * 3 / 2, 1_000.0), 1e9))
+
+
+def _division_s(clock: Callable[[], float]) -> float:
+    began = clock()
+    factorize(CALIBRATION_PRIME * CALIBRATION_PRIME)
+    return (clock() - began) / (CALIBRATION_PRIME / 2)
+
+
+def _two_digits(value: float) -> int:
+    return int(float(f"{value:.1e}"))
+
+
+def correct(numbers: Sequence[int], results: Sequence[tuple[int, int]]) -> bool:
+    """Whether every result is a pair of proper factors of its number."""
+    return len(numbers) == len(results) and all(
+        1 < small <= large and small * large == number for number, (small, large) in zip(numbers, results, strict=True)
+    )

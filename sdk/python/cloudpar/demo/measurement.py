@@ -1,0 +1,112 @@
+"""Running the task in each way, several times, and keeping the best time of each."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from cloudpar.errors import LocalClusterFailed
+from cloudpar.local import LocalCluster, default_workers
+from cloudpar.pool import Pool
+from cloudpar.report import Report
+
+from .factorization import correct, factorize
+
+EXECUTORS = (1, 2, 4)
+PROCESSES = 2
+
+Advance = Callable[[str], None]
+"""Told after each task, with the name of what runs."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The pool with so many executors: wall time from the call of map to the last result, on a warm pool."""
+
+    executors: int
+    wall_s: float
+    report: Report
+
+    @property
+    def efficiency(self) -> float:
+        """The part of the executors' time that went into tasks."""
+        return self.report.execute_s / (self.executors * self.wall_s)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What the demo found. Times are the best of the repeats."""
+
+    tasks: int
+    largest: int
+    seed: int
+    cores: int
+    results_correct: bool
+    sequential_s: float
+    process_pool_s: float
+    runs: tuple[Run, ...]
+
+    def speedup(self, wall_s: float) -> float:
+        """How many times faster than one after the other."""
+        return self.sequential_s / wall_s
+
+
+def measure(numbers: list[int], repeats: int, advance: Advance, *, largest: int, seed: int) -> Measurement:
+    """Run everything. Nothing is written to a file meanwhile, except by the pool for itself."""
+    all_correct = True
+
+    def timed(name: str, start: Callable[[], Iterable[tuple[int, int]]]) -> float:
+        nonlocal all_correct
+        began, results = time.perf_counter(), []
+        for result in start():
+            results.append(result)
+            advance(name)
+        wall_s = time.perf_counter() - began
+        all_correct = all_correct and correct(numbers, results)
+        return wall_s
+
+    def best_run(executors: int) -> Run:
+        with _warm_pool(executors) as pool:
+            runs = []
+            for _ in range(repeats):
+                wall_s = timed(f"cloudpar, {executors} executors", lambda: pool.map(factorize, numbers))
+                runs.append(Run(executors, wall_s, _report(pool)))
+            return min(runs, key=lambda run: run.wall_s)
+
+    sequential_s = min(timed("sequential", lambda: map(factorize, numbers)) for _ in range(repeats))
+    # Before any pool of ours: forking a process that has threads is what Python warns of.
+    with ProcessPoolExecutor(PROCESSES) as processes:
+        list(processes.map(factorize, [15] * PROCESSES))
+        process_pool_s = min(
+            timed(f"ProcessPoolExecutor({PROCESSES})", lambda: processes.map(factorize, numbers))
+            for _ in range(repeats)
+        )
+    runs = tuple(best_run(executors) for executors in EXECUTORS)
+    return Measurement(
+        len(numbers), largest, seed, default_workers(), all_correct, sequential_s, process_pool_s, runs
+    )  # fmt: skip
+
+
+@contextmanager
+def _warm_pool(executors: int) -> Iterator[Pool]:
+    """A pool on a cluster of its own (whatever the environment says), whose executors have all run a task."""
+
+    def failed(error: LocalClusterFailed) -> None:
+        os.write(2, f"cloudpar: {error}\n".encode())
+
+    cluster = LocalCluster(executors, failed)
+    try:
+        with Pool(cluster.endpoint, cluster.token, progress=False) as pool:
+            list(pool.map(factorize, [400_009 * 400_009] * (4 * executors), chunksize=1))
+            yield pool
+    finally:
+        cluster.close()
+
+
+def _report(pool: Pool) -> Report:
+    report = pool.last_report
+    if report is None:
+        raise AssertionError("a package that gave all its results has a report")
+    return report

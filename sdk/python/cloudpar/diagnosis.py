@@ -1,0 +1,96 @@
+"""Which part of an object does not pickle: the path to it, for the error message."""
+
+import types
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+DEPTH, WIDTH = 12, 200
+
+
+def culprit(value: object, name: str, dumps: Callable[[object], object]) -> str:
+    """Name the innermost part of `value` that `dumps` refuses, as an expression that begins with `name`."""
+    seen: set[int] = set()
+    for _ in range(DEPTH):
+        seen.add(id(value))
+        for part_name, part in _parts(value, name):
+            if id(part) not in seen and not _passes(part, dumps):
+                value, name = part, part_name
+                break
+        else:
+            break
+    return f"{name} (a {type(value).__module__}.{type(value).__qualname__})".replace("builtins.", "")
+
+
+def _passes(part: object, dumps: Callable[[object], object]) -> bool:
+    try:
+        dumps(part)
+    except Exception:  # noqa: BLE001  # reducers of users raise what they like
+        return False
+    return True
+
+
+def _parts(value: object, name: str) -> Iterator[tuple[str, object]]:
+    for number, part in enumerate(_all_parts(value, name)):
+        if number == WIDTH:
+            return
+        yield part
+
+
+def _all_parts(value: object, name: str) -> Iterator[tuple[str, object]]:
+    match value:
+        case dict():
+            for key, part in list(value.items()):
+                yield f"{name}[{key!r}]", part
+                yield f"the key {key!r} of {name}", key
+        case list() | tuple():
+            yield from ((f"{name}[{number}]", part) for number, part in enumerate(value))
+        case set() | frozenset():
+            yield from ((f"an element of {name}", part) for part in value)
+        case types.FunctionType():
+            yield from _function_parts(value)
+        case types.MethodType():
+            yield f"{name}.__self__", value.__self__
+            yield name, value.__func__
+        case partial():
+            yield f"{name}.func", value.func
+            yield f"{name}.args", value.args
+            yield f"{name}.keywords", value.keywords
+        case types.ModuleType():
+            yield from ((f"{value.__name__}.{key}", part) for key, part in list(vars(value).items()))
+        case type():
+            yield from ((f"{value.__qualname__}.{key}", part) for key, part in list(vars(value).items()))
+        case _:
+            yield from _attributes(value, name)
+
+
+def _attributes(value: object, name: str) -> Iterator[tuple[str, object]]:
+    slots = [slot for kind in type(value).__mro__ for slot in getattr(kind, "__slots__", ())]
+    for key in [*getattr(value, "__dict__", {}), *slots]:
+        if hasattr(value, key):
+            yield f"{name}.{key}", getattr(value, key)
+    if isinstance(value, BaseException):
+        yield f"{name}.args", value.args
+
+
+def _function_parts(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    of = f"of {function.__qualname__}"
+    for key, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield f"the captured variable `{key}` {of}", cell.cell_contents
+        except ValueError:  # not bound yet
+            continue
+    for key in _global_names(function.__code__):
+        if key in function.__globals__:
+            yield f"the global `{key}` that {function.__qualname__} uses", function.__globals__[key]
+    for number, part in enumerate(function.__defaults__ or ()):
+        yield f"default {number} {of}", part
+    for key, part in (function.__kwdefaults__ or {}).items():
+        yield f"the default of `{key}` {of}", part
+
+
+def _global_names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _global_names(constant)

@@ -1,0 +1,130 @@
+"""Large results, fetched from where the workers put them: neighbours in one request, several requests at a time."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
+
+from msgspec.structs import replace
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import AwaitTasks, Cursor
+from cloudpar_protocol.payloads import Link, TaskResult
+
+from .awaited import Awaited
+from .connection import Aborted, Connection
+from .errors import CloudparError, RequestError
+from .package import News
+
+SPAN_BYTES = 16 << 20
+"""Neighbouring results are fetched together up to this size."""
+
+THREADS = 4
+
+
+def spans(results: Sequence[TaskResult]) -> Iterator[list[TaskResult]]:
+    """Group results whose payloads lie one after the other in one blob."""
+    group: list[TaskResult] = []
+    end: tuple[str, int] | None = None
+    size = 0
+    for result in sorted(results, key=_place):
+        key, offset = _place(result)
+        length = result.blob.size if result.blob else 0
+        if group and ((key, offset) != end or size + length > SPAN_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(result)
+        size += length
+        end = key, offset + length
+    if group:
+        yield group
+
+
+def _place(result: TaskResult) -> tuple[str, int]:
+    return (result.blob.key, result.blob.offset) if result.blob else ("", 0)
+
+
+class Downloads:
+    """Fetches payloads in the background and hands them to the package that waits for them."""
+
+    def __init__(self, connection: Connection, session: str) -> None:
+        self._connection = connection
+        self._session = session
+        self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._threads: list[Thread] = []
+
+    def begin(self, awaited: Awaited, news: News, page: int) -> None:
+        """Fetch what a status could only name; `page` is the cursor that the status answered. Called by one thread."""
+        for span in spans(news.fetches):
+            self._jobs.put(partial(self._fetch, awaited, span, news.links, page))
+            if len(self._threads) < THREADS:
+                self._start_thread()
+
+    def _start_thread(self) -> None:
+        thread = Thread(target=self._run, name="cloudpar-download", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter is ending, and starts no more threads
+            while not self._threads and not self._jobs.empty():
+                self._jobs.get()()
+        else:
+            self._threads.append(thread)
+
+    def _run(self) -> None:
+        with contextlib.suppress(_End):
+            while True:
+                self._jobs.get()()
+
+    def _fetch(self, awaited: Awaited, span: list[TaskResult], links: dict[str, Link], page: int) -> None:
+        try:
+            data = self._get(awaited, span, links, page)
+        except CloudparError as error:
+            awaited.lost(error)
+        except Aborted:
+            return
+        else:
+            awaited.fetched(list(_cut(span, data)))
+
+    def _get(self, awaited: Awaited, span: list[TaskResult], links: dict[str, Link], page: int) -> bytes:
+        key, start = _place(span[0])
+        end = start + sum(result.blob.size for result in span if result.blob)
+        if start == end:
+            return b""
+        try:
+            return self._connection.get(links[key], start, end)
+        except (RequestError, KeyError):  # the link may have grown old: this computer may have slept
+            return self._connection.get(self._fresh_link(awaited.id, page, key), start, end)
+
+    def _fresh_link(self, package_id: str, page: int, key: str) -> Link:
+        cursor = Cursor(package_id=package_id, cursor=page)
+        message = AwaitTasks(session=f"{self._session}-link", packages=[cursor])
+        reply = self._connection.call(routes.AWAIT_TASKS, message)
+        for status in reply.packages:
+            if key in status.links:
+                return status.links[key]
+        raise CloudparError(f"the master names no link for the results in {key}: {reply.missing.get(package_id, '')}")
+
+    def close(self) -> None:
+        """End the threads after what they are fetching."""
+        for _ in range(THREADS):
+            self._jobs.put(_end)
+
+
+class _End(Exception):
+    """Ends a thread."""
+
+
+def _end() -> None:
+    raise _End
+
+
+def _cut(span: list[TaskResult], data: bytes) -> Iterator[TaskResult]:
+    if len(span) == 1:  # no copy of a large one
+        yield replace(span[0], data=data, blob=None)
+        return
+    position = 0
+    for result in span:
+        size = result.blob.size if result.blob else 0
+        yield replace(result, data=data[position : position + size], blob=None)
+        position += size

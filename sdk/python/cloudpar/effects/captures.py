@@ -1,0 +1,152 @@
+"""What a body captured: the task code that carries it to the workers, and the caller's objects that wait here."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zlib
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from cloudpar.effects import remote
+from cloudpar.effects.graph import Facet, Graph
+from cloudpar.effects.merges import Merge
+from cloudpar.effects.regions import Region, shared
+from cloudpar.effects.remote.task import start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class TaskCode:
+    """The code of every task of one `parallel_for`: called with a task's index, it returns that task's writes.
+
+    It pickles as bytes that need the standard library, cloudpickle and what the body itself imports, but no
+    `cloudpar`. What arrives is to be kept and called for many tasks: loading it costs 1.2 ms beside the data.
+    Called in this process, it runs on a copy as any executor would.
+    """
+
+    def __init__(self, payload: bytes) -> None:
+        self._payload = payload
+        self._task: Callable[[int], bytes | None] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickle.loads, (self._payload,)
+
+    def __call__(self, index: int) -> bytes | None:
+        """Runs one task; returns its writes, or None when there are none."""
+        if self._task is None:
+            self._task = pickle.loads(self._payload)
+        return self._task(index)
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One body, ready to travel.
+
+    Attributes:
+        code: What runs at the workers.
+        facets: What tasks can change, numbered by position.
+        regions: The arrays among them that travel as memory, since they share it.
+    """
+
+    code: TaskCode
+    facets: tuple[Facet, ...]
+    regions: tuple[Region, ...]
+
+    def merge(self) -> Merge:
+        """Returns what gathers the writes of this body's tasks."""
+        return Merge(self.facets, self.regions)
+
+
+def capture(body: Callable[[int], object]) -> Capture:
+    """Walks and pickles a body, as its captured objects are now.
+
+    Args:
+        body: Called with an index; what it returns is ignored. Functions and classes of `__main__`, nested ones, and
+            those of modules registered with `cloudpickle.register_pickle_by_value` travel by value; register before.
+
+    Returns:
+        The task code for the workers, and the means to bring the writes home.
+
+    Raises:
+        TypeError or pickle.PicklingError: The body, or something it captured, cannot be pickled.
+
+    Example:
+        >>> result = [None] * 3
+        >>> def body(i):
+        ...     result[i] = i * i
+        >>> captured = capture(body)
+        >>> merge = captured.merge()
+        >>> for index in (2, 0, 1):
+        ...     merge.add(index, captured.code(index))
+        >>> merge.commit()
+        >>> result
+        [0, 1, 4]
+    """
+    facets = Graph(body).facets
+    arrays = {number: facet.thing for number, facet in enumerate(facets) if facet.kind == "array"}
+    regions = []
+    rebuilders: dict[int, tuple[Any, ...]] = {}
+    for region in shared(arrays):
+        if any(array.dtype.hasobject for array in region.members.values()):
+            # References cannot be rebuilt over bytes. Apart, the views could not see each other's writes.
+            for number in region.members:
+                facets[number] = replace(facets[number], kind="opaque")
+        else:
+            regions.append(region)
+            rebuilders |= region.rebuilders()
+    file = io.BytesIO()
+    _Packer(file, rebuilders).dump(_Start(body, facets))
+    return Capture(TaskCode(file.getvalue()), tuple(facets), tuple(regions))
+
+
+class _Start:
+    """Pickles as a call of `start`: everything in one pickle, so that what is watched is what the body holds."""
+
+    def __init__(self, body: Callable[[int], object], facets: list[Facet]) -> None:
+        fixed = [n for n, facet in enumerate(facets) if facet.kind == "array" and not facet.thing.flags.writeable]
+        self._call = (body, [facet.kind for facet in facets], [facet.thing for facet in facets], fixed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return start, self._call
+
+
+class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
+    """Pickles arrays that share memory so that they still share it at the worker."""
+
+    def __init__(self, file: io.BytesIO, rebuilders: dict[int, tuple[Any, ...]]) -> None:
+        super().__init__(file, protocol=5)
+        self._rebuilders = rebuilders
+
+    def reducer_override(self, thing: Any) -> Any:
+        if thing is start:
+            return pickle.loads, (_Inflated(_remote()),)
+        rebuilder = self._rebuilders.get(id(thing))
+        return super().reducer_override(thing) if rebuilder is None else rebuilder
+
+
+class _Inflated:
+    """Pickles as a call that inflates bytes at the worker."""
+
+    def __init__(self, deflated: bytes) -> None:
+        self._deflated = deflated
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return zlib.decompress, (self._deflated,)
+
+
+@cache
+def _remote() -> bytes:
+    """Returns the half that runs at the worker, as deflated pickle.
+
+    Pickled once for a process and not with each body: that costs 17 ms and 43 KB, deflated 20 KB.
+    """
+    cloudpickle.register_pickle_by_value(remote)
+    try:
+        return zlib.compress(cloudpickle.dumps(start, protocol=5), 9)
+    finally:
+        cloudpickle.unregister_pickle_by_value(remote)

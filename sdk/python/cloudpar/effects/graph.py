@@ -1,0 +1,230 @@
+"""The walk of a body: every object that it can write to, numbered, each with the name that the source gives it."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import types
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from cloudpar.effects import shipping, steps
+from cloudpar.effects.remote.bindings import MACHINERY
+from cloudpar.effects.remote.containers import attributes, slots
+from cloudpar.effects.trails import Coordinates, Trail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cloudpar.effects.steps import Step
+
+    Visit = Callable[[Any, Trail], Iterator[Step]]
+
+_LEGACY_KINDS = "biufcmMSUVO"
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """One way in which a task can change one captured object.
+
+    Attributes:
+        kind: How the worker watches it: `list`, `dict`, `set`, `attributes`, `array`, `function`, `class`, `module`,
+            `opaque` for what only its pickle tells, or `hidden` for one of the user's own classes whose pickle may
+            leave out what its attributes hold.
+        thing: The caller's object.
+        trail: Its name. A function and a module have none: their trouble is named by what they hold.
+    """
+
+    kind: str
+    thing: Any
+    trail: Trail
+
+
+class Graph:
+    """What a body captures, breadth first, so that an object has its shortest name.
+
+    Attributes:
+        facets: What the worker watches, numbered by position.
+
+    Example:
+        >>> grid = [[0, 0], [0, 0]]
+        >>> [(facet.kind, str(facet.trail)) for facet in Graph(lambda i: grid[i].sort()).facets]
+        [('function', '<lambda>'), ('attributes', '<lambda>'), ('list', 'grid'), ('list', 'grid[0]'),
+         ('list', 'grid[1]')]
+    """
+
+    def __init__(self, body: Callable[[int], object]) -> None:
+        self.facets: list[Facet] = []
+        # Keeping what was seen alive keeps its id its own.
+        self._seen: dict[int, Any] = {}
+        self._atomic: dict[type, bool] = {}
+        self._plain: dict[type, bool] = {}
+        queue: deque[Step] = deque([(body, Trail(None, "name", "self"))])
+        while queue:
+            thing, trail = queue.popleft()
+            if id(thing) not in self._seen:
+                self._seen[id(thing)] = thing
+                queue.extend(step for step in self._visit(thing, trail) if not self._is_atom(step[0]))
+        self._seen.clear()
+        self._hide_namespaces()
+
+    def _is_atom(self, thing: Any) -> bool:
+        kind = type(thing)
+        found = self._atomic.get(kind)
+        if found is None:
+            found = self._atomic[kind] = shipping.is_atomic(kind)
+        return found
+
+    def _all_atoms(self, things: Iterable[Any]) -> bool:
+        # One pass in C over the classes of a million numbers, instead of one step of the walk for each.
+        return all(self._atomic.get(kind) or shipping.is_atomic(kind) for kind in set(map(type, things)))
+
+    def _add(self, kind: str, thing: Any, trail: Trail) -> None:
+        self.facets.append(Facet(kind, thing, trail))
+
+    def _visit(self, thing: Any, trail: Trail) -> Iterator[Step]:
+        kind = type(thing)
+        special = self._special(thing)
+        if special is not None:
+            yield from special(thing, trail)
+        elif _is_array(thing):
+            yield from self._array(thing, trail)
+        else:
+            if self._is_plain(kind) or shipping.has_python_code(kind):
+                yield kind, Trail(None, "name", kind.__name__)
+            if isinstance(thing, Enum):
+                if not self._is_atom(thing.value):
+                    self._add("opaque", thing, trail)
+            elif self._is_plain(kind):
+                yield from self._parts(thing, trail)
+            else:
+                own = shipping.has_python_code(kind) and shipping.is_by_value(kind)
+                self._add("hidden" if own else "opaque", thing, trail)
+
+    def _special(self, thing: Any) -> Visit | None:
+        if isinstance(thing, type):
+            return self._class
+        exact: dict[type, Visit] = {
+            types.FunctionType: self._function,
+            types.ModuleType: self._module,
+            types.MethodType: steps.of_method,
+            types.BuiltinFunctionType: steps.of_builtin,
+            types.MethodWrapperType: steps.of_builtin,
+            functools.partial: steps.of_partial,
+            property: steps.of_property,
+            classmethod: steps.of_wrapped,
+            staticmethod: steps.of_wrapped,
+            slice: steps.of_slice,
+        }
+        return exact.get(type(thing))
+
+    def _is_plain(self, kind: type) -> bool:
+        found = self._plain.get(kind)
+        if found is None:
+            found = self._plain[kind] = shipping.is_plain(kind)
+        return found
+
+    def _parts(self, thing: Any, trail: Trail) -> Iterator[Step]:
+        """Walks an instance of a class that pickles as its items and its attributes."""
+        if isinstance(thing, list):
+            self._add("list", thing, trail)
+            yield from self._items(list.__iter__(thing), list.__iter__(thing), trail)
+        elif isinstance(thing, dict):
+            self._add("dict", thing, trail)
+            yield from self._pairs(thing, trail)
+        elif isinstance(thing, set | frozenset):
+            if isinstance(thing, set):
+                self._add("set", thing, trail)
+            if not self._all_atoms(thing):
+                yield from ((item, trail.item(item)) for item in thing)
+        elif isinstance(thing, tuple):
+            yield from self._items(tuple.__iter__(thing), tuple.__iter__(thing), trail)
+        kind = type(thing)
+        descriptors = slots(kind)
+        if hasattr(thing, "__dict__") or descriptors or kind is object:
+            self._add("attributes", thing, trail)
+            for name, value in attributes(thing, descriptors).items():
+                yield value, trail.attribute(name)
+
+    def _items(self, probe: Iterator[Any], items: Iterator[Any], trail: Trail) -> Iterator[Step]:
+        if not self._all_atoms(probe):
+            for position, item in enumerate(items):
+                if not (type(item) is tuple and self._all_atoms(item)):
+                    yield item, trail.item(position)
+
+    def _pairs(self, thing: dict[Any, Any], trail: Trail) -> Iterator[Step]:
+        if not self._all_atoms(dict.values(thing)):
+            yield from ((value, trail.item(key)) for key, value in dict.items(thing))
+        if not self._all_atoms(dict.__iter__(thing)):
+            yield from ((key, trail.item(key)) for key in dict.__iter__(thing))
+        factory = getattr(thing, "default_factory", None)
+        if factory is not None:
+            yield factory, trail.attribute("default_factory")
+
+    def _array(self, array: Any, trail: Trail) -> Iterator[Step]:
+        kind = array.dtype.kind
+        if kind not in _LEGACY_KINDS or (array.dtype.hasobject and kind != "O"):
+            self._add("opaque", array, trail)
+            return
+        self._add("array", array, trail)
+        if kind == "O":
+            places = map(Coordinates, itertools.product(*map(range, array.shape)))
+            yield from ((item, trail.item(place)) for place, item in zip(places, array.flat, strict=True))
+
+    def _function(self, function: types.FunctionType, _: Trail) -> Iterator[Step]:
+        if not shipping.is_by_value(function):
+            return
+        name = Trail(None, "name", function.__name__)
+        self._add("function", function, name)
+        self._add("attributes", function, name)
+        for free, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                yield cell.cell_contents, Trail(None, "name", free)
+            except ValueError:
+                continue
+        for free in shipping.global_names(function):
+            yield function.__globals__[free], Trail(None, "name", free)
+        yield from steps.of_defaults(function, name)
+        for key, value in vars(function).items():
+            yield value, name.attribute(key)
+
+    def _class(self, kind: type, trail: Trail) -> Iterator[Step]:
+        if not shipping.is_by_value(kind):
+            return
+        name = Trail(None, "name", kind.__name__)
+        self._add("class", kind, name)
+        yield from ((base, trail) for base in (*kind.__bases__, type(kind)))
+        if issubclass(kind, Enum):
+            yield from ((member, name.attribute(key)) for key, member in kind.__members__.items())
+            yield from ((value, name) for value in vars(kind).values() if isinstance(value, types.FunctionType))
+            return
+        for key, value in vars(kind).items():
+            if key not in MACHINERY:
+                yield value, name.attribute(key)
+
+    def _module(self, module: types.ModuleType, trail: Trail) -> Iterator[Step]:
+        if not shipping.is_by_value(module):
+            return
+        self._add("module", module, trail)
+        for key, value in vars(module).items():
+            if key not in MACHINERY:
+                yield value, trail.attribute(key)
+
+    def _hide_namespaces(self) -> None:
+        """Makes a dict opaque that is also the `__dict__` of a captured object: at the worker they are two dicts."""
+        owners = [facet.thing for facet in self.facets if facet.kind == "attributes"]
+        namespaces = {id(vars(thing)) for thing in owners if hasattr(thing, "__dict__")}
+        self.facets = [
+            Facet("opaque", facet.thing, facet.trail)
+            if facet.kind == "dict" and id(facet.thing) in namespaces
+            else facet
+            for facet in self.facets
+        ]
+
+
+def _is_array(thing: Any) -> bool:
+    # The class's name tells: NumPy need not be imported for a body that has none.
+    kind = type(thing)
+    return kind.__module__ == "numpy" and kind.__name__ == "ndarray"

@@ -1,0 +1,151 @@
+"""Writes to lists, dicts and attributes: each has a key, and one task owns it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from cloudpar.effects.remote.containers import attributes, slots
+from cloudpar.effects.targets import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudpar.effects.graph import Facet
+    from cloudpar.effects.trails import Trail
+
+_ABSENT = object()
+
+
+def keyed_targets(facets: tuple[Facet, ...]) -> dict[int, Target]:
+    """Returns by number where the writes to lists, dicts and objects with attributes go."""
+    kinds: dict[str, Callable[[Any, Trail], Target]] = {
+        "list": _ListTarget,
+        "dict": _DictTarget,
+        "attributes": _AttributesTarget,
+    }
+    return {
+        number: kinds[facet.kind](facet.thing, facet.trail)
+        for number, facet in enumerate(facets)
+        if facet.kind in kinds
+    }
+
+
+class _KeyedTarget(Target):
+    """Writes by key. The keys are as hashable as the caller's own."""
+
+    def __init__(self, thing: Any, trail: Trail) -> None:
+        super().__init__(thing, trail)
+        self._writes: dict[Any, tuple[int, Any]] = {}
+        self._before: list[tuple[Any, Any]] = []
+
+    def gather(self, index: int, keys: Any, values: Any) -> tuple[Trail, int] | None:
+        self.task = index
+        for key, value in zip(keys, values, strict=True):
+            other = self._writes.setdefault(key, (index, value))[0]
+            if other != index:
+                return self.name(key), other
+            self._writes[key] = (index, value)
+        return None
+
+    def apply(self) -> None:
+        # New keys come in the order in which one task after the other would have made them.
+        for key, (_, value) in sorted(self._writes.items(), key=lambda write: write[1][0]):
+            self._before.append((key, self.read(key)))
+            self.write(key, value)
+
+    def take_back(self) -> None:
+        for key, value in reversed(self._before):
+            if value is not _ABSENT:
+                self.write(key, value)
+            elif self.read(key) is not _ABSENT:
+                self.delete(key)
+
+    @abstractmethod
+    def name(self, key: Any) -> Trail: ...
+
+    @abstractmethod
+    def read(self, key: Any) -> Any: ...
+
+    @abstractmethod
+    def write(self, key: Any, value: Any) -> None: ...
+
+    @abstractmethod
+    def delete(self, key: Any) -> None: ...
+
+
+class _ListTarget(_KeyedTarget):
+    """A list, or an instance of a subclass, whose own methods are not called: what comes home is its state."""
+
+    def __init__(self, thing: Any, trail: Trail) -> None:
+        super().__init__(thing, trail)
+        self._length = list.__len__(thing)
+
+    def check(self) -> None:
+        if list.__len__(self.thing) != self._length:
+            raise self.moved()
+
+    def name(self, key: Any) -> Trail:
+        return self.trail.item(key)
+
+    def read(self, key: Any) -> Any:
+        return list.__getitem__(self.thing, key)
+
+    def write(self, key: Any, value: Any) -> None:
+        list.__setitem__(self.thing, key, value)
+
+    def delete(self, key: Any) -> None:
+        raise AssertionError(key)
+
+
+class _DictTarget(_KeyedTarget):
+    """A dict, or an instance of a subclass."""
+
+    def __init__(self, thing: Any, trail: Trail) -> None:
+        super().__init__(thing, trail)
+        self._base: Any = OrderedDict if isinstance(thing, OrderedDict) else dict
+
+    def check(self) -> None:
+        """Does nothing: a dict takes any key."""
+
+    def name(self, key: Any) -> Trail:
+        return self.trail.item(key)
+
+    def read(self, key: Any) -> Any:
+        return dict.get(self.thing, key, _ABSENT)
+
+    def write(self, key: Any, value: Any) -> None:
+        self._base.__setitem__(self.thing, key, value)
+
+    def delete(self, key: Any) -> None:
+        self._base.__delitem__(self.thing, key)
+
+
+class _AttributesTarget(_KeyedTarget):
+    """An object's attributes, in its `__dict__` or in slots."""
+
+    def __init__(self, thing: Any, trail: Trail) -> None:
+        super().__init__(thing, trail)
+        self._slots = slots(type(thing))
+
+    def check(self) -> None:
+        """Does nothing: the object still is of the class that has these attributes."""
+
+    def name(self, key: Any) -> Trail:
+        return self.trail.attribute(key)
+
+    def read(self, key: Any) -> Any:
+        return attributes(self.thing, self._slots).get(key, _ABSENT)
+
+    def write(self, key: Any, value: Any) -> None:
+        if key in self._slots:
+            self._slots[key].__set__(self.thing, value)
+        else:
+            self.thing.__dict__[key] = value
+
+    def delete(self, key: Any) -> None:
+        if key in self._slots:
+            self._slots[key].__delete__(self.thing)
+        else:
+            del self.thing.__dict__[key]

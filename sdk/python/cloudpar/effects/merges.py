@@ -1,0 +1,115 @@
+"""The writes of all tasks, gathered in any order and applied together."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import TYPE_CHECKING, Any
+
+from cloudpar.effects.array_targets import array_targets
+from cloudpar.effects.errors import trouble
+from cloudpar.effects.keyed_targets import keyed_targets
+from cloudpar.effects.remote.arrays import address, memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cloudpar.effects.graph import Facet
+    from cloudpar.effects.regions import Region
+    from cloudpar.effects.targets import Target
+
+
+class Merge:
+    """Gathers what the tasks of one body wrote, and brings it home all at once or not at all.
+
+    Adding a task's writes again changes nothing, so that a repeated delivery is harmless.
+    """
+
+    def __init__(self, facets: Iterable[Facet], regions: Iterable[Region]) -> None:
+        self._facets = tuple(facets)
+        self._targets = keyed_targets(self._facets) | array_targets(self._facets, tuple(regions))
+        self._closed = False
+
+    def add(self, index: int, writes: bytes | None) -> None:
+        """Takes in what the task code returned for one task.
+
+        Raises:
+            SideEffectError: The task changed what cannot come home, or an element that another task wrote. The merge
+                is then closed, and the caller's objects are as they were.
+            ValueError: The merge is closed.
+        """
+        if self._closed:
+            raise ValueError("this merge was committed, or has failed")
+        if writes is None:
+            return
+        self._closed = True
+        name, *report = self._read(index, writes)
+        if name:
+            raise self._trouble(index, name, *report)
+        for number, keys, values in report[0]:
+            conflict = self._targets[number].gather(index, keys, values)
+            if conflict is not None:
+                variable, other = conflict
+                raise trouble("conflict", str(variable), *sorted((other, index)))
+        self._closed = False
+
+    def commit(self) -> None:
+        """Applies all writes to the caller's objects.
+
+        Raises:
+            SideEffectError: The caller changed an object meanwhile so that the writes no longer fit it.
+            ValueError: The merge is closed.
+        """
+        if self._closed:
+            raise ValueError("this merge was committed, or has failed")
+        self._closed = True
+        written = [target for target in self._targets.values() if target.task is not None]
+        for target in written:
+            target.check()
+        done: list[Target] = []
+        try:
+            for target in written:
+                done.append(target)
+                target.apply()
+        except BaseException:
+            # An interrupt from the keyboard can arrive between any two of them.
+            for target in reversed(done):
+                target.take_back()
+            raise
+
+    def _read(self, index: int, writes: bytes) -> Any:
+        try:
+            return _Reader(writes, self._facets, index).load()
+        except (pickle.UnpicklingError, ImportError, AttributeError, TypeError, ValueError, EOFError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise trouble("unreadable", "an element", index, reason=reason) from error
+
+    def _trouble(self, index: int, name: str, number: int, suffix: str, reason: str) -> Exception:
+        facet = self._facets[number]
+        if facet.kind == "function":
+            return trouble(name, suffix, index, reason=reason)
+        joint = "." if facet.kind in {"class", "module"} else ""
+        return trouble(name, f"{facet.trail}{joint}{suffix}", index, reason=reason)
+
+
+class _Reader(pickle.Unpickler):
+    """Reads a task's writes, with the caller's own objects where they refer to what was captured."""
+
+    def __init__(self, writes: bytes, facets: tuple[Facet, ...], index: int) -> None:
+        super().__init__(io.BytesIO(writes))
+        self._facets = facets
+        self._index = index
+        self._views: dict[int, Any] = {}
+
+    def persistent_load(self, reference: Any) -> Any:
+        if isinstance(reference, int):
+            return self._facets[reference].thing
+        number, there, offset, shape, strides, dtype, same = reference
+        if same not in self._views:
+            array = self._facets[number].thing
+            if array.strides != there:
+                raise trouble("view", str(self._facets[number].trail), self._index)
+            self._views[same] = memory(array, address(array) + offset, shape, strides, dtype)
+            if not array.flags.writeable:
+                self._views[same].flags.writeable = False
+        return self._views[same]

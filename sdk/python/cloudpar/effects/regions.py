@@ -1,0 +1,152 @@
+"""Captured arrays that travel as the memory they lie in: views and their bases, columns and rows of one matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+from cloudpar.effects.remote.arrays import address, coordinates, memory, span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PAIRWISE = 32
+_SHARING_WORK = 10_000
+_ALIGNMENT_BYTES = 16
+_FREE = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Memory that several arrays share, or one array that would arrive otherwise.
+
+    Attributes:
+        members: The arrays, by number.
+        low: The first address.
+        high: The address after the last.
+    """
+
+    members: dict[int, Any]
+    low: int
+    high: int
+
+    def rebuilders(self) -> dict[int, tuple[Any, ...]]:
+        """Returns by an array's id how pickle rebuilds it over one copy of the memory that all members share."""
+        import numpy as np  # noqa: PLC0415 - only where an array was captured
+
+        pad = self.low % _ALIGNMENT_BYTES
+        root = np.zeros(pad + self.high - self.low, np.uint8)
+        root[pad:] = memory(self.members, self.low, (self.high - self.low,), (1,), root.dtype)
+        return {
+            id(array): (
+                np.ndarray,
+                (array.shape, array.dtype, root, pad + address(array) - self.low, array.strides),
+            )
+            for array in self.members.values()
+        }
+
+    def slots(self) -> tuple[int, dict[int, Callable[[Any], Any]]]:
+        """Returns how many slots the memory has, and by number how positions of an array become slots.
+
+        A slot is the largest piece of memory that no element of any member takes in part.
+        """
+        grain = 0
+        for array in self.members.values():
+            strides = (stride for stride, length in zip(array.strides, array.shape, strict=True) if length > 1)
+            grain = gcd(grain, array.dtype.itemsize, address(array) - self.low, *strides)
+
+        def slots_of(array: Any) -> Callable[[Any], Any]:
+            import numpy as np  # noqa: PLC0415 - only where an array was captured
+
+            first = (address(array) - self.low) // grain
+            wide = np.arange(array.dtype.itemsize // grain)
+
+            def of(positions: Any) -> Any:
+                start = np.full(len(positions), first)
+                for places, stride in zip(coordinates(positions, array.shape), array.strides, strict=True):
+                    start += places * (stride // grain)
+                return start[:, np.newaxis] + wide
+
+            return of
+
+        return (self.high - self.low) // grain, {number: slots_of(array) for number, array in self.members.items()}
+
+
+def shared(arrays: dict[int, Any]) -> list[Region]:
+    """Returns the regions of those arrays, by number, that pickled apart would not arrive as they are."""
+    spans = sorted((*span(array), number) for number, array in arrays.items() if array.nbytes)
+    clusters: list[list[int]] = []
+    reached = 0
+    for low, high, number in spans:
+        if low >= reached:
+            clusters.append([])
+        clusters[-1].append(number)
+        reached = max(reached, high)
+    groups = [group for cluster in clusters for group in _split([(n, arrays[n]) for n in cluster])]
+    return [
+        Region(group, min(span(array)[0] for array in group.values()), max(span(array)[1] for array in group.values()))
+        for group in groups
+        if len(group) > 1 or any(map(_arrives_otherwise, group.values()))
+    ]
+
+
+def _arrives_otherwise(array: Any) -> bool:
+    """Returns whether NumPy's own pickling would change what a position means in memory."""
+    low, high = span(array)
+    # Of another byte order than the machine's, some arrive in the machine's: times, and what is not contiguous.
+    return bool(array.nbytes > high - low or not array.dtype.isnative)
+
+
+def _split(cluster: list[tuple[int, Any]]) -> list[dict[int, Any]]:
+    """Splits arrays whose address ranges overlap into those that share bytes: two columns of a matrix do not."""
+    if len(cluster) > _PAIRWISE:
+        # Asking every pair would cost the square. Taking them together is right too, and only carries more memory.
+        return [dict(cluster)]
+    groups: list[dict[int, Any]] = []
+    for number, array in cluster:
+        touching = [group for group in groups if any(_share(array, other) for other in group.values())]
+        groups = [group for group in groups if group not in touching]
+        merged = {number: array}
+        for group in touching:
+            merged |= group
+        groups.append(merged)
+    return groups
+
+
+def _share(left: Any, right: Any) -> bool:
+    import numpy as np  # noqa: PLC0415 - only where an array was captured
+
+    try:
+        return np.shares_memory(left, right, max_work=_SHARING_WORK)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+class Claims:
+    """Which task wrote each slot of some memory.
+
+    Example:
+        >>> import numpy
+        >>> claims = Claims(4)
+        >>> claims.take(numpy.array([[0], [1]]), 7), claims.take(numpy.array([[2], [1]]), 8)
+        (None, (1, 7))
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._owners: Any = None
+
+    def take(self, slots: Any, index: int) -> tuple[int, int] | None:
+        """Claims rows of slots for a task; returns the first row that another task has, and that task."""
+        import numpy as np  # noqa: PLC0415 - only where an array was captured
+
+        if self._owners is None:
+            self._owners = np.full(self._slots, _FREE, np.int64)
+        held = self._owners[slots]
+        taken = np.argwhere((held != _FREE) & (held != index))
+        if len(taken):
+            row = int(taken[0][0])
+            return row, int(held[tuple(taken[0])])
+        self._owners[slots] = index
+        return None

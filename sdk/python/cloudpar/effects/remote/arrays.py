@@ -1,0 +1,99 @@
+"""NumPy arrays as the memory that they are.
+
+Elements are compared as machine words, so that NaN equals itself, every dtype works, and an element of an object
+array is compared by identity. Comparing 1,000,000 float64 takes 1.0 to 1.6 ms.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cloudpar.effects.remote.containers import Look
+
+
+def memory(owner: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
+    """Returns a writable array over memory that `owner` keeps alive."""
+    import numpy as np  # noqa: PLC0415 - where an array was captured, NumPy is
+
+    data = {"data": (address, False), "shape": shape, "strides": strides, "version": 3}
+    view = np.asarray(SimpleNamespace(owner=owner, __array_interface__={**data, "typestr": dtype.str}))
+    return view if view.dtype == dtype else view.view(dtype)
+
+
+def address(array: Any) -> int:
+    """Returns where the first element of an array lies."""
+    return int(array.__array_interface__["data"][0])
+
+
+def layout(array: Any) -> tuple[Any, ...]:
+    """Returns what of an array no task may change: place, shape, strides in bytes, dtype, whether it is writable."""
+    return address(array), array.shape, array.strides, array.dtype, array.flags.writeable
+
+
+def words(array: Any) -> Any:
+    """Returns an array's memory as unsigned integers of shape `(*array.shape, words of an element)`."""
+    import numpy as np  # noqa: PLC0415 - where an array was captured, NumPy is
+
+    itemsize = array.dtype.itemsize
+    width = gcd(itemsize, 8)
+    shape, strides = (*array.shape, itemsize // width), (*array.strides, width)
+    return memory(array, address(array), shape, strides, np.dtype(f"u{width}"))
+
+
+def span(array: Any) -> tuple[int, int]:
+    """Returns the addresses between which the elements of an array lie, the second exclusive."""
+    low = high = address(array)
+    if array.size == 0:
+        return low, low
+    for length, stride in zip(array.shape, array.strides, strict=True):
+        reach = (length - 1) * stride
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high + array.dtype.itemsize
+
+
+def coordinates(positions: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Returns by axis where positions in C order are; nothing for an array without axes, where NumPy would refuse."""
+    import numpy as np  # noqa: PLC0415 - where an array was captured, NumPy is
+
+    return np.unravel_index(positions, shape) if shape else ()
+
+
+def watch_array(array: Any) -> Look:
+    """Watches the elements of an array; the keys of a finding are positions in C order.
+
+    Keys: `(first, count)` for a run, else the bytes of int64 positions. Values: the bytes of the elements, or a list
+    of objects.
+    """
+    import numpy as np  # noqa: PLC0415 - where an array was captured, NumPy is
+
+    described = layout(array)
+    now = words(array)
+    before = now.copy(order="K")
+    # Beside comparing, this keeps the old elements alive: a new one must not get the address of an old one.
+    held = array.copy(order="K") if array.dtype.hasobject else None
+
+    def look() -> Any:
+        if layout(array) != described:
+            return "layout", "", None, None
+        changed = now != before
+        if not np.count_nonzero(changed):
+            return None
+        mask = changed[..., 0] if changed.shape[-1] == 1 else changed.any(axis=-1)
+        positions = np.flatnonzero(mask)
+        places = coordinates(positions, mask.shape) or ...
+        first, count = int(positions[0]), len(positions)
+        whole = int(positions[-1]) - first + 1 == count
+        keys = (first, count) if whole else positions.astype("<i8").tobytes()
+
+        def undo() -> None:
+            if held is None:
+                now[places] = before[places]
+            else:
+                array[places] = held[places]
+
+        return "", keys, now[places].tobytes() if held is None else array[mask].tolist(), undo
+
+    return look

@@ -1,0 +1,115 @@
+"""Names that a task can bind anew: globals, nonlocals, defaults, class attributes. None of them comes home.
+
+Two tasks that rebind one name leave no element to tell them apart by, so that a rebound name is always trouble; it is
+found, named, and taken back. What the names are bound to is watched apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FunctionType, ModuleType
+
+    from cloudpar.effects.remote.containers import Look
+
+# Python itself writes these while it looks a class or a module up, and nobody keeps data in them.
+MACHINERY = frozenset({
+    "__abstractmethods__", "__annotate__", "__annotate_func__", "__annotations__",
+    "__annotations_cache__", "__builtins__", "__cached__", "__classcell__",
+    "__conditional_annotations__", "__dataclass_fields__", "__dataclass_params__", "__dict__",
+    "__doc__", "__file__", "__firstlineno__", "__loader__",
+    "__match_args__", "__module__", "__name__", "__orig_bases__",
+    "__package__", "__parameters__", "__path__", "__qualname__",
+    "__slots__", "__spec__", "__static_attributes__", "__type_params__",
+    "__warningregistry__", "__weakref__", "_abc_impl",
+})  # fmt: skip
+
+
+def watch_names(
+    namespace: Callable[[], Any], trouble: str, bind: Callable[[str, Any], None], unbind: Callable[[str], None]
+) -> tuple[Look, Callable[[], None]]:
+    """Watches the values of the names in `namespace()`; returns the look, and what restores them at any time."""
+    before = {name: value for name, value in namespace().items() if name not in MACHINERY}
+    count = len(namespace())
+    absent = object()
+
+    def changed() -> list[str]:
+        now = namespace()
+        moved = [name for name, value in before.items() if now.get(name, absent) is not value]
+        if len(now) == count and not moved:
+            return moved
+        return moved + [name for name in now if name not in before and name not in MACHINERY]
+
+    def restore() -> None:
+        for name in changed():
+            if name in before:
+                bind(name, before[name])
+            else:
+                unbind(name)
+
+    def look() -> Any:
+        names = changed()
+        return (trouble, names[0], None, restore) if names else None
+
+    return look, restore
+
+
+def watch_globals(namespace: dict[str, Any]) -> Look:
+    """Watches the globals that travelled with the functions of one module."""
+    return watch_names(lambda: namespace, "global", namespace.__setitem__, namespace.__delitem__)[0]
+
+
+def watch_module(module: ModuleType) -> Look:
+    """Watches the names of a module that travels by value."""
+    namespace = vars(module)
+    return watch_names(lambda: namespace, "module", namespace.__setitem__, namespace.__delitem__)[0]
+
+
+def watch_class(kind: type) -> tuple[Look, Callable[[], None]]:
+    """Watches the attributes of a class that travels by value.
+
+    cloudpickle keeps one class for all task codes that carry it, with the attributes of the one that was loaded
+    last: the second value restores this task code's own, and is called before each task.
+    """
+    return watch_names(
+        lambda: vars(kind),
+        "class",
+        lambda name, value: type.__setattr__(kind, name, value),
+        lambda name: type.__delattr__(kind, name),
+    )
+
+
+def watch_function(function: FunctionType) -> Look:
+    """Watches what a function that travels by value has closed over, and its defaults."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    empty = object()
+    before = {name: _content(cell, empty) for name, cell in cells.items()}
+    defaults, named = function.__defaults__, function.__kwdefaults__
+
+    def look() -> Any:
+        moved = [name for name, cell in cells.items() if _content(cell, empty) is not before[name]]
+        if moved:
+            return "nonlocal", moved[0], None, restore
+        if function.__defaults__ is defaults and function.__kwdefaults__ is named:
+            return None
+        return "defaults", function.__name__, None, restore
+
+    def restore() -> None:
+        for name, cell in cells.items():
+            if before[name] is not empty:
+                cell.cell_contents = before[name]
+            elif _content(cell, empty) is not empty:
+                del cell.cell_contents
+        function.__defaults__ = defaults
+        function.__kwdefaults__ = named
+
+    return look
+
+
+def _content(cell: Any, empty: object) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return empty

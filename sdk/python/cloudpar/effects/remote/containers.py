@@ -1,0 +1,154 @@
+"""Lists, dicts, sets and objects with attributes: what a task changed in them, and how it is taken back.
+
+A *look* is a function without arguments. It returns None when its container is as it was, and otherwise a *finding*
+`(trouble, keys, values, undo)`: `trouble` is empty when `values` written at `keys` can come home, and else a key of
+`TROUBLES` in `cloudpar.effects.errors`, with a suffix for the container's name in `keys`. `undo()` restores the
+container; it is None where nothing can. Looks change nothing, so that all of them see the task's state.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import zip_longest
+from operator import is_not
+from types import MemberDescriptorType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Undo = Callable[[], None]
+    Finding = tuple[str, Any, Any, Undo | None]
+    Look = Callable[[], Finding | None]
+    Comparison = Callable[[list[Any], list[Any]], list[int]]
+
+
+def watch_list(items: list[Any], differing: Comparison) -> Look:
+    """Watches the items of a list, or of an instance of a subclass; its attributes are watched apart."""
+    every = slice(None)
+    before: list[Any] = list.__getitem__(items, every)
+
+    def look() -> Finding | None:
+        if list.__len__(items) != len(before):
+            return "resized", "", None, lambda: list.__setitem__(items, every, before)
+        positions = differing(items, before)
+        if not positions:
+            return None
+
+        def undo() -> None:
+            for position in positions:
+                list.__setitem__(items, position, before[position])
+
+        return "", positions, [list.__getitem__(items, position) for position in positions], undo
+
+    return look
+
+
+def watch_dict(items: dict[Any, Any], differing: Comparison) -> Look:
+    """Watches the values of a dict by key; a new key is a write, a key that went or moved is trouble."""
+    # The order of an OrderedDict is kept beside the dict, and dict's own methods would bypass it.
+    base: Any = OrderedDict if isinstance(items, OrderedDict) else dict
+    keys, values = list(base.__iter__(items)), list(base.values(items))
+    count = len(keys)
+    factory = getattr(items, "default_factory", None)
+
+    def look() -> Finding | None:
+        if getattr(items, "default_factory", None) is not factory:
+            return "opaque", ".default_factory", None, None
+        now_keys, now = list(base.__iter__(items)), list(base.values(items))
+        if len(now) < count or differing(now_keys, keys):
+            gone = next(key for key, now_key in zip_longest(keys, now_keys) if now_key is not key)
+            return "deleted", f"[{gone!r}]", None, undo_all
+        changed = [*differing(now, values), *range(count, len(now))]
+        if not changed:
+            return None
+        written = [now_keys[position] for position in changed]
+
+        def undo() -> None:
+            for position in changed:
+                if position < count:
+                    base.__setitem__(items, keys[position], values[position])
+                else:
+                    base.__delitem__(items, now_keys[position])
+
+        return "", written, [now[position] for position in changed], undo
+
+    def undo_all() -> None:
+        base.clear(items)
+        for key, value in zip(keys, values, strict=True):
+            base.__setitem__(items, key, value)
+
+    return look
+
+
+def watch_set(items: set[Any]) -> Look:
+    """Watches a set, whose changes never come home: two tasks that add and remove leave no order to apply them in."""
+    before = set.copy(items)
+
+    def look() -> Finding | None:
+        if set.__eq__(items, before) is True:
+            return None
+        return "set", "", None, undo
+
+    def undo() -> None:
+        set.clear(items)
+        set.update(items, before)
+
+    return look
+
+
+def slots(kind: type) -> dict[str, Any]:
+    """Returns the descriptors of the attributes that instances of `kind` keep in slots, by name."""
+    return {
+        name: value
+        for base in reversed(kind.__mro__)
+        if "__slots__" in vars(base)
+        for name, value in vars(base).items()
+        if type(value) is MemberDescriptorType
+    }
+
+
+def attributes(thing: Any, descriptors: dict[str, Any]) -> dict[str, Any]:
+    """Returns the attributes that `thing` has of its own, in its `__dict__` and in its slots, by name."""
+    found = dict(getattr(thing, "__dict__", ()))
+    for name, descriptor in descriptors.items():
+        try:
+            found[name] = descriptor.__get__(thing)
+        except AttributeError:
+            continue
+    return found
+
+
+def watch_attributes(thing: Any) -> Look:
+    """Watches the attributes of one object; a new attribute is a write, a deleted one is trouble."""
+    kind = type(thing)
+    descriptors = slots(kind)
+    before = attributes(thing, descriptors)
+    names, values = list(before), list(before.values())
+
+    def look() -> Finding | None:
+        if type(thing) is not kind:
+            return "opaque", ".__class__", None, lambda: object.__setattr__(thing, "__class__", kind)
+        now = attributes(thing, descriptors)
+        same = len(now) == len(before) and not any(map(is_not, now.values(), values))
+        if same and list(now) == names:
+            return None
+        gone = next((name for name in names if name not in now), None)
+        if gone is not None:
+            return "deleted", f".{gone}", None, undo
+        absent = object()
+        written = [name for name, value in now.items() if before.get(name, absent) is not value]
+        return ("", written, [now[name] for name in written], undo) if written else None
+
+    def undo() -> None:
+        namespace = getattr(thing, "__dict__", None)
+        if namespace is not None:
+            namespace.clear()
+            namespace.update((name, value) for name, value in before.items() if name not in descriptors)
+        for name, descriptor in descriptors.items():
+            if name in before:
+                descriptor.__set__(thing, before[name])
+            elif name in attributes(thing, {name: descriptor}):
+                descriptor.__delete__(thing)
+
+    return look

@@ -1,0 +1,51 @@
+"""How each kind of captured object is watched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cloudpar.effects.remote.arrays import watch_array
+from cloudpar.effects.remote.bindings import watch_class, watch_function, watch_globals, watch_module
+from cloudpar.effects.remote.containers import watch_attributes, watch_dict, watch_list, watch_set
+from cloudpar.effects.remote.identity import comparison
+from cloudpar.effects.remote.opaque import watch_hidden, watch_opaque
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudpar.effects.remote.containers import Look
+
+
+def watch(
+    kinds: list[str], objects: list[Any], dump: Callable[[Any], bytes]
+) -> tuple[list[tuple[int, Look]], list[Callable[[], None]]]:
+    """Returns the looks, each with the number of its object, and what is to be called before each task."""
+    differing = comparison()
+    prepares: list[Callable[[], None]] = []
+    namespaces: set[int] = set()
+
+    def watch_kind(kind: type) -> list[Look]:
+        look, prepare = watch_class(kind)
+        prepares.append(prepare)
+        return [look]
+
+    def watch_code(function: Any) -> list[Look]:
+        # Functions of one module share their globals.
+        known = id(function.__globals__) in namespaces
+        namespaces.add(id(function.__globals__))
+        return [watch_function(function)] + ([] if known else [watch_globals(function.__globals__)])
+
+    watches: dict[str, Callable[[Any], list[Look]]] = {
+        "array": lambda thing: [watch_array(thing)],
+        "attributes": lambda thing: [watch_attributes(thing)],
+        "class": watch_kind,
+        "dict": lambda thing: [watch_dict(thing, differing)],
+        "function": watch_code,
+        "hidden": lambda thing: [watch_opaque(thing, dump), watch_hidden(thing, dump)],
+        "list": lambda thing: [watch_list(thing, differing)],
+        "module": lambda thing: [watch_module(thing)],
+        "opaque": lambda thing: [watch_opaque(thing, dump)],
+        "set": lambda thing: [watch_set(thing)],
+    }
+    pairs = zip(kinds, objects, strict=True)
+    return [(number, look) for number, (kind, thing) in enumerate(pairs) for look in watches[kind](thing)], prepares

@@ -1,0 +1,68 @@
+"""What a task wrote may refer to what the body captured, and does so by number on its way home."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cloudpar.effects.remote.arrays import address, span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Refer = Callable[[Any], Any]
+
+
+def references(kinds: list[str], objects: list[Any]) -> Refer:
+    """Returns what gives an object its reference, or None for one that the task made.
+
+    A captured object travels as its number, and a view of a captured array as its place in that array: both are the
+    caller's own when they arrive.
+    """
+    numbers: dict[int, int] = {}
+    for number, thing in enumerate(objects):
+        numbers.setdefault(id(thing), number)
+    arrays = [number for number, kind in enumerate(kinds) if kind == "array"]
+    places = [(number, *span(objects[number])) for number in arrays]
+    array_type = type(objects[arrays[0]]) if arrays else None
+
+    def refer(thing: Any) -> Any:
+        number = numbers.get(id(thing))
+        if number is not None:
+            return number
+        if type(thing) is array_type and thing.base is not None:
+            return refer_view(thing)
+        return None
+
+    def refer_view(view: Any) -> Any:
+        low, high = span(view)
+        for number, start, end in places:
+            if start <= low < high <= end:
+                captured = objects[number]
+                offset = address(view) - address(captured)
+                return number, captured.strides, offset, view.shape, view.strides, view.dtype, id(view)
+        return None
+
+    return refer
+
+
+def pickling(refer: Refer) -> Callable[[Any], bytes]:
+    """Returns `dump(thing)`, which pickles `thing` itself by its content, and what it holds by reference."""
+    import io  # noqa: PLC0415 - only where values are pickled
+    from pickle import HIGHEST_PROTOCOL  # noqa: PLC0415 - the same
+
+    import cloudpickle  # noqa: PLC0415 - it has just loaded this function
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        root: Any = None
+
+        def persistent_id(self, thing: Any) -> Any:
+            return None if thing is self.root else refer(thing)
+
+    def dump(thing: Any) -> bytes:
+        file = io.BytesIO()
+        pickler = Pickler(file, HIGHEST_PROTOCOL)
+        pickler.root = thing
+        pickler.dump(thing)
+        return file.getvalue()
+
+    return dump

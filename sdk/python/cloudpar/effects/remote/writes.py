@@ -1,0 +1,57 @@
+"""The writes of one task as bytes.
+
+`("", [(number, keys, values), ...])`, or `(trouble, number, suffix, reason)` when something cannot come home.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudpar.effects.remote.containers import Finding
+
+    Encode = Callable[[list[tuple[int, Finding]]], bytes]
+
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
+
+
+def encoding(kinds: list[str], refer: Callable[[Any], Any], dump: Callable[[Any], bytes]) -> Encode:
+    """Returns `encode(findings)`."""
+
+    def plain(value: Any) -> bool:
+        kind = type(value)
+        if kind in _PLAIN:
+            return True
+        return kind in {list, tuple} and refer(value) is None and _PLAIN.issuperset(map(type, value))
+
+    def encode(findings: list[tuple[int, Finding]]) -> bytes:
+        for number, (trouble, suffix, _, _) in findings:
+            if trouble:
+                return pickle.dumps((trouble, number, suffix, ""), pickle.HIGHEST_PROTOCOL)
+        writes = [(number, keys, values) for number, (_, keys, values, _) in findings]
+        # A pickler that asks about every object costs 20 us to begin with: most writes are a number or a string.
+        if all(type(values) is bytes or all(map(plain, (*keys, *values))) for _, keys, values in writes):
+            return pickle.dumps(("", writes), pickle.HIGHEST_PROTOCOL)
+        try:
+            return dump(("", writes))
+        except Exception as error:  # noqa: BLE001 - whatever a value's own pickling raises
+            number, suffix = _blame(kinds, writes, dump)
+            reason = f"{type(error).__name__}: {error}"
+            return pickle.dumps(("unpicklable", number, suffix, reason), pickle.HIGHEST_PROTOCOL)
+
+    return encode
+
+
+def _blame(kinds: list[str], writes: list[Any], dump: Callable[[Any], bytes]) -> tuple[int, str]:
+    """Returns the number and the suffix of the first write that cannot be pickled."""
+    for number, keys, values in writes:
+        kind = kinds[number]
+        for key, value in [("", values)] if kind == "array" else zip(keys, values, strict=True):
+            try:
+                dump((key, value))
+            except Exception:  # noqa: BLE001 - whatever a value's own pickling raises
+                return number, {"array": "", "attributes": f".{key}"}.get(kind, f"[{key!r}]")
+    return writes[0][0], ""

@@ -1,0 +1,93 @@
+"""What cloudpickle carries by value, and which objects arrive as the parts that they show.
+
+The walk of a body must see exactly what its pickle carries. That knowledge is cloudpickle's, and this module is the
+only one that asks its private functions: a release that renames them fails at import instead of losing writes.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import datetime as dt
+import decimal
+import fractions
+import functools
+import pathlib
+import re
+import sys
+import types
+import uuid
+from collections import Counter, OrderedDict, defaultdict
+from enum import Enum
+from typing import Any
+
+from cloudpickle.cloudpickle import _extract_code_globals, _should_pickle_by_reference
+
+_ATOMS = frozenset({
+    type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes, range,
+    dt.date, dt.datetime, dt.time, dt.timedelta, dt.timezone,
+    decimal.Decimal, fractions.Fraction, uuid.UUID, re.Pattern,
+    pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath,
+    types.CodeType, types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType,
+    types.MethodDescriptorType, types.ClassMethodDescriptorType, type(functools.lru_cache(len)),
+})  # fmt: skip
+
+# Their own ways of pickling carry the items and attributes as they are.
+_TRANSPARENT = (OrderedDict, defaultdict, Counter, set, frozenset, types.SimpleNamespace)
+_COPIED_ARGUMENTS = tuple(vars(kind)["__getnewargs__"] for kind in (int, float, complex, str, bytes, tuple))
+
+
+def is_by_value(thing: types.FunctionType | types.ModuleType | type) -> bool:
+    """Returns whether a function, module or class travels inside the pickle, rather than as a name to import."""
+    return not _should_pickle_by_reference(thing)
+
+
+def global_names(function: types.FunctionType) -> list[str]:
+    """Returns the globals that travel with a by-value function: those that its code, or code nested in it, names."""
+    return [name for name in _extract_code_globals(function.__code__) if name in function.__globals__]
+
+
+def is_atomic(kind: type) -> bool:
+    """Returns whether instances of exactly this class are immutable and refer to nothing that can be written."""
+    if kind in _ATOMS:
+        return True
+    if issubclass(kind, Enum):
+        return not is_by_value(kind)
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return False
+    return issubclass(kind, numpy.generic | numpy.dtype | numpy.ufunc) and not issubclass(kind, numpy.void)
+
+
+def has_python_code(kind: type) -> bool:
+    """Returns whether a class has functions written in Python.
+
+    An extension's class that no module exports looks like one that travels by value, and has none.
+    """
+    return any(isinstance(value, types.FunctionType) for base in kind.__mro__ for value in vars(base).values())
+
+
+def is_plain(kind: type) -> bool:
+    """Returns whether pickling an instance carries its items and attributes as they are.
+
+    A class that says how it is pickled may carry copies, or leave attributes out: writes to what arrives then mean
+    nothing here.
+    """
+    if kind in copyreg.dispatch_table:
+        return False
+    native: type = next((base for base in kind.__mro__ if base in _TRANSPARENT), object)
+    same = all(
+        getattr(kind, name, None) == getattr(native, name, None)
+        for name in ("__reduce__", "__reduce_ex__", "__getnewargs_ex__")
+    )
+    return same and _keeps_state(kind) and _keeps_arguments(kind)
+
+
+def _keeps_state(kind: type) -> bool:
+    own = (getattr(kind, "__getstate__", None), getattr(kind, "__setstate__", None))
+    from_dataclasses = all(getattr(method, "__module__", "") == "dataclasses" for method in own)
+    return from_dataclasses or (own[0] is object.__getstate__ and own[1] is None)
+
+
+def _keeps_arguments(kind: type) -> bool:
+    own: Any = getattr(kind, "__getnewargs__", None)
+    return own is None or own in _COPIED_ARGUMENTS or issubclass(kind, tuple)

@@ -1,0 +1,69 @@
+"""Where the walk of a body goes from callables, and what it calls what it finds there."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+from cloudpar.effects.trails import Trail
+
+if TYPE_CHECKING:
+    import functools
+    from collections.abc import Iterator
+
+    Step = tuple[Any, Trail]
+
+
+def of_defaults(function: types.FunctionType, name: Trail) -> Iterator[Step]:
+    """Goes to the values of a function's parameters, and to the dict that holds the keyword-only ones."""
+    code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__
+    first = code.co_argcount - len(defaults)
+    for parameter, value in zip(code.co_varnames[first:], defaults, strict=False):
+        yield value, Trail(None, "name", parameter)
+    if named:
+        for parameter, value in named.items():
+            yield value, Trail(None, "name", parameter)
+        yield named, name.attribute("__kwdefaults__")
+
+
+def of_method(method: types.MethodType, _: Trail) -> Iterator[Step]:
+    """Goes to the object and the function of a bound method."""
+    yield method.__self__, Trail(None, "name", "self")
+    yield method.__func__, Trail(None, "name", method.__func__.__name__)
+
+
+def of_builtin(method: Any, trail: Trail) -> Iterator[Step]:
+    """Goes to the object that a method written in C is bound to, such as the list of `items.append`."""
+    if method.__self__ is not None:
+        yield method.__self__, trail.attribute("__self__")
+
+
+def of_partial(partial: functools.partial[Any], trail: Trail) -> Iterator[Step]:
+    """Goes to the arguments, by the names of their parameters, and to the function."""
+    code = getattr(partial.func, "__code__", None)
+    bound = isinstance(partial.func, types.MethodType)
+    names = code.co_varnames[bound : code.co_argcount] if code is not None else ()
+    for position, value in enumerate(partial.args):
+        named = position < len(names)
+        yield value, Trail(None, "name", names[position]) if named else trail.attribute("args").item(position)
+    for key, value in partial.keywords.items():
+        yield value, Trail(None, "name", key)
+    yield partial.keywords, trail.attribute("keywords")
+    yield partial.func, trail
+    for key, value in vars(partial).items():
+        yield value, trail.attribute(key)
+
+
+def of_property(thing: property, trail: Trail) -> Iterator[Step]:
+    """Goes to the functions of a property."""
+    yield from ((function, trail) for function in (thing.fget, thing.fset, thing.fdel))
+
+
+def of_wrapped(thing: Any, trail: Trail) -> Iterator[Step]:
+    """Goes to the function of a classmethod or staticmethod."""
+    yield thing.__func__, trail
+
+
+def of_slice(thing: slice, trail: Trail) -> Iterator[Step]:
+    """Goes to the bounds of a slice."""
+    yield from ((bound, trail) for bound in (thing.start, thing.stop, thing.step))

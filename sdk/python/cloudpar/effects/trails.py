@@ -1,0 +1,47 @@
+"""How the body's source names what it captured: `grid[2]`, `self.items`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """One step of a name, rendered only when an error needs it: a body may capture a million objects.
+
+    Example:
+        >>> str(Trail(None, "name", "grid").item(2).attribute("cells").item("left"))
+        "grid[2].cells['left']"
+    """
+
+    parent: Trail | None
+    kind: str
+    key: object
+
+    def item(self, key: object) -> Trail:
+        """Returns the name of an item or a value."""
+        return Trail(self, "item", key)
+
+    def attribute(self, name: str) -> Trail:
+        """Returns the name of an attribute."""
+        return Trail(self, "attribute", name)
+
+    def __str__(self) -> str:
+        steps = []
+        trail: Trail | None = self
+        while trail is not None:
+            steps.append(_FORMS[trail.kind].format(trail.key))
+            trail = trail.parent
+        return "".join(reversed(steps))
+
+
+_FORMS = {"name": "{}", "attribute": ".{}", "item": "[{!r}]"}
+
+
+class Coordinates(tuple[int, ...]):
+    """Where an array's element is, by axis, written as NumPy's own indexing writes it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return ", ".join(map(str, self)) or "()"

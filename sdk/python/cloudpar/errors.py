@@ -1,0 +1,82 @@
+"""Everything that can go wrong, in one tree; see `cloudpar_protocol.errors` for the drawing.
+
+An exception that task code raises is not in this tree: it comes back as itself, a `RemoteTraceback` as its cause.
+"""
+
+from cloudpar_protocol.errors import (
+    BadRequest,
+    CloudparError,
+    ExecutorCrashed,
+    ExecutorOutOfMemory,
+    Forbidden,
+    Gone,
+    IdempotencyConflict,
+    InternalError,
+    InvalidToken,
+    MasterUnreachable,
+    NotFound,
+    PackageFailed,
+    PythonMismatch,
+    QuotaExhausted,
+    RateLimited,
+    RequestError,
+    SerializationError,
+    TaskCancelled,
+    TaskError,
+    TaskLost,
+    TaskQuotaExceeded,
+    TaskTimeout,
+    TooLarge,
+    Unavailable,
+    UnsupportedVersion,
+)
+
+__all__ = [
+    "BadRequest",
+    "CloudparError",
+    "ConfigurationError",
+    "ExecutorCrashed",
+    "ExecutorOutOfMemory",
+    "Forbidden",
+    "Gone",
+    "IdempotencyConflict",
+    "InternalError",
+    "InvalidToken",
+    "LocalClusterFailed",
+    "MasterUnreachable",
+    "NotFound",
+    "PackageFailed",
+    "PythonMismatch",
+    "QuotaExhausted",
+    "RateLimited",
+    "RemoteTraceback",
+    "RequestError",
+    "SerializationError",
+    "TaskCancelled",
+    "TaskError",
+    "TaskLost",
+    "TaskQuotaExceeded",
+    "TaskTimeout",
+    "TooLarge",
+    "Unavailable",
+    "UnsupportedVersion",
+]
+
+
+class ConfigurationError(CloudparError):
+    """Endpoint, token and profile do not fit together; the text says which is missing, and where it was looked for."""
+
+
+class LocalClusterFailed(CloudparError):
+    """The master or the agent that the pool itself started keeps dying; the text ends with the last lines it wrote."""
+
+
+class RemoteTraceback(Exception):
+    """What a remote exception's traceback looked like in its executor: the `__cause__` of that exception here."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"\n{self.text}"

@@ -1,0 +1,56 @@
+"""What did not work, from the wire to exceptions."""
+
+from typing import Any
+
+from cloudpar_protocol.errors import FAILURE_ERRORS, OUTCOME_ERRORS
+from cloudpar_protocol.payloads import TaskResult
+
+from .errors import PackageFailed, RemoteTraceback, TaskError
+from .serialization import loads
+
+
+def package_error(state: str, reason: str | None, message: str | None) -> PackageFailed:
+    """Why a package ended without all of its results."""
+    kind = FAILURE_ERRORS.get(reason or "", PackageFailed)
+    error = kind(message or f"the package has {state}: {reason or 'no reason given'}")
+    error.add_note(f"package {state}, reason: {reason}")
+    return error
+
+
+def task_error(result: TaskResult) -> BaseException:
+    """The exception that a task ended with: its own, or the one that says why it has no value."""
+    error = _own(result) if result.outcome == "error" else None
+    if error is None:
+        kind = OUTCOME_ERRORS.get(result.outcome, TaskError)
+        error = kind(result.message or f"task {result.index} ended without a value: {result.outcome}")
+    if result.traceback:
+        error.__cause__ = RemoteTraceback(result.traceback)
+    return error
+
+
+def _own(result: TaskResult) -> BaseException | None:
+    if result.data is None:
+        return None
+    try:
+        error = loads(result.data)
+    except Exception as reason:  # noqa: BLE001  # whatever the user's class does when it is rebuilt
+        text = f"{result.message}; the exception itself cannot be rebuilt here: {type(reason).__name__}: {reason}"
+        return TaskError(text)
+    return error if isinstance(error, BaseException) else None
+
+
+def outcome(result: TaskResult) -> tuple[Any, BaseException | None]:
+    """What a task came to: a value and None, or None and an exception."""
+    if result.outcome != "ok":
+        return None, task_error(result)
+    if result.data is None:
+        return None, None
+    try:
+        return loads(result.data), None
+    except Exception as reason:  # noqa: BLE001  # whatever the user's class does when it is rebuilt
+        error = TaskError(
+            f"the value of task {result.index} cannot be rebuilt here: {type(reason).__name__}: {reason}; "
+            "if a module is missing, install it on this side too"
+        )
+        error.__cause__ = reason
+        return None, error

@@ -1,0 +1,151 @@
+"""Futures of submitted tasks."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from threading import Event
+from time import perf_counter
+from typing import Any, TypeVar
+
+from cloudpar_protocol.payloads import Range, TaskResult
+
+from .awaited import Awaited
+from .errors import CloudparError, TaskCancelled
+from .failures import outcome
+from .session import Session
+
+T = TypeVar("T")
+
+CANCEL_S = 10.0
+"""cancel() gives up asking after this: it may have been called in an event loop."""
+
+log = logging.getLogger("cloudpar")
+
+
+class TaskFuture(Future[T]):
+    """The future of one task. Unlike in other executors, cancelling also stops a task that runs already."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._batch: tuple[FutureReceiver, int] | None = None
+
+    def cancel(self) -> bool:
+        """Cancel the task, whether it waits or runs.
+
+        Returns:
+            True once it is certain that it will have no value: the master has accepted this. False if it has one
+            already, or if the master cannot be asked.
+        """
+        if super().cancel():
+            return True
+        if self.done() or self._batch is None:
+            return self.cancelled()
+        batch, index = self._batch
+        return self.set_cancelled() if batch.stop(index) else self.cancelled()
+
+    def set_cancelled(self) -> bool:
+        """Note that the task was cancelled; whether that is how it ended."""
+        with self._condition:
+            if self._state not in {"PENDING", "RUNNING"}:
+                return self._state in {"CANCELLED", "CANCELLED_AND_NOTIFIED"}
+            self._state = "CANCELLED"
+            self._condition.notify_all()
+        self._invoke_callbacks()  # type: ignore[attr-defined]
+        self.set_running_or_notify_cancel()
+        return True
+
+    def result(self, timeout: float | None = None) -> T:
+        """The task's value; see `concurrent.futures.Future.result`. Ctrl-C while waiting cancels its package."""
+        try:
+            return super().result(timeout)
+        except KeyboardInterrupt:
+            self._interrupt()
+            raise
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """The task's exception, if it ended with one; see `concurrent.futures.Future.exception`."""
+        try:
+            return super().exception(timeout)
+        except KeyboardInterrupt:
+            self._interrupt()
+            raise
+
+    def _interrupt(self) -> None:
+        if not self.done() and self._batch is not None:
+            self._batch[0].interrupt()
+
+
+class FutureReceiver:
+    """Gives each result of a package to the future of its task."""
+
+    def __init__(self, futures: Sequence[TaskFuture[Any]], session: Session, interrupt: Callable[[], None]) -> None:
+        self.deserialize_s = 0.0
+        self.interrupt = interrupt
+        self._futures: Sequence[TaskFuture[Any]] = futures
+        self._session = session
+        self._started = Event()
+        self._awaited: Awaited | None = None
+        for index, future in enumerate(futures):
+            future._batch = self, index  # noqa: SLF001  # the two classes are one thing
+
+    def started(self, awaited: Awaited | None) -> None:
+        """The package is at the master, or will never be."""
+        self._awaited = awaited
+        self._started.set()
+
+    def stop(self, index: int) -> bool:
+        """Cancel one task at the master; whether it will have no value because of this."""
+        if not self._started.wait(CANCEL_S) or self._awaited is None:
+            return False
+        try:
+            reply = self._session.cancel(self._awaited.id, [(index, index + 1)], allowance_s=CANCEL_S)
+        except CloudparError as error:
+            log.warning("cloudpar: a task could not be cancelled: %s", error)
+            return False
+        return any(start <= index < end for start, end in reply.cancelled)
+
+    def set_cancelled(self, ranges: Iterable[Range]) -> None:
+        """Note that the master has cancelled these tasks."""
+        for start, end in ranges:
+            for future in self._futures[start:end]:
+                future.set_cancelled()
+
+    def receive(self, results: Sequence[TaskResult]) -> None:
+        """Resolve futures; callbacks run here."""
+        for result in results:
+            future = self._futures[result.index]
+            if future.done():
+                continue
+            if result.outcome == "cancelled":  # here or by who is attached; this may come before cancel's own answer
+                future.set_cancelled()
+                continue
+            began = perf_counter()
+            value, error = outcome(result)
+            self.deserialize_s += perf_counter() - began
+            resolve(future, value, error)
+
+    def end(self, failure: CloudparError | None) -> None:
+        """Fail those that have no result."""
+        for future in self._futures:
+            if future.done():
+                continue
+            if isinstance(failure, TaskCancelled):
+                future.set_cancelled()
+            else:
+                resolve(future, None, failure or CloudparError("the package ended without this task's result"))
+        self._futures = ()
+        if self._awaited is not None:
+            self._session.read(self._awaited)
+
+
+def resolve(future: TaskFuture[Any], value: object, error: BaseException | None) -> None:
+    """Give a future its value or its error, unless it has been cancelled this moment."""
+    future._batch = None  # noqa: SLF001  # one future shall not keep its whole batch alive
+    try:
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+    except Exception:  # InvalidStateError: somebody cancelled it this moment
+        if not future.cancelled():
+            raise

@@ -1,0 +1,115 @@
+"""Results of one map, between the thread that receives them and the one that reads them."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cloudpar_protocol.payloads import TaskResult
+
+from .awaited import Awaited
+from .errors import CloudparError
+from .failures import outcome
+
+
+class Share:
+    """One package's part of a map: tasks [base, base + n). Receives its results for the inbox."""
+
+    def __init__(self, inbox: "Inbox", base: int, n: int) -> None:
+        self.base = base
+        self.n = n
+        self.unread = n
+        self.awaited: Awaited | None = None
+        self.failure: CloudparError | None = None
+        self.ended = False
+        self.deserialize_s = 0.0
+        self._inbox = inbox
+
+    def started(self, awaited: Awaited) -> None:
+        """The package is at the master."""
+        self.awaited = awaited
+
+    def receive(self, results: Sequence[TaskResult]) -> None:
+        """Keep results until they are read."""
+        self._inbox.put(self, results)
+
+    def end(self, failure: CloudparError | None) -> None:
+        """Nothing more will come."""
+        self._inbox.end(self, failure)
+
+
+class Inbox:
+    """Results that wait for their reader, by their number in the whole map. For any thread."""
+
+    def __init__(self, read: Callable[[Awaited], None]) -> None:
+        self._read = read
+        self._condition = threading.Condition()
+        self._arrived: dict[int, tuple[Share, TaskResult]] = {}
+
+    def share(self, base: int, n: int) -> Share:
+        """Make room for one more package."""
+        return Share(self, base, n)
+
+    def put(self, share: Share, results: Sequence[TaskResult]) -> None:
+        """Results have come."""
+        base = share.base
+        with self._condition:
+            for result in results:
+                self._arrived[base + result.index] = share, result
+            self._condition.notify_all()
+
+    def end(self, share: Share, failure: CloudparError | None) -> None:
+        """No more will come."""
+        with self._condition:
+            share.failure, share.ended = failure, True
+            self._condition.notify_all()
+
+    def take(self, index: int, share: Share, deadline: float | None) -> tuple[Any, BaseException | None]:
+        """Read the result of one task, and wait for it.
+
+        Returns:
+            Its value and None, or None and its exception.
+
+        Raises:
+            TimeoutError: It did not come before the deadline (of the monotonic clock).
+            CloudparError: It will never come; then nothing of its share is left to read.
+        """
+        found = self._arrived.pop(index, None)
+        if found is None:
+            with self._condition:
+                while (found := self._arrived.pop(index, None)) is None:
+                    self._wait([share], deadline)
+        return self._open(*found)
+
+    def take_any(self, shares: Sequence[Share], deadline: float | None) -> tuple[int, Any, BaseException | None]:
+        """Read the oldest result that is there, and wait for one; its index comes first. Otherwise like `take`."""
+        with self._condition:
+            while not self._arrived:
+                self._wait(shares, deadline)
+            index = next(iter(self._arrived))
+            found = self._arrived.pop(index)
+        return index, *self._open(*found)
+
+    def _wait(self, shares: Sequence[Share], deadline: float | None) -> None:
+        for share in shares:
+            if share.ended and share.failure is not None and share.unread:
+                share.unread = 0
+                self._done(share)
+                raise share.failure
+        timeout_s = None if deadline is None else deadline - time.monotonic()
+        if timeout_s is not None and timeout_s <= 0:
+            raise TimeoutError("the result of a task did not come within the timeout of map")
+        self._condition.wait(timeout_s)
+
+    def _open(self, share: Share, result: TaskResult) -> tuple[Any, BaseException | None]:
+        began = time.perf_counter()
+        opened = outcome(result)
+        share.deserialize_s += time.perf_counter() - began
+        share.unread -= 1
+        if not share.unread:
+            self._done(share)
+        return opened
+
+    def _done(self, share: Share) -> None:
+        if share.awaited is not None:
+            self._read(share.awaited)

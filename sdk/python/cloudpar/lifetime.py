@@ -1,0 +1,145 @@
+"""How a pool ends: in good order, at the interpreter's exit, when it is collected, or not at all in a forked child."""
+
+import atexit
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from .configuration import Configuration
+from .errors import CloudparError, MasterUnreachable
+from .local import LocalCluster, default_workers
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .output import Output
+
+CONTACT_S = 9.5
+"""Names that resolve slowly have no timeout of their own."""
+
+LOCAL_CONTACT_S = 60.0
+"""A master of our own that takes longer to start hangs; if it dies we hear of it at once."""
+
+_living: "set[Lifetime]" = set()
+
+
+class Lifetime:
+    """What a pool holds, and the order of its end. Outlives the pool itself by what was still under way."""
+
+    def __init__(
+        self,
+        configuration: Configuration | None,
+        workers: int | None,
+        *,
+        patience_s: float,
+        task_timeout_s: float | None,
+        output: "Output",
+        progress: bool | None,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._finished = False
+        self._ready = threading.Event()
+        self.cluster: LocalCluster | None = None
+        if configuration is None:
+            # The processes first: they start while this one imports what it needs to talk to them.
+            self.cluster = LocalCluster(workers or default_workers(), self._failed)
+            configuration = Configuration(self.cluster.endpoint, self.cluster.token, "the pool itself")
+        try:
+            self.endpoint = configuration.endpoint
+            self.client = self._connect(configuration, patience_s, task_timeout_s, output, progress)
+        except BaseException:
+            if self.cluster is not None:
+                self.cluster.close()
+            raise
+        self._ready.set()
+        _living.add(self)
+
+    def _connect(
+        self,
+        configuration: Configuration,
+        patience_s: float,
+        task_timeout_s: float | None,
+        output: "Output",
+        progress: bool | None,
+    ) -> "Client":
+        from .client import Client  # noqa: PLC0415
+        from .patience import FIRST_CONTACT_S, Patience  # noqa: PLC0415
+
+        patience = Patience(patience_s, LOCAL_CONTACT_S if self.cluster else FIRST_CONTACT_S)
+        return Client(
+            configuration.endpoint, configuration.token, patience,
+            task_timeout_s=task_timeout_s, output=output, progress=progress,
+        )  # fmt: skip
+
+    def _failed(self, error: CloudparError) -> None:
+        self._ready.wait()
+        self.client.fail(error)
+
+    def finish(self, *, wait: bool) -> None:
+        """End everything, once nothing is under way any more."""
+        if wait:
+            self.client.wait()
+            self._close()
+        elif not self._finished:
+            threading.Thread(target=self.finish, kwargs={"wait": True}, name="cloudpar-finish", daemon=True).start()
+
+    def finish_later(self) -> None:
+        """The pool was dropped without a shutdown."""
+        self.finish(wait=False)
+
+    def _close(self) -> None:
+        with self._lock:
+            if self._finished:
+                return
+            self._finished = True
+            self.client.close(acknowledge=self.cluster is None)
+            if self.cluster is not None:
+                self.cluster.close()
+            _living.discard(self)
+
+    def abandon(self) -> None:
+        """In a forked child: the parent's pool is none of our business."""
+        self._finished = True
+        if self.cluster is not None:
+            self.cluster.abandon()
+
+
+def first_contact(lifetime: Lifetime) -> None:
+    """Ask the master who we are.
+
+    Raises:
+        MasterUnreachable: Nothing answers, within 10 s.
+        InvalidToken: The master does not know us.
+    """
+    outcome: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            lifetime.client.session.hello()
+        except CloudparError as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=ask, name="cloudpar-hello", daemon=True)
+    thread.start()
+    thread.join(CONTACT_S)
+    if thread.is_alive():
+        outcome.append(MasterUnreachable(f"no master answers at {lifetime.endpoint}: check the endpoint"))
+    if outcome:
+        lifetime.finish(wait=True)
+        raise outcome[0]
+
+
+def _finish_all() -> None:
+    """At exit, as other executors do: what was submitted is waited for."""
+    for lifetime in list(_living):
+        lifetime.finish(wait=True)
+
+
+def _abandon_all() -> None:
+    for lifetime in list(_living):
+        lifetime.abandon()
+    _living.clear()
+
+
+atexit.register(_finish_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)

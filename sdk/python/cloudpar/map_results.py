@@ -1,0 +1,166 @@
+"""What `map` returns: an iterator over results that come in while it is read."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from .awaited import Awaited
+from .errors import CloudparError
+from .inbox import Inbox, Share
+from .interruption import interrupt
+from .session import Session
+
+T_co = TypeVar("T_co", covariant=True)
+
+StartNext = Callable[[Inbox, int, int | None], Share | None]
+"""Start a package with the next values: which inbox, the number of its first task, how many at most."""
+
+
+class MapResults(Iterator[T_co]):
+    """An iterator over the results of a map, in task order. It may be read while tasks are still running.
+
+    A task's exception is raised where its value would have come; the iterator can be read on after it. A map that
+    is dropped half read is cancelled.
+    """
+
+    def __init__(
+        self, session: Session, start_next: StartNext, *, buffersize: int | None = None, timeout: float | None = None
+    ) -> None:
+        self.raised = False
+        self._session = session
+        self._start_next = start_next
+        self._buffersize = buffersize
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._timeout = timeout
+        self._inbox = Inbox(session.read)
+        self._shares: list[Share] = []
+        self._package_ids: list[str] = []
+        self._index = 0
+        self._given = 0
+        self._more = True
+        self._touched = False
+        self._refill()
+
+    def _refill(self) -> None:
+        """Start the next package, once a part of the buffer is free."""
+        if not self._more:
+            return
+        limit = self._buffersize
+        if limit is not None:
+            free = limit - sum(share.unread for share in self._shares)
+            if free < max(1, limit // 4):
+                return
+            limit = free
+        share = self._start_next(self._inbox, self._given, limit)
+        self._more = share is not None and limit is not None and share.n == limit
+        if share is not None:
+            self._shares.append(share)
+            self._given += share.n
+            if share.awaited is not None:
+                self._package_ids.append(share.awaited.id)
+
+    @property
+    def package_id(self) -> str | None:
+        """The package that these results are of (the last one started, with `buffersize`); None if there was no task.
+
+        `Pool.attach` takes it, also in another process.
+        """
+        return self._package_ids[-1] if self._package_ids else None
+
+    def __iter__(self) -> "MapResults[T_co]":
+        return self
+
+    def __next__(self) -> T_co:
+        self._touched, self.raised = True, False
+        self._drop_read()
+        self._refill()
+        if not self._shares:
+            raise StopIteration
+        try:
+            value, error = self._take()
+        except KeyboardInterrupt:
+            interrupt(self._session, self.under_way())
+            raise
+        except CloudparError:
+            self.raised = True
+            raise
+        self._index += 1
+        if error is not None:
+            self.raised = True
+            try:
+                raise error
+            finally:
+                del error  # no cycle through this frame
+        return value  # type: ignore[no-any-return]
+
+    def _drop_read(self) -> None:
+        while self._shares and not self._shares[0].unread:
+            share = self._shares.pop(0)
+            self._index = share.base + share.n
+
+    def _take(self) -> tuple[Any, BaseException | None]:
+        return self._inbox.take(self._index, self._shares[0], self._deadline)
+
+    def under_way(self) -> list[Awaited]:
+        """Its packages that have not been read to the end."""
+        return [share.awaited for share in self._shares if share.awaited is not None and share.unread]
+
+    def cancel(self) -> None:
+        """Stop what runs of it, and drop the rest. Reading on raises TaskCancelled."""
+        self._more = False
+        for awaited in self.under_way():
+            if not awaited.ended.is_set():
+                awaited.cancelled()
+                self._session.cancel(awaited.id)
+
+    def close(self) -> None:
+        """Read no more of it: what still runs is cancelled, in the background."""
+        self._more = False
+        for awaited in self.under_way():
+            self._session.read(awaited)
+        self._shares.clear()
+
+    def detach(self) -> str:
+        """Let the package go on when this process ends. Nothing more can be read here.
+
+        Returns:
+            The package id, for `Pool.attach` in another process.
+
+        Raises:
+            ValueError: There is nothing to detach: no task, or (with `buffersize`) values that are not sent yet.
+        """
+        if self.package_id is None or self._more or len(self._package_ids) > 1:
+            raise ValueError(
+                "only a map whose tasks are all in one package can be detached: it needs a task, and no buffersize"
+            )
+        for awaited in self.under_way():
+            self._session.forget(awaited)
+        self._shares.clear()
+        return self.package_id
+
+    def __del__(self) -> None:
+        if getattr(self, "_touched", False):
+            self.close()
+        else:  # called for its effect only
+            for awaited in self.under_way() if hasattr(self, "_shares") else ():
+                self._session.drop(awaited)
+
+
+class UnorderedResults(MapResults[T_co]):
+    """An iterator over the results of a map, in the order in which they come in."""
+
+    def _take(self) -> tuple[Any, BaseException | None]:
+        return self._inbox.take_any(self._shares, self._deadline)[1:]
+
+    def indexed(self) -> Iterator[tuple[int, Any]]:
+        """The remaining results, each with its task's index; ends with the first error."""
+        while self._shares:
+            try:
+                index, value, error = self._inbox.take_any(self._shares, self._deadline)
+            except KeyboardInterrupt:
+                interrupt(self._session, self.under_way())
+                raise
+            if error is not None:
+                raise error
+            yield index, value
+            self._drop_read()

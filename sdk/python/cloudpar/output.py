@@ -1,0 +1,43 @@
+"""What tasks print, shown at the client."""
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Literal, TextIO
+
+from cloudpar_protocol.payloads import TaskResult
+
+Output = Literal["print"] | Callable[[int, str, str], None] | None
+"""What to do with what tasks print: print it, call f(index, stdout, stderr), or drop it."""
+
+log = logging.getLogger("cloudpar")
+
+
+def shower(output: Output) -> Callable[[TaskResult], None] | None:
+    """What to call with a task's result that has output."""
+    if output is None:
+        return None
+    if output == "print":
+        return _print
+    if not callable(output):
+        raise TypeError(f'output={output!r}: give "print", None, or a function of (index, stdout, stderr)')
+    call = output
+
+    def show(result: TaskResult) -> None:
+        try:
+            call(result.index, result.stdout or "", result.stderr or "")
+        except Exception:
+            log.exception("cloudpar: the function given as output= failed")
+
+    return show
+
+
+def _print(result: TaskResult) -> None:
+    _write(sys.stdout, result.index, result.stdout)
+    _write(sys.stderr, result.index, result.stderr)
+
+
+def _write(stream: TextIO | None, index: int, text: str | None) -> None:
+    if text and stream is not None:  # there may be no stream, under pythonw or a closed terminal
+        stream.write("".join(f"[{index}] {line}\n" for line in text.splitlines()))
+        stream.flush()

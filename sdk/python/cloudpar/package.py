@@ -1,0 +1,111 @@
+"""One package as its client sees it: a state machine without I/O, threads or clocks.
+
+    starting ──started──> running ──take(final status)──> ended
+       │                     └────lost(error)───────────────^
+       └──────────lost(error)───────────────────────────────^
+
+Results come in any order and possibly twice; each is handed on once. Payloads that lie in blobs are asked for
+(`fetching`) and come in later; the package has ended once the master says so and nothing is being fetched.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cloudpar_protocol.client_messages import PackageState, PackageStatus, Progress
+from cloudpar_protocol.payloads import Link, TaskResult
+
+from .errors import CloudparError, PackageFailed, TaskCancelled
+from .failures import package_error
+
+
+@dataclass(frozen=True)
+class News:
+    """What a status brought: results that are complete, and some whose payload must be fetched first."""
+
+    results: Sequence[TaskResult]
+    fetches: Sequence[TaskResult]
+    links: dict[str, Link]
+
+
+@dataclass
+class Package:
+    """The client's knowledge of one package.
+
+    Attributes:
+        tasks: How many there are; 0: not known yet (attached).
+        cursor: How far its results have been read.
+        page: The cursor before the last page: asking from there again brings fresh links.
+        seen: One byte a task: whether its result was handed on or is being fetched.
+        failure: Why tasks without a result will never have one.
+    """
+
+    tasks: int
+    id: str | None = None
+    phase: Literal["starting", "running", "ended"] = "starting"
+    state: PackageState = "running"
+    cursor: int = 0
+    page: int = 0
+    seen: bytearray = field(default_factory=bytearray, repr=False)
+    received: int = 0
+    fetching: int = 0
+    more: bool = False
+    settled: bool = False
+    progress: Progress = field(default_factory=lambda: Progress(tasks=0))
+    failure: CloudparError | None = None
+
+    def __post_init__(self) -> None:
+        self.seen = bytearray(self.tasks)
+
+    def started(self, package_id: str) -> None:
+        """The master has it."""
+        self.id, self.phase = package_id, "running"
+
+    def take(self, status: PackageStatus) -> News:
+        """Read one status; keeps of its results those that are new."""
+        if self.phase == "ended":
+            return News((), (), {})
+        if not self.tasks:
+            self.tasks, self.seen = status.progress.tasks, bytearray(status.progress.tasks)
+        seen = self.seen
+        results: list[TaskResult] = []
+        fetches: list[TaskResult] = []
+        for result in status.results:
+            if not seen[result.index]:
+                seen[result.index] = 1
+                (results if result.blob is None else fetches).append(result)
+        self.received += len(results)
+        self.fetching += len(fetches)
+        self.page, self.cursor = self.cursor, status.cursor
+        self.state, self.more, self.settled = status.state, status.more, status.settled
+        self.progress = status.progress
+        if self.state not in {"running", "completed", "error"} and self.failure is None:
+            self.failure = package_error(self.state, status.reason, status.message)
+        self._end_if_done()
+        return News(results, fetches, status.links)
+
+    def fetched(self, count: int) -> None:
+        """So many payloads have come in."""
+        self.fetching -= count
+        self.received += count
+        self._end_if_done()
+
+    def lost(self, error: CloudparError) -> None:
+        """There will be no more news."""
+        if self.phase != "ended":
+            self.failure, self.phase, self.more = error, "ended", False
+
+    def cancelled(self) -> None:
+        """The user has cancelled it: what has no result yet will have none."""
+        self.failure = self.failure or TaskCancelled("the package was cancelled")
+
+    def _end_if_done(self) -> None:
+        whole = bool(self.tasks) and self.received == self.tasks
+        if self.fetching or not (whole or (self.state != "running" and not self.more)):
+            return
+        self.phase = "ended"
+        if not whole and self.failure is None:
+            self.failure = PackageFailed(
+                f"the master says that package {self.id} is {self.state}, but {self.tasks - self.received} of its "
+                "results never came: please report this"
+            )

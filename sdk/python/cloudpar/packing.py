@@ -1,0 +1,230 @@
+"""Task data of a whole package: collected, serialized, and laid out for the worker to read any part of."""
+
+import io
+import itertools
+import logging
+import pickle
+import tempfile
+import threading
+from array import array
+from collections.abc import Iterable, Sized
+from contextlib import closing
+from dataclasses import dataclass
+from typing import IO, Any
+from zlib import crc32
+
+from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
+from cloudpar_protocol.payloads import InlineData, RangeData
+
+from .errors import TooLarge
+from .local_modules import LOCAL_MODULES
+from .serialization import PROTOCOL, SCALARS, Pickler, refusal
+
+IN_MEMORY_BYTES = 64 << 20
+"""Serialized task data beyond this waits on disk for its upload."""
+
+NOTICE_S = 10.0
+INT64 = range(-(2**63), 2**63)
+ITEM_OVERHEAD_BYTES = 5
+PIECE_BYTES = 1 << 20
+
+log = logging.getLogger("cloudpar")
+
+
+@dataclass
+class Blob:
+    """A payload ready for upload. The file belongs to whoever has this record."""
+
+    file: IO[bytes]
+    size: int
+    crc32: int
+
+    def body(self) -> memoryview | IO[bytes]:
+        """What to send: memory without a copy, or the file."""
+        return self.file.getbuffer() if isinstance(self.file, io.BytesIO) else self.file
+
+    def close(self) -> None:
+        """Free the disk; memory goes with the last of its views, which an error's traceback may hold."""
+        if not isinstance(self.file, io.BytesIO):
+            self.file.close()
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The task data of n tasks: what goes into StartTasks, or a blob that must be uploaded first."""
+
+    n: int
+    data: RangeData | InlineData | Blob
+
+    def close(self) -> None:
+        """Free what waits for its upload."""
+        if isinstance(self.data, Blob):
+            self.data.close()
+
+
+def range_data(values: range) -> RangeData | None:
+    """A range needs no serialization, if its integers fit in 64 bits."""
+    if len(values) > 0 and values[0] in INT64 and values[-1] in INT64 and values.step in INT64:
+        return RangeData(start=values.start, step=values.step)
+    return None
+
+
+class Packer:
+    """Appends one task's data after the other."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] = io.BytesIO()
+        self._pickler = Pickler(self._file)
+        self._starts = array("Q")
+        self._position = 0
+
+    def append(self, value: object) -> None:
+        """Serialize the next task's data.
+
+        Raises:
+            SerializationError: It does not pickle; the text names the part.
+            TooLarge: All together are over the limit of a package.
+        """
+        self._starts.append(self._position)
+        try:
+            if type(value) in SCALARS:
+                self._file.write(pickle.dumps(value, PROTOCOL))
+            else:
+                self._pickler.append(value)
+        except Exception as error:
+            raise refusal(error, value, f"the data of task {len(self._starts) - 1}") from error
+        self._position = self._file.tell()
+        if self._position > IN_MEMORY_BYTES and isinstance(self._file, io.BytesIO):
+            self._spill()
+        if self._position > BLOB_BYTES:
+            self.check()
+
+    def append_serialized(self, data: bytes) -> None:
+        """Add what is serialized already."""
+        self._starts.append(self._position)
+        self._position += self._file.write(data)
+
+    def _spill(self) -> None:
+        memory = self._file
+        self._file = tempfile.TemporaryFile(prefix="cloudpar-")  # noqa: SIM115  # closed by the blob's owner
+        self._file.write(memory.getbuffer())  # type: ignore[attr-defined]
+        self._pickler = Pickler(self._file)
+
+    def check(self) -> None:
+        """Refuse more than a package can carry."""
+        size = self._position + 8 * (len(self._starts) + 1)
+        if size > BLOB_BYTES:
+            raise TooLarge(
+                f"the data of the first {len(self._starts):,} tasks take {size:,} bytes, and a package carries "
+                f"{BLOB_BYTES:,}: give buffersize= so that they travel in several packages, or send references "
+                "(paths, URLs, ranges) that the tasks read themselves"
+            )
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def finish(self) -> InlineData | Blob:
+        """Lay out what was appended."""
+        self.check()
+        n = len(self._starts)
+        if self._position + ITEM_OVERHEAD_BYTES * n <= INLINE_DATA_BYTES and isinstance(self._file, io.BytesIO):
+            whole, ends = self._file.getvalue(), itertools.chain(self._starts[1:], (self._position,))
+            return InlineData(items=[whole[start:end] for start, end in zip(self._starts, ends, strict=True)])
+        self._starts.append(self._position)
+        if not _LITTLE:
+            self._starts.byteswap()
+        self._file.write(self._starts.tobytes())
+        return Blob(self._file, self._position + 8 * (n + 1), _crc32(self._file))
+
+    def close(self) -> None:
+        """Forget it all."""
+        self._file.close()
+
+
+_LITTLE = array("H", [1]).tobytes() == b"\x01\x00"
+
+
+def _crc32(file: IO[bytes]) -> int:
+    if isinstance(file, io.BytesIO):
+        with file.getbuffer() as view:
+            return crc32(view)
+    file.seek(0)
+    checksum = 0
+    while piece := file.read(PIECE_BYTES):
+        checksum = crc32(piece, checksum)
+    return checksum
+
+
+def pack(values: Iterable[Any], limit: int | None = None) -> Packed | None:
+    """Collect and serialize the data of a package; None if there are no values.
+
+    Args:
+        values: One a task.
+        limit: Take at most this many (an iterator then goes on from there); None takes all.
+
+    Raises:
+        SerializationError: A value does not pickle.
+        TooLarge: There are more values or more bytes than a package carries.
+    """
+    if isinstance(values, range) and limit is None and len(values) <= PACKAGE_TASKS:
+        data = range_data(values)
+        if data is not None:
+            return Packed(len(values), data)
+    if limit is None and isinstance(values, Sized) and len(values) > PACKAGE_TASKS:
+        raise too_many()
+    packer = Packer()
+    try:
+        with LOCAL_MODULES.by_value():
+            n = _collect(packer, values, limit)
+        packed = packer.finish() if n else None
+    except BaseException:
+        packer.close()
+        raise
+    if packed is None or isinstance(packed, InlineData):
+        packer.close()
+    return None if packed is None else Packed(n, packed)
+
+
+def _collect(packer: Packer, values: Iterable[Any], limit: int | None) -> int:
+    if limit is not None:
+        return _append_all(packer, itertools.islice(values, limit))
+    if isinstance(values, Sized):
+        return _append_all(packer, values)
+    with closing(_Notice()):
+        return _append_all(packer, values)
+
+
+def _append_all(packer: Packer, values: Iterable[Any]) -> int:
+    n = 0
+    for value in values:
+        if n == PACKAGE_TASKS:
+            raise too_many()
+        packer.append(value)
+        n += 1
+    return n
+
+
+def too_many() -> TooLarge:
+    """The error of an iterable that goes on and on."""
+    return TooLarge(
+        f"the iterable passed {PACKAGE_TASKS:,} items, the most that one package carries: give buffersize= "
+        "(for example buffersize=10_000) so that it is consumed as results are read"
+    )
+
+
+class _Notice:
+    """Tells the user, after a while, that an iterable is still being collected: it may never end."""
+
+    def __init__(self) -> None:
+        self._timer = threading.Timer(NOTICE_S, self._tell)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _tell(self) -> None:
+        log.warning(
+            "cloudpar: still collecting the iterable after %.0f s; no task starts before its end "
+            "(buffersize= starts them as it goes on)", NOTICE_S,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self._timer.cancel()

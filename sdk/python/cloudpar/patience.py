@@ -1,0 +1,78 @@
+"""How long to go on asking a master that does not answer: a state machine without I/O."""
+
+import random
+from dataclasses import dataclass, field
+
+FIRST_CONTACT_S = 8.0
+"""A master that never answered is given up after this: a wrong endpoint shall be an error within 10 s."""
+
+GROWTH, SHORTEST_S, LONGEST_S = 2.0, 0.02, 5.0
+
+
+@dataclass
+class Patience:
+    """One master's recent history, shared by all requests to it.
+
+    `met` says whether it ever answered, `away_since` when it stopped to.
+    """
+
+    patience_s: float
+    first_contact_s: float = FIRST_CONTACT_S
+    met: bool = False
+    away_since: float | None = None
+    warned: bool = False
+    jitter: random.Random = field(default_factory=random.Random)
+
+    def answered(self, now: float) -> float | None:
+        """The master answered; for how long it was away, if that had been said."""
+        self.met = True
+        away, self.away_since = self.away_since, None
+        if not self.warned or away is None:
+            return None
+        self.warned = False
+        return now - away
+
+    def failed(self, now: float) -> bool:
+        """No answer, or none that helps; whether to tell the user now."""
+        if self.away_since is None:
+            self.away_since = now
+        if not self.met or self.warned or now - self.away_since < 1.0:
+            return False
+        self.warned = True
+        return True
+
+
+class Tries:
+    """The repetitions of one request: how long each may take, how long to wait before the next, when to give up.
+
+    The time that counts against a master that never answered runs from the first try on; otherwise from its failure.
+    """
+
+    def __init__(self, patience: Patience, answer_s: float, allowance_s: float | None, now: float) -> None:
+        self._patience = patience
+        self._answer_s = answer_s
+        self._strange = not patience.met
+        self._allowance_s = allowance_s
+        self._count = 0
+        self.began = now
+
+    def timeout_s(self, now: float) -> float:
+        """How long to wait for the next answer."""
+        if self._strange:
+            return max(0.1, self.began + self.allowance_s - now)
+        return self._answer_s
+
+    @property
+    def allowance_s(self) -> float:
+        """How long to go on in all."""
+        usual = self._patience.first_contact_s if self._strange else self._patience.patience_s
+        return usual if self._allowance_s is None else self._allowance_s
+
+    def failed(self, now: float, asked_s: float | None = None) -> float | None:
+        """How long to wait before the next try; None: give up. `asked_s` is the master's own wish."""
+        self._count += 1
+        if self._count == 1 and not self._strange:
+            self.began = now
+        grown_s = min(LONGEST_S, SHORTEST_S * GROWTH ** min(self._count - 1, 30))
+        delay_s = max(asked_s or 0.0, grown_s) * self._patience.jitter.uniform(0.75, 1.25)
+        return delay_s if now + delay_s - self.began <= self.allowance_s else None

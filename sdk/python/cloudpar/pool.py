@@ -1,0 +1,313 @@
+"""The pool: an executor whose workers may be anywhere."""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, Future
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from .configuration import configure
+from .lifetime import Lifetime, first_contact
+from .map_limits import Limits, arguments
+
+if TYPE_CHECKING:
+    from cloudpar_protocol.payloads import CallStyle
+
+    from .attachment import Attachment
+    from .map_results import MapResults
+    from .output import Output
+    from .report import Report
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Pool(Executor):
+    """Runs functions on the executors of a master; a complete `concurrent.futures.Executor`.
+
+    Where the master is, is taken from the arguments, then from the environment (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN),
+    then from the profile file (~/.config/cloudpar/profile.toml, or what CLOUDPAR_PROFILE names). With none of these
+    the pool starts a master and an agent of its own on this machine, on temporary data, and ends them with itself.
+
+    Functions travel by value: lambdas, closures, whatever `__main__` and modules of your own project define. Modules
+    that are installed are expected at the workers.
+
+    Args:
+        endpoint: The master's URL, such as "https://pool.example.com".
+        token: The account's token.
+        workers: Executors of the pool's own agent, if it starts one; one a core by default.
+        patience_s: How long to wait for a master that has gone away, in seconds.
+        task_timeout_s: The longest that a task may run, in seconds; the operator's limit is never exceeded.
+        output: What to do with what tasks print: "print" it with the task's index in front, call a function of
+            (index, stdout, stderr), or None: drop it.
+        progress: Whether to show progress while results are waited for; None: in a terminal, after 2 s.
+
+    Raises:
+        ConfigurationError: Only one of endpoint and token is known.
+        MasterUnreachable: No master answers at the endpoint (within 10 s).
+        InvalidToken: The master does not know the token.
+
+    Example:
+        >>> from cloudpar import Pool
+        >>> with Pool(workers=2) as pool:
+        ...     future = pool.submit(pow, 2, 10)
+        ...     squares = list(pool.map(lambda x: x * x, range(5)))
+        >>> future.result(), squares
+        (1024, [0, 1, 4, 9, 16])
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        token: str | None = None,
+        workers: int | None = None,
+        *,
+        patience_s: float = 300.0,
+        task_timeout_s: float | None = None,
+        output: "Output" = "print",
+        progress: bool | None = None,
+    ) -> None:
+        if workers is not None and workers < 1:
+            raise ValueError(f"workers={workers}: a pool needs at least one")
+        if workers is not None and endpoint is not None:
+            raise ValueError("workers= is for a pool on this machine: the master at endpoint= has workers of its own")
+        if task_timeout_s is not None and task_timeout_s <= 0:
+            raise ValueError(f"task_timeout_s={task_timeout_s}: give a positive number of seconds, or None")
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._shut_down = False
+        self._lifetime = Lifetime(
+            configure(endpoint, token),
+            workers,
+            patience_s=patience_s,
+            task_timeout_s=task_timeout_s,
+            output=output,
+            progress=progress,
+        )
+        self._client = self._lifetime.client
+        self._end = weakref.finalize(self, self._lifetime.finish_later)
+        self._end.atexit = False  # Lifetime sees to that, and waits
+        if self._lifetime.cluster is None:
+            first_contact(self._lifetime)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run `fn(*args, **kwargs)` on an executor; see `concurrent.futures.Executor.submit`.
+
+        The future's `cancel` also stops a task that runs already. Tasks submitted in a row travel together.
+
+        Raises:
+            SerializationError: The function or an argument does not pickle; the text names the part.
+            RuntimeError: The pool is shut down.
+
+        Example:
+            >>> from cloudpar import Pool
+            >>> with Pool(workers=2) as pool:
+            ...     pool.submit(divmod, 17, 5).result()
+            (3, 2)
+        """
+        self._check()
+        return self._client.submit(fn, args, kwargs)
+
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        task_timeout_s: float | None = None,
+    ) -> "MapResults[T]":
+        """Run `fn` on each value (or on the values of several iterables side by side), as one package.
+
+        Returns an iterator over the results in task order, which can be read while tasks are running. A task's
+        exception is raised where its value would be, and the iterator can be read on after it. The iterables are
+        collected first, unless `buffersize` is given.
+
+        Args:
+            fn: Any callable.
+            iterables: At most 10,000,000 values in all without `buffersize`. A `range` costs nothing to send.
+            timeout: In seconds from this call: results that are not there then raise TimeoutError.
+            chunksize: Tasks that a worker takes at a time; None: the master decides by the durations it measures.
+            buffersize: At most so many tasks are under way whose results were not read; the iterables are consumed
+                as reading goes on, so they may be endless.
+            task_timeout_s: The longest that one of these tasks may run, in seconds.
+
+        Raises:
+            SerializationError: The function or a value does not pickle; the text names the part.
+            TooLarge: More values, or more bytes (1 GiB), than a package carries.
+            QuotaExhausted: The account has no compute time left.
+            RuntimeError: The pool is shut down.
+
+        Example:
+            >>> from cloudpar import Pool
+            >>> with Pool(workers=2) as pool:
+            ...     list(pool.map(pow, [2, 3, 4], [5, 2, 3]))
+            [32, 9, 64]
+        """
+        values, call = arguments(iterables)
+        limits = Limits(timeout, chunksize, buffersize, task_timeout_s)
+        return self._map(fn, values, call, limits, ordered=True)
+
+    def map_unordered(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        task_timeout_s: float | None = None,
+    ) -> "MapResults[T]":
+        """Like `map`, but the results come in the order in which tasks end. Let `fn` return what identifies a value.
+
+        Example:
+            >>> from cloudpar import Pool
+            >>> with Pool(workers=2) as pool:
+            ...     sorted(pool.map_unordered(lambda x: (x, x * x), range(4)))
+            [(0, 0), (1, 1), (2, 4), (3, 9)]
+        """
+        values, call = arguments(iterables)
+        limits = Limits(timeout, chunksize, buffersize, task_timeout_s)
+        return self._map(fn, values, call, limits, ordered=False)
+
+    def starmap(
+        self,
+        fn: Callable[..., T],
+        iterable: Iterable[Iterable[Any]],
+        *,
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        task_timeout_s: float | None = None,
+    ) -> "MapResults[T]":
+        """Like `map`, but each value holds the arguments of one call: `fn(*value)`.
+
+        Example:
+            >>> from cloudpar import Pool
+            >>> with Pool(workers=2) as pool:
+            ...     list(pool.starmap(pow, [(2, 5), (3, 2)]))
+            [32, 9]
+        """
+        return self._map(fn, iterable, "args", Limits(timeout, chunksize, buffersize, task_timeout_s), ordered=True)
+
+    def parallel_for(
+        self, start: int, stop: int, body: Callable[[int], object], *, task_timeout_s: float | None = None
+    ) -> None:
+        """Run `body(i)` for each i in [start, stop) as a task, and return when all are done.
+
+        What the body writes into the lists, dicts, object attributes and NumPy arrays that it captures is in this
+        process's memory afterwards, as after a loop. Nothing is written before all tasks have ended well: on any
+        error memory is unchanged. (The idea is .NET's `Parallel.For` on the first system, whose client did this.)
+
+        Args:
+            start: The first index.
+            stop: The index after the last one.
+            body: Writes disjoint elements; what it returns is dropped.
+            task_timeout_s: The longest that one of these tasks may run, in seconds.
+
+        Raises:
+            SideEffectError: A write that cannot come home, or two tasks that wrote one element; the text names it.
+            SerializationError: The body, or what it captures, does not pickle; the text names the part.
+            Exception: What the body raised.
+
+        Example:
+            >>> from cloudpar import Pool
+            >>> squares = [0] * 5
+            >>> def body(i):
+            ...     squares[i] = i * i
+            >>> with Pool(workers=2) as pool:
+            ...     pool.parallel_for(0, 5, body)
+            >>> squares
+            [0, 1, 4, 9, 16]
+        """
+        Limits(task_timeout_s=task_timeout_s)
+        self._check()
+        if start < stop:
+            self._client.parallel_for(start, stop, body, task_timeout_s)
+
+    def _map(
+        self, fn: Callable[..., T], values: Iterable[Any], call: "CallStyle", limits: Limits, *, ordered: bool
+    ) -> "MapResults[T]":
+        self._check()
+        keep = None if limits.buffersize is None else self  # its iterator goes on starting packages
+        return self._client.map(fn, values, call, limits, ordered=ordered, keep=keep)
+
+    def attach(self, package_id: str) -> "Attachment[Any]":
+        """Read the results of a package that was started before, here or in another process.
+
+        Args:
+            package_id: From `MapResults.package_id` or `detach`.
+
+        Returns:
+            An object to iterate over; `.results()` gives all values in task order. A package that does not exist
+            (any more) raises there.
+        """
+        self._check()
+        return self._client.attach(package_id)
+
+    def detach(self) -> list[str]:
+        """End this pool, and let its packages go on.
+
+        Returns:
+            The ids of the packages that are under way, for `attach` in another process.
+
+        Raises:
+            ValueError: The pool runs on this process's own master, which ends with it.
+        """
+        self._check()
+        if self._lifetime.cluster is not None:
+            raise ValueError(
+                "this pool started its master itself, and ends it with itself: for packages that go on, start a "
+                "master by `cloudpar up` and give the pool its endpoint and token"
+            )
+        with self._lock:
+            self._shut_down = True
+        package_ids = self._client.detach()
+        self._end.detach()
+        self._lifetime.finish(wait=False)
+        return package_ids
+
+    @property
+    def last_report(self) -> "Report | None":
+        """What the package that ended last has cost, at six points; None before the first."""
+        return self._client.last_report()
+
+    @property
+    def endpoint(self) -> str:
+        """The master's URL."""
+        return self._lifetime.endpoint
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Accept no more tasks, and end what the pool has started; see `concurrent.futures.Executor.shutdown`.
+
+        Args:
+            wait: Return when all tasks are done and all resources are free; otherwise this goes on in the background.
+            cancel_futures: Cancel tasks that no worker has begun; those that are running finish.
+        """
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            first, self._shut_down = not self._shut_down, True
+        if first:
+            self._end.detach()
+            self._client.drop_failed_maps()
+        if cancel_futures:
+            self._client.cancel_queued()
+        self._lifetime.finish(wait=wait)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt) and os.getpid() == self._pid:
+            self._client.interrupt()
+        self.shutdown(wait=True)
+
+    def _check(self) -> None:
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                f"this pool belongs to process {self._pid}: threads and connections do not survive a fork, so make "
+                "a Pool in the child"
+            )
+        if self._shut_down:
+            raise RuntimeError("cannot schedule new futures after shutdown")

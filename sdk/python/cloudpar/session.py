@@ -1,0 +1,271 @@
+"""One client's conversation with one master: starting packages, awaiting them, acknowledging them."""
+
+import contextlib
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, TypeVar
+from zlib import crc32
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import (
+    Acknowledge,
+    AwaitTasks,
+    CancelTasks,
+    CancelTasksReply,
+    Cursor,
+    Hello,
+    HelloReply,
+    PrepareUploads,
+    StartTasks,
+    Upload,
+)
+from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S, INLINE_CODE_BYTES
+from cloudpar_protocol.payloads import (
+    BlobData,
+    BlobRef,
+    CallStyle,
+    InlineData,
+    Range,
+    RangeData,
+    TaskCode,
+    TaskData,
+    TaskResult,
+)
+
+from .awaited import Awaited, Receiver
+from .awaiter import Awaiter
+from .connection import Aborted, Connection
+from .downloads import Downloads
+from .errors import CloudparError
+from .package import Package
+from .packing import Blob, Packed
+from .task_code import Code
+
+T = TypeVar("T")
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+SETTLE_PAUSE_S = 0.05
+UNDO_S = 2.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to start: code, data, and how the one is called with the other."""
+
+    code: Code
+    packed: Packed
+    call: CallStyle
+    chunksize: int | None = None
+    task_timeout_s: float | None = None
+    serialize_s: float = 0.0
+
+
+class Session:
+    """Everything that is under way between this client and its master. For any thread."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        show: Callable[[TaskResult], None] | None = None,
+        watch: Callable[[Awaited], None] = lambda _: None,
+    ) -> None:
+        self.id = secrets.token_hex(8)
+        self.connection = connection
+        self.failure: CloudparError | None = None
+        self.last: Awaited | None = None
+        self.on_read: Callable[[], None] = lambda: None
+        self._show = show
+        self._watch = watch
+        self._downloads = Downloads(connection, self.id)
+        self._awaiter = Awaiter(connection, self._downloads, self.id)
+        self._condition = threading.Condition()
+        self._open: dict[Awaited, None] = {}
+        self._unwanted: set[Awaited] = set()
+        self._read: list[str] = []
+
+    def hello(self) -> HelloReply:
+        """Ask who we are."""
+        return self._guard(lambda: self.connection.call(routes.HELLO, Hello()))
+
+    def start(self, order: Order, receiver: Receiver) -> Awaited:
+        """Start a package; its results go to the receiver.
+
+        Raises:
+            CloudparError: The master refuses it, or does not answer.
+        """
+        try:
+            return self._guard(lambda: self._start(order, receiver))
+        finally:
+            order.packed.close()
+
+    def _start(self, order: Order, receiver: Receiver) -> Awaited:
+        code, data = self._code(order.code), self._data(order.packed.data)
+        message = StartTasks(
+            idempotency_key=secrets.token_hex(16), session=self.id, name=order.code.name, n=order.packed.n,
+            code=code, data=data, call=order.call, python=PYTHON,
+            chunksize=order.chunksize, task_timeout_s=order.task_timeout_s,
+        )  # fmt: skip
+        package = Package(order.packed.n)
+        awaited = Awaited(package, receiver, serialize_s=order.serialize_s, show=self._show, on_news=self._news)
+        self._awaiter.start_begins()
+        try:
+            package.started(self.connection.call(routes.START_TASKS, message).package_id)
+        except KeyboardInterrupt:
+            self._awaiter.start_ends(None)
+            self._undo(message)
+            raise
+        except BaseException:
+            self._awaiter.start_ends(None)
+            raise
+        self._begin(awaited)
+        self._awaiter.start_ends(awaited)
+        return awaited
+
+    def _undo(self, message: StartTasks) -> None:
+        """The package may or may not have been started: ask once more, for its id, and cancel it."""
+        with contextlib.suppress(CloudparError, Aborted):
+            package_id = self.connection.call(routes.START_TASKS, message, allowance_s=UNDO_S).package_id
+            self.connection.call(routes.ACKNOWLEDGE, Acknowledge(package_ids=[package_id]), allowance_s=UNDO_S)
+
+    def _code(self, code: Code) -> TaskCode:
+        if len(code.data) <= INLINE_CODE_BYTES:
+            return TaskCode(hash=code.hash, inline=code.data)
+        body = memoryview(code.data)
+        upload = Upload(kind="code", size=len(body), crc32=crc32(body), hash=code.hash)
+        return TaskCode(hash=code.hash, blob=self._upload(upload, body))
+
+    def _data(self, data: RangeData | InlineData | Blob) -> TaskData:
+        if not isinstance(data, Blob):
+            return data
+        upload = Upload(kind="data", size=data.size, crc32=data.crc32)
+        return BlobData(blob=self._upload(upload, data.body()))
+
+    def _guard(self, request: Callable[[], T]) -> T:
+        try:
+            return request()
+        except Aborted:
+            raise self.failure or CloudparError("the pool was shut down meanwhile") from None
+
+    def _upload(self, upload: Upload, body: memoryview | IO[bytes]) -> BlobRef:
+        prepared = self.connection.call(routes.PREPARE_UPLOADS, PrepareUploads(uploads=[upload])).uploads[0]
+        if prepared.link is not None:
+            self.connection.put(prepared.link, body, upload.size)
+        return BlobRef(key=prepared.key, size=upload.size)
+
+    def attach(self, package_id: str, receiver: Receiver) -> Awaited:
+        """Ask for the results of a package that somebody started before."""
+        package = Package(0)
+        package.started(package_id)
+        awaited = Awaited(package, receiver, on_news=self._news)
+        self._begin(awaited)
+        self._awaiter.add(awaited)
+        return awaited
+
+    def _begin(self, awaited: Awaited) -> None:
+        with self._condition:
+            self._open[awaited] = None
+        awaited.receiver.started(awaited)
+
+    def cancel(
+        self,
+        package_id: str,
+        ranges: list[Range] | None = None,
+        *,
+        only_queued: bool = False,
+        allowance_s: float | None = None,
+    ) -> CancelTasksReply:
+        """Cancel a package or some of its tasks; returns once that is decided."""
+        message = CancelTasks(package_id=package_id, ranges=ranges, only_queued=only_queued)
+        return self._guard(lambda: self.connection.call(routes.CANCEL_TASKS, message, allowance_s=allowance_s))
+
+    def settled_us(self, awaited: Awaited, until: float) -> int:
+        """What an ended package is charged in the end; waits for that up to a time of the monotonic clock."""
+        while True:
+            left_s = max(0.0, until - time.monotonic())
+            cursor = Cursor(package_id=awaited.id, cursor=awaited.package.cursor)
+            message = AwaitTasks(session=f"{self.id}-charge", packages=[cursor], hold_s=min(left_s, HOLD_S))
+            reply = self._guard(lambda: self.connection.call(routes.AWAIT_TASKS, message, hold_s=HOLD_S))  # noqa: B023
+            if not reply.packages:
+                return 0
+            status = reply.packages[0]
+            if status.settled or not left_s:
+                return status.progress.charged_us
+            time.sleep(min(left_s, max(reply.retry_after_s, SETTLE_PAUSE_S)))
+
+    def forget(self, awaited: Awaited) -> None:
+        """Stop asking for a package, and let it go on: somebody else will read it."""
+        self._awaiter.drop(awaited)
+        with self._condition:
+            self._open.pop(awaited, None)
+            self._condition.notify_all()
+
+    def read(self, awaited: Awaited) -> None:
+        """Nothing of a package is wanted any more: what runs of it may be cancelled, and its storage freed, soon."""
+        self.forget(awaited)
+        with self._condition:
+            self._read.append(awaited.id)
+        self.on_read()
+
+    def drop(self, awaited: Awaited) -> None:
+        """Nobody will read the results of a package, but it shall run to its end."""
+        with self._condition:
+            if not awaited.ended.is_set():
+                self._unwanted.add(awaited)
+                return
+        self.read(awaited)
+
+    def acknowledge(self) -> None:
+        """Tell the master what has been read."""
+        with self._condition:
+            package_ids, self._read = self._read, []
+        for first in range(0, len(package_ids), BULK_ITEMS):
+            message = Acknowledge(package_ids=package_ids[first : first + BULK_ITEMS])
+            self.connection.call(routes.ACKNOWLEDGE, message)
+
+    @property
+    def to_acknowledge(self) -> int:
+        """How many packages have been read and not been acknowledged."""
+        return len(self._read)
+
+    def open_packages(self) -> list[Awaited]:
+        """The packages that nobody has read to the end."""
+        with self._condition:
+            return list(self._open)
+
+    def unfinished(self) -> list[Awaited]:
+        """The packages that have not ended."""
+        return [awaited for awaited in self.open_packages() if not awaited.ended.is_set()]
+
+    def wait(self) -> None:
+        """Wait until no package is under way."""
+        with self._condition:
+            self._condition.wait_for(lambda: all(awaited.ended.is_set() for awaited in self._open))
+
+    def fail(self, error: CloudparError) -> None:
+        """There is no master any more, and there will be none."""
+        self.failure = error
+        self.close()
+        for awaited in self.unfinished():
+            awaited.lost(error)
+
+    def close(self) -> None:
+        """End the threads, and every request under way."""
+        self.connection.close()
+        self._awaiter.close()
+        self._downloads.close()
+
+    def _news(self, awaited: Awaited) -> None:
+        self._watch(awaited)
+        if awaited.ended.is_set():
+            with self._condition:
+                self.last = awaited
+                unwanted = awaited in self._unwanted
+                self._unwanted.discard(awaited)
+                self._condition.notify_all()
+            if unwanted:
+                self.read(awaited)

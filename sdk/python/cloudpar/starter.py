@@ -1,0 +1,182 @@
+"""Submitted tasks on their way to the master: whatever gathers while one package is started goes in the next."""
+
+import pickle
+import threading
+from collections import deque
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from .connection import Aborted
+from .errors import CloudparError
+from .future import FutureReceiver, TaskFuture, resolve
+from .packing import Packed, Packer
+from .serialization import PROTOCOL
+from .session import Order, Session
+from .task_code import Code, serialize
+
+BATCH_BYTES = 64 << 20
+BATCH_TASKS = 100_000
+ACKNOWLEDGE_S = 1.0
+"""Acknowledgements wait this long for company."""
+
+ACKNOWLEDGE_COUNT = 50
+
+
+class Submission(NamedTuple):
+    """A task that has been submitted and not yet started: `data` is the serialized (args, kwargs)."""
+
+    future: TaskFuture[Any]
+    code: Code
+    data: bytes
+    serialize_s: float
+
+
+class Starter:
+    """One thread that starts packages for submitted tasks, and acknowledges those that have been read."""
+
+    def __init__(self, session: Session, task_timeout_s: float | None, interrupt: Callable[[], None]) -> None:
+        self._session = session
+        self._task_timeout_s = task_timeout_s
+        self._interrupt = interrupt
+        self._condition = threading.Condition()
+        self._waiting: deque[Submission] = deque()
+        self._starting: list[Submission] = []
+        self._closed: CloudparError | None = None
+        self._thread: threading.Thread | None = None
+        session.on_read = self.nudge
+
+    def submit(self, submission: Submission) -> None:
+        """Start a task soon.
+
+        Raises:
+            CloudparError: It is too late.
+        """
+        with self._condition:
+            if self._closed is not None:
+                raise self._closed
+            self._waiting.append(submission)
+            self._wake()
+
+    def nudge(self) -> None:
+        """There is something to acknowledge."""
+        if self._thread is None or self._session.to_acknowledge in {1, ACKNOWLEDGE_COUNT}:
+            with self._condition:
+                self._wake()
+
+    def _wake(self) -> None:
+        if self._thread is None and self._closed is None:
+            self._thread = threading.Thread(target=self._run, name="cloudpar-start", daemon=True)
+            self._thread.start()
+        self._condition.notify_all()
+
+    def cancel_waiting(self) -> None:
+        """Cancel what is not on its way yet."""
+        with self._condition:
+            waiting = list(self._waiting)
+        for submission in waiting:
+            submission.future.cancel()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait until everything submitted so far is started."""
+        with self._condition:
+            self._condition.wait_for(
+                lambda: self._closed is not None or not (self._waiting or self._starting), timeout_s
+            )
+
+    def close(self, error: CloudparError) -> None:
+        """End the thread; what is still waiting gets the error."""
+        with self._condition:
+            self._closed = self._closed or error
+            left = [*self._waiting]
+            self._waiting.clear()
+            self._condition.notify_all()
+        for submission in left:
+            if submission.future.set_running_or_notify_cancel():
+                resolve(submission.future, None, error)
+
+    def _run(self) -> None:
+        while (batch := self._next()) is not None:
+            if batch:
+                self._start(batch)
+                with self._condition:
+                    self._starting = []
+                    self._condition.notify_all()
+            else:
+                try:
+                    self._session.acknowledge()
+                except (CloudparError, Aborted):  # it is deleted some days later anyway
+                    continue
+
+    def _next(self) -> list[Submission] | None:
+        """What to start now; empty: it is time to acknowledge; None: the end."""
+        with self._condition:
+            while not self._waiting and self._closed is None:
+                pending = self._session.to_acknowledge
+                if pending >= ACKNOWLEDGE_COUNT:
+                    return []
+                if not self._condition.wait(ACKNOWLEDGE_S if pending else None) and pending:
+                    return []
+            if self._closed is not None:
+                return None
+            size = 0
+            while self._waiting and size < BATCH_BYTES and len(self._starting) < BATCH_TASKS:
+                submission = self._waiting.popleft()
+                self._starting.append(submission)
+                size += len(submission.data)
+            return self._starting
+
+    def _start(self, batch: list[Submission]) -> None:
+        batch = [each for each in batch if each.future.set_running_or_notify_cancel()]
+        if not batch:
+            return
+        futures = [submission.future for submission in batch]
+        receiver = FutureReceiver(futures, self._session, self._interrupt)
+        try:
+            self._session.start(order_for(batch, self._task_timeout_s), receiver)
+        except (CloudparError, OSError) as error:
+            receiver.started(None)
+            for future in futures:
+                resolve(future, None, error)
+
+
+def order_for(batch: list[Submission], task_timeout_s: float | None) -> Order:
+    """Make one package of submitted tasks, be their functions the same or not."""
+    code = batch[0].code
+    same = all(submission.code.hash == code.hash for submission in batch)
+    packer = Packer()
+    for submission in batch:
+        packer.append_serialized(submission.data if same else _pair(submission))
+    return Order(
+        code=code if same else _call_code(),
+        packed=Packed(len(batch), packer.finish()),
+        call="args_kwargs" if same else "args",
+        task_timeout_s=task_timeout_s,
+        serialize_s=sum(submission.serialize_s for submission in batch),
+    )
+
+
+class _Serialized:
+    """Something serialized before: where this is unpickled, the thing itself appears."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
+        return pickle.loads, (self._data,)
+
+
+def _pair(submission: Submission) -> bytes:
+    return pickle.dumps((_Serialized(submission.code.data), _Serialized(submission.data)), PROTOCOL)
+
+
+@cache
+def _call_code() -> Code:
+    """Task code that calls whatever function its data brings along."""
+
+    def call(function: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+        return function(*arguments[0], **arguments[1])
+
+    call.__module__ = "__main__"  # so that it travels by value: a worker may have no SDK
+    call.__qualname__ = "several functions"
+    return serialize(call)

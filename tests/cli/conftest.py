@@ -1,0 +1,21 @@
+"""Clusters that are started by `cloudpar up`, as an operator does."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.operation import Up
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """A master with one executor, for all tests of a file."""
+    with Up(tmp_path_factory.mktemp("data"), workers=1) as up:
+        yield up
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An empty data folder."""
+    return tmp_path / "data"

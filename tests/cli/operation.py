@@ -1,0 +1,123 @@
+"""Operating the command line as processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from cloudpar import Pool
+
+CLOUDPAR = [sys.executable, "-m", "cloudpar"]
+END_S = 60.0
+"""Only a hang takes this long."""
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's environment without anybody's configuration."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("CLOUDPAR_")} | more
+
+
+def cloudpar(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [*CLOUDPAR, *arguments], env=environment(**more), capture_output=True, text=True, check=False, timeout=END_S
+    )
+
+
+def cloudpar_json(*arguments: str) -> Any:
+    """Run a command that succeeds, and read the one object that it prints."""
+    ended = cloudpar(*arguments, "--json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.count("\n") == 1
+    return json.loads(ended.stdout)
+
+
+def pipe(path: Path) -> str:
+    """A named pipe: opening one of its ends waits for the other."""
+    os.mkfifo(path)
+    return str(path)
+
+
+def pass_gate(running: str, gate: str) -> str:
+    """A task that says that it runs, and ends when somebody writes to the gate."""
+    Path(running).write_text("running")
+    return Path(gate).read_text()
+
+
+class Up:
+    """`cloudpar up --json` on a free port."""
+
+    def __init__(self, folder: Path, workers: int, port: int = 0) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [*CLOUDPAR, "up", "--workers", str(workers), "--port", str(port), "--data", str(folder), "--json"],
+            env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate()
+        self.connection: dict[str, str] = json.loads(line)
+        self.endpoint = self.connection["endpoint"]
+
+    def pool(self) -> Pool:
+        """As the default account."""
+        return Pool(self.endpoint, self.connection["token"], progress=False)
+
+    def admin(self) -> list[str]:
+        """The options of an operator."""
+        return ["--endpoint", self.endpoint, "--admin-token", self.connection["admin_token"]]
+
+    def user(self) -> list[str]:
+        """The options of the default account."""
+        return ["--endpoint", self.endpoint, "--token", self.connection["token"]]
+
+    def child(self, module: str) -> psutil.Process:
+        """The process that runs `python -m module`."""
+        return next(child for child in psutil.Process(self.process.pid).children() if module in child.cmdline())
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Ask it to end; its exit code, and what it wrote to standard error."""
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=END_S)
+        return self.process.returncode, errors
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.communicate(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+            raise
+
+
+@contextmanager
+def worker(up: Up, executors: int = 1) -> Iterator["subprocess.Popen[str]"]:
+    """`cloudpar worker`, which is ready."""
+    process = subprocess.Popen(
+        [*CLOUDPAR, "worker", "--endpoint", up.endpoint, "--executors", str(executors)],
+        env=environment(CLOUDPAR_WORKER_TOKEN=up.connection["worker_token"]),
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        assert "working for" in process.stderr.readline()
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=END_S)

@@ -1,0 +1,105 @@
+"""Errors are one line with a mend and a stable exit code; `import cloudpar` does not pay for the command line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cloudpar.cli.application import application, run
+
+UNUSED = "http://127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A home in which nothing is configured."""
+    for name in ("ENDPOINT", "TOKEN", "ADMIN_TOKEN", "WORKER_TOKEN", "PROFILE"):
+        monkeypatch.delenv(f"CLOUDPAR_{name}", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nonsense"], 2, "No such command 'nonsense'"),
+        (["up", "--nonsense"], 2, "--nonsense"),
+        (["up", "--workers", "-1"], 2, "--workers"),
+        (["up", "--port", "70000"], 2, "--port"),
+        (["account", "create", "x"], 2, "--quota"),
+        (["account", "create", "x", "--quota", "5"], 2, "90s, 10m, 2h"),
+        (["account", "create", "x", "--quota", "-5h"], 2, "cannot be negative"),
+        (["account", "grant", "x"], 2, "SPAN"),
+        (["account", "list"], 2, "cloudpar up"),
+        (["account", "list", "--endpoint", UNUSED], 2, "--admin-token"),
+        (["packages", "list"], 2, "cloudpar up"),
+        (["packages", "list", "--endpoint", UNUSED], 2, "no token"),
+        (["packages", "list", "--endpoint", "nonsense", "--token", "t"], 2, "http://"),
+        (["worker", "--token", "t"], 2, "--endpoint"),
+        (["worker", "--endpoint", UNUSED], 2, "--token"),
+        (["worker", "--endpoint", UNUSED, "--token", "t", "--executors", "0"], 2, "--executors"),
+        (["demo", "--tasks", "0"], 2, "--tasks"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_understood(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+) -> None:
+    assert run(arguments) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("cloudpar: error: ")
+    assert err.count("\n") == 1
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["account", "list", "--admin-token", "t"], ["packages", "list", "--token", "t"], ["worker", "--token", "t"]],
+    ids=lambda arguments: arguments[0],
+)
+def test_an_endpoint_where_nobody_is(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert run([*arguments, "--endpoint", UNUSED]) == 4
+    err = capsys.readouterr().err
+    assert UNUSED in err
+    assert "cloudpar up" in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_made(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["up", "--data", str(tmp_path / "file" / "folder")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["version"]) == 0
+    assert capsys.readouterr().out.startswith("cloudpar 0.")
+    assert run(["version", "--json"]) == 0
+    assert '"protocol":1' in capsys.readouterr().out
+
+
+def test_a_command_alone_is_a_question_for_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    assert "Commands:" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("name", sorted(application.commands))
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert run([name, "--help"]) == 0
+    assert f"Usage: cloudpar {name}" in capsys.readouterr().out
+
+
+def test_a_reader_that_goes_away_is_no_news() -> None:
+    command = [sys.executable, "-m", "cloudpar", "version"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+def test_importing_the_package_imports_no_terminal_library() -> None:
+    code = "import sys, cloudpar; sys.exit(bool({'click', 'rich', 'matplotlib', 'numpy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

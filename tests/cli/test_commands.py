@@ -1,0 +1,136 @@
+"""Accounts, packages and top, at a real master."""
+
+import hashlib
+import json
+import os
+import pty
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from cli.operation import CLOUDPAR, END_S, Up, cloudpar, cloudpar_json, environment, pass_gate, pipe
+from cloudpar import Pool
+from cloudpar.errors import PackageFailed, QuotaExhausted
+
+
+def test_an_account_from_its_creation_to_its_end(cluster: Up) -> None:
+    made = cloudpar_json("account", "create", "Ada", "--quota", "1h30m", *cluster.admin())
+    account, token = made["account"], made["token"]
+    assert (account["name"], account["state"], account["granted_us"]) == ("Ada", "active", 5_400_000_000)
+    assert len(token) >= 43
+    assert hashlib.sha256(token.encode()).hexdigest() not in json.dumps(made)
+    with Pool(cluster.endpoint, token, progress=False) as pool:
+        assert list(pool.map(abs, [-1, -2])) == [1, 2]
+
+    listed = cloudpar_json("account", "list", *cluster.admin())["accounts"]
+    assert account["account_id"] in [each["account_id"] for each in listed]
+    grant = ["account", "grant", account["account_id"]]
+    assert cloudpar_json(*grant, "10h", *cluster.admin())["account"]["granted_us"] == 41_400_000_000
+    assert cloudpar_json(*grant, "-10h", *cluster.admin())["account"]["granted_us"] == 5_400_000_000
+
+    revoked = cloudpar_json("account", "revoke", account["account_id"], *cluster.admin())["account"]
+    assert revoked["state"] == "revoked"
+    refused = cloudpar("packages", "list", "--endpoint", cluster.endpoint, "--token", token)
+    assert refused.returncode == 3
+    assert "revoked" in refused.stderr
+
+
+def test_an_account_without_quota_starts_nothing(cluster: Up) -> None:
+    token = cloudpar_json("account", "create", "Bob", "--quota", "0s", *cluster.admin())["token"]
+    with Pool(cluster.endpoint, token, progress=False) as pool, pytest.raises(QuotaExhausted):
+        list(pool.map(abs, [-1]))
+
+
+def test_a_token_is_printed_once_for_people_too(cluster: Up) -> None:
+    created = cloudpar("account", "create", "Carl", "--quota", "1h", *cluster.admin())
+    token = created.stdout.partition("export CLOUDPAR_TOKEN=")[2].strip()
+    assert cloudpar("packages", "list", CLOUDPAR_ENDPOINT=cluster.endpoint, CLOUDPAR_TOKEN=token).returncode == 0
+    listed = cloudpar("account", "list", "--data", str(cluster.folder))
+    assert "Carl" in listed.stdout
+    assert token not in listed.stdout
+
+
+@pytest.mark.parametrize("role", ["token", "worker_token", "nobody"])
+def test_only_the_admin_token_is_good_for_accounts(cluster: Up, role: str) -> None:
+    token = cluster.connection.get(role, "nobody's")
+    refused = cloudpar("account", "list", "--endpoint", cluster.endpoint, "--admin-token", token)
+    assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)
+
+
+def test_an_unknown_account_is_not_found(cluster: Up) -> None:
+    for command in (["grant", "nobody", "1h"], ["revoke", "nobody"]):
+        assert cloudpar("account", *command, *cluster.admin()).returncode == 5
+
+
+def test_a_package_while_it_runs_and_after_its_cancellation(cluster: Up, tmp_path: Path) -> None:
+    with cluster.pool() as pool:
+        running, never = pipe(tmp_path / "running"), pipe(tmp_path / "never")
+        results = pool.starmap(pass_gate, [(running, never)] * 3)
+        Path(running).read_text()
+        package_id = results.package_id
+        assert package_id is not None
+        listed = cloudpar_json("packages", "list", *cluster.user())["packages"]
+        assert (listed[0]["package_id"], listed[0]["state"]) == (package_id, "running")
+        shown = cloudpar_json("packages", "show", package_id[:12], *cluster.user())["package"]
+        assert (shown["progress"]["tasks"], shown["name"]) == (3, "pass_gate")
+
+        cancelled = cloudpar_json("packages", "cancel", package_id, *cluster.user())
+        assert (cancelled["state"], cancelled["cancelled"]) == ("cancelled", 3)
+        with pytest.raises(PackageFailed):
+            list(results)
+    listed = cloudpar("packages", "list", "--data", str(cluster.folder))
+    assert package_id in listed.stdout
+    assert "cancelled" in listed.stdout
+
+
+def test_anothers_package_is_not_there(cluster: Up) -> None:
+    with cluster.pool() as pool:
+        results = pool.map(abs, [-1])
+        assert list(results) == [1]
+        token = cloudpar_json("account", "create", "Eve", "--quota", "1h", *cluster.admin())["token"]
+        other = ["--endpoint", cluster.endpoint, "--token", token]
+        assert cloudpar_json("packages", "list", *other) == {"packages": []}
+        for command in ("show", "cancel"):
+            assert cloudpar("packages", command, str(results.package_id), *other).returncode == 5
+
+
+def test_top_goes_on_until_ctrl_c(cluster: Up) -> None:
+    command = [*CLOUDPAR, "top", "--json", "--interval", "0.1", *cluster.user()]
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as top:
+        assert top.stdout is not None
+        first, second = (json.loads(top.stdout.readline()) for _ in range(2))
+        assert first["at"] < second["at"]
+        top.send_signal(signal.SIGINT)
+        _, errors = top.communicate(timeout=END_S)
+    assert (top.returncode, errors) == (0, b"")
+
+
+def test_top_in_a_terminal_draws_until_ctrl_c(cluster: Up) -> None:
+    ours, theirs = pty.openpty()
+    command = [*CLOUDPAR, "top", *cluster.user()]
+    with subprocess.Popen(command, env=environment(TERM="xterm"), stdout=theirs, stderr=subprocess.PIPE) as top:
+        os.close(theirs)
+        drawn = b""
+        while b"Accounts" not in drawn:
+            drawn += os.read(ours, 4096)
+        top.send_signal(signal.SIGINT)
+        with suppress(OSError):  # the terminal's other end has gone
+            while os.read(ours, 4096):
+                pass
+        assert top.wait(END_S) == 0
+    os.close(ours)
+
+
+def test_top_once(cluster: Up) -> None:
+    with cluster.pool() as pool:
+        assert list(pool.map(abs, [-1])) == [1]
+        seen = cloudpar_json("top", "--once", *cluster.user())
+        assert seen["endpoint"] == cluster.endpoint
+        assert len(seen["accounts"]) == 1
+        assert seen["packages"]
+    drawn = cloudpar("top", "--once", "--data", str(cluster.folder))
+    assert drawn.returncode == 0
+    assert "Accounts" in drawn.stdout

@@ -1,0 +1,147 @@
+"""`cloudpar up`: from its ready line to its end, whatever happens in between."""
+
+import signal
+import socket
+import stat
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cli.operation import CLOUDPAR, END_S, Up, cloudpar, environment, pass_gate, pipe, worker
+from cloudpar import Pool
+
+DRAINING = "cloudpar: draining; Ctrl-C again stops at once"
+
+
+def test_ready_means_that_tasks_run(folder: Path) -> None:
+    with Up(folder, workers=1) as up:
+        assert set(up.connection) == {"endpoint", "token", "worker_token", "admin_token"}
+        assert stat.S_IMODE((folder / "connection.json").stat().st_mode) == 0o600
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        with up.pool() as pool:
+            assert list(pool.map(abs, range(-3, 0))) == [3, 2, 1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_everything(folder: Path, number: int) -> None:
+    with Up(folder, workers=1) as up:
+        children = psutil.Process(up.process.pid).children(recursive=True)
+        assert len(children) >= 3  # master, agent, executor
+        assert up.end(number) == (0, f"{DRAINING}\n")
+        _, alive = psutil.wait_procs(children, timeout=END_S)
+        assert not alive
+
+
+def test_it_drains_what_runs_and_keeps_everything(folder: Path, tmp_path: Path) -> None:
+    running, gate = pipe(tmp_path / "running"), pipe(tmp_path / "gate")
+    with Up(folder, workers=1) as up:
+        pool = up.pool()
+        results = pool.starmap(pass_gate, [(running, gate)])
+        package_id = results.detach()
+        pool.shutdown()
+        Path(running).read_text()
+        up.process.send_signal(signal.SIGINT)
+        Path(gate).write_text("open")
+        assert up.process.wait(END_S) == 0
+        before = up.connection
+    with Up(folder, workers=0) as up:
+        assert up.connection | {"endpoint": ""} == before | {"endpoint": ""}
+        with up.pool() as pool:
+            assert pool.attach(package_id).results() == ["open"]
+
+
+def test_a_second_signal_stops_at_once(folder: Path, tmp_path: Path) -> None:
+    running, gate = pipe(tmp_path / "running"), pipe(tmp_path / "never")
+    with Up(folder, workers=1) as up:
+        pool = up.pool()
+        pool.starmap(pass_gate, [(running, gate)]).detach()
+        pool.shutdown()
+        Path(running).read_text()
+        up.process.send_signal(signal.SIGINT)
+        assert up.process.stderr is not None
+        assert up.process.stderr.readline().strip() == DRAINING
+        assert up.end(signal.SIGINT)[0] == 0
+
+
+@pytest.mark.parametrize("module", ["cloudpar_master", "cloudpar_worker"])
+def test_a_process_that_crashes_is_started_again(folder: Path, module: str) -> None:
+    with Up(folder, workers=1) as up:
+        crashed = up.child(module)
+        crashed.kill()
+        with up.pool() as pool:
+            assert list(pool.map(abs, [-1, -2])) == [1, 2]
+        code, errors = up.end()
+    assert code == 0
+    assert "ended (killed by SIGKILL); starting it again" in errors
+
+
+def test_without_executors_there_is_no_agent(folder: Path) -> None:
+    with Up(folder, workers=0) as up:
+        children = psutil.Process(up.process.pid).children(recursive=True)
+        assert not any("cloudpar_worker" in child.cmdline() for child in children)
+
+
+def test_its_own_death_is_its_childrens(folder: Path) -> None:
+    with Up(folder, workers=1) as up:
+        children = psutil.Process(up.process.pid).children(recursive=True)
+        up.process.kill()
+        _, alive = psutil.wait_procs(children, timeout=END_S)
+        assert not alive
+
+
+def test_a_port_that_is_taken(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = cloudpar("up", "--workers", "0", "--port", str(port), "--data", str(folder))
+    assert ended.returncode == 7
+    assert f"port {port} is in use" in ended.stderr
+    assert "--port 0" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_master_that_cannot_start(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "connection.json").mkdir()
+    ended = cloudpar("up", "--workers", "1", "--port", "0", "--data", str(folder))
+    assert ended.returncode == 1
+    assert "cloudpar: error: the master ended before it was ready" in ended.stderr
+
+
+def test_what_it_prints_for_people_can_be_pasted(folder: Path) -> None:
+    command = [*CLOUDPAR, "up", "--workers", "1", "--port", "0", "--data", str(folder)]
+    with subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as up:
+        assert up.stdout is not None
+        exported: dict[str, str] = {}
+        for line in up.stdout:
+            name, _, value = line.strip().removeprefix("export ").partition("=")
+            exported[name] = value
+            if line.startswith("Ctrl-C"):
+                break
+        with Pool(exported["CLOUDPAR_ENDPOINT"], exported["CLOUDPAR_TOKEN"], progress=False) as pool:
+            assert pool.submit(abs, -1).result() == 1
+        up.terminate()
+        assert up.wait(END_S) == 0
+
+
+def test_a_worker_of_its_own_command_joins_and_leaves(folder: Path) -> None:
+    with Up(folder, workers=0) as up:
+        with worker(up) as process, up.pool() as pool:
+            assert list(pool.map(abs, [-1, -2])) == [1, 2]
+            family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+            commands = " ".join(" ".join(each.cmdline()) for each in family)
+            assert up.connection["worker_token"] not in commands
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(END_S) == 0
+        _, alive = psutil.wait_procs(family[1:], timeout=END_S)
+        assert not alive
+
+
+@pytest.mark.parametrize("role", ["token", "admin_token", "nobody"])
+def test_a_worker_with_another_token(cluster: Up, role: str) -> None:
+    token = cluster.connection.get(role, "nobody's")
+    refused = cloudpar("worker", "--endpoint", cluster.endpoint, "--token", token)
+    assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)

@@ -1,0 +1,29 @@
+"""The whole demo, in a small form."""
+
+import json
+from pathlib import Path
+
+from cli.operation import cloudpar
+
+
+def test_the_demo_measures_everything_and_prints_one_object(tmp_path: Path) -> None:
+    plot = tmp_path / "demo.png"
+    ended = cloudpar("demo", "--tasks", "12", "--repeats", "1", "--largest", "20000", "--plot", str(plot), "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("\n") == 1
+    told = json.loads(ended.stdout)
+    assert (told["tasks"], told["results_correct"], told["largest_prime"]) == (12, True, 20_000)
+    assert [run["executors"] for run in told["runs"]] == [1, 2, 4]
+    assert all(0 < run["efficiency"] <= 1 for run in told["runs"])
+    assert set(told["points_s"]) == {"serialize", "retrieve", "execute", "publish", "deserialize", "await"}
+    assert all(value > 0 for value in told["points_s"].values())
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_master_of_somebody_else_is_left_alone() -> None:
+    ended = cloudpar(
+        "demo", "--tasks", "2", "--repeats", "1", "--largest", "1000",
+        CLOUDPAR_ENDPOINT="http://127.0.0.1:1", CLOUDPAR_TOKEN="nobody's",
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "ProcessPoolExecutor(2)" in ended.stdout

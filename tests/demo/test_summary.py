@@ -1,0 +1,62 @@
+"""What is told about a measurement, from figures that are made up."""
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cloudpar.demo import plot
+from cloudpar.demo.measurement import Measurement, Run
+from cloudpar.demo.summary import as_json, as_tables
+from cloudpar.errors import CloudparError
+from cloudpar.report import Report
+
+
+def run(executors: int, wall_s: float, execute_s: float) -> Run:
+    report = Report(
+        package_id="p", tasks=500, errors=0, executors=executors, charged_s=execute_s,
+        serialize_s=0.001, retrieve_s=0.02, execute_s=execute_s, publish_s=0.03, deserialize_s=0.004, await_s=wall_s,
+    )  # fmt: skip
+    return Run(executors, wall_s, report)
+
+
+@pytest.fixture
+def found() -> Measurement:
+    return Measurement(
+        tasks=500, largest=1_300_000, seed=1, cores=2, results_correct=True, sequential_s=10.0, process_pool_s=5.2,
+        runs=(run(1, 10.1, 10.0), run(2, 5.0, 9.8), run(4, 5.1, 19.8)),
+    )  # fmt: skip
+
+
+def test_json_has_the_promised_form(found: Measurement) -> None:
+    told = as_json(found)
+    assert (told["tasks"], told["results_correct"]) == (500, True)
+    assert (told["sequential_s"], told["process_pool_s"]) == (10.0, 5.2)
+    assert told["runs"][1] == {"executors": 2, "wall_s": 5.0, "speedup": 2.0, "efficiency": pytest.approx(0.98)}
+    assert [each["executors"] for each in told["runs"]] == [1, 2, 4]
+    assert told["points_s"] == {
+        "serialize": 0.001, "retrieve": 0.02, "execute": 9.8, "publish": 0.03, "deserialize": 0.004, "await": 5.0,
+    }  # fmt: skip
+
+
+def test_tables_name_every_run_and_every_point(found: Measurement) -> None:
+    console = Console(width=140)
+    with console.capture() as capture:
+        console.print(as_tables(found))
+    text = capture.get()
+    for word in ("sequential", "ProcessPoolExecutor(2)", "4 executors", "0.980", "2.00", "19.8000 s", "1,300,000"):
+        assert word in text
+    assert all(f"{number} " in text for number in range(1, 7))
+    assert "correct" in text
+
+
+def test_a_plot_is_a_picture(found: Measurement, tmp_path: Path) -> None:
+    path = tmp_path / "demo.png"
+    plot.save(found, path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_the_mend_is_named_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    with pytest.raises(CloudparError, match=r"pip install 'cloudpar\[plot\]'"):
+        plot.check_plotting()

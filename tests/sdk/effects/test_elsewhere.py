@@ -1,0 +1,272 @@
+"""Through a process in which `cloudpar` cannot be imported, as an executor's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from cloudpar.effects import SideEffectError, capture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Elsewhere = Callable[[Any, list[int]], tuple[list[tuple[int, bytes | None]], bool]]
+
+
+def run(elsewhere: Elsewhere, body: Callable[[int], object], indexes: list[int]) -> bool:
+    captured = capture(body)
+    merge = captured.merge()
+    answers, numpy = elsewhere(captured.code, indexes)
+    for index, writes in answers:
+        merge.add(index, writes)
+    merge.commit()
+    return numpy
+
+
+def test_lists_and_objects_need_no_numpy(elsewhere: Elsewhere) -> None:
+    class Shape:
+        sides = [0, 0, 0]  # noqa: RUF012 - a container of a class
+
+        def __init__(self) -> None:
+            self.area: object = 0
+
+    class Square(Shape):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept = [Shape]
+
+    result: list[Any] = [None] * 3
+    square = Square()
+    found: dict[int, Any] = {}
+
+    def body(i: int) -> None:
+        result[i] = (lambda: i, Square(), square)
+        Shape.sides[i] = i
+        found[i] = found
+        if i == 2:
+            square.area = {"shape": square}
+
+    assert not run(elsewhere, body, [2, 0, 1])
+    assert [make() for make, _, _ in result] == [0, 1, 2]
+    # An instance made at the worker is of the caller's own class.
+    assert all(type(made) is Square and made.kept == [Shape] and same is square for _, made, same in result)
+    assert Shape.sides == [0, 1, 2]
+    assert square.area == {"shape": square}
+    assert found[1] is found
+
+
+def test_arrays(elsewhere: Elsewhere) -> None:
+    base = np.zeros((3, 4))
+    inner = base[:, 1:3]
+    rows: list[Any] = [None] * 3
+
+    def body(i: int) -> None:
+        inner[i] = i + 1
+        base[i] *= 2
+        rows[i] = base[i]
+
+    assert run(elsewhere, body, [1, 0, 2])
+    assert base[:, 1:3].tolist() == [[2, 2], [4, 4], [6, 6]]
+    assert all(np.shares_memory(row, base) for row in rows)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_class_attribute(elsewhere: Elsewhere, deep: bool) -> None:
+    class Counter:
+        total = 0
+
+    class Deeper(Counter):
+        pass
+
+    kept = [Deeper()]
+
+    def body(i: int) -> None:
+        type(kept[0]).total = i
+        if deep:
+            Counter.total = i
+
+    with pytest.raises(SideEffectError, match=r"Deeper\.total|Counter\.total") as caught:
+        run(elsewhere, body, [1, 2])
+    assert "attribute of a class" in str(caught.value)
+    assert Counter.total == 0
+
+
+_MAIN = """
+import dataclasses, enum, json, pickle, sys
+from cloudpar.effects import SideEffectError, capture
+
+result = [None] * 4
+total = 0
+
+class Level(enum.Enum):
+    LOW = [1]
+    HIGH = "high"
+
+@dataclasses.dataclass
+class Point:
+    x: int = 0
+    seen: list = dataclasses.field(default_factory=list)
+
+@dataclasses.dataclass(slots=True)
+class Slim:
+    x: int = 0
+
+points = [Point() for _ in range(4)]
+slim = Slim()
+
+def square(i):
+    return i * i
+
+def body(i):
+    result[i] = (square(i), Level.HIGH, Point(i, [points[i]]))
+    points[i].x = i
+    if i == 3:
+        slim.x = 3
+
+def rebinding(i):
+    global total
+    total += i
+
+def member(i):
+    Level.LOW.value.append(i)
+
+def class_attribute(i):
+    Point.count = i
+
+def first_code_again(i):
+    Point.tag = "first"
+
+def run(body, count=4):
+    captured = capture(body)
+    sys.stdout.buffer.write(b"")
+    merge = captured.merge()
+    import subprocess
+    worker = subprocess.run(json.loads(sys.argv[1]), input=pickle.dumps((captured.code, list(range(count)))),
+                            stdout=subprocess.PIPE, check=True)
+    for index, writes in pickle.loads(worker.stdout)[0]:
+        merge.add(index, writes)
+    merge.commit()
+
+def named(body):
+    try:
+        run(body)
+    except SideEffectError as error:
+        return error.variable
+
+run(body)
+print(json.dumps({
+    "squares": [value[0] for value in result],
+    "own": all(v[1] is Level.HIGH and type(v[2]) is Point and v[2].seen[0] is p for v, p in zip(result, points)),
+    "points": [point.x for point in points],
+    "slim": slim.x,
+    "named": [named(rebinding), named(member), named(class_attribute)],
+    "left": [total, Level.LOW.value, hasattr(Point, "count")],
+}))
+"""
+
+
+def test_functions_and_classes_of_the_main_module(worker_command: list[str]) -> None:
+    command = [sys.executable, "-W", "error", "-c", _MAIN, json.dumps(worker_command)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout) == {
+        "squares": [0, 1, 4, 9],
+        "own": True,
+        "points": [0, 1, 2, 3],
+        "slim": 3,
+        "named": ["total", "Level.LOW", "Point.count"],
+        "left": [0, [1], False],
+    }
+
+
+_MODULE = """
+cells = [0, 0, 0]
+limit = 5
+
+class Kept:
+    notes = {}
+
+def put(i):
+    cells[i] = i + limit
+
+def raise_limit(i):
+    global limit
+    limit = i
+"""
+
+
+def test_module_that_travels_by_value(worker_command: list[str], tmp_path: Any) -> None:
+    (tmp_path / "project_tools.py").write_text(textwrap.dedent(_MODULE))
+    main = """
+    import cloudpickle, json, pickle, subprocess, sys
+    sys.path.insert(0, sys.argv[2])
+    import project_tools
+    from cloudpar.effects import SideEffectError, capture
+    cloudpickle.register_pickle_by_value(project_tools)
+
+    def run(body):
+        captured = capture(body)
+        merge = captured.merge()
+        worker = subprocess.run(json.loads(sys.argv[1]), input=pickle.dumps((captured.code, [0, 1, 2])),
+                                stdout=subprocess.PIPE, check=True)
+        for index, writes in pickle.loads(worker.stdout)[0]:
+            merge.add(index, writes)
+        merge.commit()
+
+    def through_module(i):
+        project_tools.Kept.notes[i] = project_tools.cells
+
+    def rebind(i):
+        project_tools.limit = i
+
+    def named(body):
+        try:
+            run(body)
+        except SideEffectError as error:
+            return error.variable
+
+    run(project_tools.put)
+    run(through_module)
+    same = all(cells is project_tools.cells for cells in project_tools.Kept.notes.values())
+    print(json.dumps([project_tools.cells, list(project_tools.Kept.notes), same,
+                      named(rebind), named(project_tools.raise_limit), project_tools.limit]))
+    """
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(main), json.dumps(worker_command), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout) == [[5, 6, 7], [0, 1, 2], True, "project_tools.limit", "limit", 5]
+
+
+def test_two_codes_with_one_class_in_one_executor() -> None:
+    """cloudpickle keeps one class for both, with the attributes of the one that was loaded last."""
+    main = """
+    import pickle
+    from cloudpar.effects import capture
+
+    class Kept:
+        cells = [0, 0]
+
+    def body(i):
+        Kept.cells[i] = i + 1
+
+    own = Kept.cells
+    first, second = capture(body), capture(body)
+    codes = [pickle.loads(pickle.dumps(captured.code)) for captured in (first, second)]
+    for captured, code in zip((first, second), codes):
+        merge = captured.merge()
+        for i in range(2):
+            merge.add(i, code(i))
+        own[:] = [0, 0]
+        merge.commit()
+        assert own == [1, 2], own
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(main)], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()

@@ -1,0 +1,364 @@
+"""A master in this process that runs tasks at once: real HTTP, scripted faults. For the SDK's own tests."""
+
+import pickle
+import struct
+import threading
+import time
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import cloudpickle
+
+from cloudpar_protocol import codec
+from cloudpar_protocol import routes as r
+from cloudpar_protocol.client_messages import (
+    Acknowledge,
+    AcknowledgeReply,
+    AwaitTasks,
+    AwaitTasksReply,
+    CancelTasks,
+    CancelTasksReply,
+    Hello,
+    HelloReply,
+    PackageStatus,
+    PreparedUpload,
+    PrepareUploads,
+    PrepareUploadsReply,
+    Progress,
+    StartTasks,
+    StartTasksReply,
+)
+from cloudpar_protocol.errors import InvalidToken, RequestError
+from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, Link, RangeData, TaskResult
+
+TOKEN = "a token"
+
+
+@dataclass
+class Stored:
+    """A package as this master has it."""
+
+    id: str
+    message: StartTasks
+    state: str = "running"
+    pages: list[list[TaskResult]] = field(default_factory=list)
+    finished: set[int] = field(default_factory=set)
+    reason: str | None = None
+    text: str | None = None
+    cancelled: bool = False
+
+
+class FakeMaster:
+    """Start it, point a Pool at `endpoint`, and turn the knobs.
+
+    Attributes:
+        faults: By route, what to do with the next requests instead of answering: a status (429, 500, 503),
+            "drop" (carry it out, then close the connection without an answer), or "refuse" (close at once).
+        automatic: Run tasks when a package starts; otherwise `run` does.
+        hold: Hold awaits open until there is news.
+        retry_after_s: What empty answers say, if it does not hold.
+        inline_bytes: Larger results go to blobs.
+        page_tasks: Results of one page.
+        seen: Requests by route.
+    """
+
+    def __init__(self) -> None:
+        self.faults: dict[str, deque[int | str]] = {}
+        self.automatic = True
+        self.hold = True
+        self.retry_after_s = 0.0
+        self.inline_bytes = 1000
+        self.page_tasks = 1000
+        self.repeat_results = False
+        self.seen: Counter[str] = Counter()
+        self.messages: list[Any] = []
+        self.packages: dict[str, Stored] = {}
+        self.blobs: dict[str, bytes] = {}
+        self.acknowledged: set[str] = set()
+        self.condition = threading.Condition()
+        self._by_key: dict[str, str] = {}
+        self._latched: dict[str, set[str]] = {}
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.master = self
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self.condition:
+            self.hold = False
+            self.condition.notify_all()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, message: Any) -> Any:
+        return _ANSWERS[type(message)](self, message)
+
+    def hello(self, _: Hello) -> HelloReply:
+        return HelloReply(release="0.1.0", role="user", account_id="a", name="somebody", granted_us=10**12)
+
+    def prepare(self, message: PrepareUploads) -> PrepareUploadsReply:
+        uploads = []
+        for upload in message.uploads:
+            key = f"{upload.kind}-{upload.hash or upload.crc32}"
+            there = upload.kind == "code" and key in self.blobs
+            link = None if there else Link(method="PUT", url=f"{self.endpoint}/blobs/{key}")
+            uploads.append(PreparedUpload(key=key, link=link))
+        return PrepareUploadsReply(uploads=uploads)
+
+    def start(self, message: StartTasks) -> StartTasksReply:
+        with self.condition:
+            package_id = self._by_key.get(message.idempotency_key)
+            if package_id is None:
+                package_id = f"p{len(self.packages)}"
+                self._by_key[message.idempotency_key] = package_id
+                self.packages[package_id] = Stored(package_id, message)
+                self._latched.setdefault(message.session, set()).add(package_id)
+                self.condition.notify_all()
+                if self.automatic:
+                    self.run(package_id)
+        return StartTasksReply(package_id=package_id)
+
+    def run(self, package_id: str, only: range | None = None) -> None:
+        """Run tasks of a package, and publish their results as pages."""
+        stored = self.packages[package_id]
+        message = stored.message
+        code = message.code.inline if message.code.inline is not None else self.blobs[message.code.blob.key]  # type: ignore[union-attr]
+        results = [self._run_task(stored, code, index) for index in (only or range(message.n))]
+        self.publish(package_id, results)
+
+    def publish(self, package_id: str, results: list[TaskResult]) -> None:
+        """Make results visible; finishes the package with its last one."""
+        stored = self.packages[package_id]
+        with self.condition:
+            fresh = [result for result in results if result.index not in stored.finished]
+            stored.finished.update(result.index for result in fresh)
+            for first in range(0, len(fresh), self.page_tasks):
+                stored.pages.append(fresh[first : first + self.page_tasks])
+            if len(stored.finished) == stored.message.n and stored.state == "running":
+                errors = any(result.outcome != "ok" for page in stored.pages for result in page)
+                stored.state = "error" if errors else "completed"
+            self.condition.notify_all()
+
+    def fail(self, package_id: str, state: str, reason: str, text: str) -> None:
+        stored = self.packages[package_id]
+        with self.condition:
+            stored.state, stored.reason, stored.text = state, reason, text
+            self.condition.notify_all()
+
+    def end_all(self) -> None:
+        """Fail what is still running."""
+        for package_id, stored in list(self.packages.items()):
+            if stored.state == "running":
+                self.fail(package_id, "failed", "test", "the test is over")
+
+    def _data(self, message: StartTasks, index: int) -> Any:
+        data = message.data
+        if isinstance(data, RangeData):
+            return data.start + index * data.step
+        if isinstance(data, InlineData):
+            return pickle.loads(data.items[index])
+        assert isinstance(data, BlobData)
+        blob = self.blobs[data.blob.key]
+        assert len(blob) == data.blob.size
+        table = len(blob) - 8 * (message.n + 1)
+        start, end = struct.unpack_from("<2Q", blob, table + 8 * index)
+        return pickle.loads(blob[start:end])
+
+    def _run_task(self, stored: Stored, code: bytes, index: int) -> TaskResult:
+        style = stored.message.call
+        try:
+            function, data = pickle.loads(code), self._data(stored.message, index)
+            match style:
+                case "value":
+                    value = function(data)
+                case "args":
+                    value = function(*data)
+                case _:
+                    value = function(*data[0], **data[1])
+        except Exception as error:  # noqa: BLE001  # whatever a task raises
+            data, text = cloudpickle.dumps(error), traceback.format_exc()
+            return TaskResult(index, "error", 1000, data=data, message=str(error), traceback=text)
+        payload = cloudpickle.dumps(value)
+        if len(payload) <= self.inline_bytes:
+            return TaskResult(index, "ok", 1000, data=payload)
+        key = f"results-{stored.id}"
+        with self.condition:
+            offset = len(self.blobs.get(key, b""))
+            self.blobs[key] = self.blobs.get(key, b"") + payload
+        return TaskResult(index, "ok", 1000, blob=BlobRef(key, len(payload), offset))
+
+    def await_tasks(self, message: AwaitTasks) -> AwaitTasksReply:
+        asked = {cursor.package_id for cursor in message.packages}
+        until = time.monotonic() + message.hold_s
+        with self.condition:
+            while True:
+                reply = self._statuses(message)
+                news = reply.missing or any(each.results or each.state != "running" for each in reply.packages)
+                latched = self._latched.get(message.session, set())
+                woken = bool(latched - asked)
+                latched.clear()
+                left = until - time.monotonic()
+                if news or woken or not self.hold or left <= 0:
+                    return reply
+                self.condition.wait(left)
+
+    def _statuses(self, message: AwaitTasks) -> AwaitTasksReply:
+        packages, missing = [], {}
+        for cursor in message.packages:
+            stored = self.packages.get(cursor.package_id)
+            if stored is None or cursor.package_id in self.acknowledged:
+                missing[cursor.package_id] = f"package {cursor.package_id} does not exist"
+            else:
+                packages.append(self._status(stored, cursor.cursor))
+        held = self.hold and message.hold_s
+        return AwaitTasksReply(packages=packages, missing=missing, retry_after_s=0.0 if held else self.retry_after_s)
+
+    def _status(self, stored: Stored, cursor: int) -> PackageStatus:
+        begin = max(0, cursor - 1) if self.repeat_results else cursor
+        pages = stored.pages[begin : cursor + 1]
+        results = [result for page in pages for result in page]
+        keys = {result.blob.key for result in results if result.blob}
+        n, done = stored.message.n, len(stored.finished)
+        return PackageStatus(
+            package_id=stored.id,
+            state=stored.state,  # type: ignore[arg-type]
+            cursor=min(cursor + 1, len(stored.pages)),
+            more=cursor + 1 < len(stored.pages),
+            results=results,
+            links={key: Link(method="GET", url=f"{self.endpoint}/blobs/{key}") for key in keys},
+            progress=Progress(tasks=n, done=done, executors=1, charged_us=1000 * done, retrieve_us=10, publish_us=20),
+            reason=stored.reason,
+            message=stored.text,
+            settled=stored.state != "running",
+        )
+
+    def cancel(self, message: CancelTasks) -> CancelTasksReply:
+        stored = self.packages[message.package_id]
+        wanted = [index for start, end in message.ranges or [(0, stored.message.n)] for index in range(start, end)]
+        with self.condition:
+            cancelled = [index for index in wanted if index not in stored.finished]
+            if message.ranges is None and not message.only_queued and stored.state == "running":
+                stored.state, stored.reason, stored.text = "cancelled", "cancelled", "cancelled by its user"
+                self.condition.notify_all()
+        if stored.state == "running" and cancelled:
+            self.publish(message.package_id, [TaskResult(index, "cancelled", 0) for index in cancelled])
+        return CancelTasksReply(
+            state=stored.state,  # type: ignore[arg-type]
+            cancelled=[(index, index + 1) for index in cancelled],
+            charged_us=1000 * len(stored.finished),
+        )
+
+    def acknowledge(self, message: Acknowledge) -> AcknowledgeReply:
+        with self.condition:
+            self.acknowledged.update(message.package_ids)
+            self.condition.notify_all()
+        return AcknowledgeReply()
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        """Wait until something is so here (a change of it notifies)."""
+        with self.condition:
+            assert self.condition.wait_for(condition, 60)
+
+
+_ANSWERS: dict[type[Any], Callable[[FakeMaster, Any], Any]] = {
+    Hello: FakeMaster.hello,
+    PrepareUploads: FakeMaster.prepare,
+    StartTasks: FakeMaster.start,
+    AwaitTasks: FakeMaster.await_tasks,
+    CancelTasks: FakeMaster.cancel,
+    Acknowledge: FakeMaster.acknowledge,
+}
+
+
+class _Server(ThreadingHTTPServer):
+    master: FakeMaster
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no error."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+    routes: ClassVar[dict[str, Any]] = {route.path: route for route in r.ROUTES}
+
+    def log_message(self, *_: Any) -> None:
+        """Be quiet."""
+
+    def do_POST(self) -> None:
+        master = self.server.master
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        route = self.routes[self.path]
+        message = codec.decode(body, route.request)
+        fault = self._fault(route.name)
+        with master.condition:
+            master.seen[route.name] += 1
+            master.messages.append(message)
+            master.condition.notify_all()
+        if fault == "refuse":
+            self.close_connection = True
+            return
+        if isinstance(fault, int):
+            kinds = {429: "rate_limited", 500: "internal", 503: "unavailable"}
+            self._send(fault, codec.encode(codec.ErrorReply(code=kinds[fault], message="later", retryable=True)))
+            return
+        try:
+            if self.headers["Authorization"] != f"Bearer {TOKEN}":
+                raise InvalidToken("this token is unknown")
+            reply = codec.encode(master.answer(message))
+        except RequestError as error:
+            self._send(error.status, codec.encode_error(error))
+            return
+        if fault == "drop":
+            self.close_connection = True
+            return
+        self._send(200, reply)
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        fault = self._fault("put")
+        self.server.master.seen["put"] += 1
+        if isinstance(fault, int):
+            self._send(fault, b"not now")
+            return
+        self.server.master.blobs[self.path.removeprefix("/blobs/")] = body
+        if fault == "drop":
+            self.close_connection = True
+            return
+        self._send(200, b"")
+
+    def do_GET(self) -> None:
+        fault = self._fault("get")
+        self.server.master.seen["get"] += 1
+        if isinstance(fault, int):
+            self._send(fault, b"not now")
+            return
+        start, _, end = self.headers["Range"].removeprefix("bytes=").partition("-")
+        self._send(206, self.server.master.blobs[self.path.removeprefix("/blobs/")][int(start) : int(end) + 1])
+
+    def _fault(self, name: str) -> int | str | None:
+        faults = self.server.master.faults.get(name)
+        return faults.popleft() if faults else None
+
+    def _send(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)

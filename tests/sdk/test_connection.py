@@ -1,0 +1,206 @@
+"""Requests against a master that fails in every way."""
+
+import logging
+import socket
+import threading
+from collections import deque
+from collections.abc import Iterator
+
+import pytest
+import urllib3
+
+from cloudpar import Pool, connection
+from cloudpar.connection import Aborted, Connection
+from cloudpar.errors import InvalidToken, MasterUnreachable, RequestError
+from cloudpar.patience import Patience
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import AwaitTasks, Cursor, Hello
+from cloudpar_protocol.payloads import Link
+from sdk.fake_master import TOKEN, FakeMaster
+
+
+def connect(master: FakeMaster, patience: Patience | None = None) -> Connection:
+    return Connection(master.endpoint, TOKEN, patience or Patience(30.0))
+
+
+@pytest.mark.parametrize("fault", [429, 500, 503, "drop", "refuse"])
+def test_requests_are_repeated(master: FakeMaster, fault: int | str) -> None:
+    master.faults["hello"] = deque([fault, fault])
+    known = connect(master)
+    assert known.call(routes.HELLO, Hello()).role == "user"
+    assert master.seen["hello"] == 3
+    known.close()
+
+
+def test_a_package_is_started_once_however_often_it_is_asked_for(master: FakeMaster) -> None:
+    master.faults["start_tasks"] = deque(["drop", "drop", 503])
+    with Pool(master.endpoint, TOKEN) as pool:
+        assert list(pool.map(abs, [-1, -2])) == [1, 2]
+    assert master.seen["start_tasks"] == 4
+    assert len(master.packages) == 1
+
+
+def test_every_request_of_a_run_fails_once(master: FakeMaster) -> None:
+    for name in ("hello", "prepare_uploads", "put", "start_tasks", "await_tasks", "get", "acknowledge"):
+        master.faults[name] = deque([503])
+    values = [bytes([number]) * 100_000 for number in range(5)]
+    with Pool(master.endpoint, TOKEN) as pool:
+        assert list(pool.map(lambda value: value * 2, values)) == [value * 2 for value in values]
+    assert not any(master.faults.values())
+    assert len(master.packages) == len(master.acknowledged) == 1
+
+
+def test_dropped_uploads_are_sent_again_whole(master: FakeMaster) -> None:
+    master.faults["put"] = deque(["drop", "drop"])
+    with Pool(master.endpoint, TOKEN) as pool:
+        assert list(pool.map(len, [bytes(300_000)])) == [300_000]
+    assert master.seen["put"] == 3
+
+
+def test_repeated_results_are_taken_once(master: FakeMaster) -> None:
+    master.page_tasks, master.repeat_results = 10, True
+    with Pool(master.endpoint, TOKEN) as pool:
+        assert list(pool.map(abs, range(100))) == list(range(100))
+        assert sorted(pool.map_unordered(abs, range(100))) == list(range(100))
+
+
+def test_a_refusal_is_not_repeated(master: FakeMaster) -> None:
+    stranger = Connection(master.endpoint, "another token", Patience(30.0))
+    with pytest.raises(InvalidToken):
+        stranger.call(routes.HELLO, Hello())
+    assert master.seen["hello"] == 1
+    stranger.close()
+
+
+def test_an_old_link_is_renewed(master: FakeMaster) -> None:
+    master.faults["get"] = deque([403])
+    with Pool(master.endpoint, TOKEN) as pool:
+        assert list(pool.map(bytes, [5000])) == [bytes(5000)]
+    assert master.seen["get"] == 2
+
+
+def test_a_payload_that_is_gone_fails_its_package(master: FakeMaster) -> None:
+    master.faults["get"] = deque([404, 404])
+    with Pool(master.endpoint, TOKEN) as pool, pytest.raises(RequestError, match=r"download of a payload.*404"):
+        list(pool.map(bytes, [5000]))
+
+
+def test_a_short_download_is_tried_again(master: FakeMaster) -> None:
+    known = connect(master)
+    master.blobs["k"] = b"abc"
+    link = Link(method="GET", url=f"{master.endpoint}/blobs/k")
+    assert known.get(link, 1, 3) == b"bc"
+    hasty = connect(master, Patience(0.0, met=True))
+    with pytest.raises(RequestError, match="of 5 bytes brought 3"):
+        hasty.get(link, 0, 5)
+    hasty.close()
+    known.close()
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port where nobody listens, and nobody else can begin to."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        yield sock.getsockname()[1]
+
+
+def test_unreachable_at_first_contact(closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudpar.patience.FIRST_CONTACT_S", 0.3)
+    with pytest.raises(MasterUnreachable, match=r"no master answers at .*check the endpoint"):
+        Pool(f"http://127.0.0.1:{closed_port}", "x")
+
+
+def test_unknown_host_at_first_contact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudpar.patience.FIRST_CONTACT_S", 0.3)
+    with pytest.raises(MasterUnreachable, match="check the endpoint"):
+        Pool("http://no-such-host.invalid", "x")
+
+
+def test_silent_at_first_contact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudpar.patience.FIRST_CONTACT_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(MasterUnreachable, match="check the endpoint"):
+        Pool(f"http://127.0.0.1:{silent.getsockname()[1]}", "x")
+
+
+def test_a_name_that_never_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudpar.lifetime.CONTACT_S", 0.1)
+    resolved = threading.Event()
+
+    def resolve(*_: object, **__: object) -> None:
+        assert resolved.wait(60)
+        raise OSError
+
+    monkeypatch.setattr("urllib3.util.connection.create_connection", resolve)
+    with pytest.raises(MasterUnreachable, match="check the endpoint"):
+        Pool("http://slow.invalid", "x")
+    resolved.set()
+
+
+def test_somebody_elses_server(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    master.faults["hello"] = deque([429])
+    monkeypatch.setattr(connection, "_error", lambda body, status: RequestError("HTTP status 404, not from a master"))
+    with pytest.raises(MasterUnreachable, match=r"not from a master.*check the endpoint"):
+        Pool(master.endpoint, TOKEN)
+
+
+def test_an_absence_is_waited_for_and_told(
+    master: FakeMaster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "cloudpar")
+    known = connect(master)
+    known.call(routes.HELLO, Hello())
+    clock = iter(range(0, 10**6, 2))  # two seconds a look
+    monkeypatch.setattr("cloudpar.connection.time.monotonic", lambda: float(next(clock)))
+    master.faults["hello"] = deque(["refuse", 503, "refuse"])
+    known.call(routes.HELLO, Hello())
+    away, back = (record.getMessage() for record in caplog.records)
+    assert "does not answer" in away
+    assert "is back after" in back
+    known.close()
+
+
+def test_patience_ends(master: FakeMaster) -> None:
+    impatient = connect(master, Patience(0.0))
+    impatient.call(routes.HELLO, Hello())
+    master.faults["hello"] = deque(["refuse"])
+    with pytest.raises(MasterUnreachable, match=r"patience_s=0"):
+        impatient.call(routes.HELLO, Hello())
+    impatient.close()
+
+
+def test_a_held_request_ends_with_the_connection(master: FakeMaster) -> None:
+    master.automatic = False
+    with Pool(master.endpoint, TOKEN) as pool:
+        package_id = pool.map(abs, [1]).detach()
+    known = connect(master)
+    ended: list[BaseException] = []
+
+    def ask() -> None:
+        message = AwaitTasks(session="s", packages=[Cursor(package_id=package_id)], hold_s=20.0)
+        try:
+            known.call(routes.AWAIT_TASKS, message, hold_s=20.0)
+        except Aborted as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=ask)
+    before = master.seen["await_tasks"]
+    thread.start()
+    master.wait_for(lambda: master.seen["await_tasks"] > before)
+    known.close()
+    thread.join()
+    assert ended
+
+
+def test_proxies_pages_are_no_answers(master: FakeMaster) -> None:
+    """What a load balancer says while the master is away is neither an answer nor the end."""
+    known = connect(master)
+    answers = iter([urllib3.HTTPResponse(b"<html>Bad Gateway</html>", status=502)])
+    ask = known._http.request
+
+    def request(*args: object, **kwargs: object) -> urllib3.BaseHTTPResponse:
+        return next(answers, None) or ask(*args, **kwargs)  # type: ignore[arg-type]
+
+    known._http.request = request  # type: ignore[method-assign]
+    assert known.call(routes.HELLO, Hello()).role == "user"
+    known.close()

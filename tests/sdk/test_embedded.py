@@ -1,0 +1,255 @@
+"""A pool with a master and an agent of its own: real processes, their life and their death."""
+
+import concurrent.futures as cf
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cloudpar import Pool
+from cloudpar.errors import (
+    ExecutorCrashed,
+    LocalClusterFailed,
+    SerializationError,
+    TaskTimeout,
+)
+
+
+def pids(pool: Pool) -> tuple[int, int]:
+    cluster = pool._lifetime.cluster
+    assert cluster is not None
+    master, agent = cluster.pids
+    assert master is not None
+    assert agent is not None
+    return master, agent
+
+
+def family(pool: Pool) -> list[psutil.Process]:
+    """The pool's processes, executors included."""
+    parents = [psutil.Process(pid) for pid in pids(pool)]
+    return [*parents, *(child for parent in parents for child in parent.children(recursive=True))]
+
+
+def until(path: Path) -> None:
+    """Wait until a task has made a file."""
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)
+
+
+def touch_and_wait(path: str) -> None:
+    Path(path).touch()
+    threading.Event().wait(600)
+
+
+def test_close_ends_every_process_and_removes_the_data() -> None:
+    pool = Pool(workers=2)
+    assert pool.submit(abs, -1).result(60) == 1
+    processes = family(pool)
+    cluster = pool._lifetime.cluster
+    assert cluster is not None
+    assert cluster.folder.exists()
+    pool.shutdown()
+    _, alive = psutil.wait_procs(processes, timeout=30)
+    assert not alive
+    assert not cluster.folder.exists()
+
+
+def test_the_default_is_one_executor_a_core() -> None:
+    with Pool() as pool:
+        assert list(pool.map(abs, range(100))) == list(range(100))
+        assert pool._lifetime.cluster is not None
+        assert pool._lifetime.cluster.workers == len(os.sched_getaffinity(0))
+
+
+KILLED = """
+import sys
+from cloudpar import Pool
+pool = Pool(workers=2)
+assert pool.submit(abs, -1).result() == 1
+print(*pool._lifetime.cluster.pids, pool._lifetime.cluster.folder, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_processes_end_with_a_client_that_is_killed(number: signal.Signals) -> None:
+    client = subprocess.Popen([sys.executable, "-c", KILLED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with client:
+        assert client.stdout is not None
+        *numbers, _folder = client.stdout.readline().split()
+        parents = [psutil.Process(int(each)) for each in numbers]
+        processes = [*parents, *(child for parent in parents for child in parent.children(recursive=True))]
+        client.send_signal(number)
+        _, alive = psutil.wait_procs(processes, timeout=30)
+        assert not alive
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_master_or_agent_that_is_killed_is_replaced_and_nothing_is_lost(
+    which: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Pool(workers=2) as pool:
+        results = pool.map(lambda x: __import__("time").sleep(0.005) or x, range(400))
+        assert next(results) == 0
+        os.kill(pids(pool)[which], signal.SIGKILL)
+        assert list(results) == list(range(1, 400))
+        report = pool.last_report
+    assert report is not None
+    assert report.tasks == 400
+    assert f"the pool's {('master', 'worker')[which]} ended (killed by SIGKILL)" in caplog.text
+
+
+def test_a_master_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudpar.local.socket.create_server", lambda *_, **__: NoSocket())
+    with Pool(workers=1) as pool, pytest.raises(LocalClusterFailed, match="keeps dying"):
+        pool.submit(abs, 1).result(60)
+
+
+class NoSocket:
+    """Stands in for a listening socket, and is none."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def getsockname(self) -> tuple[str, int]:
+        return "127.0.0.1", 1
+
+    def close(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
+
+
+def test_cancel_stops_a_running_task(embedded: Pool, tmp_path: Path) -> None:
+    future = embedded.submit(touch_and_wait, str(tmp_path / "up"))
+    until(tmp_path / "up")
+    assert future.cancel()
+    assert future.cancelled()
+    assert embedded.submit(abs, -1).result(60) == 1
+
+
+def test_shutdown_lets_running_tasks_finish(tmp_path: Path) -> None:
+    pool = Pool(workers=1)
+    up, go = tmp_path / "up", tmp_path / "go"
+
+    def wait() -> str:
+        up.touch()
+        while not go.exists():
+            time.sleep(0.01)
+        return "finished"
+
+    first = pool.submit(wait)
+    until(up)
+    others = [pool.submit(abs, -number) for number in range(10)]
+    threading.Timer(0.3, go.touch).start()
+    pool.shutdown(cancel_futures=True)
+    assert first.result() == "finished"
+    assert all(future.done() for future in others)
+    assert any(future.cancelled() for future in others)
+
+
+def test_a_crash_is_an_error_of_its_task_alone(embedded: Pool) -> None:
+    results = embedded.map(lambda x: os._exit(3) if x == 2 else x, range(5))
+    values: list[object] = []
+    for _ in range(5):
+        try:
+            values.append(next(results))
+        except ExecutorCrashed as error:
+            values.append(type(error))
+    assert values == [0, 1, ExecutorCrashed, 3, 4]
+
+
+def test_a_time_limit(embedded: Pool) -> None:
+    results = embedded.map(lambda x: __import__("time").sleep(60 * x), [0, 1], task_timeout_s=0.3)
+    assert next(results) is None
+    with pytest.raises(TaskTimeout):
+        next(results)
+
+
+def test_an_unpicklable_result(embedded: Pool) -> None:
+    with pytest.raises(SerializationError):
+        embedded.submit(threading.Lock).result(60)
+
+
+def test_output_of_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    with Pool(workers=1) as pool:
+        list(pool.map(lambda x: print("says", x), range(2)))  # noqa: T201
+    assert sorted(capsys.readouterr().out.splitlines()) == ["[0] says 0", "[1] says 1"]
+
+
+def test_fifty_megabytes(embedded: Pool) -> None:
+    values = [bytes([number]) * 5_000_000 for number in range(10)]
+    assert list(embedded.map(lambda value: value, values)) == values
+
+
+def test_data_of_any_size_keeps_its_order(embedded: Pool) -> None:
+    values = [bytes([number % 256]) * (number * 300) for number in range(300)]
+    assert list(embedded.map(lambda value: value, values)) == values
+
+
+SCRIPT = """
+from helper import scaled
+from cloudpar import Pool
+
+class Pair:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+def swapped(pair):
+    import helper
+    return Pair(pair.b, helper.scaled(pair.a))
+
+pool = Pool(workers=2)
+print(list(pool.map(scaled, [1, 2])))
+pair = pool.submit(swapped, Pair(1, 2)).result()
+print(type(pair) is Pair, pair.a, pair.b)
+"""
+
+
+def test_a_script_without_a_main_guard_and_with_a_module_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("FACTOR = 10\ndef scaled(x):\n    return x * FACTOR\n")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[10, 20]\nTrue 2 10\n", "")
+
+
+def test_ctrl_c_in_a_script(tmp_path: Path) -> None:
+    script = f"""
+import time
+from cloudpar import Pool
+with Pool(workers=1) as pool:
+    def wait(_):
+        open({str(tmp_path / "up")!r}, "w").close()
+        time.sleep(600)
+    list(pool.map(wait, range(3)))
+"""
+    client = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
+    with client:
+        until(tmp_path / "up")
+        client.send_signal(signal.SIGINT)
+        assert client.stderr is not None
+        errors = client.stderr.read()
+    assert "cloudpar: cancelled package" in errors
+    assert "s of execution time were charged" in errors
+    assert "KeyboardInterrupt" in errors
+    assert client.returncode != 0
+
+
+def test_it_works_beside_processes_of_others(embedded: Pool) -> None:
+    """ProcessPoolExecutor forks beside a pool: neither disturbs the other."""
+    with cf.ProcessPoolExecutor(1) as other:
+        assert other.submit(abs, -1).result(60) == 1
+    assert embedded.submit(abs, -2).result(60) == 2

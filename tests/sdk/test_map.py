@@ -1,0 +1,290 @@
+"""Reading, dropping, cancelling and leaving maps."""
+
+import gc
+import threading
+from collections import deque
+
+import pytest
+
+from cloudpar import MapResults, Pool
+from cloudpar.errors import PackageFailed, TaskCancelled, TooLarge
+from cloudpar_protocol.client_messages import StartTasks
+from cloudpar_protocol.limits import INLINE_CODE_BYTES
+from cloudpar_protocol.payloads import InlineData, RangeData
+from sdk.fake_master import TOKEN, FakeMaster
+
+
+@pytest.fixture
+def waiting(pool: Pool, master: FakeMaster) -> MapResults[int]:
+    """A map of three tasks, none of which is done."""
+    master.automatic = False
+    return pool.map(abs, [-1, -2, -3])
+
+
+def acknowledged(master: FakeMaster, package_id: str | None) -> None:
+    master.wait_for(lambda: package_id in master.acknowledged)
+
+
+def test_what_is_sent(pool: Pool, master: FakeMaster) -> None:
+    list(pool.map(abs, range(3, 9, 2), chunksize=2, task_timeout_s=5.0))
+    message = next(stored.message for stored in master.packages.values())
+    assert (message.n, message.data, message.call) == (3, RangeData(3, 2), "value")
+    assert (message.chunksize, message.task_timeout_s, message.name) == (2, 5.0, "abs")
+    list(pool.map(pow, [1], [2]))
+    message = master.packages["p1"].message
+    assert isinstance(message.data, InlineData)
+    assert (message.call, message.chunksize, message.task_timeout_s) == ("args", None, None)
+
+
+def test_a_pools_own_time_limit(master: FakeMaster) -> None:
+    with Pool(master.endpoint, TOKEN, task_timeout_s=7.0) as pool:
+        list(pool.map(abs, [1]))
+        pool.submit(abs, 1).result()
+        list(pool.map(abs, [1], task_timeout_s=3.0))
+    assert [stored.message.task_timeout_s for stored in master.packages.values()] == [7.0, 7.0, 3.0]
+
+
+def test_results_are_read_while_tasks_run(waiting: MapResults[int], master: FakeMaster) -> None:
+    master.run("p0", range(1, 2))
+    master.run("p0", range(1))
+    assert (next(waiting), next(waiting)) == (1, 2)
+    master.run("p0", range(2, 3))
+    assert next(waiting) == 3
+    acknowledged(master, "p0")
+
+
+def test_timeout_counts_from_the_call(pool: Pool, master: FakeMaster) -> None:
+    master.automatic = False
+    results = pool.map(abs, [-1, -2], timeout=0)
+    with pytest.raises(TimeoutError):
+        next(results)
+    master.run("p0")
+    master.wait_for(lambda: master.seen["await_tasks"])
+    results.close()
+
+
+def test_a_map_that_is_dropped_half_read_is_cancelled(waiting: MapResults[int], master: FakeMaster) -> None:
+    master.run("p0", range(1))
+    assert next(waiting) == 1
+    waiting.close()
+    acknowledged(master, "p0")
+
+
+def test_so_it_is_by_the_garbage_collector(pool: Pool, master: FakeMaster) -> None:
+    master.page_tasks = 1
+    for value in pool.map(abs, [-1, -2, -3]):
+        assert value == 1
+        break
+    gc.collect()
+    acknowledged(master, "p0")
+
+
+def test_a_map_for_its_effect_runs_to_its_end(pool: Pool, master: FakeMaster) -> None:
+    master.automatic = False
+    pool.map(abs, [-1, -2])
+    gc.collect()
+    assert not master.acknowledged
+    master.run("p0")
+    acknowledged(master, "p0")
+
+
+def test_nobody_waits_for_a_map_after_its_error(master: FakeMaster) -> None:
+    master.automatic = False
+    with pytest.raises(ZeroDivisionError), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012
+        results = pool.map(lambda x: 1 // x, [0, 1, 2])
+        master.run("p0", range(1))
+        for _ in results:
+            pass
+    assert "p0" in master.acknowledged
+
+
+def test_cancel(waiting: MapResults[int], master: FakeMaster) -> None:
+    master.run("p0", range(1))
+    waiting.cancel()
+    assert next(waiting) == 1
+    with pytest.raises(TaskCancelled):
+        next(waiting)
+    with pytest.raises(StopIteration):
+        next(waiting)
+
+
+def test_a_failed_package(waiting: MapResults[int], master: FakeMaster) -> None:
+    master.run("p0", range(1))
+    master.fail("p0", "failed", "quota", "the quota is used up: ask for more")
+    assert next(waiting) == 1
+    with pytest.raises(PackageFailed, match="ask for more"):
+        next(waiting)
+    assert list(waiting) == []
+
+
+def test_a_failed_package_unordered(pool: Pool, master: FakeMaster) -> None:
+    master.automatic = False
+    results = pool.map_unordered(abs, [-1, -2])
+    master.run("p0", range(1, 2))
+    master.fail("p0", "expired", "expired", "nobody ran it in time")
+    assert next(results) == 2
+    with pytest.raises(PackageFailed, match="nobody ran it"):
+        next(results)
+    assert list(results) == []
+
+
+def test_a_package_that_was_deleted(waiting: MapResults[int], master: FakeMaster) -> None:
+    with master.condition:
+        master.acknowledged.add("p0")
+        master.condition.notify_all()
+    with pytest.raises(PackageFailed, match="p0 does not exist"):
+        next(waiting)
+
+
+def test_large_data_and_large_results(pool: Pool, master: FakeMaster) -> None:
+    values = [bytes([number]) * (number * 40_000) for number in range(10)]
+    assert list(pool.map(lambda value: value, values)) == values
+    assert (master.seen["put"], master.seen["start_tasks"]) == (1, 1)
+    assert master.seen["get"] <= 2
+
+
+def test_large_code_is_uploaded_once(pool: Pool, master: FakeMaster) -> None:
+    ballast = bytes(INLINE_CODE_BYTES)
+
+    def function(x: int) -> int:
+        return x + len(ballast)
+
+    for _ in range(3):
+        assert list(pool.map(function, [1])) == [1 + INLINE_CODE_BYTES]
+    assert master.seen["put"] == 1
+
+
+def test_pages_of_results(pool: Pool, master: FakeMaster) -> None:
+    master.page_tasks = 7
+    assert list(pool.map(abs, range(100))) == list(range(100))
+
+
+def test_a_master_that_never_holds(pool: Pool, master: FakeMaster) -> None:
+    master.hold, master.retry_after_s = False, 0.01
+    assert list(pool.map(abs, range(100))) == list(range(100))
+    assert pool.submit(abs, -1).result() == 1
+
+
+def test_more_packages_than_one_question_holds(pool: Pool, master: FakeMaster) -> None:
+    master.automatic = False
+    maps = [pool.map(abs, [-number]) for number in range(150)]
+    for package_id in list(master.packages):
+        master.run(package_id)
+    assert [next(results) for results in maps] == list(range(150))
+
+
+def test_a_package_that_is_started_meanwhile_is_not_overlooked(pool: Pool, master: FakeMaster) -> None:
+    """The await that is held for the first package must not delay the news of the second."""
+    master.automatic = False
+    first = pool.map(abs, [-1])
+    master.wait_for(lambda: master.seen["await_tasks"])
+    second = pool.map(abs, [-2])
+    master.run("p1")
+    assert next(second) == 2
+    master.run("p0")
+    assert next(first) == 1
+
+
+def test_starts_and_results_in_many_threads(pool: Pool, master: FakeMaster) -> None:
+    """No order of starts, answers and held awaits loses a package."""
+    failures: list[object] = []
+
+    def use(number: int) -> None:
+        failures.extend((number, turn) for turn in range(15) if list(pool.map(abs, [-number, -turn])) != [number, turn])
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_detach_and_attach(master: FakeMaster) -> None:
+    master.automatic = False
+    with Pool(master.endpoint, TOKEN) as pool:
+        package_id = pool.map(abs, [-1, -2, -3]).detach()
+    assert not master.acknowledged
+    with Pool(master.endpoint, TOKEN) as other:
+        attached = other.attach(package_id)
+        master.run(package_id)
+        assert list(attached) == attached.results() == [1, 2, 3]
+        assert not master.acknowledged
+        attached.acknowledge()
+    assert master.acknowledged == {package_id}
+
+
+def test_a_detached_map_gives_nothing_more(waiting: MapResults[int]) -> None:
+    waiting.detach()
+    assert list(waiting) == []
+
+
+def test_a_whole_pool_is_detached(master: FakeMaster) -> None:
+    master.automatic = False
+    pool = Pool(master.endpoint, TOKEN)
+    results, future = pool.map(abs, [-1]), pool.submit(abs, -2)
+    package_ids = pool.detach()
+    assert len(package_ids) == 2
+    assert results.package_id in package_ids
+    assert not future.done()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.submit(abs, 1)
+    assert not master.acknowledged
+
+
+@pytest.mark.parametrize("buffersize", [None, 1])
+def test_what_cannot_be_detached(pool: Pool, buffersize: int | None) -> None:
+    results = pool.map(abs, [] if buffersize is None else [1, 2, 3], buffersize=buffersize)
+    with pytest.raises(ValueError, match="only a map whose tasks are all in one package"):
+        results.detach()
+
+
+def test_attached_to_an_error(pool: Pool, master: FakeMaster) -> None:
+    package_id = pool.map(lambda x: 1 // x, [1, 0]).detach()
+    attached = pool.attach(package_id)
+    with pytest.raises(ZeroDivisionError):
+        attached.results()
+    with pytest.raises(ZeroDivisionError):
+        list(attached)
+
+
+def test_attached_to_nothing(pool: Pool) -> None:
+    with pytest.raises(PackageFailed, match="nothing does not exist"):
+        pool.attach("nothing").results()
+
+
+def test_attached_waits_and_cancels(pool: Pool, master: FakeMaster) -> None:
+    master.automatic = False
+    attached = pool.attach(pool.map(abs, [-1]).detach())
+    with pytest.raises(TimeoutError):
+        attached.results(timeout=0)
+    attached.cancel()
+    with pytest.raises((TaskCancelled, PackageFailed)):
+        attached.results()
+
+
+def test_a_start_that_is_repeated_after_a_lost_answer_is_one_package(pool: Pool, master: FakeMaster) -> None:
+    master.faults["start_tasks"] = deque(["drop"])
+    assert list(pool.map(abs, [-1])) == [1]
+    starts = [message for message in master.messages if isinstance(message, StartTasks)]
+    assert len({message.idempotency_key for message in starts}) == 1
+    assert len(starts) == 2
+
+
+def test_data_over_the_limit(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudpar.packing.BLOB_BYTES", 10_000)
+    with pytest.raises(TooLarge, match="buffersize="):
+        pool.map(len, [bytes(20_000)])
+    assert list(pool.map(len, [bytes(6000)] * 3, buffersize=1)) == [6000] * 3
+
+
+def test_one_package_read_twice_by_one_pool(pool: Pool, master: FakeMaster) -> None:
+    master.automatic, master.page_tasks = False, 1
+    results = pool.map(abs, [-1, -2])
+    assert results.package_id is not None
+    master.run(results.package_id, range(1))
+    assert next(results) == 1
+    attached = pool.attach(results.package_id)
+    master.run(results.package_id, range(1, 2))
+    assert attached.results() == [1, 2]
+    assert next(results) == 2

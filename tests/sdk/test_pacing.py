@@ -1,0 +1,37 @@
+import pytest
+
+from cloudpar.pacing import LONGEST_S, Run, gather_s, remaining_s
+from cloudpar_protocol.client_messages import Progress
+
+
+def run(done: int, elapsed_s: float, *, tasks: int = 500, mean_us: int = 20_000, executors: int = 2) -> Run:
+    return Run(Progress(tasks=tasks, done=done, mean_us=mean_us, executors=executors), elapsed_s)
+
+
+def test_nothing_known_nothing_waited() -> None:
+    assert gather_s([run(0, 100.0)]) == 0.0
+    assert gather_s([]) == 0.0
+    assert remaining_s(Progress(tasks=5)) is None
+
+
+def test_the_middle_of_a_long_package() -> None:
+    assert gather_s([run(250, 100.0)]) == LONGEST_S
+
+
+def test_never_more_than_a_share_of_what_is_done_or_left() -> None:
+    assert gather_s([run(250, 1.0)]) == pytest.approx(0.05)
+    assert gather_s([run(490, 100.0)]) == pytest.approx(0.03)
+
+
+def test_the_shortest_package_sets_the_pace() -> None:
+    assert gather_s([run(250, 100.0), run(490, 100.0)]) == pytest.approx(0.03)
+    assert gather_s([run(250, 100.0), run(0, 0.0)]) == 0.0
+
+
+def test_a_run_is_asked_about_a_bounded_number_of_times() -> None:
+    now, asked = 0.1, 0
+    while now < 5.0:
+        pause_s = gather_s([run(int(now * 100), now)])
+        now += max(pause_s, 0.004)  # without a pause, news come with every task or two
+        asked += 1
+    assert asked < 120

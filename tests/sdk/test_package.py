@@ -1,0 +1,164 @@
+"""The client's state machine of a package, against anything that a master may say."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudpar.errors import PackageFailed, PythonMismatch
+from cloudpar.package import Package
+from cloudpar_protocol.client_messages import PackageState, PackageStatus, Progress
+from cloudpar_protocol.payloads import BlobRef, TaskResult
+
+
+def status(
+    results: list[TaskResult],
+    state: PackageState = "running",
+    cursor: int = 1,
+    *,
+    more: bool = False,
+    tasks: int = 3,
+    reason: str | None = None,
+) -> PackageStatus:
+    return PackageStatus(
+        package_id="p", state=state, cursor=cursor, more=more, results=results, progress=Progress(tasks=tasks),
+        reason=reason, message=reason and f"because of {reason}",
+    )  # fmt: skip
+
+
+def ok(index: int) -> TaskResult:
+    return TaskResult(index, "ok", 5, data=b"x")
+
+
+def large(index: int) -> TaskResult:
+    return TaskResult(index, "ok", 5, blob=BlobRef("k", 10, 10 * index))
+
+
+def phase(package: Package) -> str:
+    return package.phase
+
+
+def running(tasks: int = 3) -> Package:
+    package = Package(tasks)
+    package.started("p")
+    return package
+
+
+def test_its_life() -> None:
+    package = Package(3)
+    assert phase(package) == "starting"
+    package.started("p")
+    assert phase(package) == "running"
+    assert list(package.take(status([ok(2)])).results) == [ok(2)]
+    assert phase(package) == "running"
+    news = package.take(status([ok(0), ok(1)], "completed", 2))
+    assert list(news.results) == [ok(0), ok(1)]
+    assert (phase(package), package.failure, package.cursor, package.page) == ("ended", None, 2, 1)
+
+
+def test_all_results_are_the_end_whatever_the_state_says() -> None:
+    package = running()
+    package.take(status([ok(0), ok(1), ok(2)]))
+    assert phase(package) == "ended"
+
+
+def test_large_results_are_waited_for() -> None:
+    package = running()
+    news = package.take(status([ok(0), large(1), large(2)], "completed"))
+    assert list(news.fetches) == [large(1), large(2)]
+    assert phase(package) == "running"
+    package.fetched(1)
+    assert phase(package) == "running"
+    package.fetched(1)
+    assert phase(package) == "ended"
+
+
+def test_a_duplicate_of_what_is_being_fetched_is_dropped() -> None:
+    package = running()
+    package.take(status([large(1)]))
+    news = package.take(status([large(1), ok(1)]))
+    assert not news.results
+    assert not news.fetches
+
+
+def test_failure_waits_for_pages_that_are_left() -> None:
+    package = running()
+    package.take(status([ok(0)], "failed", more=True, reason="quota"))
+    assert phase(package) == "running"
+    news = package.take(status([ok(1)], "failed", 2, reason="quota"))
+    assert list(news.results) == [ok(1)]
+    assert phase(package) == "ended"
+    assert str(package.failure) == "because of quota"
+
+
+def test_the_failures_kind() -> None:
+    package = running()
+    package.take(status([], "failed", reason="python"))
+    assert isinstance(package.failure, PythonMismatch)
+
+
+def test_a_master_that_contradicts_itself() -> None:
+    package = running()
+    package.take(status([ok(0)], "completed"))
+    assert phase(package) == "ended"
+    assert isinstance(package.failure, PackageFailed)
+    assert "2 of its results never came" in str(package.failure)
+
+
+def test_lost_is_final() -> None:
+    package = running()
+    error = PackageFailed("gone")
+    package.lost(error)
+    package.lost(PackageFailed("other"))
+    assert not package.take(status([ok(0)])).results
+    assert package.failure is error
+
+
+def test_attached_learns_its_size() -> None:
+    package = running(0)
+    package.take(status([], tasks=2))
+    assert phase(package) == "running"
+    package.take(status([ok(1), ok(0)], tasks=2))
+    assert (phase(package), package.tasks) == ("ended", 2)
+
+
+@pytest.mark.parametrize("state", ["failed", "cancelled", "expired"])
+def test_every_bad_end_has_a_reason(state: PackageState) -> None:
+    package = running()
+    package.take(status([], state))
+    assert state in str(package.failure)
+
+
+@given(
+    n=st.integers(1, 60), seed=st.integers(0, 2**32), repeat=st.floats(0, 0.9), blobs=st.floats(0, 1),
+    last=st.sampled_from(["running", "completed", "error"]),
+)  # fmt: skip
+def test_every_result_is_handed_on_once_in_any_order(
+    n: int, seed: int, repeat: float, blobs: float, last: PackageState
+) -> None:
+    draw = random.Random(seed)  # a repeatable order
+    order = draw.sample(range(n), n)
+    package, handed, waiting, cursor = running(n), [], 0, 0
+    sent: list[TaskResult] = []
+    while order:
+        page = [
+            large(index) if draw.random() < blobs else ok(index)
+            for index in (order.pop() for _ in range(draw.randint(1, len(order))))
+        ]
+        sent += page
+        again = [result for result in sent if draw.random() < repeat]
+        cursor += 1
+        news = package.take(status([*page, *again], "running" if order else last, cursor, tasks=n))
+        handed += [result.index for result in (*news.results, *news.fetches)]
+        waiting += len(news.fetches)
+        if waiting and draw.random() < 0.5:
+            package.fetched(waiting)
+            waiting = 0
+        assert package.cursor == cursor
+    assert sorted(handed) == list(range(n))
+    if waiting:
+        assert phase(package) == "running"
+        package.fetched(waiting)
+    assert phase(package) == "ended"
+    assert package.failure is None

@@ -1,0 +1,173 @@
+"""Task data of a package, as the worker reads it."""
+
+import io
+import itertools
+import logging
+import pickle
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudpar import packing
+from cloudpar.errors import SerializationError, TooLarge
+from cloudpar.packing import Blob, Packed, Packer, pack
+from cloudpar_protocol.payloads import InlineData, RangeData
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+def read(packed: Packed) -> list[Any]:
+    """What workers make of it."""
+    data = packed.data
+    if isinstance(data, RangeData):
+        return [data.start + index * data.step for index in range(packed.n)]
+    if isinstance(data, InlineData):
+        return [pickle.loads(item) for item in data.items]
+    data.file.seek(0)
+    blob = data.file.read()
+    assert len(blob) == data.size
+    table = struct.unpack_from(f"<{packed.n + 1}Q", blob, data.size - 8 * (packed.n + 1))
+    assert table[-1] == data.size - 8 * (packed.n + 1)
+    return [pickle.loads(blob[start:end]) for start, end in itertools.pairwise(table)]
+
+
+@given(st.lists(VALUES, min_size=1, max_size=20))
+def test_round_trip_inline(values: list[Any]) -> None:
+    packed = pack(values)
+    assert packed is not None
+    assert isinstance(packed.data, InlineData)
+    assert read(packed) == values
+
+
+@given(st.lists(VALUES, min_size=1, max_size=20), st.integers(0, 200))
+def test_round_trip_through_blob_and_disk(values: list[Any], in_memory_bytes: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "INLINE_DATA_BYTES", 0)
+        patch.setattr(packing, "IN_MEMORY_BYTES", in_memory_bytes)
+        packed = pack(values)
+    assert packed is not None
+    assert isinstance(packed.data, Blob)
+    assert read(packed) == values
+    packed.close()
+
+
+@given(st.integers(-(2**70), 2**70), st.integers(1, 50), st.integers(-(2**65), 2**65).filter(bool))
+def test_ranges(start: int, n: int, step: int) -> None:
+    values = range(start, start + n * step, step)
+    packed = pack(values)
+    assert packed is not None
+    assert packed.n == n
+    assert read(packed) == list(values)
+
+
+def test_a_range_of_any_length_costs_nothing() -> None:
+    packed = pack(range(10_000_000))
+    assert packed == Packed(10_000_000, RangeData(0, 1))
+
+
+def test_shared_objects_are_whole_in_each_item() -> None:
+    shared = ["shared"]
+    packed = pack([[shared, shared], [shared]])
+    assert packed is not None
+    first, second = read(packed)
+    assert first[0] is first[1]
+    assert second == [["shared"]]
+
+
+def test_nothing_to_do() -> None:
+    assert pack([]) is None
+    assert pack(iter(())) is None
+    assert pack(range(0)) is None
+
+
+def test_a_part_of_an_iterator() -> None:
+    values = iter(range(5))
+    parts = [pack(values, 2), pack(values, 2), pack(values, 2), pack(values, 2)]
+    assert [read(part) for part in parts if part] == [[0, 1], [2, 3], [4]]
+    assert parts[-1] is None
+
+
+def test_serialized_before() -> None:
+    packer = Packer()
+    for value in (1, "two"):
+        packer.append_serialized(pickle.dumps(value))
+    assert read(Packed(2, packer.finish())) == [1, "two"]
+
+
+def test_a_value_that_does_not_pickle_is_named() -> None:
+    with pytest.raises(SerializationError, match=r"the data of task 1\['lock'\] \(a _thread.lock\)"):
+        pack([1, {"lock": threading.Lock()}])
+
+
+def test_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "BLOB_BYTES", 10_000)
+    with pytest.raises(TooLarge, match="buffersize="):
+        pack(bytes(1000) for _ in itertools.count())
+
+
+def test_too_many_bytes_with_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "BLOB_BYTES", 1000)
+    with pytest.raises(TooLarge, match=r"first 100 tasks take 1,\d+ bytes"):
+        pack([1] * 100)
+
+
+def test_an_iterable_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "PACKAGE_TASKS", 1000)
+    with pytest.raises(TooLarge, match=r"passed 1,000 items.*buffersize="):
+        pack(itertools.count())
+
+
+def test_too_long_is_said_before_anything_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "PACKAGE_TASKS", 3)
+    for values in ([1, 2, 3, 4], range(4)):
+        with pytest.raises(TooLarge, match="buffersize="):
+            pack(values)
+
+
+def test_a_notice_while_an_iterable_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "NOTICE_S", 0.0)
+    said: list[str] = []
+    heard = threading.Event()
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+            heard.set()
+
+    logger, listener = logging.getLogger("cloudpar"), Listener()
+    logger.addHandler(listener)
+
+    def slow() -> Iterator[int]:
+        yield 1
+        assert heard.wait(60)
+
+    try:
+        pack(slow())
+    finally:
+        logger.removeHandler(listener)
+    assert "still collecting the iterable" in said[0]
+    assert "buffersize=" in said[0]
+
+
+def test_a_failed_collection_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "IN_MEMORY_BYTES", 10)
+
+    def broken() -> Iterator[bytes]:
+        yield bytes(100)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        pack(broken())  # a file left open is a warning, which is an error here
+
+
+def test_body_of_a_blob() -> None:
+    assert bytes(Blob(io.BytesIO(b"abc"), 3, 0).body()) == b"abc"  # type: ignore[arg-type]

@@ -1,0 +1,58 @@
+from cloudpar.patience import Patience, Tries
+
+
+def test_first_contact_is_given_up_within_ten_seconds() -> None:
+    patience = Patience(300.0)
+    tries = Tries(patience, 30.0, None, now=0.0)
+    now = 0.0
+    while (delay_s := tries.failed(now)) is not None:
+        now += delay_s + 0.5 * tries.timeout_s(now + delay_s)
+    assert 3.0 < now + tries.timeout_s(now) < 10.0
+
+
+def test_a_stranger_that_accepts_but_never_answers() -> None:
+    assert Tries(Patience(300.0), 30.0, None, now=5.0).timeout_s(5.0) == 8.0
+
+
+def test_a_known_master_is_waited_for_from_its_failure_on() -> None:
+    patience = Patience(300.0, met=True)
+    tries = Tries(patience, 30.0, None, now=0.0)
+    now = 25.0  # the first try itself took long, which is no absence
+    count = 0
+    while (delay_s := tries.failed(now)) is not None:
+        now += delay_s
+        count += 1
+    assert 290.0 < now - 25.0 <= 300.0
+    assert count < 100
+
+
+def test_delays_grow_and_respect_the_masters_wish() -> None:
+    tries = Tries(Patience(300.0, met=True), 30.0, None, now=0.0)
+    delays = [tries.failed(0.0) or 0.0 for _ in range(12)]
+    assert delays[0] < 0.05
+    assert 3.0 < delays[-1] < 6.5
+    wish = Tries(Patience(300.0, met=True), 30.0, None, now=0.0).failed(0.0, asked_s=7.0)
+    assert wish is not None
+    assert 5.0 < wish < 9.0
+
+
+def test_one_warning_an_absence_and_word_of_the_return() -> None:
+    patience = Patience(300.0, met=True)
+    assert [patience.failed(now) for now in (0.0, 0.5, 1.5, 2.0, 60.0)] == [False, False, True, False, False]
+    assert patience.answered(61.0) == 61.0
+    assert patience.answered(62.0) is None
+    assert [patience.failed(now) for now in (70.0, 72.0)] == [False, True]
+
+
+def test_a_blink_is_not_mentioned() -> None:
+    patience = Patience(300.0, met=True)
+    assert not patience.failed(0.0)
+    assert patience.answered(0.2) is None
+
+
+def test_an_unknown_master_is_not_called_away() -> None:
+    patience = Patience(300.0)
+    assert not patience.failed(0.0)
+    assert not patience.failed(5.0)
+    assert patience.answered(6.0) is None
+    assert patience.met

@@ -1,0 +1,286 @@
+"""What is special to this pool: side effects, output, progress, reports, forks, Ctrl-C."""
+
+import io
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cloudpar import Pool, errors
+from cloudpar.effects import SideEffectError
+from cloudpar.errors import ConfigurationError, InvalidToken, SerializationError
+from cloudpar.output import Output
+from cloudpar_protocol.payloads import TaskResult
+from sdk.fake_master import TOKEN, FakeMaster
+
+
+def test_parallel_for_brings_writes_home(any_pool: Pool) -> None:
+    squares, names = [0] * 10, {}
+
+    def body(i: int) -> None:
+        squares[i] = i * i
+        names[i] = str(i)
+
+    any_pool.parallel_for(2, 7, body)
+    assert squares == [0, 0, 4, 9, 16, 25, 36, 0, 0, 0]
+    assert names == {i: str(i) for i in range(2, 7)}
+    any_pool.parallel_for(5, 5, body)
+
+
+def test_parallel_for_changes_nothing_on_an_error(any_pool: Pool) -> None:
+    squares = [0] * 4
+
+    def body(i: int) -> None:
+        squares[i] = 1 // (3 - i)
+
+    with pytest.raises(ZeroDivisionError):
+        any_pool.parallel_for(0, 4, body)
+    assert squares == [0] * 4
+
+
+def test_parallel_for_names_a_conflict(any_pool: Pool) -> None:
+    last = [0]
+
+    def body(i: int) -> None:
+        last[0] = i + 1
+
+    with pytest.raises(SideEffectError, match=r"last\[0\]"):
+        any_pool.parallel_for(0, 3, body)
+    assert last == [0]
+
+
+def test_parallel_for_refuses_what_does_not_pickle(any_pool: Pool) -> None:
+    lock = threading.Lock()
+
+    def body(_: int) -> None:
+        lock.acquire()
+
+    with pytest.raises(SerializationError, match="lock"):
+        any_pool.parallel_for(0, 3, body)
+
+
+def test_parallel_for_travels_under_the_bodys_name(pool: Pool, master: FakeMaster) -> None:
+    def fill(_: int) -> None:
+        """Do nothing."""
+
+    pool.parallel_for(0, 1, fill)
+    assert master.packages["p0"].message.name.endswith("fill")
+
+
+def test_an_unpicklable_function_or_argument_is_an_error_at_the_call(any_pool: Pool) -> None:
+    lock = threading.Lock()
+    calls: list[Callable[[], object]] = [
+        lambda: any_pool.submit(lambda: lock),
+        lambda: any_pool.submit(print, lock),
+        lambda: any_pool.map(lambda x: (x, lock), [1]),
+        lambda: any_pool.map(print, [lock]),
+        lambda: any_pool.map(print, [lock], buffersize=1),
+    ]
+    for call in calls:
+        with pytest.raises(SerializationError, match=r"lock.*leave it out, or make it inside the task"):
+            call()
+
+
+def test_an_unknown_token(master: FakeMaster) -> None:
+    with pytest.raises(InvalidToken, match="this token is unknown"):
+        Pool(master.endpoint, "wrong")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"endpoint": "http://x"}, ConfigurationError, "no token"),
+        ({"workers": 0}, ValueError, "needs at least one"),
+        ({"workers": 1, "endpoint": "http://x", "token": "x"}, ValueError, "workers= is for a pool on this machine"),
+        ({"task_timeout_s": 0.0}, ValueError, "positive number of seconds"),
+        ({"endpoint": "http://x", "token": "x", "output": "file"}, TypeError, "output='file'"),
+    ],
+)
+def test_contradictions(
+    arguments: dict[str, Any], error: type[Exception], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nowhere")
+    with pytest.raises(error, match=text):
+        Pool(**arguments)
+
+
+def test_endpoint_and_token_from_the_environment(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUDPAR_ENDPOINT", master.endpoint)
+    monkeypatch.setenv("CLOUDPAR_TOKEN", TOKEN)
+    with Pool() as pool:
+        assert pool.endpoint == master.endpoint
+        assert pool.submit(abs, -1).result() == 1
+
+
+def printing(master: FakeMaster, output: Output) -> None:
+    master.automatic = False
+    with Pool(master.endpoint, TOKEN, output=output) as pool:
+        results = pool.map(abs, [-1, -2])
+        master.publish(
+            "p0",
+            [
+                TaskResult(0, "ok", 1, data=pickle.dumps(1), stdout="one\ntwo\n"),
+                TaskResult(1, "ok", 1, data=pickle.dumps(2), stdout="three", stderr="wrong\n"),
+            ],
+        )
+        assert list(results) == [1, 2]
+
+
+def test_output_is_printed_with_the_index(master: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
+    printing(master, "print")
+    printed = capsys.readouterr()
+    assert printed.out == "[0] one\n[0] two\n[1] three\n"
+    assert printed.err == "[1] wrong\n"
+
+
+def test_output_may_be_dropped(master: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
+    printing(master, None)
+    assert capsys.readouterr().out == ""
+
+
+def test_output_to_a_function(master: FakeMaster) -> None:
+    calls: list[tuple[int, str, str]] = []
+    printing(master, lambda index, out, err: calls.append((index, out, err)))
+    assert calls == [(0, "one\ntwo\n", ""), (1, "three", "wrong\n")]
+
+
+def test_a_function_for_output_that_fails(master: FakeMaster, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    printing(master, broken)
+    assert "the function given as output= failed" in caplog.text
+
+
+def test_the_six_points(pool: Pool) -> None:
+    assert pool.last_report is None
+    assert list(pool.map(abs, [-1, -2, -3])) == [1, 2, 3]
+    report = pool.last_report
+    assert report is not None
+    assert (report.tasks, report.errors, report.executors, report.charged_s) == (3, 0, 1, 0.003)
+    assert (report.retrieve_s, report.execute_s, report.publish_s) == (1e-05, 0.003, 2e-05)
+    assert min(report.serialize_s, report.deserialize_s, report.await_s) > 0
+    assert report.points_s() == (
+        report.serialize_s, report.retrieve_s, report.execute_s,
+        report.publish_s, report.deserialize_s, report.await_s,
+    )  # fmt: skip
+
+
+def test_progress_is_shown_if_wanted(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    master.page_tasks = 1
+    with Pool(master.endpoint, TOKEN, progress=True) as pool:
+        assert list(pool.map(abs, range(4))) == [0, 1, 2, 3]
+    assert "4/4" in stream.getvalue()
+    assert "executors" in stream.getvalue()
+
+
+def test_progress_is_not_shown_elsewhere(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr("cloudpar.progress.AFTER_S", 0.0)
+    with Pool(master.endpoint, TOKEN) as pool:
+        assert list(pool.map(abs, range(4))) == [0, 1, 2, 3]
+    assert stream.getvalue() == ""
+
+
+def use_in_child(pool: Pool, answers: Any) -> None:
+    try:
+        pool.submit(abs, 1)
+    except RuntimeError as error:
+        answers.send(str(error))
+    pool.shutdown()
+
+
+def test_a_forked_child_cannot_use_the_pool(pool: Pool) -> None:
+    assert pool.submit(abs, -1).result() == 1
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    child = context.Process(target=use_in_child, args=(pool, theirs))
+    child.start()
+    assert "make a Pool in the child" in ours.recv()
+    child.join()
+    assert child.exitcode == 0
+    assert pool.submit(abs, -2).result() == 2
+
+
+@pytest.mark.parametrize("wait", ["next", "result", "for"])
+def test_ctrl_c_cancels_and_says_what_it_cost(
+    master: FakeMaster, wait: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    master.automatic = False
+    main = threading.get_ident()
+
+    def interrupt() -> None:
+        master.wait_for(lambda: master.packages and master.seen["await_tasks"])
+        if wait == "next":
+            master.run("p0", range(1))
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012
+        thread.start()
+        if wait == "next":
+            list(pool.map(abs, [-1, -2]))
+        elif wait == "result":
+            pool.submit(abs, -1).result()
+        else:
+            pool.parallel_for(0, 2, lambda _: None)
+    thread.join()
+    assert master.packages["p0"].state == "cancelled"
+    charged = "0.001" if wait == "next" else "0.000"
+    assert f"cloudpar: cancelled package p0; {charged} s of execution time were charged" in capsys.readouterr().err
+
+
+def test_ctrl_c_around_a_pool_cancels_everything(master: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
+    master.automatic = False
+    with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012
+        pool.map(abs, [-1])
+        pool.submit(abs, -1)
+        master.wait_for(lambda: len(master.packages) == 2)
+        raise KeyboardInterrupt
+    assert "cloudpar: cancelled" in capsys.readouterr().err
+    assert {stored.state for stored in master.packages.values()} == {"cancelled"}
+
+
+EXIT = """
+import sys, threading
+sys.path.insert(0, {tests!r})
+from cloudpar import Pool
+pool = Pool({endpoint!r}, {token!r})
+pool.submit(bytes, 5000).add_done_callback(lambda future: print(len(future.result())))
+"""
+
+
+def test_the_interpreters_exit_waits_for_what_was_submitted(master: FakeMaster) -> None:
+    script = EXIT.format(tests=os.path.dirname(__file__), endpoint=master.endpoint, token=TOKEN)  # noqa: PTH120
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "5000\n", "")
+
+
+def test_what_import_brings_in() -> None:
+    """HTTP, pickling and processes are imported with the first pool."""
+    script = "import sys, cloudpar; print([name for name in sys.modules if name in %r])"
+    heavy = ["urllib3", "msgspec", "cloudpickle", "concurrent.futures", "subprocess", "rich", "ssl", "numpy"]
+    done = subprocess.run([sys.executable, "-c", script % heavy], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_public_names() -> None:
+    import cloudpar  # noqa: PLC0415
+
+    assert set(cloudpar.__all__) <= set(dir(cloudpar))
+    for name in cloudpar.__all__:
+        assert getattr(cloudpar, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'pol'"):
+        cloudpar.pol  # noqa: B018
+    for name in errors.__all__:
+        assert issubclass(getattr(errors, name), Exception)

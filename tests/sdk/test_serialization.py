@@ -1,0 +1,235 @@
+import collections
+import functools
+import importlib
+import math
+import pickle
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from cloudpar.errors import SerializationError
+from cloudpar.installed import is_installed, project_path
+from cloudpar.local_modules import LOCAL_MODULES, is_local
+from cloudpar.serialization import dumps
+from cloudpar.task_code import CodeCache, footprint, function_name
+
+LOCK = threading.Lock()
+HELPER = """
+import math
+OFFSET = 5
+def shifted(x):
+    return x + OFFSET + other(x)
+def other(x):
+    return int(math.sqrt(x))
+class Point:
+    def __init__(self, x):
+        self.x = x
+"""
+
+
+@pytest.fixture
+def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
+    """A module of the user's project."""
+    (tmp_path / "helper_of_a_user.py").write_text(HELPER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield importlib.import_module("helper_of_a_user")
+    sys.modules.pop("helper_of_a_user", None)
+
+
+@pytest.fixture
+def absent(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes a module unknown, as it is at a worker."""
+
+    def forget(name: str) -> None:
+        monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setattr(sys, "path", [entry for entry in sys.path if is_installed(entry)])
+        importlib.invalidate_caches()
+
+    return forget
+
+
+def test_local_modules_travel_by_value(helper: types.ModuleType, absent: Callable[[str], None]) -> None:
+    direct = dumps(helper.shifted, "f")
+    namespace = {"helper": helper}
+    exec("def indirect(x): return helper.shifted(x)", namespace)  # noqa: S102
+    indirect = dumps(namespace["indirect"], "f")
+    instance = dumps(helper.Point(3), "x")
+    absent(helper.__name__)
+    assert pickle.loads(direct)(4) == 11
+    assert pickle.loads(indirect)(4) == 11
+    assert pickle.loads(instance).x == 3
+
+
+def test_the_users_own_use_of_cloudpickle_is_untouched(helper: types.ModuleType) -> None:
+    dumps(helper.shifted, "f")
+    assert helper.__name__ not in cloudpickle.list_registry_pickle_by_value()
+    cloudpickle.register_pickle_by_value(helper)
+    try:
+        dumps(helper.shifted, "f")
+        assert helper.__name__ in cloudpickle.list_registry_pickle_by_value()
+    finally:
+        cloudpickle.unregister_pickle_by_value(helper)
+
+
+def test_by_value_may_be_nested(helper: types.ModuleType) -> None:
+    with LOCAL_MODULES.by_value():
+        dumps(helper.shifted, "f")
+        assert helper.__name__ in cloudpickle.list_registry_pickle_by_value()
+    assert helper.__name__ not in cloudpickle.list_registry_pickle_by_value()
+
+
+@pytest.mark.parametrize("module", [math, collections, pytest, cloudpickle, sys.modules["cloudpar"], sys, "no module"])
+def test_what_is_not_local(module: object) -> None:
+    assert not is_local(module)
+
+
+def test_project_path_has_the_project_and_nothing_installed(
+    helper: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    folders = project_path().split(":")
+    assert str(Path(str(helper.__file__)).parent) in folders
+    assert not any("site-packages" in folder for folder in folders)
+
+
+def unusable(x: int) -> int:
+    with LOCK:
+        return x
+
+
+class Holder:
+    def __init__(self, part: object) -> None:
+        self.part = part
+
+    def method(self) -> None:
+        """Do nothing."""
+
+
+class Slotted:
+    __slots__ = ("part",)
+
+    def __init__(self, part: object) -> None:
+        self.part = part
+
+
+class RefusesToPickle:
+    def __reduce__(self) -> Any:
+        raise RuntimeError("not me")
+
+
+def capturing(value: object) -> Callable[[], object]:
+    return lambda: value
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (unusable, r"the global `LOCK` that unusable uses \(a _thread.lock\)"),
+        (capturing(LOCK), r"the captured variable `value` of capturing.<locals>.<lambda>"),
+        (functools.partial(print, LOCK), r"x.args\[0\]"),
+        ([1, {"a": (2, LOCK)}], r"x\[1\]\['a'\]\[1\] \(a _thread.lock\)"),
+        ({LOCK: 1}, r"the key <unlocked"),
+        (Holder([LOCK]), r"x.part\[0\]"),
+        (Slotted(LOCK), r"x.part"),
+        (Holder(LOCK).method, r"x.__self__.part"),
+        (frozenset({LOCK}), r"an element of x"),
+        ((i for i in range(3)), r"x \(a generator\)"),
+        (RefusesToPickle(), r"x \(a .*RefusesToPickle\): not me"),
+        (lambda a=LOCK: a, r"default 0 of <lambda>|default 0 of .*<lambda>"),
+    ],
+)
+def test_the_part_that_does_not_pickle_is_named(value: object, name: str) -> None:
+    with pytest.raises(SerializationError, match=name) as caught:
+        dumps(value, "x")
+    assert "leave it out, or make it inside the task" in str(caught.value)
+    assert isinstance(caught.value, TypeError)
+    assert caught.value.__cause__ is not None
+
+
+def test_too_deep() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(SerializationError, match="nested too deeply"):
+        dumps(deep, "x")
+    while deep:  # the garbage collector's recursion has its limit too
+        deep = deep.pop()
+
+
+def square(x: int) -> int:
+    return x * x
+
+
+def test_code_is_serialized_once() -> None:
+    codes = CodeCache()
+    for function in (square, len, math.sqrt, capturing(5), lambda x: square(x)):  # noqa: PLW0108
+        assert codes.get(function) is codes.get(function)
+
+
+def make(value: object) -> tuple[Callable[[], object], Callable[[object], None]]:
+    def get() -> object:
+        return value
+
+    def put(new: object) -> None:
+        nonlocal value
+        value = new
+
+    return get, put
+
+
+def test_a_changed_closure_is_noticed() -> None:
+    codes = CodeCache()
+    get, put = make(1)
+    first = codes.get(get)
+    put(2)
+    second = codes.get(get)
+    assert first.hash != second.hash
+    assert pickle.loads(second.data)() == 2
+
+
+def test_a_changed_global_is_noticed() -> None:
+    codes = CodeCache()
+    namespace: dict[str, Any] = {"__name__": "__main__", "SIZE": 1}
+    exec("def f(): return SIZE", namespace)  # noqa: S102
+    assert pickle.loads(codes.get(namespace["f"]).data)() == 1
+    namespace["SIZE"] = 2
+    assert pickle.loads(codes.get(namespace["f"]).data)() == 2
+
+
+def test_changed_code_is_noticed() -> None:
+    codes = CodeCache()
+
+    def f() -> int:
+        return 1
+
+    def g() -> int:
+        return 2
+
+    codes.get(f)
+    f.__code__ = g.__code__
+    assert pickle.loads(codes.get(f).data)() == 2
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, Holder(1), bytearray(b"x"), ([1],)])
+def test_what_captures_mutable_objects_is_not_remembered(value: object) -> None:
+    assert footprint(capturing(value)) is None
+
+
+def test_a_recursive_function_has_a_footprint() -> None:
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec("def f(n): return n and f(n - 1)", namespace)  # noqa: S102
+    assert footprint(namespace["f"]) is not None
+
+
+def test_names() -> None:
+    assert function_name(square) == "square"
+    assert function_name(functools.partial(square, 3)) == "square"
+    assert function_name(Holder(1)) == "Holder"
+    assert function_name(len) == "len"
+    assert len(function_name(type("x" * 500, (), {})())) == 200

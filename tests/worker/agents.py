@@ -1,0 +1,66 @@
+"""Real agents for tests."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from typing import IO, Any
+
+import psutil
+
+from worker.scripted_master import TOKEN
+
+
+class RunningAgent:
+    """An agent process. What it wrote to standard error is in `log`."""
+
+    def __init__(
+        self, endpoint: str, *, executors: int = 2, environment: dict[str, str] | None = None, **more: Any
+    ) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "cloudpar_worker", "--stdin"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(os.environ) | (environment or {}),
+        )
+        assert self.process.stdin
+        assert self.process.stdout
+        assert self.process.stderr
+        self.stdin: IO[bytes] = self.process.stdin
+        self.stdout: IO[bytes] = self.process.stdout
+        self._stderr: IO[bytes] = self.process.stderr
+        self._lines: list[bytes] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        settings = {"endpoint": endpoint, "token": TOKEN, "executors": executors} | more
+        self.stdin.write(json.dumps(settings).encode() + b"\n")
+        self.stdin.flush()
+
+    def _read(self) -> None:
+        self._lines.extend(self._stderr)
+
+    @property
+    def log(self) -> str:
+        return b"".join(self._lines).decode()
+
+    def wait_until_ready(self) -> "RunningAgent":
+        assert json.loads(self.stdout.readline()) == {"event": "ready"}, self.log
+        return self
+
+    def family(self) -> list[psutil.Process]:
+        """The zygote, the executors, and what tasks started."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def wait(self) -> int:
+        code = self.process.wait(timeout=20)
+        self._reader.join()
+        return code
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        for stream in (self.stdin, self.stdout, self._stderr):
+            stream.close()

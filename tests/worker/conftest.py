@@ -1,0 +1,50 @@
+"""A scripted master and agents that ask it."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from worker.agents import RunningAgent
+from worker.scripted_master import ScriptedMaster
+
+
+@pytest.fixture(scope="module")
+def shared_master() -> Iterator[ScriptedMaster]:
+    master = ScriptedMaster()
+    yield master
+    master.close()
+
+
+@pytest.fixture(scope="module")
+def _shared_agent(shared_master: ScriptedMaster) -> Iterator[RunningAgent]:
+    agent = RunningAgent(shared_master.endpoint)
+    yield agent.wait_until_ready()
+    agent.close()
+
+
+@pytest.fixture
+def pool(shared_master: ScriptedMaster, _shared_agent: RunningAgent) -> ScriptedMaster:
+    """A master whose agent is up, with two executors; shared by the tests of a module."""
+    return shared_master
+
+
+@pytest.fixture
+def master() -> Iterator[ScriptedMaster]:
+    """A master of this test alone."""
+    master = ScriptedMaster()
+    yield master
+    master.close()
+
+
+@pytest.fixture
+def start_agent(master: ScriptedMaster) -> Iterator[Callable[..., RunningAgent]]:
+    """Start agents of this test alone."""
+    agents: list[RunningAgent] = []
+
+    def start(*, ready: bool = True, **settings: object) -> RunningAgent:
+        agents.append(RunningAgent(**({"endpoint": master.endpoint} | settings)))  # type: ignore[arg-type]
+        return agents[-1].wait_until_ready() if ready else agents[-1]
+
+    yield start
+    for agent in agents:
+        agent.close()

@@ -1,0 +1,380 @@
+"""A real agent against a scripted master: leases, beats, returns, drain, and what happens when somebody dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from cloudpar_protocol.errors import BadRequest, Unavailable
+from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskCode
+from cloudpar_protocol.worker_messages import LeaseView
+from worker.agents import RunningAgent
+from worker.leases import code_of, data_blob, lease_of
+from worker.scripted_master import ScriptedMaster
+
+StartAgent = Callable[..., RunningAgent]
+
+
+def gate(path: Path) -> Callable[[int], int]:
+    """A task that waits until the test removes a file."""
+
+    def wait(number: int, name: str = str(path)) -> int:
+        while os.path.exists(name):  # noqa: PTH110
+            time.sleep(0.001)
+        return number
+
+    path.touch()
+    return wait
+
+
+def asked(master: ScriptedMaster, route: str) -> int:
+    return sum(1 for _, name, _ in list(master.requests) if name == route)
+
+
+def test_a_chunk_is_run_and_closed_in_few_requests(master: ScriptedMaster, start_agent: StartAgent) -> None:
+    start_agent()
+    lease = lease_of(lambda number: number, 1000)
+    master.hand_out(lease)
+    master.wait_for_results(1000)
+    master.wait(lambda: master.closed(lease.lease_id))
+    assert asked(master, "publish_results") < 10
+    sequence = [publication.seq for publication in master.publications]
+    assert sequence == list(range(len(sequence)))
+
+
+def test_leases_are_extended_while_they_run(master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path) -> None:
+    start_agent()
+    block = tmp_path / "block"
+    lease = lease_of(gate(block), 2, lease_s=0.3)
+    master.hand_out(lease)
+    master.wait(lambda: asked(master, "extend_leases") >= 3)
+    block.unlink()
+    master.wait_for_results(2)
+
+
+def test_data_and_code_come_from_blobs(master: ScriptedMaster, start_agent: StartAgent) -> None:
+    values = [b"x" * (4_000_000 if number >= 290 else 1_000) for number in range(300)]
+    body, blob = data_blob(values, "data")
+    code = code_of(len)
+    assert code.inline is not None
+    master.blobs = {"data": body, "code": code.inline}
+    stored = TaskCode(code.hash, blob=BlobRef("code", len(code.inline)))
+    start_agent()
+    for start, end in ((0, 7), (100, 110), (290, 300)):
+        master.hand_out(
+            lease_of(
+                stored,
+                end - start,
+                start=start,
+                tasks=300,
+                package_id="p",
+                data=BlobData(blob),
+                code_link=Link("GET", f"{master.endpoint}/blob/code"),
+                data_link=Link("GET", f"{master.endpoint}/blob/data"),
+            )
+        )
+    results = master.wait_for_results(27)
+    assert all(result.outcome == "ok" for result in results.values())
+
+
+def test_a_payload_that_is_gone_is_left_to_the_master(master: ScriptedMaster, start_agent: StartAgent) -> None:
+    agent = start_agent()
+    _, blob = data_blob([1], "gone")
+    master.hand_out(lease_of(abs, 1, data=BlobData(blob), data_link=Link("GET", f"{master.endpoint}/blob/gone")))
+    fine = lease_of(abs, 1)
+    master.hand_out(fine)
+    master.wait(lambda: master.closed(fine.lease_id))
+    agent.process.terminate()
+    assert agent.wait() == 0
+    assert "cannot be had" in agent.log
+
+
+def test_another_python_is_refused_with_the_mend(master: ScriptedMaster, start_agent: StartAgent) -> None:
+    start_agent()
+    lease = lease_of(abs, 10, python="2.7")
+    master.hand_out(lease)
+    master.wait(lambda: bool(master.publications))
+    (publication,) = master.publications
+    assert (publication.refused, publication.closes, publication.results) == ("python", True, [])
+    assert publication.message is not None
+    assert "2.7" in publication.message
+
+
+def test_a_cancelled_package_is_stopped_and_charged(
+    master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
+) -> None:
+    start_agent()
+    block = tmp_path / "block"
+    lease = lease_of(gate(block), 10, lease_s=0.3)
+    master.hand_out(lease)
+    master.wait(lambda: asked(master, "extend_leases") >= 1)
+    master.set(views={lease.lease_id: LeaseView(lease_id=lease.lease_id, state="ended")})
+    master.wait(lambda: master.closed(lease.lease_id))
+    results = master.results()
+    assert [result.outcome for result in results.values()] == ["cancelled"] * 2
+    assert all(result.duration_us >= 50_000 for result in results.values())
+
+
+def test_a_cancelled_task_is_stopped_and_the_others_go_on(
+    master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
+) -> None:
+    start_agent(executors=1)
+    block = tmp_path / "block"
+    lease = lease_of(gate(block), 4, lease_s=0.3, budget_us=10**12)
+    master.hand_out(lease)
+    master.wait(lambda: asked(master, "extend_leases") >= 1)
+    view = LeaseView(lease_id=lease.lease_id, state="wanted", ranges=[(1, 2), (3, 4)], budget_us=10**12)
+    master.set(views={lease.lease_id: view})
+    master.wait(lambda: 0 in master.results())
+    block.unlink()
+    master.wait(lambda: master.closed(lease.lease_id))
+    assert {index: result.outcome for index, result in master.results().items()} == {0: "cancelled", 1: "ok", 3: "ok"}
+
+
+def test_a_slow_rest_is_given_back_to_the_hungry(
+    master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
+) -> None:
+    start_agent(executors=1)
+    block = tmp_path / "block"
+    lease = lease_of(gate(block), 9, lease_s=0.3, mean_us=1_000_000)
+    master.set(hungry=True)
+    master.hand_out(lease)
+    master.wait(lambda: len(master.returns) >= 2)
+    master.set(hungry=False)
+    block.unlink()
+    master.wait(lambda: master.closed(lease.lease_id))
+    assert master.returns[0].ranges == [(5, 9)]
+    assert master.returns[1].ranges == [(3, 5)]
+    returned = {index for item in master.returns for start, end in item.ranges for index in range(start, end)}
+    assert sorted([*returned, *master.results()]) == list(range(9))
+
+
+def test_what_waits_behind_a_long_task_runs_elsewhere(
+    master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
+) -> None:
+    start_agent()
+    block = tmp_path / "block"
+    wait = gate(block)
+
+    def mostly_short(number: int) -> int:
+        return wait(number) if number == 40 else number
+
+    lease = lease_of(mostly_short, 400, mean_us=500)
+    master.hand_out(lease)
+    results = master.wait_for_results(399)
+    assert 40 not in results
+    block.unlink()
+    assert 40 in master.wait_for_results(400)
+    assert len([result for publication in master.publications for result in publication.results]) == 400
+
+
+def test_sigterm_drains(master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path) -> None:
+    agent = start_agent()
+    block = tmp_path / "block"
+    lease = lease_of(gate(block), 10, mean_us=10**6)
+    master.hand_out(lease)
+    master.wait(lambda: asked(master, "extend_leases") >= 1)
+    agent.process.terminate()
+    master.wait(lambda: bool(master.returns))
+    assert master.returns[0].ranges == [(2, 10)]
+    retrievals = asked(master, "retrieve_tasks")
+    later = lease_of(abs, 1)
+    master.hand_out(later)
+    block.unlink()
+    assert agent.wait() == 0, agent.log
+    assert sorted(master.results()) == [0, 1]
+    assert master.closed(lease.lease_id)
+    assert asked(master, "retrieve_tasks") == retrievals
+    assert list(master.leases) == [later]
+
+
+def test_an_idle_agent_drains_at_once(master: ScriptedMaster, start_agent: StartAgent) -> None:
+    agent = start_agent()
+    master.wait(lambda: asked(master, "retrieve_tasks") == 1)
+    family = agent.family()
+    agent.process.terminate()
+    assert agent.wait() == 0, agent.log
+    assert not psutil.wait_procs(family, timeout=5)[1]
+    assert not agent.log
+
+
+def test_sigint_ends_it_at_once(master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path) -> None:
+    agent = start_agent()
+    master.hand_out(lease_of(gate(tmp_path / "block"), 2, lease_s=0.3))
+    master.wait(lambda: asked(master, "extend_leases") >= 1)
+    family = agent.family()
+    agent.process.send_signal(signal.SIGINT)
+    assert agent.wait() == 130
+    assert not psutil.wait_procs(family, timeout=5)[1]
+
+
+def _hang_with_children(number: int) -> None:
+    import ctypes  # noqa: PLC0415
+
+    subprocess.Popen(["sleep", "1000"])  # noqa: S607
+    Path(os.environ["TMPDIR"], f"started-{number}").touch()
+    ctypes.PyDLL(None).sleep(1000)
+
+
+@pytest.mark.parametrize("end", ["kill", "close_stdin"])
+def test_nothing_outlives_the_agent(master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path, end: str) -> None:
+    agent = start_agent(tmp=str(tmp_path))
+    master.hand_out(lease_of(_hang_with_children, 2, lease_s=0.3))
+    master.wait(lambda: len(list(tmp_path.glob("started-*"))) == 2)
+    family = agent.family()
+    assert len(family) >= 5
+    if end == "kill":
+        agent.process.kill()
+    else:
+        agent.stdin.close()
+    assert agent.wait() != 0
+    assert not psutil.wait_procs(family, timeout=5)[1]
+
+
+def test_a_killed_zygote_is_replaced(master: ScriptedMaster, start_agent: StartAgent) -> None:
+    agent = start_agent()
+    zygote = psutil.Process(agent.process.pid).children()[0]
+    zygote.kill()
+    lease = lease_of(abs, 10)
+    master.hand_out(lease)
+    assert len(master.wait_for_results(10)) == 10
+
+
+def test_nothing_is_dropped_while_the_master_is_away(
+    master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
+) -> None:
+    agent = start_agent()
+    block = tmp_path / "block"
+    lease = lease_of(gate(block), 2, lease_s=0.3)
+    master.hand_out(lease)
+    master.wait(lambda: asked(master, "extend_leases") >= 1)
+    master.set(away=True)
+    block.unlink()
+    master.wait(lambda: master.refused >= 3)
+    assert not master.results()
+    master.set(away=False)
+    assert len(master.wait_for_results(2)) == 2
+    master.wait(lambda: master.closed(lease.lease_id))
+    agent.process.terminate()
+    assert agent.wait() == 0
+    assert "does not answer" in agent.log
+    assert "answers again" in agent.log
+
+
+def test_passing_troubles_are_retried_with_the_same_key(master: ScriptedMaster, start_agent: StartAgent) -> None:
+    troubles = iter(range(3))
+
+    def trouble(route: str, _request: Any) -> Unavailable | None:
+        return Unavailable("not now", 0.01) if route == "publish_results" and next(troubles, None) is not None else None
+
+    master.set(refuse=trouble)
+    start_agent()
+    master.hand_out(lease_of(abs, 1))
+    master.wait_for_results(1)
+    tries = [request.publications for _, route, request in master.requests if route == "publish_results"]
+    assert len(tries) >= 4
+    assert tries[0] == tries[1] == tries[2] == tries[3]
+
+
+def test_a_publication_that_is_refused_does_not_take_others_with_it(
+    master: ScriptedMaster, start_agent: StartAgent
+) -> None:
+    bad = lease_of(abs, 1)
+
+    def trouble(route: str, request: Any) -> BadRequest | None:
+        if route == "publish_results" and any(item.lease_id == bad.lease_id for item in request.publications):
+            return BadRequest("what is that?")
+        return None
+
+    master.set(refuse=trouble)
+    agent = start_agent()
+    good = lease_of(abs, 1)
+    master.hand_out(bad, good)
+    master.wait(lambda: master.closed(good.lease_id))
+    agent.process.terminate()
+    assert agent.wait() == 0
+    assert "what is that?" in agent.log
+
+
+@pytest.mark.parametrize(("refusals", "outcome"), [(2, "ok"), (3, "lost")])
+def test_an_upload_that_is_refused_gets_another_link(
+    master: ScriptedMaster, start_agent: StartAgent, refusals: int, outcome: str
+) -> None:
+    master.set(refused_uploads=refusals)
+    start_agent()
+    master.hand_out(lease_of(lambda _number: b"x" * 10**6, 1))
+    (result,) = master.wait_for_results(1).values()
+    assert result.outcome == outcome
+    assert asked(master, "prepare_results") == 3
+
+
+def test_a_wrong_token_is_the_end(master: ScriptedMaster, start_agent: StartAgent) -> None:
+    agent = start_agent(token="wrong", ready=False)
+    assert agent.wait() == 3
+    assert "worker token" in agent.log
+
+
+def test_an_unreachable_master_is_waited_for(start_agent: StartAgent, master: ScriptedMaster) -> None:
+    agent = start_agent(endpoint="http://127.0.0.1:9")
+    agent.process.terminate()
+    assert agent.wait() == 0
+
+
+def test_settings_that_are_none_are_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cloudpar_worker", "--stdin"],
+        input=b'{"endpoint": "http://127.0.0.1:1"}\n',
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"token" in done.stderr
+
+
+def test_too_much_memory_is_that_tasks_end(master: ScriptedMaster, start_agent: StartAgent) -> None:
+    start_agent(executors=1, memory_mb=300)
+
+    def grow(number: int) -> int:
+        held = bytearray(10**6)
+        while number == 1:
+            held += bytearray(10**6)
+            time.sleep(0.001)
+        return len(held)
+
+    master.hand_out(lease_of(grow, 3))
+    results = master.wait_for_results(3)
+    assert [results[index].outcome for index in range(3)] == ["ok", "memory", "ok"]
+    assert results[1].message is not None
+    assert "over its limit of 300 MB" in results[1].message
+
+
+def test_an_executor_that_leaks_is_replaced_between_tasks(master: ScriptedMaster, start_agent: StartAgent) -> None:
+    start_agent(executors=1, memory_mb=200)
+
+    def leak(_number: int) -> int:
+        sys.leaked = [*getattr(sys, "leaked", []), b"x" * 13 * 10**7]  # type: ignore[attr-defined]
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            pass
+        return os.getpid()
+
+    master.hand_out(lease_of(leak, 3))
+    results = master.wait_for_results(3)
+    assert {result.outcome for result in results.values()} == {"ok"}
+    assert len({result.data for result in results.values()}) > 1
+
+
+def test_the_environment_of_tasks_has_no_settings_of_ours(master: ScriptedMaster, start_agent: StartAgent) -> None:
+    start_agent(environment={"CLOUDPAR_TOKEN": "secret", "OTHER": "kept"})
+    master.hand_out(lease_of(lambda _number: sorted(os.environ), 1))
+    (result,) = master.wait_for_results(1).values()
+    assert result.data is not None
+    assert b"OTHER" in result.data
+    assert b"CLOUDPAR" not in result.data

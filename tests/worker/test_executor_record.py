@@ -1,0 +1,52 @@
+"""What is charged, between what the executor claims and what the agent's clock saw."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudpar_protocol.payloads import TaskCode, TaskResult
+from cloudpar_worker.executor_record import LATENCY_US, ExecutorRecord
+from cloudpar_worker.lease_record import LeaseRecord
+from worker.leases import lease_of
+
+
+def fed(tasks: int) -> ExecutorRecord:
+    record = LeaseRecord(lease_of(TaskCode("0" * 64, b""), tasks), 0, 0)
+    executor = ExecutorRecord(1)
+    executor.feed(record, *record.take(tasks), now_us=1_000)
+    return executor
+
+
+def durations(executor: ExecutorRecord, claims: list[int], seen_us: int, now_us: int) -> list[int]:
+    results = [TaskResult(index, "ok", claim) for index, claim in enumerate(claims)]
+    return [result.duration_us for result in executor.audit(results, seen_us, now_us)]
+
+
+def test_honest_claims_stand() -> None:
+    assert durations(fed(2), [400_000, 590_000], 1_000_000, 1_001_000) == [400_000, 590_000]
+
+
+def test_claims_over_the_agents_clock_are_cut() -> None:
+    assert durations(fed(2), [3_000_000, 1_000_000], 1_000_000, 1_001_000) == [750_000, 250_000]
+
+
+def test_claims_far_below_it_are_raised() -> None:
+    assert durations(fed(2), [1, 1], 1_001_000, 1_002_000) == [999_999, 1]
+
+
+def test_latency_is_not_charged() -> None:
+    assert durations(fed(1), [1], 1_000 + LATENCY_US, 1_000 + LATENCY_US) == [1]
+
+
+def test_carrying_large_results_is_not_charged() -> None:
+    executor = fed(1)
+    result = TaskResult(0, "ok", 1, bytes(10**7))
+    assert executor.audit([result], 50_000, 50_000) == [result]
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**6), st.integers(0, 10**6)), min_size=1, max_size=20))
+def test_no_more_than_passed_is_ever_charged(steps: list[tuple[int, int]]) -> None:
+    executor, now_us, charged = fed(len(steps)), 1_000, 0
+    for claim, step in steps:
+        seen_us, now_us = now_us + step // 2, now_us + step
+        charged += sum(durations(executor, [claim], seen_us, now_us))
+    assert charged <= now_us - 1_000 + len(steps)  # each task costs one microsecond at least

@@ -1,0 +1,361 @@
+"""In whatever order things happen: each task ends in one publication or return, and no two executors run it."""
+
+import signal
+from collections import Counter, deque
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from cloudpar_protocol.payloads import BlobData, BlobRef, RangeData, TaskCode, TaskResult
+from cloudpar_protocol.worker_messages import Lease, LeaseView, Publication, Return
+from cloudpar_worker import instructions as do
+from cloudpar_worker import stimuli as on
+from cloudpar_worker.executor.frames import SKIPPED
+from cloudpar_worker.state import WorkerState
+from worker.leases import lease_of
+
+CODE = TaskCode("0" * 64, b"code")
+EXECUTORS = 2
+Task = tuple[str, int]
+
+
+class Executor:
+    """What a real one does: tasks in order, results that lie in the channel until they are read."""
+
+    def __init__(self) -> None:
+        self.forked = self.killed = False
+        self.account: str | None = None
+        self.queue: deque[Task] = deque()
+        self.unread: list[TaskResult] = []
+        self.count = 0
+        self.hole = (0, 0)
+
+    def progress(self) -> None:
+        lease_id, index = self.queue.popleft()
+        del lease_id
+        skipped = self.hole[0] <= self.count < self.hole[1]
+        self.unread.append(TaskResult(index, SKIPPED if skipped else "ok", 0 if skipped else 1000))
+        self.count += 1
+        self.pass_over()
+
+    def pass_over(self) -> None:
+        while self.queue and self.hole[0] <= self.count < self.hole[1]:
+            self.unread.append(TaskResult(self.queue.popleft()[1], SKIPPED, 0))
+            self.count += 1
+
+    @property
+    def started(self) -> int:
+        return self.count + bool(self.queue)
+
+
+class Worker(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = WorkerState(executors=EXECUTORS, memory_bytes=1000, python="3.11")
+        self.now = 1_000_000
+        self.executors: dict[int, Executor] = {}
+        self.leases: dict[str, Lease] = {}
+        self.unwanted: dict[str, set[int]] = {}
+        self.taken_back: set[tuple[int, Task]] = set()
+        self.abandoned: set[str] = set()
+        self.said: dict[str, Counter[int]] = {}
+        self.seq: Counter[str] = Counter()
+        self.closed: set[str] = set()
+        self.forgotten: set[str] = set()
+        self.asked = 0
+        self.publishing: list[list[Publication]] = []
+        self.returning: list[list[Return]] = []
+        self.downloads: list[do.Download] = []
+        self.beats: list[do.Extend] = []
+        self.looks: list[int] = []
+        self.draining = self.exited = False
+        self.say(on.TimePassed())
+
+    def say(self, stimulus: on.Stimulus) -> None:
+        self.now += 10
+        assert not self.exited
+        for instruction in self.state.handle(stimulus, self.now):
+            getattr(self, f"do_{type(instruction).__name__.lower()}")(instruction)
+
+    # What the shell does.
+
+    def do_spawn(self, spawn: do.Spawn) -> None:
+        self.executors[spawn.executor_id] = Executor()
+
+    def do_kill(self, kill: do.Kill) -> None:
+        self.executors[kill.executor_id].killed = True
+
+    def do_feed(self, feed: do.Feed) -> None:
+        executor = self.executors[feed.executor_id]
+        assert executor.forked
+        assert not executor.killed
+        assert executor.account in {None, feed.lease.account}
+        executor.account = feed.lease.account
+        for index in range(*feed.tasks):
+            task = (feed.lease.lease_id, index)
+            assert not self.said[task[0]][index], "it has its result"
+            for number, other in self.executors.items():
+                held = [one for one in other.queue if (number, one) not in self.taken_back]
+                assert task not in held, "it is in an executor"
+            self.taken_back.discard((feed.executor_id, task))
+            executor.queue.append(task)
+        executor.pass_over()
+
+    def do_recall(self, recall: do.Recall) -> None:
+        executor = self.executors[recall.executor_id]
+        executor.hole = (recall.first, recall.end)
+        if not executor.unread:
+            # What the agent knows is all there is: the running task has begun, the next ones are passed over.
+            assert executor.count + 1 == recall.first
+
+    def do_confirmrecall(self, confirm: do.ConfirmRecall) -> None:
+        self.looks.append(confirm.executor_id)
+
+    def do_measure(self, _measure: do.Measure) -> None:
+        pass
+
+    def do_retrieve(self, retrieve: do.Retrieve) -> None:
+        assert not self.asked
+        assert not self.draining
+        self.asked = retrieve.chunks
+
+    def do_download(self, download: do.Download) -> None:
+        self.downloads.append(download)
+
+    def do_discard(self, _discard: do.Discard) -> None:
+        pass
+
+    def do_forget(self, forget: do.Forget) -> None:
+        assert forget.lease_id in self.closed | self.abandoned
+        self.forgotten.add(forget.lease_id)
+
+    def check(self, item: Publication | Return) -> None:
+        assert item.lease_id not in self.closed
+        assert item.seq == self.seq[item.lease_id]
+        self.seq[item.lease_id] += 1
+        if item.closes:
+            self.closed.add(item.lease_id)
+
+    def do_publish(self, publish: do.Publish) -> None:
+        for publication in publish.publications:
+            self.check(publication)
+            self.said[publication.lease_id].update(result.index for result in publication.results)
+            assert all(result.outcome != SKIPPED for result in publication.results)
+        self.publishing.append(publish.publications)
+
+    def do_extend(self, extend: do.Extend) -> None:
+        assert not self.beats
+        self.beats.append(extend)
+
+    def do_givebacktasks(self, give_back: do.GiveBackTasks) -> None:
+        for item in give_back.returns:
+            self.check(item)
+            for start, end in item.ranges:
+                self.said[item.lease_id].update(range(start, end))
+        self.returning.append(give_back.returns)
+
+    def do_exit(self, _exit: do.Exit) -> None:
+        self.exited = True
+
+    # What happens.
+
+    @precondition(lambda self: any(not executor.forked for executor in self.executors.values()))
+    @rule()
+    def fork(self) -> None:
+        for number, executor in list(self.executors.items()):
+            if not executor.forked:
+                executor.forked = True
+                self.say(on.ExecutorForked(number))
+
+    @rule(which=st.integers(0, EXECUTORS), tasks=st.integers(1, 200), read=st.booleans())
+    def work(self, which: int, tasks: int, read: bool) -> None:
+        busy = [(number, one) for number, one in self.executors.items() if one.queue]
+        if busy:
+            number, executor = busy[which % len(busy)]
+            for _ in range(min(tasks, len(executor.queue))):
+                if executor.queue:
+                    executor.progress()
+            if read:
+                self.read(number)
+
+    def read(self, number: int) -> None:
+        executor = self.executors[number]
+        results, executor.unread = executor.unread, []
+        if results:
+            self.say(on.Results(number, results, self.now))
+
+    @rule(which=st.integers(0, EXECUTORS), code=st.sampled_from([-signal.SIGSEGV, -signal.SIGKILL, 0, 3, None]))
+    def end(self, which: int, code: int | None) -> None:
+        alive = [number for number, executor in self.executors.items() if executor.forked]
+        if alive:
+            self.ended(alive[which % len(alive)], code)
+
+    def ended(self, number: int, code: int | None) -> None:
+        self.read(number)
+        del self.executors[number]
+        self.say(on.ExecutorGone(number, code))
+
+    @precondition(lambda self: any(executor.killed for executor in self.executors.values()))
+    @rule()
+    def die(self) -> None:
+        for number, executor in list(self.executors.items()):
+            if executor.killed and executor.forked:
+                self.ended(number, -signal.SIGKILL)
+
+    @rule(which=st.integers(0, EXECUTORS), rss=st.sampled_from([1, 700, 1001]), written=st.sampled_from([0, 2**30]))
+    def measure(self, which: int, rss: int, written: int) -> None:
+        if self.executors:
+            self.say(on.Measured(sorted(self.executors)[which % len(self.executors)], rss, written))
+
+    @rule(which=st.integers(0, EXECUTORS))
+    def garble(self, which: int) -> None:
+        busy = [number for number, one in self.executors.items() if one.queue and not one.unread]
+        if busy:
+            self.say(on.GarbageCame(busy[which % len(busy)], "noise"))
+
+    @precondition(lambda self: self.looks)
+    @rule()
+    def look(self) -> None:
+        looks, self.looks = self.looks, []
+        for number in looks:
+            if number in self.executors:
+                self.read(number)
+                executor = self.executors[number]
+                # What comes back may be fed elsewhere within the same stimulus: allow it from here on.
+                for count, task in enumerate(executor.queue, executor.count):
+                    if executor.hole[0] <= count < executor.hole[1]:
+                        self.taken_back.add((number, task))
+                self.say(on.RecallLooked(number, executor.started))
+
+    @precondition(lambda self: self.asked)
+    @rule(
+        sizes=st.lists(st.integers(1, 300), max_size=3),
+        blob=st.booleans(),
+        facts=st.fixed_dictionaries(
+            {
+                "account": st.sampled_from(["red", "blue"]),
+                "mean_us": st.sampled_from([0, 5, 1000, 30_000, 10**6]),
+                "python": st.sampled_from(["3.11", "3.11", "3.11", "3.12"]),
+                "budget_us": st.sampled_from([10**12, 10**12, 0, 3000]),
+            }
+        ),
+    )
+    def answer(self, sizes: list[int], blob: bool, facts: dict[str, Any]) -> None:
+        leases = []
+        for size in sizes[: self.asked]:
+            data: Any = BlobData(BlobRef("key", 8 * (size + 1))) if blob else RangeData(0, 1)
+            lease = lease_of(CODE, size, data=data, lease_s=0.3, **facts)
+            leases.append(lease)
+            self.leases[lease.lease_id] = lease
+            self.said[lease.lease_id] = Counter()
+            self.unwanted[lease.lease_id] = set() if lease.python == "3.11" else set(range(size))
+        self.asked = 0
+        self.say(on.Retrieved(leases, 0 if leases else 1000))
+
+    @precondition(lambda self: self.downloads)
+    @rule(part=st.integers(1, 300), fails=st.sampled_from([False, False, False, True]), stale=st.booleans())
+    def downloaded(self, part: int, fails: bool, stale: bool) -> None:
+        download = self.downloads.pop(0)
+        lease_id, (start, end) = download.lease.lease_id, download.tasks
+        if fails:
+            if not stale:
+                self.abandoned.add(lease_id)
+            self.say(on.DownloadFailed(lease_id, stale))
+        else:
+            self.say(on.Downloaded(lease_id, (start, min(end, start + part)), 100, 10))
+
+    def views(self, lease_ids: list[str], state: str, keep: int) -> list[LeaseView]:
+        views = []
+        for lease_id in dict.fromkeys(lease_ids):
+            lease, said = self.leases[lease_id], self.said[lease_id]
+            left = [index for index in range(lease.start, lease.end) if not said[index]]
+            if state == "wanted":
+                kept = [index for index in left if index not in self.unwanted[lease_id] and index % keep == 0]
+            else:
+                kept = []
+            self.unwanted[lease_id].update(set(left) - set(kept))
+            ranges = [(index, index + 1) for index in kept]
+            views.append(LeaseView(lease_id=lease_id, state=state, ranges=ranges, budget_us=10**12))  # type: ignore[arg-type]
+        return views
+
+    @precondition(lambda self: self.publishing)
+    @rule(
+        which=st.integers(0, 1),
+        state=st.sampled_from(["wanted", "wanted", "wanted", "finished", "ended"]),
+        keep=st.sampled_from([1, 1, 1, 2]),
+        hungry=st.booleans(),
+    )
+    def published(self, which: int, state: str, keep: int, hungry: bool) -> None:
+        publications = self.publishing.pop(which % len(self.publishing))
+        lease_ids = list(dict.fromkeys(publication.lease_id for publication in publications))
+        self.say(on.Published(lease_ids, self.views(lease_ids, state, keep), hungry, 100))
+
+    @precondition(lambda self: self.beats)
+    @rule(state=st.sampled_from(["wanted", "wanted", "ended"]), hungry=st.booleans(), lost=st.booleans())
+    def extended(self, state: str, hungry: bool, lost: bool) -> None:
+        beat = self.beats.pop()
+        lease_ids = [ref.lease_id for ref in beat.leases if ref.lease_id not in self.forgotten]
+        self.say(on.Extended([] if lost else self.views(lease_ids, state, 1), hungry and not lost))
+
+    @precondition(lambda self: self.returning)
+    @rule()
+    def given_back(self) -> None:
+        self.say(on.GivenBack([item.lease_id for item in self.returning.pop(0)]))
+
+    @rule(us=st.sampled_from([100, 3_000, 120_000, 300_000]))
+    def time_passes(self, us: int) -> None:
+        self.now += us
+        self.say(on.TimePassed())
+
+    # The end.
+
+    def teardown(self) -> None:
+        self.draining = True
+        self.say(on.DrainAsked())
+        for _ in range(10_000):
+            if self.exited:
+                break
+            self.step_to_the_end()
+        assert self.exited
+        for lease_id, lease in self.leases.items():
+            said = self.said[lease_id]
+            assert all(times == 1 for times in said.values())
+            if lease_id not in self.abandoned:
+                assert lease_id in self.closed
+                everything = set(said) | self.unwanted[lease_id]
+                assert everything >= set(range(lease.start, lease.end))
+
+    def step_to_the_end(self) -> None:
+        if self.asked:
+            self.asked = 0
+            self.say(on.Retrieved([]))
+        elif self.downloads:
+            self.downloaded_at_last()
+        elif self.publishing:
+            publications = self.publishing.pop(0)
+            self.say(on.Published(list(dict.fromkeys(item.lease_id for item in publications)), [], False, 1))
+        elif self.returning:
+            self.say(on.GivenBack([item.lease_id for item in self.returning.pop(0)]))
+        elif self.beats:
+            self.beats.pop()
+            self.say(on.Extended([]))
+        elif any(executor.killed for executor in self.executors.values()):
+            number = next(number for number, executor in self.executors.items() if executor.killed)
+            self.ended(number, -signal.SIGKILL)
+        elif busy := [number for number, one in self.executors.items() if one.queue or one.unread]:
+            if self.executors[busy[0]].queue:
+                self.executors[busy[0]].progress()
+            self.read(busy[0])
+        else:
+            self.now += 100_000
+            self.say(on.TimePassed())
+
+    def downloaded_at_last(self) -> None:
+        download = self.downloads.pop(0)
+        self.say(on.Downloaded(download.lease.lease_id, download.tasks, 1, 1))
+
+
+TestWorker = Worker.TestCase
+TestWorker.settings = settings(max_examples=80, stateful_step_count=80, deadline=None)

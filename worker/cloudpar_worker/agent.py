@@ -1,0 +1,165 @@
+"""The shell around the state machine: one thread that waits for executors, answers, signals and deadlines."""
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections import deque
+
+from . import instructions as do
+from . import stimuli as on
+from .courier import Courier
+from .executors import Executors, Zygote
+from .settings import WorkerSettings
+from .state import WorkerState
+
+_PARENT_S = 1.0
+"""How often to see whether the parent is still the same; the end of standard input says it at once."""
+_LINGER_S = 0.001
+_BLOCKED_US = 500
+
+
+class Agent:
+    """One worker's agent; `run` returns its exit code."""
+
+    def __init__(self, settings: WorkerSettings, zygote: Zygote, stdin: int) -> None:
+        self._state = WorkerState(
+            executors=settings.executors,
+            memory_bytes=settings.memory_bytes,
+            python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        )
+        self._selector = selectors.DefaultSelector()
+        self._zygote = zygote
+        self._waiting: deque[on.Stimulus] = deque()
+        self._woken, self._wake = socket.socketpair()
+        self._woken.setblocking(False)
+        self._wake.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ, self._drain_wakes)
+        self._stdin = stdin
+        self._selector.register(stdin, selectors.EVENT_READ, self._look_at_stdin)
+        self._others = selectors.DefaultSelector()
+        for other in (self._woken, stdin, zygote.socket):
+            self._others.register(other, selectors.EVENT_READ)
+        self._executors = Executors(zygote, self._selector, settings.tmp, self._waiting.append)
+        self._courier = Courier(settings.endpoint, settings.token, settings.executors, self._deliver)
+        self._unready = settings.executors
+        self._exit = self._draining = False
+        self._interrupted = False
+        self._parent = os.getppid()
+
+    def run(self) -> int:
+        """Until drained (0), interrupted (130) or orphaned (1)."""
+        signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGINT, self._on_signal)
+        self._waiting.append(on.TimePassed())
+        looked_us = _now_us()
+        while not (self._exit or self._interrupted):
+            self._work_off()
+            if self._exit:
+                break
+            before_us = _now_us()
+            timeout_s = min(max((self._state.deadline_us - before_us) / 1e6, 0.0), _PARENT_S)
+            events = self._selector.select(timeout_s)
+            now_us = _now_us()
+            blocked = now_us - before_us > _BLOCKED_US
+            self._executors.seen_us = now_us - _BLOCKED_US if blocked else looked_us
+            looked_us = now_us
+            for key, mask in events:
+                key.data(mask)
+            if not events:
+                if os.getppid() != self._parent:
+                    return 1
+                self._waiting.append(on.TimePassed())
+            self._linger()
+        return 130 if self._interrupted else 0
+
+    def _linger(self) -> None:
+        """Let results come together, unless anything but results comes."""
+        if all(isinstance(stimulus, on.Results) for stimulus in self._waiting):
+            self._work_off()
+            linger_s = self._state.linger_us(_now_us()) / 1e6
+            if linger_s > _LINGER_S:
+                self._others.select(linger_s)
+
+    def _work_off(self) -> None:
+        while self._waiting:
+            stimulus = self._waiting.popleft()
+            for instruction in self._state.handle(stimulus, _now_us()):
+                self._carry_out(instruction)
+            if self._unready and isinstance(stimulus, on.ExecutorForked):
+                self._unready -= 1
+                if not self._unready:
+                    print('{"event":"ready"}', flush=True)  # noqa: T201 - whoever started the agent waits for it
+
+    def _carry_out(self, instruction: do.Instruction) -> None:
+        if isinstance(instruction, do.ExecutorInstruction):
+            self._to_executors(instruction)
+        elif isinstance(instruction, do.MasterInstruction):
+            self._to_master(instruction)
+        else:
+            self._exit = True
+
+    def _to_executors(self, instruction: do.ExecutorInstruction) -> None:
+        executors = self._executors
+        match instruction:
+            case do.Feed(executor_id, lease, (start, end)):
+                payloads = self._courier.payloads
+                items = payloads.items(lease, start, end)
+                executors.feed(executor_id, lease, (start, end), payloads.code(lease), items)
+            case do.Spawn(executor_id):
+                executors.spawn(executor_id)
+            case do.Kill(executor_id):
+                executors.kill(executor_id)
+            case do.Recall(executor_id, first, end):
+                executors.recall(executor_id, first, end)
+            case do.ConfirmRecall(executor_id):
+                executors.confirm_recall(executor_id)
+            case do.Measure(executor_ids):
+                executors.measure(executor_ids)
+
+    def _to_master(self, instruction: do.MasterInstruction) -> None:
+        courier = self._courier
+        match instruction:
+            case do.Retrieve(chunks):
+                courier.retrieve(chunks)
+            case do.Download(lease, tasks):
+                courier.download(lease, tasks)
+            case do.Discard(lease_id, tasks):
+                courier.payloads.discard(lease_id, tasks)
+            case do.Forget(lease_id):
+                courier.forget(lease_id, [record.lease.code.hash for record in self._state.facts.leases.values()])
+            case do.Publish(publications):
+                courier.publish(publications)
+            case do.Extend(leases):
+                courier.extend(leases)
+            case do.GiveBackTasks(returns):
+                courier.give_back(returns)
+
+    def _deliver(self, stimulus: on.Stimulus) -> None:
+        """From another thread."""
+        self._waiting.append(stimulus)
+        with contextlib.suppress(BlockingIOError):  # a full pipe: it is awake already
+            self._wake.send(b"\0")
+
+    def _drain_wakes(self, _events: int) -> None:
+        self._woken.recv(4096)
+
+    def _look_at_stdin(self, _events: int) -> None:
+        if not os.read(self._stdin, 4096):
+            self._interrupted = True
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        if number == signal.SIGTERM and not self._draining:
+            self._draining = True
+            self._waiting.append(on.DrainAsked())
+            self._courier.abandon_retrieval()
+        else:
+            self._interrupted = True
+
+
+def _now_us() -> int:
+    return time.monotonic_ns() // 1000

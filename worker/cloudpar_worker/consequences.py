@@ -1,0 +1,84 @@
+"""What follows from the facts. Each function looks at one thing; `settle` is their order."""
+
+from typing import Final
+
+from . import instructions as do
+from .assignment import feed
+from .exchange import PUBLISH_JOBS, PUBLISH_US, download, extend, publish, retrieve, return_all, share
+from .executor_record import ExecutorRecord
+from .facts import NEVER, Facts
+from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, stop
+
+FULL_US: Final = 100_000
+"""While all goes well, everything is looked at this often."""
+ABANDON_RETRIEVAL_US: Final = 1_000_000
+
+
+def settle_results(facts: Facts, executor: ExecutorRecord, now_us: int) -> None:
+    """After results of an executor that goes on working, mostly that one is to be fed: all else can wait a little."""
+    run = executor.running
+    quiet = run is not None and executor.stop is None and run.record.wants(run.next) and facts.draining_us is None
+    if not quiet or now_us - facts.settled_us > FULL_US or now_us >= facts.deadline_us:
+        settle(facts, now_us)
+        return
+    feed(facts, now_us, [executor])
+    facts.deadline_us = min(facts.deadline_us, now_us + FULL_US)
+
+
+def settle(facts: Facts, now_us: int) -> None:
+    """Add the instructions that are due, and say when to look again."""
+    facts.settled_us = now_us
+    stop(facts, now_us)
+    spawn(facts, now_us)
+    if facts.draining_us is not None:
+        return_all(facts)
+    else:
+        recall(facts, now_us)
+        feed(facts, now_us, list(facts.executors.values()))
+        share(facts, now_us)
+        download(facts)
+        retrieve(facts, now_us)
+    publish(facts, now_us)
+    extend(facts, now_us)
+    measure(facts, now_us)
+    _exit(facts, now_us)
+    facts.deadline_us = _deadline(facts, now_us)
+
+
+def _exit(facts: Facts, now_us: int) -> None:
+    if facts.draining_us is None or facts.leases or facts.exited:
+        return
+    if not facts.retrieving or now_us - facts.draining_us >= ABANDON_RETRIEVAL_US:
+        facts.exited = True
+        facts.out.append(do.Exit())
+
+
+def _deadline(facts: Facts, now_us: int) -> int:
+    """The earliest time at which `settle` would do something that it does not do now."""
+    times = [facts.measure_us, facts.beat_us if not facts.beating else NEVER]
+    if facts.retrieve_us > now_us and not facts.retrieving and facts.draining_us is None:
+        times.append(facts.retrieve_us)
+    if facts.spawn_us > now_us:
+        times.append(facts.spawn_us)
+    if facts.draining_us is not None:
+        times.append(facts.draining_us + ABANDON_RETRIEVAL_US)
+    if facts.publish_jobs < PUBLISH_JOBS:
+        times += [
+            record.pending_since_us + PUBLISH_US
+            for record in facts.leases.values()
+            if record.pending and not record.publishing
+        ]
+    running: dict[str, list[ExecutorRecord]] = {}
+    for executor in facts.executors.values():
+        run = executor.running
+        if run is not None and executor.stop is None:
+            if executor.recalled_us is not None:
+                times.append(executor.recalled_us + RECALL_VISIBLE_US)
+            elif executor.waits():
+                times.append(executor.since_us + STUCK_US)
+            times.append(executor.since_us + int(run.record.lease.task_timeout_s * 1e6))
+            running.setdefault(run.record.lease.package_id, []).append(executor)
+    for package_id, executors in running.items():
+        left_us = facts.budgets.left_us(package_id) - sum([now_us - executor.since_us for executor in executors])
+        times.append(now_us + max(left_us // len(executors), 1))
+    return min(times)

@@ -1,0 +1,194 @@
+"""Carries instructions to the master and brings its answers back as stimuli, in a few threads of its own."""
+
+import os
+import queue
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable
+from uuid import uuid4
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.errors import InvalidToken, RequestError
+from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S, LINK_S
+from cloudpar_protocol.payloads import Range
+from cloudpar_protocol.worker_messages import (
+    ExtendLeases,
+    GiveBack,
+    Lease,
+    LeaseRef,
+    LeaseView,
+    Publication,
+    PublishResults,
+    PublishResultsReply,
+    RetrieveTasks,
+    Return,
+)
+
+from . import stimuli as on
+from .master_client import MasterClient, PayloadRefused, Reach, Stopped, warn
+from .payload_store import PayloadStore
+from .publishing import requests
+from .result_upload import upload_large
+
+Job = Callable[[], on.Stimulus]
+_FRESH_LINK_S = LINK_S * 2 / 3
+_REFUSED, _BROKEN = 3, 70
+"""The agent's exit codes when the master does not know its token, and when the agent has a bug."""
+
+
+class Courier:
+    """Each kind of call has its own thread, begun when it is first needed: a held one delays no other."""
+
+    def __init__(self, endpoint: str, token: str, executors: int, deliver: Callable[[on.Stimulus], None]) -> None:
+        self.worker_id = uuid4().hex
+        self._executors = executors
+        self._deliver = deliver
+        reach = Reach(endpoint)
+        self._retrieval = MasterClient(endpoint, token, reach)
+        self._client = MasterClient(endpoint, token, reach)
+        self.payloads = PayloadStore(self._client)
+        self._queues: dict[str, queue.SimpleQueue[Job]] = {}
+        self._arrivals: dict[str, float] = {}
+        self._threads: Counter[str] = Counter()
+
+    def _hand(self, kind: str, job: Job, threads: int = 1) -> None:
+        jobs = self._queues.setdefault(kind, queue.SimpleQueue())
+        if self._threads[kind] < threads:
+            self._threads[kind] += 1
+            threading.Thread(target=self._work, args=(jobs,), name=kind, daemon=True).start()
+        jobs.put(job)
+
+    def _work(self, jobs: "queue.SimpleQueue[Job]") -> None:
+        while True:
+            try:
+                stimulus = jobs.get()()
+            except Stopped:
+                continue
+            except InvalidToken as error:
+                warn(f"{error}; a worker needs the deployment's worker token")
+                os._exit(_REFUSED)
+            except Exception:  # noqa: BLE001 - without this thread the agent would hold its leases for ever
+                traceback.print_exc()
+                os._exit(_BROKEN)
+            self._deliver(stimulus)
+
+    def retrieve(self, chunks: int) -> None:
+        """Ask for chunks; the master may hold the request."""
+        attempt_id = uuid4().hex
+
+        def job() -> on.Stimulus:
+            request = RetrieveTasks(
+                attempt_id=attempt_id,
+                worker_id=self.worker_id,
+                executors=self._executors,
+                chunks=chunks,
+                hold_s=HOLD_S,
+            )
+            began = time.monotonic()
+            try:
+                reply = self._retrieval.call(routes.RETRIEVE_TASKS, request)
+            except Stopped:
+                return on.Retrieved([])
+            except InvalidToken:
+                raise
+            except RequestError as error:
+                warn(f"the master refused to hand out tasks: {error}")
+                return on.Retrieved([], 2_000_000)
+            elapsed_us = int((time.monotonic() - began) * 1e6)
+            # Held waiting is not the request's cost: the chunk was not there yet.
+            cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))
+            for lease in reply.leases:
+                self._arrivals[lease.lease_id] = time.monotonic()
+            return on.Retrieved(reply.leases, int(reply.retry_after_s * 1e6), cost_us)
+
+        self._hand("retrieve", job)
+
+    def abandon_retrieval(self) -> None:
+        """Stop asking for tasks."""
+        self._retrieval.hang_up()
+
+    def download(self, lease: Lease, tasks: Range) -> None:
+        """Get a lease's payload."""
+
+        def job() -> on.Stimulus:
+            began = time.monotonic()
+            try:
+                here, item_bytes = self.payloads.fetch(lease, tasks)
+            except PayloadRefused as refused:
+                stale = time.monotonic() - self._arrivals.get(lease.lease_id, 0.0) > _FRESH_LINK_S
+                warn(f"the payload of package {lease.package_id} cannot be had: {refused}")
+                return on.DownloadFailed(lease.lease_id, stale)
+            return on.Downloaded(lease.lease_id, here, item_bytes, int((time.monotonic() - began) * 1e6))
+
+        self._hand("download", job, threads=2)
+
+    def forget(self, lease_id: str, used: Iterable[str]) -> None:
+        """A lease is done with; the code of these hashes is still in use."""
+        self._arrivals.pop(lease_id, None)
+        self.payloads.forget(lease_id)
+        self.payloads.trim(set(used))
+
+    def publish(self, publications: list[Publication]) -> None:
+        """Publish, large results first; in as many requests as it takes."""
+
+        def job() -> on.Stimulus:
+            began = time.monotonic()
+            views: dict[str, LeaseView] = {}
+            hungry = False
+            for part in requests(publications):
+                for reply in self._publish(part):
+                    views.update({view.lease_id: view for view in reply.leases})
+                    hungry = reply.hungry
+            lease_ids = list(dict.fromkeys([made.lease_id for made in publications]))
+            return on.Published(lease_ids, list(views.values()), hungry, int((time.monotonic() - began) * 1e6))
+
+        self._hand("publish", job, threads=2)
+
+    def _publish(self, part: list[Publication]) -> list[PublishResultsReply]:
+        try:
+            made = upload_large(self._client, part)
+            request = PublishResults(worker_id=self.worker_id, executors=self._executors, publications=made)
+            return [self._client.call(routes.PUBLISH_RESULTS, request)]
+        except InvalidToken:
+            raise
+        except RequestError as error:
+            if len(part) > 1:  # one that the master refuses must not take the others with it
+                return [reply for publication in part for reply in self._publish([publication])]
+            warn(f"the master refused results of package {part[0].package_id}: {error}")
+            return []
+
+    def extend(self, leases: list[LeaseRef]) -> None:
+        """Beat, once: the next beat is soon."""
+
+        def job() -> on.Stimulus:
+            views: list[LeaseView] = []
+            hungry = False
+            for first in range(0, len(leases), BULK_ITEMS):
+                request = ExtendLeases(worker_id=self.worker_id, leases=leases[first : first + BULK_ITEMS])
+                try:
+                    reply = self._client.call(routes.EXTEND_LEASES, request, attempts=1)
+                except InvalidToken:
+                    raise
+                except (RequestError, Stopped):
+                    continue
+                views += reply.leases
+                hungry = reply.hungry
+            return on.Extended(views, hungry)
+
+        self._hand("extend", job)
+
+    def give_back(self, returns: list[Return]) -> None:
+        """Return untouched tasks."""
+
+        def job() -> on.Stimulus:
+            try:
+                self._client.call(routes.GIVE_BACK, GiveBack(worker_id=self.worker_id, returns=returns))
+            except InvalidToken:
+                raise
+            except RequestError as error:
+                warn(f"the master refused tasks given back: {error}")
+            return on.GivenBack([item.lease_id for item in returns])
+
+        self._hand("give_back", job)

@@ -1,0 +1,156 @@
+"""What goes to the master and comes from it: results, rests, beats, chunks, payloads."""
+
+from typing import Final
+
+from cloudpar_protocol.limits import BULK_ITEMS, PUBLICATION_TASKS
+from cloudpar_protocol.worker_messages import Return
+
+from . import instructions as do
+from . import publishing
+from .assignment import is_payable
+from .facts import NEVER, Facts
+from .lease_record import LeaseRecord
+from .prefetching import HORIZON_US, chunks_needed, remaining_us
+from .supervision import running_of
+
+PUBLISH_US: Final = 200_000
+"""So long results are collected while executors have work."""
+PUBLISH_BYTES: Final = 4 * 1024 * 1024
+PUBLISH_JOBS: Final = 2
+HUNGRY_US: Final = 500_000
+BEATS: Final = 3
+"""In the time of a lease."""
+
+
+def _free_in_us(facts: Facts, now_us: int) -> list[float]:
+    """For each executor, when it will be out of work."""
+    free = []
+    for executor in facts.executors.values():
+        run = executor.running
+        if executor.stop is not None:
+            continue
+        if run is None:
+            free.append(0.0)
+        else:
+            mean_us = facts.durations_of(run.record.lease).mean_us
+            free.append(remaining_us(mean_us, now_us - executor.since_us, executor.queued()))
+    return free
+
+
+def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
+    """How long a task of a lease takes: the mean, or as long as one has been running while there is none."""
+    mean_us = facts.durations_of(record.lease).mean_us
+    if mean_us:
+        return mean_us
+    running = running_of(facts, record.lease.package_id)
+    return max([float(now_us - executor.since_us) for executor in running], default=0.0)
+
+
+def share(facts: Facts, now_us: int) -> None:
+    """Others idle: give back half of each rest that this worker will not begin soon."""
+    if not facts.hungry:
+        return
+    free_us = min(_free_in_us(facts, now_us), default=0.0)
+    returns = []
+    for record in facts.leases.values():
+        untouched = record.untouched
+        if not untouched or record.returning:
+            continue
+        rest_us = untouched * _task_us(facts, record, now_us) / facts.wanted_executors
+        if free_us + rest_us > HUNGRY_US:
+            returns.append(record.give_back((untouched + 1) // 2))
+    if returns:
+        facts.hungry = False
+        _give_back(facts, returns)
+
+
+def return_all(facts: Facts) -> None:
+    """A worker that drains keeps only what runs."""
+    returns = [
+        record.give_back(record.untouched)
+        for record in facts.leases.values()
+        if record.untouched and not record.returning
+    ]
+    _give_back(facts, returns)
+
+
+def _give_back(facts: Facts, returns: list[Return]) -> None:
+    for first in range(0, len(returns), BULK_ITEMS):
+        facts.out.append(do.GiveBackTasks(returns[first : first + BULK_ITEMS]))
+
+
+def download(facts: Facts) -> None:
+    """Get payloads a little ahead of the executors."""
+    for record in facts.leases.values():
+        if not record.unfetched or record.downloading:
+            continue
+        if record.undeliverable:
+            if not record.returning:
+                _give_back(facts, [record.give_back(record.untouched)])
+            continue
+        mean_us = facts.durations_of(record.lease).mean_us
+        few = record.ready_tasks < 2 * facts.wanted_executors
+        if few or record.ready_tasks * mean_us < HORIZON_US * facts.wanted_executors:
+            record.downloading = True
+            facts.out.append(do.Download(record.lease, record.unfetched[0]))
+
+
+def retrieve(facts: Facts, now_us: int) -> None:
+    """Ask for chunks before the executors run dry."""
+    if facts.retrieving or now_us < facts.retrieve_us:
+        return
+    waiting_us = 0.0
+    for record in facts.leases.values():
+        untouched = record.untouched
+        if untouched:
+            mean_us = facts.durations_of(record.lease).mean_us
+            # Nobody knows how long these take: a chunk is enough for an executor.
+            waiting_us += untouched * mean_us if mean_us else HORIZON_US
+    chunks = chunks_needed(_free_in_us(facts, now_us), waiting_us, facts.chunk_us, facts.wanted_executors)
+    if chunks:
+        facts.retrieving = True
+        facts.out.append(do.Retrieve(min(chunks, BULK_ITEMS)))
+
+
+def publish(facts: Facts, now_us: int) -> None:
+    """Send results in bulk: soon if somebody may wait for them, else now and then."""
+    short_of_budget = any(not is_payable(facts, record) for record in facts.leases.values() if record.ready)
+    idle = any(executor.usable and executor.running is None for executor in facts.executors.values())
+    if not idle and facts.draining_us is None:
+        facts.publish_now = False
+    facts.publish_now = facts.publish_now or short_of_budget
+    if facts.publish_jobs >= PUBLISH_JOBS:
+        return
+    free = [record for record in facts.leases.values() if not record.publishing and not record.closing]
+    due = facts.publish_now or any(_due(record, now_us) for record in free)
+    made = []
+    for record in free:
+        done = record.exhausted and not record.returning
+        if record.abandoned and done and not record.pending:
+            facts.forget(record)
+        elif (due and record.pending) or (done and not record.pending):
+            record.say_cost(facts.unsaid_us)
+            made += publishing.publications(record)
+    # What could not go, since the lease has a publication under way, goes right after that.
+    facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
+    facts.send(made)
+
+
+def _due(record: LeaseRecord, now_us: int) -> bool:
+    if not record.pending:
+        return False
+    full = len(record.pending) >= PUBLICATION_TASKS or record.pending_bytes >= PUBLISH_BYTES
+    return full or now_us - record.pending_since_us >= PUBLISH_US
+
+
+def extend(facts: Facts, now_us: int) -> None:
+    """Keep the leases."""
+    if now_us < facts.beat_us or facts.beating:
+        return
+    alive = [record for record in facts.leases.values() if not record.closing and not record.abandoned]
+    if not alive:
+        facts.beat_us = NEVER
+        return
+    facts.beat_us = now_us + int(min(record.lease.lease_s for record in alive) / BEATS * 1e6)
+    facts.beating = True
+    facts.out.append(do.Extend([record.reference() for record in alive]))

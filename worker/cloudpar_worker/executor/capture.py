@@ -1,0 +1,87 @@
+"""What a task writes to standard output and error, at the level of Python and of the descriptors.
+
+Descriptors 1 and 2 of an executor are two files without a name that the agent holds too: what a task wrote before
+it crashed is still there. Looking costs two system calls a task; reading happens only when something was written.
+"""
+
+import fcntl
+import io
+import os
+import sys
+import tempfile
+
+from cloudpar_protocol.limits import OUTPUT_BYTES
+
+_NOTE_BYTES = 80
+
+
+def open_output(folder: str | None = None) -> int:
+    """A descriptor of a new file without a name; whoever writes to it appends."""
+    if sys.platform == "linux":
+        descriptor = os.memfd_create("cloudpar-output", os.MFD_CLOEXEC)
+    else:
+        descriptor, path = tempfile.mkstemp(prefix="cloudpar-output-", dir=folder)
+        os.unlink(path)  # noqa: PTH108 - pathlib would be imported for this alone
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
+    return descriptor
+
+
+def written_bytes(descriptor: int) -> int:
+    """How much lies in such a file."""
+    return os.lseek(descriptor, 0, os.SEEK_END)
+
+
+def read_output(descriptor: int) -> str | None:
+    """The head of what lies in such a file, at most OUTPUT_BYTES in UTF-8 with the note of what was cut."""
+    size = written_bytes(descriptor)
+    if not size:
+        return None
+    room = OUTPUT_BYTES - _NOTE_BYTES
+    head = os.pread(descriptor, OUTPUT_BYTES, 0)
+    text = head.decode(errors="replace")
+    encoded = text.encode(errors="replace")
+    if size <= OUTPUT_BYTES and len(encoded) <= OUTPUT_BYTES:
+        return text
+    kept = encoded[:room].decode(errors="ignore")
+    lost = max(size - room, 1)
+    return f"{kept}\n... cut here: about {lost} of {size} bytes are left out ..."
+
+
+class Capture:
+    """An executor's two outputs."""
+
+    def __init__(self, stdout: int, stderr: int) -> None:
+        # Own descriptors for looking: task code may close or replace 1 and 2.
+        self._stdout, self._stderr = os.dup(stdout), os.dup(stderr)
+        os.dup2(stdout, 1)
+        os.dup2(stderr, 2)
+        self.restore()
+
+    @staticmethod
+    def restore() -> None:
+        """Make sys.stdout and sys.stderr write through to the descriptors, whatever the last task did to them."""
+        for name, descriptor in (("stdout", 1), ("stderr", 2)):
+            stream = getattr(sys, name)
+            if getattr(stream, "_of_executor", None) is not True or stream.closed:
+                fresh = _Stream(
+                    io.FileIO(descriptor, "w", closefd=False),
+                    encoding="utf-8",
+                    errors="backslashreplace",
+                    write_through=True,
+                )
+                setattr(sys, name, fresh)
+                setattr(sys, f"__{name}__", fresh)
+
+    def take(self) -> tuple[str | None, str | None]:
+        """What was written since the last time."""
+        stdout, stderr = self._stdout, self._stderr
+        if os.lseek(stdout, 0, 2) == 0 == os.lseek(stderr, 0, 2):
+            return None, None
+        texts = read_output(stdout), read_output(stderr)
+        os.ftruncate(stdout, 0)
+        os.ftruncate(stderr, 0)
+        return texts
+
+
+class _Stream(io.TextIOWrapper):
+    _of_executor = True

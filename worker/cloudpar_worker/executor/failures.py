@@ -1,0 +1,83 @@
+"""An exception of task code, made ready to travel: its pickle, its line, its traceback."""
+
+import pickle
+import platform
+import traceback
+from types import TracebackType
+from typing import Any
+
+import cloudpickle
+
+from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS
+
+_CUT = "\n... {} characters are left out ...\n"
+
+
+def serialize(value: Any) -> bytes:
+    """Pickle a value; what plain pickle cannot find by name (classes of the client's __main__) goes by value."""
+    try:
+        return pickle.dumps(value, 5)
+    except Exception:  # noqa: BLE001 - whatever it was, cloudpickle decides
+        return cloudpickle.dumps(value, 5)  # type: ignore[no-any-return]
+
+
+def bounded(text: str, limit: int = ERROR_TEXT_CHARS) -> str:
+    """A text of at most `limit` characters, cut in the middle."""
+    if len(text) <= limit:
+        return text
+    note = _CUT.format(len(text) - limit + len(_CUT) + 10)
+    keep = limit - len(note)
+    head = keep // 2
+    return text[:head] + note + text[len(text) - (keep - head) :]
+
+
+def portable(error: BaseException) -> bytes | None:
+    """The exception's pickle, or None when it does not survive the round trip."""
+    try:
+        data = serialize(error)
+        if len(data) > BLOB_BYTES or not isinstance(pickle.loads(data), BaseException):
+            return None
+    except BaseException:  # noqa: BLE001 - an exception's own code may raise anything, SystemExit too
+        return None
+    return data
+
+
+def line(error: BaseException) -> str:
+    """TypeName: text."""
+    try:
+        text = str(error)
+    except BaseException as second:  # noqa: BLE001 - the same
+        text = f"<its text cannot be had: {type(second).__name__}>"
+    name = type(error).__qualname__
+    return bounded(f"{name}: {text}" if text else name)
+
+
+def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
+    """The formatted traceback without the executor's own frame `own`."""
+    try:
+        formatted = traceback.TracebackException(type(error), error, own.tb_next if own else None, compact=True)
+        return bounded("".join(formatted.format()))
+    except BaseException:  # noqa: BLE001 - the same
+        return line(error)
+
+
+def add_mend(error: BaseException, what: str) -> None:
+    """Say how to mend an exception that the unpickling of `what` raised."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        top = error.name.partition(".")[0]
+        error.add_note(
+            f"The worker on {platform.node()} (Python {platform.python_version()}) has no module {error.name!r}, which "
+            f"{what} needs. Install {top!r} at the worker; if it is a module of your own project, keep it beside the "
+            f"script so that it is shipped with the task code."
+        )
+    else:
+        error.add_note(f"Raised at the worker while it unpickled {what}.")
+
+
+def unpicklable(value_type: type, error: BaseException) -> str:
+    """The message about a result that does not pickle."""
+    name = f"{value_type.__module__}.{value_type.__qualname__}"
+    return bounded(
+        f"the result, a {name}, does not pickle ({line(error)}): return plain data (numbers, strings, lists, arrays) "
+        "made from it, or give its class __reduce__ or __getstate__"
+    )

@@ -1,0 +1,114 @@
+"""What agent and executor say to each other: frames of 4 bytes little-endian length and a MessagePack body.
+
+Towards the executor a frame is a Run. Towards the agent a frame is a TaskResult, one for each task of a run, in order.
+The agent takes nothing that comes back for granted: task code can write to any descriptor.
+"""
+
+import struct
+from typing import Final
+
+from msgspec import DecodeError, Struct, msgpack
+
+from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS, OUTPUT_BYTES
+from cloudpar_protocol.payloads import CallStyle, TaskResult
+
+LENGTH: Final = struct.Struct("<I")
+TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 1024
+"""All that a result holds besides its data, at most."""
+FRAME_BYTES: Final = BLOB_BYTES + TEXTS_BYTES
+SKIPPED: Final = "lost"
+"""The outcome by which an executor says that it passed over a task that was recalled."""
+EXECUTOR_OUTCOMES: Final = frozenset({"ok", "error", "unpicklable", SKIPPED})
+
+
+class Run(Struct, array_like=True, frozen=True):
+    """Run the tasks [start, end) of one package, in order.
+
+    Attributes:
+        code_hash: Which task code.
+        code: Its bytes; None when the executor has the function in its cache.
+        call: How it is called.
+        start, end: The tasks.
+        origin, step: Of range data: task i's data is origin + i * step.
+        items: The serialized data of each task; None for range data.
+    """
+
+    code_hash: str
+    code: bytes | None
+    call: CallStyle
+    start: int
+    end: int
+    origin: int = 0
+    step: int = 0
+    items: list[memoryview] | None = None
+
+
+class Garbage(Exception):
+    """Bytes that are no result of an executor."""
+
+
+_encoder = msgpack.Encoder()
+_run_decoder = msgpack.Decoder(Run)
+_result_decoder = msgpack.Decoder(TaskResult)
+
+
+def encode_run(run: Run) -> bytearray:
+    """The whole frame."""
+    frame = bytearray(LENGTH.size)
+    _encoder.encode_into(run, frame, LENGTH.size)
+    LENGTH.pack_into(frame, 0, len(frame) - LENGTH.size)
+    return frame
+
+
+def decode_run(body: bytes | bytearray | memoryview) -> Run:
+    """A run from a frame's body; its items are views into it."""
+    return _run_decoder.decode(body)
+
+
+def encode_result_into(result: TaskResult, frame: bytearray) -> None:
+    """Make `frame` the whole frame of a result."""
+    _encoder.encode_into(result, frame, LENGTH.size)
+    LENGTH.pack_into(frame, 0, len(frame) - LENGTH.size)
+
+
+class ResultReader:
+    """Bytes in, results out; keeps the part of a frame that has not come yet."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes | memoryview) -> list[TaskResult]:
+        """The results that are complete with this chunk.
+
+        Raises:
+            Garbage: These bytes do not come from the executor's own code.
+        """
+        rest = self._rest
+        rest += chunk
+        results: list[TaskResult] = []
+        offset, size = 0, len(rest)
+        decode = _result_decoder.decode
+        with memoryview(rest) as view:
+            while size - offset >= 4:
+                (length,) = LENGTH.unpack_from(rest, offset)
+                end = offset + 4 + length
+                if end > size:
+                    if length > FRAME_BYTES:
+                        raise Garbage(f"a frame of {length} bytes")
+                    break
+                try:
+                    result = decode(view[offset + 4 : end])
+                except (DecodeError, RecursionError, UnicodeDecodeError) as error:
+                    raise Garbage(str(error)) from None
+                _check(result, length)
+                results.append(result)
+                offset = end
+        del rest[:offset]
+        return results
+
+
+def _check(result: TaskResult, length: int) -> None:
+    if result.blob is not None or result.outcome not in EXECUTOR_OUTCOMES:
+        raise Garbage("a result that no executor makes")
+    if length - len(result.data or b"") > TEXTS_BYTES:
+        raise Garbage("a result with texts over the limits")

@@ -1,0 +1,127 @@
+"""Runs of tasks in, results out: the executor's one loop."""
+
+import os
+import pickle
+import socket
+import time
+from typing import Any
+
+from cloudpar_protocol.limits import BLOB_BYTES
+from cloudpar_protocol.payloads import TaskResult
+
+from .capture import Capture
+from .failures import add_mend, line, portable, remote_traceback, serialize, unpicklable
+from .frames import LENGTH, SKIPPED, Run, decode_run, encode_result_into
+from .functions import FunctionCache
+from .recall import RecallPage
+
+_clock = time.monotonic_ns
+"""Taken before any task code runs; the agent's clock bounds it all the same."""
+_LARGE = 1 << 20
+
+
+class Runner:
+    """One executor's work: reads runs, executes their tasks in order, writes one result a task at once."""
+
+    def __init__(self, channel: socket.socket, capture: Capture, recall: RecallPage) -> None:
+        self._channel = channel
+        self._capture = capture
+        self._recall = recall
+        self._started = 0
+        self._functions = FunctionCache()
+        self._frame = bytearray(256)
+        self._forked = False
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        self._forked = True
+
+    def serve(self) -> None:
+        """Until the agent closes the channel."""
+        while (body := self._receive()) is not None:
+            self._capture.restore()
+            self._run(decode_run(body))
+
+    def _receive(self) -> bytearray | None:
+        head = self._read(LENGTH.size)
+        return None if head is None else self._read(LENGTH.unpack(head)[0])
+
+    def _read(self, size: int) -> bytearray | None:
+        body = bytearray(size)
+        view = memoryview(body)
+        while view:
+            count = self._channel.recv_into(view)
+            if not count:
+                return None
+            view = view[count:]
+        return body
+
+    def _run(self, run: Run) -> None:
+        items, start, origin, step, call = run.items, run.start, run.origin, run.step, run.call
+        load, take, frame, send = self._functions.load, self._capture.take, self._frame, self._channel.sendall
+        function: Any = None
+        recall = self._recall.words
+        for index in range(start, run.end):
+            count, self._started = self._started, self._started + 1
+            recall[0] = self._started
+            if recall[1] <= count < recall[2]:
+                encode_result_into(TaskResult(index, SKIPPED, 0), frame)
+                send(frame)
+                continue
+            began = _clock()
+            unpickling = "the task code"
+            try:
+                function = function or load(run.code_hash, run.code)
+                unpickling = "the task data"
+                data: Any = origin + index * step if items is None else pickle.loads(items[index - start])
+                unpickling = ""
+                if call == "value":
+                    value = function(data)
+                elif call == "args":
+                    value = function(*data)
+                else:
+                    value = function(*data[0], **data[1])
+                data = None
+                result = _success(index, value, began)
+                value = None
+            except BaseException as error:  # noqa: BLE001 - SystemExit of a task is that task's result, too
+                if unpickling == "the task data":
+                    add_mend(error, unpickling)
+                result = _failure(index, error, began)
+            if self._forked:
+                os._exit(0)  # a child that the task forked and that came back from it
+            stdout, stderr = take()
+            if stdout or stderr:
+                result = TaskResult(
+                    index, result.outcome, result.duration_us, result.data, None,
+                    result.message, result.traceback, stdout, stderr,
+                )  # fmt: skip
+            encode_result_into(result, frame)
+            send(frame)
+            if len(frame) > _LARGE:
+                frame = self._frame = bytearray(256)
+            result = None  # type: ignore[assignment]
+
+
+def _elapsed_us(began: int) -> int:
+    return max((_clock() - began) // 1000, 1)
+
+
+def _success(index: int, value: Any, began: int) -> TaskResult:
+    try:
+        data = serialize(value)
+    except BaseException as error:  # noqa: BLE001 - a value's own code may raise anything
+        return TaskResult(index, "unpicklable", _elapsed_us(began), message=unpicklable(type(value), error))
+    if len(data) > BLOB_BYTES:
+        message = (
+            f"the result takes {len(data)} bytes, over the limit of {BLOB_BYTES} for one task: "
+            "return less, or write it to storage of your own and return where it lies"
+        )
+        return TaskResult(index, "unpicklable", _elapsed_us(began), message=message)
+    return TaskResult(index, "ok", _elapsed_us(began), data)
+
+
+def _failure(index: int, error: BaseException, began: int) -> TaskResult:
+    text, trace = line(error), remote_traceback(error, error.__traceback__)
+    data = portable(error)
+    return TaskResult(index, "error", _elapsed_us(began), data, None, text, trace)

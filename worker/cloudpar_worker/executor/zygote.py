@@ -1,0 +1,159 @@
+"""The process that executors are forked from: `python -m cloudpar_worker.executor.zygote FD`.
+
+It has one thread, has imported what executors need, and runs no task code, so that a fork takes a few milliseconds
+and is safe. It is started afresh, by exec: no token of the agent was ever in its memory. Over the socket FD the agent
+asks for executors and kills; the zygote tells how each of them ended. When the agent is gone, however it went, the
+socket ends, and the zygote takes all executors with it.
+"""
+
+import contextlib
+import faulthandler
+import gc
+import os
+import selectors
+import signal
+import socket
+import struct
+import sys
+import traceback
+from types import ModuleType
+from typing import Final, NoReturn
+
+from .capture import Capture
+from .orphans import die_with_parent, offer_to_the_oom_killer
+from .recall import RecallPage
+from .runner import Runner
+
+MESSAGE: Final = struct.Struct("<cqq")
+"""Operation, executor id, and a figure: its pid (forked), its wait status (died), errno (failed)."""
+SPAWN, KILL, FORKED, DIED, FAILED = b"S", b"K", b"F", b"D", b"E"
+SPAWN_FDS: Final = 4
+"""An executor's channel, standard output, standard error, recall page."""
+
+
+class Zygote:
+    """Forks, kills and reaps."""
+
+    def __init__(self, agent: socket.socket) -> None:
+        self._agent = agent
+        self._executors: dict[int, int] = {}
+        """Executor id by pid."""
+        self._woken, self._wake = socket.socketpair()
+        self._woken.setblocking(False)
+        self._wake.setblocking(False)
+
+    def serve(self) -> None:
+        """Until the agent is gone."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
+        selector = selectors.DefaultSelector()
+        selector.register(self._agent, selectors.EVENT_READ)
+        selector.register(self._woken, selectors.EVENT_READ)
+        alive = True
+        while alive:
+            for key, _ in selector.select():
+                if key.fileobj is self._woken:
+                    with contextlib.suppress(BlockingIOError):
+                        self._woken.recv(4096)
+                    self._reap()
+                else:
+                    alive = self._obey()
+        for pid in self._executors:
+            _kill_group(pid)
+
+    def _obey(self) -> bool:
+        try:
+            message, descriptors, _, _ = socket.recv_fds(self._agent, MESSAGE.size, SPAWN_FDS)
+            while message and len(message) < MESSAGE.size:
+                message += self._agent.recv(MESSAGE.size - len(message))
+        except OSError:
+            return False
+        if not message:
+            return False
+        operation, executor_id, _ = MESSAGE.unpack(message)
+        if operation == SPAWN:
+            self._spawn(executor_id, descriptors)
+        else:
+            for pid, known in self._executors.items():
+                if known == executor_id:
+                    _kill_group(pid)
+        return True
+
+    def _spawn(self, executor_id: int, descriptors: list[int]) -> None:
+        parent = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._tell(FAILED, executor_id, error.errno or 0)
+        else:
+            if pid == 0:
+                self._become_executor(parent, descriptors)
+            self._executors[pid] = executor_id
+            self._tell(FORKED, executor_id, pid)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _become_executor(self, parent: int, descriptors: list[int]) -> NoReturn:
+        code = 1
+        try:
+            die_with_parent(parent)
+            offer_to_the_oom_killer()
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            for end in (self._agent, self._woken, self._wake):
+                end.close()
+            channel = socket.socket(fileno=descriptors[0])
+            capture = Capture(descriptors[1], descriptors[2])
+            recall = RecallPage(descriptors[3])
+            for descriptor in descriptors[1:]:
+                os.close(descriptor)
+            sys.modules["__main__"] = ModuleType("__main__")
+            Runner(channel, capture, recall).serve()
+            code = 0
+        except BaseException:  # noqa: BLE001 - the agent finds it on standard error
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def _reap(self) -> None:
+        while self._executors:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            executor_id = self._executors.pop(pid, None)
+            if executor_id is not None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)  # what task code started and left behind
+                self._tell(DIED, executor_id, status)
+
+    def _tell(self, operation: bytes, executor_id: int, figure: int) -> None:
+        with contextlib.suppress(OSError):  # the agent is gone: the next look at the socket says so
+            self._agent.sendall(MESSAGE.pack(operation, executor_id, figure))
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)  # forked a moment ago, it may not have its own group yet
+
+
+def main() -> None:
+    """Serve the agent at the other end of the descriptor named by the first argument."""
+    agent = socket.socket(fileno=int(sys.argv[1]))
+    faulthandler.enable(file=2)  # a crash leaves its Python stack on the executor's standard error
+    gc.collect()
+    gc.freeze()  # what is shared with every executor stays so
+    Zygote(agent).serve()
+    os._exit(0)  # nothing is left to tidy up, and signals of ended children may still come
+
+
+if __name__ == "__main__":
+    main()

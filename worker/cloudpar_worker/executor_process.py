@@ -1,0 +1,173 @@
+"""The agent's ends of one executor: its channel, its outputs, its memory. Never blocks."""
+
+import os
+import socket
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+
+import psutil
+
+from cloudpar_protocol.payloads import InlineData, RangeData, TaskResult
+from cloudpar_protocol.worker_messages import Lease
+
+from .executor.capture import open_output, read_output, written_bytes
+from .executor.frames import ResultReader, Run, encode_run
+from .executor.functions import CACHED_FUNCTIONS
+from .executor.recall import RecallPage, open_page
+
+_CHANNEL_BYTES = 1 << 20
+_READ_BYTES = 1 << 18
+_SMALL_BYTES = 1 << 14
+"""After so little, another read at once would find nothing."""
+_READS = 16
+
+
+class ExecutorProcess:
+    """What the shell holds of an executor.
+
+    Attributes:
+        theirs: The descriptors that go to it, until `handed_over`.
+        pid: Known once it is forked.
+        ended: It has closed its end of the channel.
+    """
+
+    def __init__(self, executor_id: int, tmp: str | None) -> None:
+        self.executor_id = executor_id
+        self.pid = 0
+        self.ended = False
+        self._process: psutil.Process | None = None
+        self.channel, theirs = socket.socketpair()
+        for end in (self.channel, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _CHANNEL_BYTES)
+        self.channel.setblocking(False)
+        self._theirs: socket.socket | None = theirs
+        self._stdout, self._stderr = open_output(tmp), open_output(tmp)
+        self._page = open_page(tmp)
+        self._recall = RecallPage(self._page)
+        self._reader = ResultReader()
+        self._buffer = bytearray(_READ_BYTES)
+        self._unsent: deque[memoryview] = deque()
+        self._codes: OrderedDict[str, None] = OrderedDict()
+
+    @property
+    def theirs(self) -> list[int]:
+        """The descriptors for the executor."""
+        return [self._theirs.fileno(), self._stdout, self._stderr, self._page] if self._theirs else []
+
+    def handed_over(self) -> None:
+        """The executor has its end of the channel."""
+        if self._theirs is not None:
+            self._theirs.close()
+            os.close(self._page)
+            self._theirs = None
+
+    def send(self, lease: Lease, start: int, end: int, code: bytes, items: Sequence[bytes | memoryview] | None) -> None:
+        """Queue a run; `flush` moves it."""
+        code_hash = lease.code.hash
+        known = code_hash in self._codes
+        self._codes[code_hash] = None
+        self._codes.move_to_end(code_hash)
+        if len(self._codes) > CACHED_FUNCTIONS:
+            self._codes.popitem(last=False)
+        data = lease.data
+        run = Run(
+            code_hash,
+            None if known else code,
+            lease.call,
+            start,
+            end,
+            data.start if isinstance(data, RangeData) else 0,
+            data.step if isinstance(data, RangeData) else 0,
+            items,  # type: ignore[arg-type]  # bytes on this side may be views on the other
+        )
+        self._unsent.append(memoryview(encode_run(run)))
+        self.flush()
+
+    def flush(self) -> bool:
+        """Write what the channel takes; True when nothing is left."""
+        while self._unsent:
+            try:
+                sent = self.channel.send(self._unsent[0])
+            except BlockingIOError:
+                return False
+            except OSError:
+                self._unsent.clear()  # it is gone; the zygote tells how
+                return True
+            if sent < len(self._unsent[0]):
+                self._unsent[0] = self._unsent[0][sent:]
+            else:
+                self._unsent.popleft()
+        return True
+
+    @property
+    def unsent(self) -> bool:
+        """Whether `flush` has more to write."""
+        return bool(self._unsent)
+
+    def receive(self, *, all_of_it: bool = False) -> list[TaskResult]:
+        """The results that have come; a few reads of them, unless all are wanted.
+
+        Raises:
+            Garbage: What came does not come from the executor's own code.
+        """
+        results: list[TaskResult] = []
+        reads = 0
+        while all_of_it or reads < _READS:
+            reads += 1
+            try:
+                count = self.channel.recv_into(self._buffer)
+            except BlockingIOError:
+                break
+            except OSError:
+                count = 0
+            if not count:
+                self.ended = True
+                break
+            with memoryview(self._buffer) as view:
+                results += self._reader.feed(view[:count])
+            if count < _SMALL_BYTES and not all_of_it:
+                break
+        return results
+
+    def outputs(self) -> tuple[str | None, str | None]:
+        """What its running task has written to standard output and error."""
+        return read_output(self._stdout), read_output(self._stderr)
+
+    def recall(self, first: int, end: int) -> None:
+        """Have it pass over the tasks [first, end), counted from its first one."""
+        self._recall.recall(first, end)
+
+    @property
+    def started(self) -> int:
+        """How many tasks it has begun or passed over."""
+        return self._recall.started
+
+    def measure(self) -> tuple[int, int]:
+        """Resident memory, and how much lies in the outputs, in bytes."""
+        try:
+            self._process = self._process or psutil.Process(self.pid)
+            rss = self._process.memory_info().rss
+        except psutil.Error:
+            rss = 0
+        return rss, max(written_bytes(self._stdout), written_bytes(self._stderr))
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.handed_over()
+        self.channel.close()
+        self._recall.close()
+        os.close(self._stdout)
+        os.close(self._stderr)
+
+
+def inline_items(lease: Lease, start: int, end: int) -> list[bytes] | None:
+    """The items of tasks [start, end) that came inside the lease; None for range data."""
+    if not isinstance(lease.data, InlineData):
+        return None
+    position = 0
+    for first, last in lease.ranges:
+        if first <= start < last:
+            offset = position + start - first
+            return lease.data.items[offset : offset + end - start]
+        position += last - first
+    raise LookupError(f"task {start} is not in lease {lease.lease_id}")

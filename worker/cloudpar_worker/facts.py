@@ -1,0 +1,98 @@
+"""All that an agent knows at one moment, and the few changes that several stimuli share."""
+
+from typing import Final
+
+from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.worker_messages import Lease, Publication
+
+from . import instructions as do
+from .budgets import Budgets
+from .durations import PackageDurations
+from .executor_record import ExecutorRecord, Stop
+from .lease_record import LeaseRecord
+
+NEVER: Final = 2**62
+
+
+class Facts:
+    """The state behind WorkerState.
+
+    Attributes:
+        wanted_executors, memory_bytes, python: How the worker was started; memory is for one executor.
+        leases: In the order in which they came.
+        killed: How often somebody outside killed the executor of a task (lease, index).
+        unsaid_us: What publications cost, by package, until a publication has said it.
+        spawn_us, retrieve_us, beat_us, measure_us: When each may happen next.
+        retrieving, beating, publish_jobs: What is under way.
+        publish_now: Somebody may be waiting for what is pending.
+        chunk_us: How long the chunk that came last will take; 0: unknown.
+        hungry: The master said so, and nothing was given back since.
+        draining_us: Since when.
+        out: The instructions so far.
+        settled_us: When everything was looked at last.
+        deadline_us: When something is due even if nothing happens.
+    """
+
+    def __init__(self, *, executors: int, memory_bytes: int, python: str) -> None:
+        self.wanted_executors = executors
+        self.memory_bytes = memory_bytes
+        self.python = python
+        self.leases: dict[str, LeaseRecord] = {}
+        self.executors: dict[int, ExecutorRecord] = {}
+        self.durations: dict[str, PackageDurations] = {}
+        self.budgets = Budgets()
+        self.killed: dict[tuple[str, int], int] = {}
+        self.unsaid_us: dict[str, int] = {}
+        self.next_executor = 0
+        self.stillborn = 0
+        self.spawn_us = self.retrieve_us = 0
+        self.beat_us = self.measure_us = NEVER
+        self.retrieving = self.beating = False
+        self.publish_jobs = 0
+        self.publish_now = False
+        self.chunk_us = 0.0
+        self.hungry = False
+        self.draining_us: int | None = None
+        self.exited = False
+        self.out: list[do.Instruction] = []
+        self.deadline_us = self.settled_us = 0
+
+    def durations_of(self, lease: Lease) -> PackageDurations:
+        """How long tasks of a lease's package last."""
+        durations = self.durations.get(lease.package_id)
+        if durations is None:
+            durations = self.durations[lease.package_id] = PackageDurations(lease.mean_us)
+        return durations
+
+    def finish(self, record: LeaseRecord, results: list[TaskResult], now_us: int) -> None:
+        """Fed tasks of one lease have results, one after the other."""
+        lease = record.lease
+        total_us = sum([result.duration_us for result in results])
+        self.durations_of(lease).measured(total_us, len(results))
+        self.budgets.used(lease.package_id, total_us)
+        self.out += [do.Discard(lease.lease_id, used) for used in record.finished(results, now_us)]
+
+    def kill(self, executor: ExecutorRecord, stop: Stop) -> None:
+        """Stop an executor, once."""
+        if executor.stop is None:
+            executor.stop = stop
+            self.out.append(do.Kill(executor.executor_id))
+
+    def send(self, publications: list[Publication]) -> None:
+        """Publish."""
+        if publications:
+            self.publish_jobs += 1
+            self.out.append(do.Publish(publications))
+
+    def forget(self, record: LeaseRecord) -> None:
+        """A lease is done with, and so may be its package."""
+        lease = record.lease
+        del self.leases[lease.lease_id]
+        self.out.append(do.Forget(lease.lease_id))
+        if self.killed:
+            self.killed = {key: kills for key, kills in self.killed.items() if key[0] != lease.lease_id}
+        others = [other.lease for other in self.leases.values()]
+        if all(other.package_id != lease.package_id for other in others):
+            self.durations.pop(lease.package_id, None)
+            self.unsaid_us.pop(lease.package_id, None)
+            self.budgets.forget(lease.package_id)

@@ -1,0 +1,182 @@
+"""One lease at the worker: which of its tasks wait, run, have results, and what of that the master knows."""
+
+from cloudpar_protocol.payloads import BlobData, Range, TaskResult
+from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
+
+from . import ranges
+
+
+class LeaseRecord:
+    """A lease's tasks, each in one of: unfetched, ready, fed, pending, published, given back, not wanted.
+
+    Attributes:
+        lease: As it came.
+        unfetched: Tasks whose payload is not here, in order.
+        ready: Tasks that can be fed, in order.
+        fed: How many tasks are in executors.
+        wanted: What the master last said it wants; None before it has said anything.
+        pending: Results that are in no publication.
+        pending_since_us: The time of the first of them.
+        publishing: A publication is under way.
+        returning: A return is under way.
+        downloading: A payload is under way.
+        closing: The publication or return that closes the lease is under way.
+        undeliverable: Its payload cannot be had: what is unfetched goes back, or,
+        abandoned: its lease is left to run out.
+        retrieve_us, publish_us: What its retrieval and its package's publications cost, until a publication says it.
+    """
+
+    def __init__(self, lease: Lease, arrived_us: int, retrieve_us: int) -> None:
+        self.lease = lease
+        self.arrived_us = arrived_us
+        self.retrieve_us = retrieve_us
+        here = lease.code.inline is not None and not isinstance(lease.data, BlobData)
+        self.unfetched: list[Range] = [] if here else list(lease.ranges)
+        self.ready: list[Range] = list(lease.ranges) if here else []
+        self.ready_tasks = ranges.count(self.ready)
+        self.fed = 0
+        self.wanted: list[Range] | None = None
+        self.pending: list[TaskResult] = []
+        self.pending_bytes = 0
+        self.pending_since_us = 0
+        self.publishing = self.returning = self.downloading = self.closing = False
+        self.undeliverable = self.abandoned = False
+        self.publish_us = 0
+        self.item_bytes = 0
+        self._seq = 0
+        self._segments: dict[Range, int] = {}
+        self._settling_us = 0
+
+    @property
+    def untouched(self) -> int:
+        """How many tasks no executor has."""
+        return self.ready_tasks + ranges.count(self.unfetched)
+
+    @property
+    def exhausted(self) -> bool:
+        """Nothing is left to run, and nothing runs."""
+        return not (self.ready or self.unfetched or self.fed)
+
+    def next_seq(self) -> int:
+        """For the next publication or return."""
+        self._seq += 1
+        return self._seq - 1
+
+    def drop_untouched(self) -> None:
+        """None of it will run here."""
+        self.ready, self.unfetched, self.ready_tasks = [], [], 0
+
+    def say_cost(self, unsaid_us: dict[str, int]) -> None:
+        """The next publication says what earlier ones of the package cost."""
+        self.publish_us = unsaid_us.pop(self.lease.package_id, 0)
+
+    def publish_pending(self) -> list[TaskResult]:
+        """Take all results for a publication, which closes the lease when nothing will follow."""
+        results, self.pending, self.pending_bytes = self.pending, [], 0
+        self._settling_us = sum([result.duration_us for result in results])
+        self.publishing = True
+        self.closing = self.exhausted and not self.returning
+        return results
+
+    def published(self) -> int:
+        """The master has the publication under way; returns the execution time it carried."""
+        self.publishing = False
+        settled_us, self._settling_us = self._settling_us, 0
+        return settled_us
+
+    def arrived(self, tasks: Range, item_bytes: int) -> None:
+        """The payload of these tasks is here."""
+        here = ranges.intersect(self.unfetched, [tasks])
+        self.unfetched = ranges.intersect(self.unfetched, [(0, tasks[0]), (tasks[1], self.lease.tasks)])
+        for part in here:
+            self.ready = ranges.add(self.ready, part)
+        self.ready_tasks = ranges.count(self.ready)
+        self.item_bytes = max(self.item_bytes, item_bytes)
+        if isinstance(self.lease.data, BlobData):
+            self._segments[tasks] = ranges.count(here)
+
+    def take(self, tasks: int) -> Range:
+        """The next ready tasks, at most so many, for an executor."""
+        start, end = self.ready[0]
+        if end - start <= tasks:
+            del self.ready[0]
+        else:
+            end = start + tasks
+            self.ready[0] = (end, self.ready[0][1])
+        self.ready_tasks -= end - start
+        self.fed += end - start
+        return start, end
+
+    def put_back(self, tasks: Range) -> None:
+        """What an executor had been fed and did not begin, as far as it is wanted still."""
+        self.fed -= tasks[1] - tasks[0]
+        for part in [tasks] if self.wanted is None else ranges.intersect([tasks], self.wanted):
+            self.ready = ranges.add(self.ready, part)
+        self.ready_tasks = ranges.count(self.ready)
+
+    def finished(self, results: list[TaskResult], now_us: int) -> list[Range]:
+        """Results of fed tasks; returns the segments of payload that nobody needs any more."""
+        if not self.pending:
+            self.pending_since_us = now_us
+        self.pending += results
+        self.pending_bytes += sum([len(result.data) for result in results if result.data])
+        self.fed -= len(results)
+        return self._used_up(results[0].index, len(results)) if self._segments else []
+
+    def _used_up(self, index: int, tasks: int) -> list[Range]:
+        # Results come in runs, and a run lies within one segment: runs are cut from `ready`, segment after segment.
+        for segment in self._segments:
+            if segment[0] <= index < segment[1]:
+                self._segments[segment] -= tasks
+                if self._segments[segment] <= 0:
+                    del self._segments[segment]
+                    return [segment]
+                break
+        return []
+
+    def view(self, view: LeaseView) -> None:
+        """Keep of the untouched tasks only what the master wants."""
+        self.wanted = view.ranges if view.state == "wanted" else []
+        if self.ready or self.unfetched:
+            self.ready = ranges.intersect(self.ready, self.wanted)
+            self.unfetched = ranges.intersect(self.unfetched, self.wanted)
+            self.ready_tasks = ranges.count(self.ready)
+
+    def wants(self, index: int) -> bool:
+        """Whether the result of a task is worth its time."""
+        return self.wanted is None or ranges.contains(self.wanted, index)
+
+    def give_back(self, tasks: int) -> Return:
+        """Cut so many tasks from the untouched end, at least one."""
+        self.unfetched, tail = ranges.cut_tail(self.unfetched, tasks)
+        self.ready, more = ranges.cut_tail(self.ready, tasks - ranges.count(tail))
+        self.ready_tasks = ranges.count(self.ready)
+        parts: list[Range] = []
+        for part in [*more, *tail]:
+            parts = ranges.add(parts, part)
+        self.returning = True
+        self.closing = self.exhausted and not (self.pending or self.publishing)
+        lease = self.lease
+        return Return(
+            package_id=lease.package_id,
+            lease_id=lease.lease_id,
+            receipt=lease.receipt,
+            start=lease.start,
+            end=lease.end,
+            generation=lease.generation,
+            seq=self.next_seq(),
+            ranges=parts,
+            closes=self.closing,
+        )
+
+    def reference(self) -> LeaseRef:
+        """For a beat."""
+        lease = self.lease
+        return LeaseRef(
+            package_id=lease.package_id,
+            lease_id=lease.lease_id,
+            receipt=lease.receipt,
+            start=lease.start,
+            end=lease.end,
+            generation=lease.generation,
+        )

@@ -1,0 +1,187 @@
+"""Calls to the master over HTTP, each retried until it has an answer; and payloads by presigned links."""
+
+import contextlib
+import random
+import socket
+import sys
+import threading
+import time
+import weakref
+from typing import Any, TypeVar
+
+import urllib3
+from msgspec import Struct
+
+from cloudpar_protocol import codec
+from cloudpar_protocol.limits import HOLD_S
+from cloudpar_protocol.payloads import Link
+from cloudpar_protocol.routes import Route
+
+RequestT = TypeVar("RequestT", bound=Struct)
+ReplyT = TypeVar("ReplyT", bound=Struct)
+
+_FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
+_CONNECT_S, _ANSWER_S = 5.0, 60.0
+_AWAY = 2
+"""So many failures in a row are worth a line: one alone is a connection that was closed while it idled."""
+
+
+class PayloadRefused(Exception):
+    """A presigned link does not work: expired, or what it names is gone."""
+
+
+class Stopped(Exception):
+    """The agent does not want the answer any more."""
+
+
+class Reach:
+    """Whether the master answers at all, as all clients of it see it together; says so when that changes."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._failures = 0
+        self._lock = threading.Lock()
+
+    def failed(self, error: Exception) -> None:
+        """No answer came."""
+        with self._lock:
+            self._failures += 1
+            failures = self._failures
+        if failures == _AWAY:
+            warn(f"the master at {self._endpoint} does not answer ({type(error).__name__}); trying until it does")
+
+    def answered(self) -> None:
+        """It did."""
+        with self._lock:
+            failures, self._failures = self._failures, 0
+        if failures >= _AWAY:
+            warn(f"the master at {self._endpoint} answers again")
+
+
+class MasterClient:
+    """One master; may be used by several threads, each request on a connection of its own pool."""
+
+    def __init__(self, endpoint: str, token: str, reach: "Reach") -> None:
+        self._reach = reach
+        self._endpoint = endpoint.rstrip("/")
+        self._lines: weakref.WeakSet[urllib3.connection.HTTPConnection] = weakref.WeakSet()
+        self._master = urllib3.connection_from_url(self._endpoint, maxsize=4, retries=False)
+        self._master.ConnectionCls = _noted(self._master.ConnectionCls, self._lines)
+        self._prefix = self._master_path()
+        self._headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": codec.MSGPACK,
+            "Accept": codec.MSGPACK,
+        }
+        self._stores = urllib3.PoolManager(num_pools=8, maxsize=4, retries=False)
+        self._stopped = threading.Event()
+
+    def _master_path(self) -> str:
+        return urllib3.util.parse_url(self._endpoint).path or ""
+
+    def stop(self) -> None:
+        """No further attempt."""
+        self._stopped.set()
+
+    def hang_up(self) -> None:
+        """End what is held open: the master learns that nobody listens; an answer on its way is still read."""
+        self._stopped.set()
+        for line in list(self._lines):
+            if isinstance(line.sock, socket.socket):
+                with contextlib.suppress(OSError):
+                    line.sock.shutdown(socket.SHUT_WR)
+
+    def call(self, route: Route[RequestT, ReplyT], request: RequestT, *, attempts: int = sys.maxsize) -> ReplyT:
+        """The master's answer. Failures that may pass are retried with the same request, with growing delays.
+
+        Raises:
+            RequestError: The master refused for good, or its last answer after so many attempts.
+            Stopped: `stop` was called, or the attempts are used up without an answer.
+        """
+        body = codec.encode(request)
+        delay_s = _FIRST_DELAY_S
+        timeout = urllib3.Timeout(connect=_CONNECT_S, read=_ANSWER_S + HOLD_S)
+        for _ in range(attempts):
+            if self._stopped.is_set():
+                break
+            try:
+                answer = self._master.urlopen(
+                    "POST", self._prefix + route.path, body=body, headers=self._headers, timeout=timeout
+                )
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                if self._stopped.is_set():
+                    break
+                self._reach.failed(error)
+                asked_s = None
+            else:
+                self._reach.answered()
+                if answer.status == 200:
+                    return codec.decode(answer.data, route.reply)
+                refusal = codec.decode_error(answer.data, answer.status)
+                if not refusal.retryable:
+                    raise refusal
+                if self._stopped.is_set():
+                    break
+                warn(f"{route.name}: the master answered {refusal.code}: {refusal}; trying again")
+                asked_s = refusal.retry_after_s
+            if self._stopped.wait((asked_s or delay_s) * random.uniform(0.8, 1.2)):  # noqa: S311 - jitter
+                break
+            delay_s = min(delay_s * 2, _LAST_DELAY_S)
+        raise Stopped
+
+    def download(self, link: Link, start: int, end: int) -> bytes:
+        """The bytes [start, end) of what a link names.
+
+        Raises:
+            PayloadRefused: It cannot be had by this link.
+            Stopped: `stop` was called.
+        """
+        if start == end:
+            return b""
+        headers = {**link.headers, "Range": f"bytes={start}-{end - 1}"}
+        body = self._by_link(link, headers, None)
+        if len(body) != end - start:
+            raise PayloadRefused(f"{len(body)} bytes came instead of {end - start}")
+        return body
+
+    def upload(self, link: Link, payload: bytes) -> None:
+        """Put a payload where a link says; raises as `download` does."""
+        self._by_link(link, link.headers, payload)
+
+    def _by_link(self, link: Link, headers: dict[str, str], payload: bytes | None) -> bytes:
+        delay_s = _FIRST_DELAY_S
+        while not self._stopped.is_set():
+            try:
+                answer = self._stores.request(
+                    link.method,
+                    link.url,
+                    body=payload,
+                    headers=headers,
+                    timeout=urllib3.Timeout(connect=_CONNECT_S, read=_ANSWER_S),
+                )
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                self._reach.failed(error)
+            else:
+                if answer.status in {200, 201, 204, 206}:
+                    return answer.data
+                if answer.status < 500 and answer.status not in {408, 429}:
+                    raise PayloadRefused(f"HTTP status {answer.status}: {answer.data[:200]!r}")
+            self._stopped.wait(delay_s)
+            delay_s = min(delay_s * 2, _LAST_DELAY_S)
+        raise Stopped
+
+
+def _noted(kind: Any, lines: Any) -> Any:
+    """Connections of this kind, each noted once it stands."""
+
+    class Noted(kind):  # type: ignore[misc]
+        def connect(self) -> None:
+            super().connect()
+            lines.add(self)
+
+    return Noted
+
+
+def warn(text: str) -> None:
+    """One line on standard error."""
+    print(f"{time.strftime('%H:%M:%S')} cloudpar worker: {text}", file=sys.stderr, flush=True)  # noqa: T201 - the log

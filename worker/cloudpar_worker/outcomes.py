@@ -1,0 +1,90 @@
+"""What people read about a task that ended without a value and not by its own exception."""
+
+import signal
+from typing import Final
+
+from .executor_record import Stop
+
+_SIGNAL_NAMES: Final = {
+    signal.SIGSEGV: "segmentation fault",
+    signal.SIGBUS: "bus error",
+    signal.SIGABRT: "abort",
+    signal.SIGFPE: "arithmetic fault",
+    signal.SIGILL: "illegal instruction",
+}
+KILLS: Final = 3
+"""So often a task may be running in an executor that somebody outside kills before it counts as the reason."""
+
+
+def ended_by(exit_code: int | None) -> str:
+    """How an executor ended, in words."""
+    if exit_code is None:
+        return "its executor ended, nobody knows how"
+    if exit_code >= 0:
+        return f"its executor ended with exit code {exit_code}, by os._exit or the like"
+    try:
+        number = signal.Signals(-exit_code)
+    except ValueError:
+        return f"its executor was ended by signal {-exit_code}"
+    if number == signal.SIGKILL:
+        return "its executor was killed by SIGKILL, often the kernel's out-of-memory killer"
+    name = _SIGNAL_NAMES.get(number)
+    return f"its executor ended by a {name} ({number.name})" if name else f"its executor was ended by {number.name}"
+
+
+def crash(exit_code: int | None, lease_id: str, index: int) -> Stop:
+    """The task's executor ended by itself."""
+    text = f"the task did not return: {ended_by(exit_code)}"
+    if exit_code == -signal.SIGKILL:
+        text += f"; it was tried {KILLS} times: use less memory a task, or a worker with more"
+    return Stop("crashed", text, lease_id, index)
+
+
+def timeout(limit_s: float, lease_id: str, index: int) -> Stop:
+    """The task ran into its time limit."""
+    message = (
+        f"the task ran into its time limit of {limit_s:g} s and was stopped: raise task_timeout_s (up to the "
+        "operator's maximum), or split the task"
+    )
+    return Stop("timeout", message, lease_id, index)
+
+
+def quota(lease_id: str, index: int) -> Stop:
+    """The task ran into the end of the quota."""
+    message = (
+        "the task ran into the end of the account's compute-time quota and was stopped: ask the operator for more "
+        "(cloudpar account grant)"
+    )
+    return Stop("quota", message, lease_id, index)
+
+
+def cancelled(lease_id: str, index: int) -> Stop:
+    """The task is not wanted any more."""
+    return Stop("cancelled", "the task was cancelled while it ran", lease_id, index)
+
+
+def memory(rss_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
+    """The executor grew over its limit."""
+    message = (
+        f"the task's executor used {rss_bytes >> 20} MB, over its limit of {limit_bytes >> 20} MB, and was stopped: "
+        "use less memory a task, or start the worker with a higher memory_mb or fewer executors"
+    )
+    return Stop("memory", message, lease_id, index)
+
+
+def spam(written: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
+    """It wrote without end."""
+    message = (
+        f"the task wrote {written >> 20} MB to standard output and error, over the limit of {limit_bytes >> 20} MB, "
+        "and was stopped: write such amounts to a file"
+    )
+    return Stop("crashed", message, lease_id, index)
+
+
+def garbage(what: str, lease_id: str, index: int) -> Stop:
+    """It wrote to the executor's own channel."""
+    message = (
+        f"the task wrote to a file descriptor of its executor ({what}), which was stopped: write only to descriptors "
+        "that the task itself opened"
+    )
+    return Stop("crashed", message, lease_id, index)

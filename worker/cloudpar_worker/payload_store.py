@@ -1,0 +1,122 @@
+"""Task code and task data at the agent: fetched once, kept as long as they are of use."""
+
+import hashlib
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from cloudpar_protocol.payloads import BlobData, BlobRef, Link, Range
+from cloudpar_protocol.worker_messages import Lease
+
+from .executor_process import inline_items
+from .master_client import MasterClient, PayloadRefused
+
+CODE_BYTES: Final = 64 * 1024 * 1024
+"""Task code of past leases that is kept."""
+TABLE_BYTES: Final = 256 * 1024
+"""Offset tables up to this size are fetched whole, once a package."""
+TABLES: Final = 32
+SEGMENT_BYTES: Final = 16 * 1024 * 1024
+"""Task data fetched at a time; a larger item comes alone."""
+
+
+class PayloadStore:
+    """Filled by the downloading thread, read by the main one."""
+
+    def __init__(self, client: MasterClient) -> None:
+        self._client = client
+        self._codes: OrderedDict[str, bytes] = OrderedDict()
+        self._code_bytes = 0
+        self._tables: OrderedDict[str, tuple[int, ...]] = OrderedDict()
+        self._segments: dict[str, dict[Range, list[memoryview]]] = {}
+        self._lock = threading.Lock()
+
+    def code(self, lease: Lease) -> bytes:
+        """The task code of a lease, which is here."""
+        return self._codes[lease.code.hash] if lease.code.inline is None else lease.code.inline
+
+    def items(self, lease: Lease, start: int, end: int) -> Sequence[bytes | memoryview] | None:
+        """The data of tasks [start, end), which is here; None for range data."""
+        if not isinstance(lease.data, BlobData):
+            return inline_items(lease, start, end)
+        items: list[memoryview] = []
+        for segment, held in sorted(self._segments[lease.lease_id].items()):
+            first, last = max(start, segment[0]), min(end, segment[1])
+            if first < last:
+                items += held[first - segment[0] : last - segment[0]]
+        return items
+
+    def discard(self, lease_id: str, segment: Range) -> None:
+        """A segment of a lease's data is not needed any more."""
+        self._segments.get(lease_id, {}).pop(segment, None)
+
+    def forget(self, lease_id: str) -> None:
+        """Nothing of a lease is needed any more."""
+        self._segments.pop(lease_id, None)
+
+    def fetch(self, lease: Lease, tasks: Range) -> tuple[Range, int]:
+        """Get the code, and the data of the first of `tasks`; which tasks these are, and their mean size.
+
+        Raises:
+            PayloadRefused: It cannot be had.
+        """
+        self._fetch_code(lease)
+        if not isinstance(lease.data, BlobData):
+            return (lease.start, lease.end), 0
+        link = lease.data_link
+        if link is None:
+            raise PayloadRefused("the lease has no link for its data")
+        offsets = self._offsets(link, lease.data.blob, lease.tasks, tasks)
+        last = 1
+        while last < len(offsets) - 1 and offsets[last + 1] - offsets[0] <= SEGMENT_BYTES:
+            last += 1
+        body = memoryview(self._client.download(link, offsets[0], offsets[last]))
+        items = [body[offsets[i] - offsets[0] : offsets[i + 1] - offsets[0]] for i in range(last)]
+        segment = (tasks[0], tasks[0] + last)
+        with self._lock:
+            self._segments.setdefault(lease.lease_id, {})[segment] = items
+        return segment, len(body) // last
+
+    def _fetch_code(self, lease: Lease) -> None:
+        code = lease.code
+        if code.inline is not None or code.hash in self._codes:
+            return
+        if code.blob is None or lease.code_link is None:
+            raise PayloadRefused("the lease has no link for its code")
+        body = self._client.download(lease.code_link, code.blob.offset, code.blob.offset + code.blob.size)
+        if hashlib.sha256(body).hexdigest() != code.hash:
+            raise PayloadRefused("the task code is not what its hash says")
+        with self._lock:
+            self._codes[code.hash] = body
+            self._code_bytes += len(body)
+
+    def trim(self, used: set[str]) -> None:
+        """Drop the oldest code that is over the limit and that no lease uses."""
+        for code_hash in list(self._codes):
+            if self._code_bytes <= CODE_BYTES:
+                return
+            if code_hash not in used:
+                with self._lock:
+                    self._code_bytes -= len(self._codes.pop(code_hash))
+
+    def _offsets(self, link: Link, blob: BlobRef, n: int, tasks: Range) -> tuple[int, ...]:
+        """Where the items of `tasks` begin in the blob of n items, and where the last one ends."""
+        table_bytes = 8 * (n + 1)
+        start = blob.offset + blob.size - table_bytes
+        if table_bytes > TABLE_BYTES:
+            return self._read_table(link, start + 8 * tasks[0], tasks[1] - tasks[0] + 1)
+        table = self._tables.get(blob.key)
+        if table is None:
+            table = self._tables[blob.key] = self._read_table(link, start, n + 1)
+            if len(self._tables) > TABLES:
+                self._tables.popitem(last=False)
+        return table[tasks[0] : tasks[1] + 1]
+
+    def _read_table(self, link: Link, start: int, entries: int) -> tuple[int, ...]:
+        offsets = struct.unpack(f"<{entries}Q", self._client.download(link, start, start + 8 * entries))
+        if any(after < before for before, after in pairwise(offsets)):
+            raise PayloadRefused("the table of its data is damaged")
+        return offsets

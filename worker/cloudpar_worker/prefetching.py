@@ -1,0 +1,33 @@
+"""How many chunks a worker asks for: about a third of a second of work beyond what runs, or none."""
+
+from collections.abc import Iterable
+from math import ceil
+from typing import Final
+
+HORIZON_US: Final = 300_000
+
+
+def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: float, executors: int) -> int:
+    """Chunks to retrieve.
+
+    Args:
+        free_in_us: For each executor, when it will have done what it was fed.
+        waiting_us: How long the untouched tasks here will take together.
+        chunk_us: How long a chunk has been lately; 0: unknown.
+        executors: How many there are.
+    """
+    lack_us = sum(max(HORIZON_US - free, 0) for free in free_in_us) - waiting_us
+    if lack_us <= 0:
+        return 0
+    if not chunk_us:
+        return executors
+    return min(ceil(lack_us / max(chunk_us, 1_000)), 4 * executors)
+
+
+def remaining_us(mean_us: float, elapsed_us: int, queued: int) -> float:
+    """How long an executor is likely to need for what it was fed.
+
+    A task that has outlasted the mean is expected to need as long again: of such ones the long ones are left.
+    """
+    current = mean_us - elapsed_us if elapsed_us < mean_us else float(elapsed_us)
+    return current + queued * mean_us

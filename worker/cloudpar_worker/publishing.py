@@ -1,0 +1,114 @@
+"""Results of a lease to publications, and publications to requests, each within the limits of the protocol."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from cloudpar_protocol.limits import (
+    BODY_BYTES,
+    BULK_ITEMS,
+    INLINE_RESULT_BYTES,
+    PUBLICATION_BYTES,
+    PUBLICATION_TASKS,
+)
+from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.worker_messages import Publication
+
+from .lease_record import LeaseRecord
+
+LARGE_BYTES = 64 * 1024 * 1024
+"""Large results of one publication together, unless one alone is larger: they become one blob."""
+_RESULT_BYTES = 48
+"""A result's fields besides its data and texts, on the wire."""
+_REFERENCE_BYTES = 600
+_ALWAYS_FIT = BODY_BYTES // (PUBLICATION_BYTES + 65_536)
+"""So many publications never exceed a body: there is nothing to weigh."""
+
+
+def result_bytes(result: TaskResult) -> int:
+    """What a result takes inside its publication."""
+    size = _RESULT_BYTES
+    data = result.data
+    if data is not None:
+        size += len(data) if len(data) <= INLINE_RESULT_BYTES else _REFERENCE_BYTES
+    if result.message or result.traceback or result.stdout or result.stderr:
+        for text in (result.message, result.traceback, result.stdout, result.stderr):
+            size += len(text.encode(errors="replace")) if text else 0
+    return size
+
+
+def split(results: list[TaskResult]) -> Iterator[list[TaskResult]]:
+    """Parts that fit one publication each, in order."""
+    part: list[TaskResult] = []
+    inline = large = 0
+    for result in results:
+        size = result_bytes(result)
+        blob = len(result.data) if result.data is not None and len(result.data) > INLINE_RESULT_BYTES else 0
+        full = len(part) == PUBLICATION_TASKS or inline + size > PUBLICATION_BYTES
+        if part and (full or (blob and large and large + blob > LARGE_BYTES)):
+            yield part
+            part, inline, large = [], 0, 0
+        part.append(result)
+        inline += size
+        large += blob
+    if part:
+        yield part
+
+
+def publications(record: LeaseRecord) -> list[Publication]:
+    """All that a lease has pending; the last one closes it when nothing will follow."""
+    parts = list(split(record.publish_pending())) or [[]]
+    closes = record.closing and not record.abandoned
+    return [_publication(record, part, closes=closes and part is parts[-1]) for part in parts]
+
+
+def refusal(record: LeaseRecord, reason: Literal["python"], message: str) -> Publication:
+    """This worker cannot run the package."""
+    record.publish_pending()
+    return _publication(record, [], closes=True, refused=reason, message=message)
+
+
+def _publication(
+    record: LeaseRecord,
+    results: list[TaskResult],
+    *,
+    closes: bool,
+    refused: Literal["python"] | None = None,
+    message: str | None = None,
+) -> Publication:
+    lease = record.lease
+    retrieve_us, record.retrieve_us = record.retrieve_us, 0
+    publish_us, record.publish_us = record.publish_us, 0
+    return Publication(
+        package_id=lease.package_id,
+        lease_id=lease.lease_id,
+        receipt=lease.receipt,
+        start=lease.start,
+        end=lease.end,
+        generation=lease.generation,
+        seq=record.next_seq(),
+        results=results,
+        closes=closes,
+        wait_us=lease.wait_us,
+        retrieve_us=retrieve_us,
+        publish_us=publish_us,
+        refused=refused,
+        message=message,
+    )
+
+
+def requests(made: list[Publication]) -> Iterator[list[Publication]]:
+    """Parts that fit one request each, in order."""
+    if len(made) <= _ALWAYS_FIT:
+        yield made
+        return
+    part: list[Publication] = []
+    size = 0
+    for publication in made:
+        weight = 1024 + sum([result_bytes(result) for result in publication.results])
+        if part and (len(part) == BULK_ITEMS or size + weight > BODY_BYTES - 65_536):
+            yield part
+            part, size = [], 0
+        part.append(publication)
+        size += weight
+    if part:
+        yield part

@@ -1,0 +1,86 @@
+"""Large results of publications go to the blob store, and references take their place."""
+
+import zlib
+
+from msgspec.structs import replace
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.limits import BULK_ITEMS, INLINE_RESULT_BYTES
+from cloudpar_protocol.payloads import BlobRef, TaskResult
+from cloudpar_protocol.worker_messages import PrepareResult, PrepareResults, Publication
+
+from .master_client import MasterClient, PayloadRefused
+
+_ATTEMPTS = 3
+
+
+def is_large(result: TaskResult) -> bool:
+    """Whether a result's value does not travel inside its publication."""
+    return result.data is not None and len(result.data) > INLINE_RESULT_BYTES
+
+
+def upload_large(client: MasterClient, publications: list[Publication]) -> list[Publication]:
+    """The publications as they go to the master; one blob for the large results of each."""
+    large = [publication for publication in publications if any(map(is_large, publication.results))]
+    if not large:
+        return publications
+    done: dict[tuple[str, int], Publication] = {}
+    for first in range(0, len(large), BULK_ITEMS):
+        part = large[first : first + BULK_ITEMS]
+        for attempt in range(_ATTEMPTS):
+            part = _upload(client, part, done, last=attempt == _ATTEMPTS - 1)
+            if not part:
+                break
+    return [done.get((made.lease_id, made.seq), made) for made in publications]
+
+
+def _upload(
+    client: MasterClient, part: list[Publication], done: dict[tuple[str, int], Publication], *, last: bool
+) -> list[Publication]:
+    """One attempt for each; what its link refused is returned, for another link: a link may be too old by now."""
+    blobs = [b"".join([result.data or b"" for result in made.results if is_large(result)]) for made in part]
+    announced = [_announce(made, blob) for made, blob in zip(part, blobs, strict=True)]
+    prepared = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced))
+    refused: list[Publication] = []
+    for made, blob, place in zip(part, blobs, prepared.results, strict=True):
+        try:
+            client.upload(place.link, blob)
+        except PayloadRefused as why:
+            if last:
+                done[made.lease_id, made.seq] = _undelivered(made, str(why))
+            refused.append(made)
+        else:
+            done[made.lease_id, made.seq] = _referring(made, place.key)
+    return refused
+
+
+def _announce(publication: Publication, blob: bytes) -> PrepareResult:
+    return PrepareResult(
+        package_id=publication.package_id,
+        lease_id=publication.lease_id,
+        seq=publication.seq,
+        size=len(blob),
+        crc32=zlib.crc32(blob),
+    )
+
+
+def _referring(publication: Publication, key: str) -> Publication:
+    offset = 0
+    results: list[TaskResult] = []
+    for result in publication.results:
+        if is_large(result):
+            size = len(result.data or b"")
+            results.append(replace(result, data=None, blob=BlobRef(key, size, offset)))
+            offset += size
+        else:
+            results.append(result)
+    return replace(publication, results=results)
+
+
+def _undelivered(publication: Publication, why: str) -> Publication:
+    message = f"the result is too large to travel inline, and the blob store refused it ({why}): run the task again"
+    results = [
+        replace(result, outcome="lost", data=None, message=message) if is_large(result) else result
+        for result in publication.results
+    ]
+    return replace(publication, results=results)

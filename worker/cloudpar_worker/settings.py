@@ -1,0 +1,48 @@
+"""How an agent is started: one JSON line on its standard input."""
+
+from typing import Annotated
+
+import msgspec
+import psutil
+from msgspec import Meta, Struct
+
+_MEMORY_PART = 0.9
+
+
+class WorkerSettings(Struct, frozen=True, kw_only=True):
+    """What the agent is told.
+
+    Attributes:
+        endpoint: The master, "http://host:port".
+        token: A worker token.
+        executors: How many tasks run at a time.
+        memory_mb: The limit of one executor; None: 90 % of the machine's memory, divided by the executors.
+        tmp: Where executors put temporary files; None: the system's place.
+    """
+
+    endpoint: Annotated[str, Meta(pattern="^https?://")]
+    token: str
+    executors: Annotated[int, Meta(ge=1, le=1_000)]
+    memory_mb: Annotated[int, Meta(ge=1)] | None = None
+    tmp: str | None = None
+
+    @property
+    def memory_bytes(self) -> int:
+        """The limit of one executor."""
+        if self.memory_mb is not None:
+            return self.memory_mb << 20
+        return int(psutil.virtual_memory().total * _MEMORY_PART / self.executors)
+
+
+def parse(line: bytes) -> WorkerSettings:
+    """The settings from their line.
+
+    Raises:
+        ValueError: It is not such a line; the text names the field.
+    """
+    try:
+        return msgspec.json.decode(line, type=WorkerSettings)
+    except msgspec.DecodeError as error:
+        raise ValueError(
+            f"the first line on standard input must be JSON with endpoint, token and executors: {error}"
+        ) from None

@@ -1,0 +1,248 @@
+"""The worker's loop as a state machine: stimuli in, instructions out, and no knowledge of sockets, threads or clocks.
+
+A lease's tasks wait, are fed to executors in small runs, and their results are collected and published in bulk. A
+stimulus changes the facts; what follows from the new facts is the business of `consequences`.
+"""
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.worker_messages import Lease, LeaseView
+
+from . import instructions as do
+from . import outcomes, publishing
+from . import stimuli as on
+from .consequences import settle, settle_results
+from .exchange import BEATS
+from .executor.frames import SKIPPED
+from .executor_record import ExecutorRecord, FedRun, Stop
+from .facts import Facts
+from .feeding import linger_us
+from .lease_record import LeaseRecord
+from .supervision import OUTPUT_LIMIT_BYTES, SUSPECT_PART
+
+_Handler = Callable[[Any, int], None]
+
+
+class WorkerState:
+    """The agent's state; `facts` is there to be looked at."""
+
+    def __init__(self, *, executors: int, memory_bytes: int, python: str) -> None:
+        self.facts = Facts(executors=executors, memory_bytes=memory_bytes, python=python)
+        self._handlers: dict[type, _Handler] = {
+            on.ExecutorForked: self._forked,
+            on.Results: self._results,
+            on.GarbageCame: self._garbage,
+            on.ExecutorGone: self._gone,
+            on.RecallLooked: self._recall_looked,
+            on.Measured: self._measured,
+            on.Retrieved: self._retrieved,
+            on.Downloaded: self._downloaded,
+            on.DownloadFailed: self._download_failed,
+            on.Published: self._published,
+            on.Extended: self._extended,
+            on.GivenBack: self._given_back,
+            on.DrainAsked: self._drain,
+            on.TimePassed: lambda _stimulus, _now_us: None,
+        }
+
+    @property
+    def deadline_us(self) -> int:
+        """When to come back with TimePassed if nothing happens before."""
+        return self.facts.deadline_us
+
+    def linger_us(self, now_us: int) -> int:
+        """How long results may lie in their channels unread, to be looked at together."""
+        facts = self.facts
+        if facts.draining_us is not None:
+            return 0
+        return min(linger_us(facts.executors.values(), facts.durations_of), facts.deadline_us - now_us)
+
+    def handle(self, stimulus: on.Stimulus, now_us: int) -> list[do.Instruction]:
+        """What follows from a stimulus, in the order to do it."""
+        facts = self.facts
+        facts.out = []
+        self._handlers[type(stimulus)](stimulus, now_us)
+        if isinstance(stimulus, on.Results):
+            settle_results(facts, facts.executors[stimulus.executor_id], now_us)
+        else:
+            settle(facts, now_us)
+        return facts.out
+
+    # From executors.
+
+    def _forked(self, stimulus: on.ExecutorForked, _now_us: int) -> None:
+        self.facts.executors[stimulus.executor_id].forked = True
+
+    def _results(self, stimulus: on.Results, now_us: int) -> None:
+        executor = self.facts.executors[stimulus.executor_id]
+        results = stimulus.results
+        if not executor.expects(results):
+            self._garbage(on.GarbageCame(stimulus.executor_id, "results of tasks that it was not given"), now_us)
+            return
+        results = executor.audit(results, stimulus.seen_us, now_us)
+        while results:
+            run = executor.runs[0]
+            tasks = min(run.end - run.next, len(results))
+            executor.advance(tasks)
+            self._finish(run, results[:tasks], now_us)
+            results = results[tasks:]
+        if not executor.runs:
+            self.facts.publish_now = True  # unless it is fed at once: consequences looks at that
+
+    def _finish(self, run: FedRun, results: list[TaskResult], now_us: int) -> None:
+        if run.recalled:
+            return  # passed over, as asked
+        done = [result for result in results if result.outcome != SKIPPED]
+        if done:
+            self.facts.finish(run.record, done, now_us)
+        if len(done) < len(results):
+            run.record.put_back((results[len(done)].index, results[-1].index + 1))
+
+    def _recall_looked(self, stimulus: on.RecallLooked, _now_us: int) -> None:
+        executor = self.facts.executors.get(stimulus.executor_id)
+        if executor is None or executor.recalled_us is None:
+            return
+        executor.recalled_us = None
+        if executor.runs and executor.stop is None and executor.passes_over_all(stimulus.started):
+            # It is still in the same task, and will see the recall when it comes out of it.
+            for run in executor.take_back():
+                run.record.put_back((run.next, run.end))
+
+    def _garbage(self, stimulus: on.GarbageCame, _now_us: int) -> None:
+        executor = self.facts.executors[stimulus.executor_id]
+        lease_id, index = executor.position()
+        self.facts.kill(executor, outcomes.garbage(stimulus.what, lease_id, index))
+
+    def _gone(self, stimulus: on.ExecutorGone, now_us: int) -> None:
+        facts = self.facts
+        executor = facts.executors.pop(stimulus.executor_id)
+        if executor.runs:
+            self._blame(executor, executor.runs[0], stimulus, now_us)
+        elif executor.stop is None and not executor.proven:
+            # It ended before it did anything: the machine is short of something. Do not fork as fast as possible.
+            facts.stillborn = min(facts.stillborn + 1, 6)
+            facts.spawn_us = now_us + 100_000 * 2**facts.stillborn
+        for run in executor.runs:
+            if not run.recalled:
+                run.record.put_back((run.next, run.end))
+        facts.publish_now = True
+
+    def _blame(self, executor: ExecutorRecord, run: FedRun, gone: on.ExecutorGone, now_us: int) -> None:
+        position, stop = executor.position(), executor.stop
+        if stop is None:
+            kills = self.facts.killed.get(position, 0) + 1
+            if gone.exit_code in {None, -signal.SIGKILL} and kills < outcomes.KILLS:
+                self.facts.killed[position] = kills
+                return
+            stop = outcomes.crash(gone.exit_code, *position)
+        elif stop.outcome is None or (stop.lease_id, stop.index) != position:
+            return  # the task to stop had just ended: the one that began then is innocent and runs again
+        if stop.outcome is not None:
+            used_us = max(now_us - executor.since_us, 1)
+            result = TaskResult(
+                run.next, stop.outcome, used_us, message=stop.message, stdout=gone.stdout, stderr=gone.stderr
+            )
+            executor.advance(1)
+            self.facts.finish(run.record, [result], now_us)
+
+    def _measured(self, stimulus: on.Measured, _now_us: int) -> None:
+        facts = self.facts
+        executor = facts.executors.get(stimulus.executor_id)
+        if executor is None or executor.stop is not None:
+            return
+        rss, limit = stimulus.rss_bytes, facts.memory_bytes
+        large = rss > limit * SUSPECT_PART
+        if executor.running is None:
+            if executor.suspect and large:
+                facts.kill(executor, Stop())
+            executor.suspect = False
+            return
+        executor.suspect = large
+        if rss > limit:
+            facts.kill(executor, outcomes.memory(rss, limit, *executor.position()))
+        elif stimulus.output_bytes > OUTPUT_LIMIT_BYTES:
+            facts.kill(executor, outcomes.spam(stimulus.output_bytes, OUTPUT_LIMIT_BYTES, *executor.position()))
+
+    # From the master.
+
+    def _retrieved(self, stimulus: on.Retrieved, now_us: int) -> None:
+        self.facts.retrieving = False
+        self.facts.retrieve_us = now_us + stimulus.retry_after_us
+        for lease in stimulus.leases:
+            if lease.lease_id not in self.facts.leases:
+                self._take_over(lease, stimulus.request_us // len(stimulus.leases), now_us)
+
+    def _take_over(self, lease: Lease, request_us: int, now_us: int) -> None:
+        facts = self.facts
+        record = facts.leases[lease.lease_id] = LeaseRecord(lease, now_us, request_us)
+        facts.beat_us = min(facts.beat_us, now_us + int(lease.lease_s / BEATS * 1e6))
+        facts.budgets.told(lease.package_id, lease.budget_us)
+        durations = facts.durations_of(lease)
+        durations.told(lease.mean_us)
+        facts.chunk_us = durations.mean_us * record.untouched
+        if lease.python != facts.python:
+            record.drop_untouched()
+            message = (
+                f"the package was made by Python {lease.python}, this worker's executors run Python {facts.python}: "
+                f"use Python {facts.python} at the client, or start workers with Python {lease.python}"
+            )
+            facts.send([publishing.refusal(record, "python", message)])
+
+    def _downloaded(self, stimulus: on.Downloaded, _now_us: int) -> None:
+        record = self.facts.leases.get(stimulus.lease_id)
+        if record is not None:
+            record.downloading = False
+            record.retrieve_us += stimulus.download_us
+            record.arrived(stimulus.tasks, stimulus.item_bytes)
+
+    def _download_failed(self, stimulus: on.DownloadFailed, _now_us: int) -> None:
+        record = self.facts.leases.get(stimulus.lease_id)
+        if record is not None:
+            record.downloading = False
+            record.undeliverable = True
+            if not stimulus.stale:
+                record.drop_untouched()
+                record.abandoned = True  # its time runs out, and the master decides
+
+    def _published(self, stimulus: on.Published, _now_us: int) -> None:
+        facts = self.facts
+        facts.publish_jobs -= 1
+        for lease_id in stimulus.lease_ids:
+            record = facts.leases[lease_id]
+            package_id = record.lease.package_id
+            cost_us = stimulus.request_us // len(stimulus.lease_ids)
+            facts.unsaid_us[package_id] = facts.unsaid_us.get(package_id, 0) + cost_us
+            facts.budgets.settled(package_id, record.published())
+        self._views(stimulus.views, hungry=stimulus.hungry)
+        for lease_id in stimulus.lease_ids:
+            record = facts.leases[lease_id]
+            if record.closing:
+                facts.forget(record)
+
+    def _extended(self, stimulus: on.Extended, _now_us: int) -> None:
+        self.facts.beating = False
+        self._views(stimulus.views, hungry=stimulus.hungry)
+
+    def _views(self, views: list[LeaseView], *, hungry: bool) -> None:
+        self.facts.hungry = hungry
+        for view in views:
+            record = self.facts.leases.get(view.lease_id)
+            if record is None:
+                continue
+            if view.state == "wanted":
+                self.facts.budgets.told(record.lease.package_id, view.budget_us)
+            record.view(view)
+
+    def _given_back(self, stimulus: on.GivenBack, _now_us: int) -> None:
+        for lease_id in stimulus.lease_ids:
+            record = self.facts.leases[lease_id]
+            record.returning = False
+            if record.closing:
+                self.facts.forget(record)
+
+    def _drain(self, _stimulus: on.DrainAsked, now_us: int) -> None:
+        if self.facts.draining_us is None:
+            self.facts.draining_us = now_us

@@ -1,0 +1,132 @@
+"""What happens to a worker: the input of its state machine. Times are microseconds of the agent's monotonic clock."""
+
+from msgspec import Struct
+
+from cloudpar_protocol.payloads import Range, TaskResult
+from cloudpar_protocol.worker_messages import Lease, LeaseView
+
+
+class ExecutorForked(Struct, frozen=True):
+    """An executor can be fed."""
+
+    executor_id: int
+
+
+class Results(Struct, frozen=True):
+    """Results came from an executor.
+
+    Attributes:
+        seen_us: They were not there yet at this time.
+    """
+
+    executor_id: int
+    results: list[TaskResult]
+    seen_us: int
+
+
+class GarbageCame(Struct, frozen=True):
+    """Something came from an executor that is no result."""
+
+    executor_id: int
+    what: str
+
+
+class ExecutorGone(Struct, frozen=True):
+    """An executor's process has ended, and all that it had written was read.
+
+    Attributes:
+        exit_code: As subprocess has it: negative is a signal; None when nobody knows.
+        stdout, stderr: What the task that it was running had written.
+    """
+
+    executor_id: int
+    exit_code: int | None
+    stdout: str | None = None
+    stderr: str | None = None
+
+
+class RecallLooked(Struct, frozen=True):
+    """What an executor has begun, seen well after tasks were recalled from it."""
+
+    executor_id: int
+    started: int
+
+
+class Measured(Struct, frozen=True):
+    """A look at an executor's process."""
+
+    executor_id: int
+    rss_bytes: int
+    output_bytes: int
+
+
+class Retrieved(Struct, frozen=True):
+    """The answer to the retrieval; `request_us` is what it cost without the time it was held."""
+
+    leases: list[Lease]
+    retry_after_us: int = 0
+    request_us: int = 0
+
+
+class Downloaded(Struct, frozen=True):
+    """The code and the data of the tasks [start, end) of a lease are here, `item_bytes` a task on average."""
+
+    lease_id: str
+    tasks: Range
+    item_bytes: int
+    download_us: int
+
+
+class DownloadFailed(Struct, frozen=True):
+    """The payload of a lease cannot be had; `stale`: only because its links are too old by now."""
+
+    lease_id: str
+    stale: bool
+
+
+class Published(Struct, frozen=True):
+    """These leases' publications are durable (or refused for good, without a view)."""
+
+    lease_ids: list[str]
+    views: list[LeaseView]
+    hungry: bool
+    request_us: int
+
+
+class Extended(Struct, frozen=True):
+    """The answer to a beat; empty when nothing came in time."""
+
+    views: list[LeaseView]
+    hungry: bool = False
+
+
+class GivenBack(Struct, frozen=True):
+    """The master has these leases' returns."""
+
+    lease_ids: list[str]
+
+
+class DrainAsked(Struct, frozen=True):
+    """Finish what runs and end."""
+
+
+class TimePassed(Struct, frozen=True):
+    """A deadline has come."""
+
+
+Stimulus = (
+    ExecutorForked
+    | Results
+    | GarbageCame
+    | ExecutorGone
+    | RecallLooked
+    | Measured
+    | Retrieved
+    | Downloaded
+    | DownloadFailed
+    | Published
+    | Extended
+    | GivenBack
+    | DrainAsked
+    | TimePassed
+)
