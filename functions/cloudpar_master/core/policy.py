@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class Policy(Struct, frozen=True, kw_only=True):
+class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Figures of one deployment.
 
     Attributes:

@@ -19,33 +19,44 @@ from .bell import Bell
 
 SESSIONS = 10_000
 
+Receive = Callable[[], Awaitable[Any]]
+
 
 class Holding:
     """Performs retrieve_tasks and await_tasks again and again until they bring something or their time is over."""
 
     def __init__(self, reception: Reception, bell: Bell, queue: SqliteTaskQueue, clock: Clock) -> None:
-        self._reception = reception
+        self.reception = reception
         self._bell = bell
         self._queue = queue
         self._clock = clock
         self._unseen: OrderedDict[str, set[str]] = OrderedDict()
+        self._ending = False
+
+    def end(self) -> None:
+        """The server ends: nothing is held any more."""
+        self._ending = True
+        self._bell.everybody()
 
     async def retrieve(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold a retrieval. Nothing is leased to a worker that has hung up."""
         request: RetrieveTasks = call.request
         deadline = self._clock.now() + min(request.hold_s, HOLD_S)
         while True:
-            reply = self._reception.perform(call)
+            reply = self.reception.perform(call)
             assert isinstance(reply, RetrieveTasksReply)  # noqa: S101  the route's reply type
             left_s = deadline - self._clock.now()
             if reply.leases or left_s <= 0:
-                return reply if not request.hold_s else replace(reply, retry_after_s=0.0)
+                return replace(reply, retry_after_s=0.0)
             surfaces_at = self._queue.next_visible_at()
             if surfaces_at is not None:
                 left_s = min(left_s, max(0.01, surfaces_at - self._clock.now()))
             await self._bell.chunks(left_s)
             if gone():
-                return RetrieveTasksReply()
+                self._bell.chunks_sent(1)
+                return reply
+            if self._ending:
+                return reply
 
     def started(self, session: str, package_id: str) -> None:
         """A package was started: an await of this session that does not name it answers at once, once."""
@@ -61,16 +72,16 @@ class Holding:
         deadline = self._clock.now() + min(request.hold_s, HOLD_S)
         names = [cursor.package_id for cursor in request.packages]
         while True:
-            reply = self._reception.perform(call)
+            reply = self.reception.perform(call)
             assert isinstance(reply, AwaitTasksReply)  # noqa: S101  the route's reply type
             left_s = deadline - self._clock.now()
-            if self._seen_all(request.session, names) or _has_news(request, reply) or left_s <= 0:
-                return reply if not request.hold_s else replace(reply, retry_after_s=0.0)
+            if self._unnamed(request.session, names) or _has_news(request, reply) or left_s <= 0:
+                return replace(reply, retry_after_s=0.0)
             await self._bell.news(names, request.session, left_s)
-            if gone():
+            if gone() or self._ending:
                 return reply
 
-    def _seen_all(self, session: str, names: list[str]) -> bool:
+    def _unnamed(self, session: str, names: list[str]) -> bool:
         """Whether packages were started that this await does not know; each makes one await answer."""
         unseen = self._unseen.get(session)
         if unseen is None:
@@ -90,14 +101,13 @@ def _has_news(request: AwaitTasks, reply: AwaitTasksReply) -> bool:
     )
 
 
-async def unless_gone(work: Awaitable[Any], receive: Callable[[], Awaitable[Any]]) -> Any:
-    """Run `work` until it is done or the other side hangs up; None if it did."""
-    task = asyncio.ensure_future(work)
+async def unless_gone(hold: Callable[[Callable[[], bool]], Awaitable[Struct]], receive: Receive) -> Struct | None:
+    """Hold a request until it is answered or the other side hangs up; None if it did. `hold` is told how to ask."""
     hung_up = asyncio.ensure_future(receive())
+    work = asyncio.ensure_future(hold(hung_up.done))
     try:
-        await asyncio.wait({task, hung_up}, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
+        await asyncio.wait({work, hung_up}, return_when=asyncio.FIRST_COMPLETED)
+        return work.result() if work.done() else None
     finally:
         hung_up.cancel()
-        if not task.done():
-            task.cancel()
+        work.cancel()

@@ -33,13 +33,16 @@ class Call(NamedTuple):
         return self.caller.account
 
 
+Handler = Callable[[Call], Struct]
+
+
 class Reception:
     """Every route, bound to its service."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._on = deployment
         client, worker, account = ClientService(deployment), WorkerService(deployment), AccountService(deployment)
-        self._handlers: dict[str, Callable[[Call], Struct]] = {
+        self._handlers: dict[str, Handler] = {
             routes.HELLO.name: lambda call: account.hello(call.caller.role, call.user, call.request),
             routes.PREPARE_UPLOADS.name: lambda call: client.prepare_uploads(_owner(call), call.request),
             routes.START_TASKS.name: lambda call: client.start_tasks(_owner(call), call.request),

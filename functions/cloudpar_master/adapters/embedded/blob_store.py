@@ -112,8 +112,9 @@ class FileBlobStore:
         except (FileNotFoundError, IsADirectoryError):
             raise NotFound("this blob was deleted, or never uploaded") from None
 
-    def sweep(self, before: float) -> None:
-        """Remove blobs last used before a time: uploads whose package never came."""
+    def sweep(self, unused_s: float) -> None:
+        """Remove blobs that were not used for so long: uploads whose package never came."""
+        before = self._clock.now() - unused_s
         for path in self._folder.rglob("*"):
             if path.is_file() and path.stat().st_mtime < before:
                 path.unlink(missing_ok=True)

@@ -1,0 +1,97 @@
+"""`python -m cloudpar_master --data DIR`: the embedded master, on 127.0.0.1 only."""
+
+import argparse
+import errno
+import gc
+import logging
+import os
+import socket
+import sqlite3
+import sys
+from pathlib import Path
+
+import msgspec
+
+from .server.data_folder import Connection, DataFolder, DataFolderError
+from .server.greeting import Greeting, parse
+
+BACKLOG = 512
+PORT = 8642
+
+
+def main() -> int:
+    """Run a master until it is asked to end. Exit codes: 0 ended as asked, 1 cannot run, 2 called wrongly."""
+    options = _options()
+    logging.basicConfig(level=logging.WARNING, format="cloudpar master: %(message)s")
+    try:
+        greeting = _greeting() if options.stdin else Greeting()
+        with _listen(options.listen_fd, options.port) as listening:
+            _serve(options.data.absolute(), greeting, listening, stdin=0 if options.stdin else None)
+    except ValueError as error:
+        return _complain(error, 2)
+    except (DataFolderError, OSError) as error:
+        return _complain(error, 1)
+    except sqlite3.Error as error:
+        return _complain(f"the database in {options.data} cannot be used: {error}", 1)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m cloudpar_master", description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the folder that holds everything")
+    parser.add_argument("--port", type=int, default=PORT, help=f"0 takes a free one (default: {PORT})")
+    parser.add_argument("--listen-fd", type=int, metavar="FD", help="an inherited socket that listens already")
+    parser.add_argument(
+        "--stdin", action="store_true",
+        help="read {user_token, worker_token, admin_token, settings} as a JSON line; its end is the end of the master",
+    )  # fmt: skip
+    return parser.parse_args()
+
+
+def _greeting() -> Greeting:
+    with open(0, "rb", buffering=0, closefd=False) as stdin:
+        return parse(stdin.readline())
+
+
+def _listen(descriptor: int | None, port: int) -> socket.socket:
+    if descriptor is not None:
+        return socket.socket(fileno=descriptor)
+    try:
+        return socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        text = f"port {port} is in use by another process: end that one, or choose another by --port (0: any free one)"
+        raise OSError(text) from None
+
+
+def _serve(data: Path, greeting: Greeting, listening: socket.socket, stdin: int | None) -> None:
+    folder = DataFolder(data)
+    host, port = listening.getsockname()
+    connection = folder.connect(
+        Connection(
+            endpoint=f"http://{host}:{port}",
+            token=greeting.user_token,
+            worker_token=greeting.worker_token,
+            admin_token=greeting.admin_token,
+        )
+    )
+    from .server.assembly import assemble  # noqa: PLC0415  what is wrong so far is said before the slow imports
+    from .server.process import run  # noqa: PLC0415
+
+    assembly = assemble(folder, connection, greeting.settings)
+    gc.freeze()  # what was imported stays; the collector need not look at it again and again
+    run(assembly, listening, lambda: _announce(connection.endpoint), stdin)
+
+
+def _announce(endpoint: str) -> None:
+    os.write(1, msgspec.json.encode({"event": "ready", "endpoint": endpoint}) + b"\n")
+
+
+def _complain(error: object, code: int) -> int:
+    print(f"cloudpar master: {error}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

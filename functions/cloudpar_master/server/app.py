@@ -1,0 +1,64 @@
+"""The routes: parse, call a service, render. Nothing else."""
+
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import StartTasksReply
+from cloudpar_protocol.errors import RequestError
+
+from .blob_routes import BlobRoutes
+from .bodies import CLIENT_GONE, answer, read_body, refusal, sent_media
+from .holding import Holding, unless_gone
+
+
+class Calls:
+    """POST /v1/{name}."""
+
+    def __init__(self, holding: Holding) -> None:
+        self._holding = holding
+        self._reception = holding.reception
+
+    async def serve(self, request: Request) -> Response:
+        """Carry a call out, held open if it says so."""
+        body = await read_body(request)
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        call = self._reception.admit(request.path_params["name"], token, body, sent_media(request))
+        if call.route in (routes.RETRIEVE_TASKS, routes.AWAIT_TASKS) and call.request.hold_s > 0:
+            hold = self._holding.retrieve if call.route is routes.RETRIEVE_TASKS else self._holding.news
+            reply = await unless_gone(lambda gone: hold(call, gone), request.receive)
+            return Response(status_code=CLIENT_GONE) if reply is None else answer(request, reply)
+        reply = self._reception.perform(call)
+        if isinstance(reply, StartTasksReply):
+            self._holding.started(call.request.session, reply.package_id)
+        return answer(request, reply)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    return refusal(request, error)
+
+
+async def _ignore(request: Request, error: Exception) -> Response:
+    del request, error
+    return Response(status_code=CLIENT_GONE)
+
+
+def make_app(holding: Holding, blobs: BlobRoutes) -> Starlette:
+    """The ASGI application of an embedded master."""
+    # What is none of the first three reaches the log as well, through uvicorn.
+    handlers: dict[Any, Any] = {ClientDisconnect: _ignore} | dict.fromkeys(
+        (RequestError, HTTPException, Exception), _refuse
+    )
+    return Starlette(
+        routes=[
+            Route("/v1/{name}", Calls(holding).serve, methods=["POST"]),
+            Route("/blobs/{key:path}", blobs.serve, methods=["GET", "PUT"]),
+        ],
+        exception_handlers=handlers,
+    )

@@ -1,0 +1,88 @@
+"""Puts an embedded master together: the one place that knows every part."""
+
+import hashlib
+from typing import NamedTuple
+
+from starlette.applications import Starlette
+
+from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
+from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
+from cloudpar_master.adapters.embedded.database import Database
+from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
+from cloudpar_master.adapters.embedded.system import RandomIds, SystemClock
+from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.deployment import Deployment, hash_token
+from cloudpar_master.services.reception import Reception
+from cloudpar_master.services.timer import Timer
+
+from .app import make_app
+from .bell import Bell
+from .blob_routes import BlobRoutes
+from .data_folder import Connection, DataFolder
+from .holding import Holding
+
+PRACTICALLY_UNLIMITED_US = 100 * 365 * 86400 * 1_000_000
+"""A hundred years: what the default account may use."""
+
+
+class Assembly(NamedTuple):
+    """A master's parts, as far as its process deals with them.
+
+    Attributes:
+        blobs_kept_s: A blob that was not used for so long belongs to no package: none lives longer.
+    """
+
+    app: Starlette
+    holding: Holding
+    timer: Timer
+    blobs: FileBlobStore
+    blobs_kept_s: float
+    database: Database
+
+
+def assemble(folder: DataFolder, connection: Connection, policy: Policy) -> Assembly:
+    """Make the master of a data folder."""
+    bell, clock, ids = Bell(), SystemClock(), RandomIds()
+    database = Database(folder.database)
+    queue = SqliteTaskQueue(database, clock, ids, bell)
+    blobs = FileBlobStore(folder.blobs, connection.endpoint, folder.secret(), clock)
+    deployment = Deployment(
+        packages=SqlitePackageStore(database, bell),
+        accounts=SqliteAccountStore(database, clock),
+        queue=queue,
+        blobs=blobs,
+        clock=clock,
+        ids=ids,
+        policy=policy,
+        worker_token_hash=hash_token(connection.worker_token),
+        admin_token_hash=hash_token(connection.admin_token),
+    )
+    _ensure_default_account(deployment, connection.token)
+    holding = Holding(Reception(deployment), bell, queue, clock)
+    return Assembly(
+        app=make_app(holding, BlobRoutes(blobs)),
+        holding=holding,
+        timer=Timer(deployment),
+        blobs=blobs,
+        blobs_kept_s=policy.lifetime_s + policy.retention_s + policy.tombstone_s,
+        database=database,
+    )
+
+
+def _ensure_default_account(deployment: Deployment, token: str) -> None:
+    token_hash = hash_token(token)
+    if deployment.accounts.by_token(token_hash) is None:
+        deployment.accounts.create(
+            AccountRecord(
+                account_id=hashlib.sha256(f"default account#{token_hash}".encode()).hexdigest()[:16],
+                name="default",
+                token_hash=token_hash,
+                state="active",
+                granted_us=PRACTICALLY_UNLIMITED_US,
+                spent_us=0,
+                reserved_us=0,
+                created_at=deployment.clock.now(),
+            )
+        )

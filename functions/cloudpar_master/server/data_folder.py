@@ -1,0 +1,107 @@
+"""The folder that holds everything of an embedded master, and how others learn to reach it."""
+
+import fcntl
+import os
+import secrets
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+SECRET_BYTES = 32
+
+
+class DataFolderError(Exception):
+    """A data folder cannot be used; the text says why and what to do."""
+
+
+class Connection(Struct, frozen=True, kw_only=True):
+    """How to reach this master, in each of the three roles: the content of connection.json."""
+
+    endpoint: str
+    token: str
+    worker_token: str
+    admin_token: str
+
+
+class DataFolder:
+    """A data folder, locked for one process until that process ends.
+
+    Raises:
+        DataFolderError: It cannot be written, or another master has it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = (path / "lock").open("ab")
+        except OSError as error:
+            raise DataFolderError(f"the data folder {path} cannot be used: {error.strerror or error}") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            text = f"another master runs on the data folder {path}: end that one, or choose another folder"
+            raise DataFolderError(text) from None
+
+    @property
+    def database(self) -> Path:
+        """Heads, inboxes, results, accounts and the queue."""
+        return self.path / "master.sqlite"
+
+    @property
+    def blobs(self) -> Path:
+        """Payloads."""
+        return self.path / "blobs"
+
+    def secret(self) -> bytes:
+        """What links are signed with; the same after a restart, so that links stay good."""
+        path = self.path / "secret"
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            fresh = secrets.token_bytes(SECRET_BYTES)
+            _write_privately(path, fresh)
+            return fresh
+
+    def connect(self, given: Connection) -> Connection:
+        """Write connection.json anew for this endpoint. Tokens that are not given are kept, or made.
+
+        Raises:
+            DataFolderError: It is there and unreadable, or it cannot be written.
+        """
+        kept = self._kept()
+        connection = replace(
+            given,
+            token=given.token or kept.token or secrets.token_urlsafe(SECRET_BYTES),
+            worker_token=given.worker_token or kept.worker_token or secrets.token_urlsafe(SECRET_BYTES),
+            admin_token=given.admin_token or kept.admin_token or secrets.token_urlsafe(SECRET_BYTES),
+        )
+        _write_privately(self._connection_path, msgspec.json.encode(connection))
+        return connection
+
+    @property
+    def _connection_path(self) -> Path:
+        return self.path / "connection.json"
+
+    def _kept(self) -> Connection:
+        path = self._connection_path
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Connection)
+        except FileNotFoundError:
+            return Connection(endpoint="", token="", worker_token="", admin_token="")
+        except (OSError, msgspec.DecodeError) as error:
+            text = f"{path} cannot be read ({error}): mend or remove it; removing it makes new tokens"
+            raise DataFolderError(text) from None
+
+
+def _write_privately(path: Path, content: bytes) -> None:
+    """Replace a file at once, readable by its owner only."""
+    fresh = path.with_suffix(".new")
+    try:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content)
+        fresh.replace(path)
+    except OSError as error:
+        raise DataFolderError(f"{path} cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,102 @@
+"""The master's process: its socket, its clockwork, and its end."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+
+import uvicorn
+import uvloop
+
+from .assembly import Assembly
+
+TICK_S = 1.0
+SWEEP_S = 3600.0
+BUSY = 50
+"""When a tick had so much to do, the next one follows at once."""
+
+log = logging.getLogger("cloudpar_master")
+
+
+class MasterServer(uvicorn.Server):
+    """Uvicorn, with our own signals, word when it is ready, and end."""
+
+    def __init__(self, assembly: Assembly, ready: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                assembly.app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                server_header=False,
+                timeout_keep_alive=75,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._holding = assembly.holding
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so."""
+        await super().startup(sockets)
+        self._ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are ours: a master that is asked to end has ended well."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self.end)
+        yield
+
+    def end(self) -> None:
+        """Answer what is held, take nothing new, return from `serve`."""
+        self.should_exit = True
+        self._holding.end()
+
+    def follow(self, stdin: int) -> None:
+        """End with the parent: when our standard input ends."""
+        with contextlib.suppress(BlockingIOError):
+            if not os.read(stdin, 65536):
+                asyncio.get_running_loop().remove_reader(stdin)
+                self.end()
+
+
+def run(assembly: Assembly, listening: socket.socket, ready: Callable[[], None], stdin: int | None) -> None:
+    """Serve until a signal, or the end of the parent (on `stdin`), asks to stop."""
+    uvloop.run(_serve(assembly, listening, ready, stdin))
+
+
+async def _serve(assembly: Assembly, listening: socket.socket, ready: Callable[[], None], stdin: int | None) -> None:
+    server = MasterServer(assembly, ready)
+    if stdin is not None:
+        os.set_blocking(stdin, False)
+        asyncio.get_running_loop().add_reader(stdin, server.follow, stdin)
+    parent = os.getppid() if stdin is not None else None
+    clockwork = [asyncio.ensure_future(_tick(assembly, server, parent)), asyncio.ensure_future(_sweep(assembly))]
+    try:
+        await server.serve(sockets=[listening])
+    finally:
+        for task in clockwork:
+            task.cancel()
+        assembly.database.close()
+
+
+async def _tick(assembly: Assembly, server: MasterServer, parent: int | None) -> None:
+    while True:
+        if parent not in {None, os.getppid()}:
+            server.end()
+        try:
+            done = assembly.timer.tick()
+        except Exception:  # one package's trouble must not stop the clock of the others
+            log.exception("a tick of the timer failed; the next one follows")
+            done = 0
+        await asyncio.sleep(0 if done >= BUSY else TICK_S)
+
+
+async def _sweep(assembly: Assembly) -> None:
+    while True:
+        await asyncio.sleep(SWEEP_S)
+        await asyncio.to_thread(assembly.blobs.sweep, assembly.blobs_kept_s)
