@@ -58,7 +58,8 @@ class FakeMaster:
 
     Attributes:
         faults: By route, what to do with the next requests instead of answering: a status (429, 500, 503),
-            "drop" (carry it out, then close the connection without an answer), or "refuse" (close at once).
+            "drop" (carry it out, then close the connection without an answer), "mute" (carry it out, and say nothing
+            until the client hangs up), or "refuse" (close at once).
         automatic: Run tasks when a package starts; otherwise `run` does.
         hold: Hold awaits open until there is news.
         retry_after_s: What empty answers say, if it does not hold.
@@ -326,8 +327,10 @@ class _Handler(BaseHTTPRequestHandler):
         except RequestError as error:
             self._send(error.status, codec.encode_error(error))
             return
-        if fault == "drop":
+        if fault in {"drop", "mute"}:
             self.close_connection = True
+            if fault == "mute":
+                self.rfile.read(1)
             return
         self._send(200, reply)
 

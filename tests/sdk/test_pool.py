@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -238,6 +239,25 @@ def test_ctrl_c_cancels_and_says_what_it_cost(
     assert master.packages["p0"].state == "cancelled"
     charged = "0.001" if wait == "next" else "0.000"
     assert f"cloudpar: cancelled package p0; {charged} s of execution time were charged" in capsys.readouterr().err
+
+
+def test_ctrl_c_while_a_package_starts_cancels_it(master: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
+    master.automatic = False
+    master.faults["start_tasks"] = deque(["mute"])
+    main = threading.get_ident()
+
+    def interrupt() -> None:
+        master.wait_for(lambda: master.packages)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    with Pool(master.endpoint, TOKEN) as pool:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            pool.map(abs, [-1, -2])
+    thread.join()
+    assert master.packages["p0"].state == "cancelled"
+    assert "cloudpar: cancelled package p0;" in capsys.readouterr().err
 
 
 def test_ctrl_c_around_a_pool_cancels_everything(master: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:

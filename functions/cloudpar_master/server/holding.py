@@ -103,7 +103,7 @@ def _has_news(request: AwaitTasks, reply: AwaitTasksReply) -> bool:
 
 async def unless_gone(hold: Callable[[Callable[[], bool]], Awaitable[Struct]], receive: Receive) -> Struct | None:
     """Hold a request until it is answered or the other side hangs up; None if it did. `hold` is told how to ask."""
-    hung_up = asyncio.ensure_future(receive())
+    hung_up = asyncio.ensure_future(_hang_up(receive))
     work = asyncio.ensure_future(hold(hung_up.done))
     try:
         await asyncio.wait({work, hung_up}, return_when=asyncio.FIRST_COMPLETED)
@@ -111,3 +111,8 @@ async def unless_gone(hold: Callable[[Callable[[], bool]], Awaitable[Struct]], r
     finally:
         hung_up.cancel()
         work.cancel()
+
+
+async def _hang_up(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

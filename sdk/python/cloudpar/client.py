@@ -124,7 +124,12 @@ class Client:
                 serialize_s=time.perf_counter() - began,
             )
             share = inbox.share(base, packed.n)
-            self.session.start(order, share)
+            try:
+                self.session.start(order, share)
+            except KeyboardInterrupt:
+                if share.awaited is not None:
+                    interrupt(self.session, [share.awaited])
+                raise
             return share
 
         return start_next

@@ -50,7 +50,7 @@ T = TypeVar("T")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 SETTLE_PAUSE_S = 0.05
-UNDO_S = 2.0
+RECOVER_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -113,24 +113,21 @@ class Session:
         package = Package(order.packed.n)
         awaited = Awaited(package, receiver, serialize_s=order.serialize_s, show=self._show, on_news=self._news)
         self._awaiter.start_begins()
+        begun = False
         try:
             package.started(self.connection.call(routes.START_TASKS, message).package_id)
+            begun = True
         except KeyboardInterrupt:
-            self._awaiter.start_ends(None)
-            self._undo(message)
+            # The package may or may not have been started: ask once more, for its id, so that it can be cancelled.
+            with contextlib.suppress(CloudparError, Aborted):
+                package.started(self.connection.call(routes.START_TASKS, message, allowance_s=RECOVER_S).package_id)
+                begun = True
             raise
-        except BaseException:
-            self._awaiter.start_ends(None)
-            raise
-        self._begin(awaited)
-        self._awaiter.start_ends(awaited)
+        finally:
+            if begun:
+                self._begin(awaited)
+            self._awaiter.start_ends(awaited if begun else None)
         return awaited
-
-    def _undo(self, message: StartTasks) -> None:
-        """The package may or may not have been started: ask once more, for its id, and cancel it."""
-        with contextlib.suppress(CloudparError, Aborted):
-            package_id = self.connection.call(routes.START_TASKS, message, allowance_s=UNDO_S).package_id
-            self.connection.call(routes.ACKNOWLEDGE, Acknowledge(package_ids=[package_id]), allowance_s=UNDO_S)
 
     def _code(self, code: Code) -> TaskCode:
         if len(code.data) <= INLINE_CODE_BYTES:
