@@ -2,6 +2,7 @@
 
 import random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +56,17 @@ def test_its_life() -> None:
     news = package.take(status([ok(0), ok(1)], "completed", 2))
     assert list(news.results) == [ok(0), ok(1)]
     assert (phase(package), package.failure, package.cursor, package.page) == ("ended", None, 2, 1)
+
+
+def test_tasks_that_were_cancelled_one_by_one_end_too() -> None:
+    package = running()
+    news = package.take(msgspec.structs.replace(status([ok(0)]), cancelled=[(1, 3)]))
+    assert [(result.index, result.outcome) for result in news.results] == [
+        (0, "ok"),
+        (1, "cancelled"),
+        (2, "cancelled"),
+    ]
+    assert (phase(package), package.failure) == ("ended", None)
 
 
 def test_all_results_are_the_end_whatever_the_state_says() -> None:

@@ -8,7 +8,7 @@ Results come in any order and possibly twice; each is handed on once. Payloads t
 (`fetching`) and come in later; the package has ended once the master says so and nothing is being fetched.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -74,6 +74,7 @@ class Package:
             if not seen[result.index]:
                 seen[result.index] = 1
                 (results if result.blob is None else fetches).append(result)
+        results += self._cancelled_one_by_one(status)
         self.received += len(results)
         self.fetching += len(fetches)
         self.page, self.cursor = self.cursor, status.cursor
@@ -83,6 +84,14 @@ class Package:
             self.failure = package_error(self.state, status.reason, status.message)
         self._end_if_done()
         return News(results, fetches, status.links)
+
+    def _cancelled_one_by_one(self, status: PackageStatus) -> Iterator[TaskResult]:
+        """The master only names these tasks; for their receivers they end like the others."""
+        for start, end in status.cancelled:
+            for index in range(start, end) if self.seen.count(0, start, end) else ():
+                if not self.seen[index]:
+                    self.seen[index] = 1
+                    yield TaskResult(index, "cancelled", 0, message="the task was cancelled")
 
     def fetched(self, count: int) -> None:
         """So many payloads have come in."""
