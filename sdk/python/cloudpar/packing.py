@@ -40,13 +40,12 @@ class Blob:
     crc32: int
 
     def body(self) -> memoryview | IO[bytes]:
-        """What to send: memory without a copy, or the file."""
-        return self.file.getbuffer() if isinstance(self.file, io.BytesIO) else self.file
+        """What to send: memory, which getvalue() shares and does not copy, or the file."""
+        return memoryview(self.file.getvalue()) if isinstance(self.file, io.BytesIO) else self.file
 
     def close(self) -> None:
-        """Free the disk; memory goes with the last of its views, which an error's traceback may hold."""
-        if not isinstance(self.file, io.BytesIO):
-            self.file.close()
+        """Free the disk, or the memory once nobody sends it any more."""
+        self.file.close()
 
 
 @dataclass(frozen=True)

@@ -233,7 +233,7 @@ def test_an_exit_is_that_tasks_result(pool: ScriptedMaster) -> None:
     assert "exit code 3" in results[1].message
 
 
-def test_a_stack_overflow_in_c_is_a_crash(pool: ScriptedMaster) -> None:
+def test_a_stack_overflow_in_c_harms_only_its_task(pool: ScriptedMaster) -> None:
     def overflow(_number: int) -> None:
         sys.setrecursionlimit(10**9)
         nested: Any = []
@@ -242,9 +242,11 @@ def test_a_stack_overflow_in_c_is_a_crash(pool: ScriptedMaster) -> None:
         pickle.dumps(nested)
 
     (result,) = run(pool, overflow)
-    assert result.outcome == "crashed"
+    # From Python 3.14 on the interpreter sees the end of the stack coming.
+    outcome, message = ("error", "RecursionError") if sys.version_info >= (3, 14) else ("crashed", "SIGSEGV")
+    assert result.outcome == outcome
     assert result.message is not None
-    assert "SIGSEGV" in result.message
+    assert message in result.message
 
 
 def test_a_task_whose_executor_is_killed_from_outside_runs_again(pool: ScriptedMaster, tmp_path: Any) -> None:
