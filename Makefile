@@ -48,9 +48,9 @@ generate: setup ## Write docs/openapi.json and docs/reference.md again, from the
 	$(RUN)python -m cloudpar_protocol.openapi > docs/openapi.json
 	$(RUN)python docs/reference.py > docs/reference.md
 
-lock: setup ## Resolve requirements/dev.txt again, with hashes
-	@tool=$$(mktemp -d) && trap 'rm -rf "$$tool"' EXIT \
-	&& $(RUN)python -m venv "$$tool" && "$$tool/bin/python" -m pip --quiet --disable-pip-version-check install uv \
-	&& "$$tool/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header pyproject.toml requirements/dev.in -o requirements/dev.txt
-	@echo "lock: requirements/dev.txt is resolved; make test installs it"
+lock: setup ## Resolve requirements/*.txt again, with hashes
+	@lock() { $(RUN)uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-header "$$@"; } \
+	&& lock pyproject.toml requirements/dev.in -o requirements/dev.txt \
+	&& lock -c requirements/dev.txt requirements/functions.in -o requirements/functions.txt
+	@echo "lock: requirements/dev.txt and functions.txt are resolved; make test installs the first"

@@ -16,6 +16,12 @@ import cloudpar
 from cloudpar.cli import exit_codes
 from cloudpar.cli.application import application
 
+MADE_BY_USERS = (cloudpar.Pool,)
+"""Of all other classes the pool makes the instances: how is its own business."""
+
+INTERNAL = {"MapResults.under_way", "TaskFuture.set_cancelled"}
+"""What is public for other modules of the package only."""
+
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields|Example|Examples):$")
 _ENTRY = re.compile(r"(?P<names>[\w*., ]+): (?P<text>.*)")
 
@@ -34,6 +40,8 @@ def render() -> str:
             parts += describe_class(value)
         elif inspect.ismodule(value):
             parts += describe_errors(value)
+        elif inspect.isfunction(value):
+            parts += [f"### `{value.__name__}{_signature(value)}`", prose(inspect.getdoc(value) or "")]
     parts += ["## Command line: `cloudpar`", *describe_command(application, "cloudpar")]
     parts += ["### Exit codes", prose(inspect.getdoc(exit_codes) or "")]
     return "\n\n".join(parts) + "\n"
@@ -41,9 +49,11 @@ def render() -> str:
 
 def describe_class(kind: type[Any]) -> Iterator[str]:
     """A class, and what it and its bases of this package offer in public."""
-    yield f"### `{kind.__name__}{_signature(kind)}`"
+    yield f"### `{kind.__name__}{_signature(kind) if kind in MADE_BY_USERS else ''}`"
     yield prose(inspect.getdoc(kind) or "")
     for name, member in _members(kind):
+        if f"{kind.__name__}.{name}" in INTERNAL:
+            continue
         if isinstance(member, property):
             yield f"#### `{kind.__name__}.{name}`"
         else:
@@ -80,7 +90,8 @@ def describe_errors(module: ModuleType) -> Iterator[str]:
     yield f"### `{module.__name__}`"
     yield prose(inspect.getdoc(tree) or "")
     added = [getattr(module, name) for name in module.__all__ if getattr(module, name).__module__ == module.__name__]
-    yield "\n".join(f"- `{kind.__name__}`: {_joined(inspect.getdoc(kind) or '')}" for kind in added)
+    firsts = {kind: (inspect.getdoc(kind) or "").partition("\n\n")[0] for kind in added}
+    yield "\n".join(f"- `{kind.__name__}`: {_joined(first)}" for kind, first in firsts.items())
 
 
 def describe_command(command: click.Command, path: str) -> Iterator[str]:

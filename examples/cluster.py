@@ -27,8 +27,9 @@ class Cluster:
         self.token = self._connection["token"]
 
     def add_worker(self, executors: int = 1) -> None:
-        """One more worker joins."""
-        environment = os.environ | {"CLOUDPAR_WORKER_TOKEN": self._connection["worker_token"]}
+        """One more worker joins. Its tasks find its number, from 1 on, in their environment as WORKER."""
+        number = str(len(self._workers) + 1)
+        environment = os.environ | {"CLOUDPAR_WORKER_TOKEN": self._connection["worker_token"], "WORKER": number}
         command = [*CLOUDPAR, "worker", "--endpoint", self.endpoint, "--executors", str(executors)]
         # Its own session: Ctrl-C is for this program, which ends its workers in good order.
         self._workers.append(
@@ -37,11 +38,11 @@ class Cluster:
 
     def kill_worker(self, number: int) -> None:
         """A worker is gone at once, as when its machine is: what it was doing is done again by others."""
-        self._workers[number].kill()
+        self._workers[number - 1].kill()
 
     def drain_worker(self, number: int) -> None:
         """A worker finishes what it runs, gives back the rest, and leaves."""
-        self._workers[number].terminate()
+        self._workers[number - 1].terminate()
 
     def __enter__(self) -> Self:
         return self

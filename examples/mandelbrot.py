@@ -4,12 +4,11 @@
 
 starts a master without executors (`cloudpar up --workers 0`) and, from time to time, a worker of its own
 (`cloudpar worker`). One of them is killed in the middle of its work, another is told to leave. The image is complete
-all the same: mandelbrot.png, and in mandelbrot-stages.png one sees it grow.
+all the same: mandelbrot.png, and in mandelbrot-stages.png one sees it grow, and who rendered which tile.
 """
 
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from typing import NamedTuple
 import click
 import numpy as np
 from cluster import Cluster
-from contact_sheet import Stage, save_image, save_stages
+from contact_sheet import Stage, save_image, save_sheet
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -54,7 +53,7 @@ def cut(canvas: Canvas, size: int) -> list[Tile]:
 
 
 def render(tile: Tile, canvas: Canvas) -> tuple[Tile, NDArray[np.float32], int]:
-    """The escape times of a tile's pixels, and the agent whose executor computed them. This runs at a worker."""
+    """The escape times of a tile's pixels, and the number of the worker that computed them. This runs there."""
     x = (np.arange(tile.left, tile.left + tile.width) - canvas.width / 2) / canvas.width * SPAN
     y = (np.arange(tile.top, tile.top + tile.height) - canvas.height / 2) / canvas.width * SPAN
     c = (CENTRE + x[np.newaxis, :] + 1j * y[:, np.newaxis]).ravel()
@@ -69,17 +68,17 @@ def render(tile: Tile, canvas: Canvas) -> tuple[Tile, NDArray[np.float32], int]:
         where, z = where[~out], z[~out]
         if not where.size:
             break
-    return tile, escaped.reshape(tile.height, tile.width), os.getppid()
+    return tile, escaped.reshape(tile.height, tile.width), int(os.environ["WORKER"])
 
 
 def events(cluster: Cluster, tiles: int) -> dict[int, tuple[str, Callable[[], None]]]:
     """What happens to the workers when so many tiles are done."""
     return {
         tiles * 1 // 6: ("worker 3 joins", cluster.add_worker),
-        tiles * 2 // 6: ("worker 1 is killed", lambda: cluster.kill_worker(0)),
+        tiles * 2 // 6: ("worker 1 is killed", lambda: cluster.kill_worker(1)),
         tiles * 3 // 6: ("worker 4 joins", cluster.add_worker),
-        tiles * 4 // 6: ("worker 2 leaves", lambda: cluster.drain_worker(1)),
-        tiles * 5 // 6: ("workers 3 and 4 go on", lambda: None),
+        tiles * 4 // 6: ("worker 2 leaves", lambda: cluster.drain_worker(2)),
+        tiles * 5 // 6: ("3 and 4 go on", lambda: None),
     }
 
 
@@ -94,8 +93,8 @@ def main(width: int, height: int, tile_size: int, iterations: int, output: Path)
     canvas = Canvas(width, height, iterations)
     tiles = cut(canvas, tile_size)
     image: NDArray[np.float32] = np.full((height, width), np.nan, dtype=np.float32)
+    workers = np.zeros((height, width), dtype=np.int8)
     stages: list[Stage] = []
-    tiles_by_agent: Counter[int] = Counter()
     with (
         tempfile.TemporaryDirectory(prefix="mandelbrot-") as folder,
         Cluster(Path(folder)) as cluster,
@@ -106,20 +105,20 @@ def main(width: int, height: int, tile_size: int, iterations: int, output: Path)
         cluster.add_worker()
         task = bar.add_task("2 workers", total=len(tiles))
         upcoming = events(cluster, len(tiles))
-        for done, (tile, pixels, agent) in enumerate(pool.map_unordered(render, tiles, [canvas] * len(tiles)), 1):
-            image[tile.top : tile.top + tile.height, tile.left : tile.left + tile.width] = pixels
-            tiles_by_agent[agent] += 1
+        for done, (tile, pixels, worker) in enumerate(pool.map_unordered(render, tiles, [canvas] * len(tiles)), 1):
+            place = slice(tile.top, tile.top + tile.height), slice(tile.left, tile.left + tile.width)
+            image[place], workers[place] = pixels, worker
             bar.update(task, completed=done)
             if done in upcoming:
                 name, happen = upcoming.pop(done)
                 stages.append(Stage(f"{done} of {len(tiles)} tiles: {name}", image.copy()))
                 bar.update(task, description=name)
                 happen()
-    stages.append(Stage(f"{len(tiles)} of {len(tiles)} tiles", image))
+    stages.append(Stage(f"{len(tiles)} of {len(tiles)} tiles: complete", image))
     save_image(image, output)
     sheet = output.with_stem(f"{output.stem}-stages")
-    save_stages(stages, sheet)
-    print(f"{len(tiles)} tiles, by {len(tiles_by_agent)} agents: {sorted(tiles_by_agent.values(), reverse=True)}")
+    save_sheet(stages, workers, sheet)
+    print(f"{len(tiles)} tiles, by workers {', '.join(map(str, np.unique(workers)))}")
     print(f"{output} and {sheet}")
 
 

@@ -1,7 +1,19 @@
 """What holds for every test."""
 
+import os
+
 from hypothesis import HealthCheck, settings
 
 # A shared machine may stop any example for a moment: no test is about how long one takes.
 settings.register_profile("cloudpar", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("cloudpar")
+
+# No test reaches AWS: a client that is given no stand-in's address finds nobody at this one.
+os.environ |= {
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}

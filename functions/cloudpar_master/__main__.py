@@ -22,6 +22,7 @@ PORT = 8642
 def main() -> int:
     """Run a master until it is asked to end. Exit codes: 0 ended as asked, 1 cannot run, 2 called wrongly."""
     options = _options()
+    os.umask(0o077)  # payloads and token hashes are the owner's only, whatever the folder's own mode is
     logging.basicConfig(level=logging.WARNING, format="cloudpar master: %(message)s")
     try:
         greeting = _greeting() if options.stdin else Greeting()
@@ -39,13 +40,20 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m cloudpar_master", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the folder that holds everything")
-    parser.add_argument("--port", type=int, default=PORT, help=f"0 takes a free one (default: {PORT})")
+    parser.add_argument("--port", type=_port, default=PORT, help=f"0 takes a free one (default: {PORT})")
     parser.add_argument("--listen-fd", type=int, metavar="FD", help="an inherited socket that listens already")
     parser.add_argument(
         "--stdin", action="store_true",
         help="read {user_token, worker_token, admin_token, settings} as a JSON line; its end is the end of the master",
     )  # fmt: skip
     return parser.parse_args()
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port < 2**16:
+        raise argparse.ArgumentTypeError(f"{port} is no port: choose one from 1 to 65535, or 0 for any free one")
+    return port
 
 
 def _greeting() -> Greeting:

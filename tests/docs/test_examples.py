@@ -2,21 +2,33 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 
 import cloudpar
 import cloudpar_master
 import cloudpar_protocol
 import cloudpar_worker
+from cli.operation import Up, environment
+from cloudpar.cli.application import application
+from docs import pages
+from docs.pages import ROOT, Block
 
-ROOT = Path(__file__).parents[2]
 PACKAGES = (cloudpar_protocol, cloudpar, cloudpar_master, cloudpar_worker)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.name != "reference.md"]
+
+RUN, CHECKED = {"pycon", "python", "console", "sh"}, {"mermaid", "text", "toml", "json"}
+"""Languages whose blocks the tests run (of sh: read), and those in which there is nothing to run."""
 
 
 def _modules(package: ModuleType) -> list[str]:
@@ -24,23 +36,137 @@ def _modules(package: ModuleType) -> list[str]:
     return [package.__name__, *(info.name for info in inner if not info.name.endswith("__main__"))]
 
 
-def _examples() -> list[doctest.DocTest]:
-    found = []
-    for name in (name for package in PACKAGES for name in _modules(package)):
-        module = importlib.import_module(name)
-        # As in a script of a user, so that functions defined there travel as a user's do.
-        names = vars(module) | {"__name__": "__main__"}
-        found += doctest.DocTestFinder(exclude_empty=True).find(module, name, globs=names)
+MODULES = {package.__name__: _modules(package) for package in PACKAGES}
+
+
+def _examples(name: str) -> list[doctest.DocTest]:
+    module = importlib.import_module(name)
+    # As in a script of a user, so that functions defined there travel as a user's do.
+    names = vars(module) | {"__name__": "__main__"}
+    found = doctest.DocTestFinder(exclude_empty=True).find(module, name, globs=names)
     return [test for test in found if test.examples]
 
 
-@pytest.mark.parametrize("example", _examples(), ids=lambda example: example.name)
+EXAMPLES = {name: _examples(name) for names in MODULES.values() for name in names}
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """A master of its own, for examples that need one."""
+    with Up(tmp_path_factory.mktemp("data"), workers=1) as running:
+        yield running
+
+
+# docstrings
+
+
+@pytest.mark.parametrize("example", [*chain.from_iterable(EXAMPLES.values())], ids=lambda example: example.name)
 def test_docstring(example: doctest.DocTest) -> None:
     outcome = doctest.DocTestRunner(optionflags=OPTIONS).run(example)
-    assert (outcome.failed, outcome.attempted > 0) == (0, True)
+    assert (outcome.failed, outcome.attempted) == (0, len(example.examples))
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_page(path: Path) -> None:
-    outcome = doctest.testfile(str(path), module_relative=False, optionflags=OPTIONS, encoding="utf-8")
+@pytest.mark.parametrize("package", MODULES)
+def test_every_package_has_examples(package: str) -> None:
+    assert any(EXAMPLES[name] for name in MODULES[package])
+
+
+def test_no_example_is_left_out() -> None:
+    for package in PACKAGES:
+        for path in sorted(Path(package.__path__[0]).rglob("*.py")):
+            written = sum(line.lstrip(' r"').startswith(">>> ") for line in path.read_text().splitlines())
+            parts = path.relative_to(Path(package.__path__[0]).parent).with_suffix("").parts
+            name = ".".join(part for part in parts if part != "__init__")
+            found = sum(len(test.examples) for test in EXAMPLES.get(name, ()))
+            assert found == written, f"{path} has {written} examples, of which {found} are found"
+
+
+# pages
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_says_what_it_is(page: Path) -> None:
+    for block in pages.blocks(page):
+        assert block.language in RUN | CHECKED, block.name
+    # Indented blocks and unclosed fences would go unseen.
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert sum(line.lstrip().startswith("```") for line in lines) == 2 * len(pages.blocks(page))
+    if page.name != "reference.md":
+        written = sum(line.startswith(">>> ") for line in lines)
+        shown = "".join(block.text for block in pages.blocks(page) if block.language == "pycon")
+        assert len(doctest.DocTestParser().get_examples(shown)) == written
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in pages.of("pycon")}), ids=lambda page: page.name)
+def test_session(page: Path, up: Up) -> None:
+    known = {"endpoint": up.endpoint, "token": up.connection["token"]}
+    outcome = doctest.testfile(str(page), module_relative=False, globs=known, optionflags=OPTIONS, encoding="utf-8")
     assert outcome.failed == 0
+    assert outcome.attempted > 0
+
+
+@pytest.mark.parametrize("block", pages.of("python"), ids=lambda block: block.name)
+def test_program(block: Block, tmp_path: Path) -> None:
+    script = tmp_path / "example.py"
+    script.write_text(block.text, encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, str(script)], env=environment(), cwd=tmp_path, capture_output=True, text=True, check=False,
+        timeout=100,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert block.then is None or ended.stdout == block.then
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in pages.of("console")}), ids=lambda page: page.name)
+def test_terminal(page: Path, up: Up, tmp_path: Path) -> None:
+    """All commands of a page in one shell, each followed by a mark, so that outputs can be told apart."""
+    mark = "-- next --"
+    sessions = [block for block in pages.of("console") if block.page == page]
+    steps = [step for block in sessions for step in _steps(block)]
+    script = "".join(f"{{ {command}; }} 2>&1\necho '{mark}'\n" for command, _ in steps)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ended = subprocess.run(
+        ["/bin/sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100,
+        env=environment(
+            PATH=path, DATA=str(up.folder), COLUMNS="100",
+            CLOUDPAR_ENDPOINT=up.endpoint, CLOUDPAR_TOKEN=up.connection["token"],
+        ),
+    )  # fmt: skip
+    outputs = ended.stdout.split(f"{mark}\n")
+    assert ended.stderr == ""
+    assert len(outputs) == len(steps) + 1
+    for (command, wanted), output in zip(steps, outputs, strict=False):
+        assert doctest.OutputChecker().check_output(wanted, output, OPTIONS), (command, output)
+        assert "Traceback" not in output, (command, output)
+
+
+def _steps(block: Block) -> Iterator[tuple[str, str]]:
+    for step in ("\n" + block.text).split("\n$ ")[1:]:
+        command, _, wanted = step.partition("\n")
+        yield command, wanted if wanted.endswith("\n") or not wanted else f"{wanted}\n"
+
+
+@pytest.mark.parametrize("block", pages.of("sh"), ids=lambda block: block.name)
+def test_command_exists(block: Block) -> None:
+    for line in block.text.splitlines():
+        words = shlex.split(line, comments=True)
+        match words:
+            case ["make", target]:
+                assert f"\n{target}: " in (ROOT / "Makefile").read_text()
+            case [("cloudpar" | ".venv/bin/cloudpar"), *arguments]:
+                _parse(application, arguments)
+            case [".venv/bin/python", script, *_]:
+                assert (ROOT / script).is_file()
+            case ["export", setting]:
+                assert setting.startswith("CLOUDPAR_")
+            case ["curl", *_] | []:
+                pass
+            case _:
+                raise AssertionError(line)
+
+
+def _parse(command: click.Command, arguments: list[str]) -> None:
+    """Read a command line as the program would, without doing anything."""
+    while isinstance(command, click.Group):
+        command, arguments = command.commands[arguments[0]], arguments[1:]
+    command.make_context("cloudpar", arguments)

@@ -27,7 +27,7 @@ def test_quickstart(tmp_path: Path) -> None:
 
 def test_mandelbrot_is_complete_although_workers_come_and_go(tmp_path: Path) -> None:
     told = script(tmp_path, "mandelbrot.py", "--width", "120", "--height", "80", "--tile", "10", "--iterations", "200")
-    assert told.startswith("96 tiles")
+    assert told.startswith("96 tiles, by workers ")
     for name in ("mandelbrot.png", "mandelbrot-stages.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 

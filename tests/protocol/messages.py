@@ -40,7 +40,7 @@ def _scalars(info: inspect.Type) -> st.SearchStrategy[Any]:
         case inspect.IntType() | inspect.FloatType():
             return _numbers(info)
         case inspect.StrType() if info.pattern is not None:
-            return st.binary(min_size=32, max_size=32).map(bytes.hex)
+            return st.from_regex(info.pattern).filter(lambda text: len(text) <= (info.max_length or len(text)))
         case inspect.StrType():
             return st.text(_CHARACTERS, min_size=info.min_length or 0, max_size=info.max_length)
         case inspect.BytesType():

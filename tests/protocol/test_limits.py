@@ -42,6 +42,19 @@ UPLOAD: dict[str, Any] = {"kind": "data", "size": 1, "hash": A_HASH, "crc32": 0}
         (START_TASKS, {"code": {"hash": A_HASH}}, {"code": {"hash": A_HASH.upper()}}),
         (START_TASKS, {"code": {"hash": A_HASH}}, {"code": {"hash": A_HASH + "\n"}}),
         (START_TASKS, {"call": "args_kwargs"}, {"call": "shell"}),
+        (START_TASKS, {"codec": "msgpack"}, {"codec": "marshal"}),
+        *(
+            (START_TASKS, {"code": {"hash": A_HASH, "reference": good}}, {"code": {"hash": A_HASH, "reference": bad}})
+            for good, bad in (
+                ("a:b", "a"),
+                ("_a.b2.C:d.e", "2a:b"),
+                ("a:b", "a:b\n"),
+                ("a:b", ":b"),
+                ("a:b", "a.:b"),
+                ("a:b", "a:b()"),
+                ("a:" + "b" * 198, "a:" + "b" * 199),
+            )
+        ),
         (START_TASKS, {"data": {"type": "inline", "items": []}}, {"data": {"type": "file", "items": []}}),
         (AWAIT_TASKS, {"packages": AWAITED}, {"packages": []}),
         (AWAIT_TASKS, {"packages": AWAITED * BULK_ITEMS}, {"packages": AWAITED * (BULK_ITEMS + 1)}),

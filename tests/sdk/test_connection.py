@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Iterator
 
 import pytest
-import urllib3
 
 from cloudpar import Pool, connection
 from cloudpar.connection import Aborted, Connection
@@ -15,6 +14,7 @@ from cloudpar.errors import InvalidToken, MasterUnreachable, RequestError
 from cloudpar.patience import Patience
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor, Hello
+from cloudpar_protocol.line import Answer
 from cloudpar_protocol.payloads import Link
 from sdk.fake_master import TOKEN, FakeMaster
 
@@ -52,6 +52,25 @@ def test_every_request_of_a_run_fails_once(master: FakeMaster) -> None:
 
 def test_dropped_uploads_are_sent_again_whole(master: FakeMaster) -> None:
     master.faults["put"] = deque(["drop", "drop"])
+    with Pool(master.endpoint, TOKEN) as pool:
+        assert list(pool.map(len, [bytes(300_000)])) == [300_000]
+    assert master.seen["put"] == 3
+
+
+def test_an_upload_that_is_there_already_is_done(master: FakeMaster) -> None:
+    """S3 takes a key once: the first try came through, and only its answer was lost."""
+    master.faults["put"] = deque(["drop", 412])
+    with Pool(master.endpoint, TOKEN) as pool:
+        assert list(pool.map(len, [bytes(300_000)])) == [300_000]
+    assert master.seen["put"] == 2
+
+
+def test_an_upload_whose_first_try_is_still_under_way_is_tried_again(
+    master: FakeMaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3 answers 409 for so long; a real conflict would have another reason."""
+    monkeypatch.setattr("cloudpar.links.STILL_WRITTEN", b"not now")  # what the fake master says
+    master.faults["put"] = deque([409, 409])
     with Pool(master.endpoint, TOKEN) as pool:
         assert list(pool.map(len, [bytes(300_000)])) == [300_000]
     assert master.seen["put"] == 3
@@ -131,7 +150,7 @@ def test_a_name_that_never_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
         assert resolved.wait(60)
         raise OSError
 
-    monkeypatch.setattr("urllib3.util.connection.create_connection", resolve)
+    monkeypatch.setattr("cloudpar_protocol.line.create_connection", resolve)
     with pytest.raises(MasterUnreachable, match="check the endpoint"):
         Pool("http://slow.invalid", "x")
     resolved.set()
@@ -195,12 +214,12 @@ def test_a_held_request_ends_with_the_connection(master: FakeMaster) -> None:
 def test_proxies_pages_are_no_answers(master: FakeMaster) -> None:
     """What a load balancer says while the master is away is neither an answer nor the end."""
     known = connect(master)
-    answers = iter([urllib3.HTTPResponse(b"<html>Bad Gateway</html>", status=502)])
-    ask = known._http.request
+    answers = iter([Answer(502, b"<html>Bad Gateway</html>")])
+    ask = known._lines.post
 
-    def request(*args: object, **kwargs: object) -> urllib3.BaseHTTPResponse:
-        return next(answers, None) or ask(*args, **kwargs)  # type: ignore[arg-type]
+    def post(path: str, body: bytes, *, connect_s: float, answer_s: float) -> Answer:
+        return next(answers, None) or ask(path, body, connect_s=connect_s, answer_s=answer_s)
 
-    known._http.request = request  # type: ignore[method-assign]
+    known._lines.post = post  # type: ignore[method-assign]
     assert known.call(routes.HELLO, Hello()).role == "user"
     known.close()

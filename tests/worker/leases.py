@@ -59,9 +59,9 @@ def inline(values: Sequence[Any]) -> InlineData:
     return InlineData([pickle.dumps(value) for value in values])
 
 
-def data_blob(values: Sequence[Any], key: str) -> tuple[bytes, BlobRef]:
+def data_blob(values: Sequence[Any], key: str, dumps: Callable[[Any], bytes] = pickle.dumps) -> tuple[bytes, BlobRef]:
     """The bytes of a package's data, as BlobData describes them, and the reference to them."""
-    items = [pickle.dumps(value) for value in values]
+    items = [dumps(value) for value in values]
     offsets = [0, *accumulate(len(item) for item in items)]
     body = b"".join(items) + struct.pack(f"<{len(offsets)}Q", *offsets)
     return body, BlobRef(key, len(body))

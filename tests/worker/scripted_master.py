@@ -209,7 +209,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(403, b"this link is too old")
             return
         with self.server.master.changed:
-            self.server.master.blobs[self.path.removeprefix("/blob/")] = body
+            key = self.path.removeprefix("/blob/")
+            if key in self.server.master.blobs and self.headers["If-None-Match"] == "*":
+                self._send(412, b"<Code>PreconditionFailed</Code>")
+                return
+            self.server.master.blobs[key] = body
         self._send(200, b"")
 
     def _send(self, status: int, body: bytes) -> None:

@@ -17,6 +17,7 @@ from cloudpar_worker.state import WorkerState
 from worker.leases import lease_of
 
 CODE = TaskCode("0" * 64, b"code")
+REFERENCE = TaskCode("1" * 64, reference="package.module:function")
 EXECUTORS = 2
 Task = tuple[str, int]
 
@@ -238,6 +239,7 @@ class Worker(RuleBasedStateMachine):
                 "account": st.sampled_from(["red", "blue"]),
                 "mean_us": st.sampled_from([0, 5, 1000, 30_000, 10**6]),
                 "python": st.sampled_from(["3.11", "3.11", "3.11", "3.12"]),
+                "codec": st.sampled_from(["pickle", "pickle", "msgpack"]),
                 "budget_us": st.sampled_from([10**12, 10**12, 0, 3000]),
             }
         ),
@@ -246,11 +248,13 @@ class Worker(RuleBasedStateMachine):
         leases = []
         for size in sizes[: self.asked]:
             data: Any = BlobData(BlobRef("key", 8 * (size + 1))) if blob else RangeData(0, 1)
-            lease = lease_of(CODE, size, data=data, lease_s=0.3, **facts)
+            code = REFERENCE if facts["codec"] == "msgpack" else CODE
+            lease = lease_of(code, size, data=data, lease_s=0.3, **facts)
+            refused = lease.python != "3.11" and lease.codec == "pickle"
             leases.append(lease)
             self.leases[lease.lease_id] = lease
             self.said[lease.lease_id] = Counter()
-            self.unwanted[lease.lease_id] = set() if lease.python == "3.11" else set(range(size))
+            self.unwanted[lease.lease_id] = set(range(size)) if refused else set()
         self.asked = 0
         self.say(on.Retrieved(leases, 0 if leases else 1000))
 

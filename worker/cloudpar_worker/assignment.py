@@ -10,7 +10,7 @@ from .lease_record import LeaseRecord
 from .prefetching import remaining_us
 from .supervision import spawn
 
-AFFINITY_US: Final = 500_000
+AFFINITY_US: Final = 300_000
 """So long another account's tasks wait while an executor has work of the account it serves."""
 
 

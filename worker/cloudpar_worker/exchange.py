@@ -122,7 +122,7 @@ def publish(facts: Facts, now_us: int) -> None:
     if facts.publish_jobs >= PUBLISH_JOBS:
         return
     free = [record for record in facts.leases.values() if not record.publishing and not record.closing]
-    due = facts.publish_now or any(_due(record, now_us) for record in free)
+    due = facts.publish_now or any(_due(record, now_us) for record in free) or _any_last_here(facts, free)
     made = []
     for record in free:
         done = record.exhausted and not record.returning
@@ -134,6 +134,15 @@ def publish(facts: Facts, now_us: int) -> None:
     # What could not go, since the lease has a publication under way, goes right after that.
     facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
     facts.send(made)
+
+
+def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
+    """Whether a package is done at this worker: its client may wait for just these results, others go on regardless."""
+    done = [record for record in free if record.exhausted and record.pending and not record.returning]
+    if not done:
+        return False
+    unfinished = {record.lease.package_id for record in facts.leases.values() if not record.exhausted}
+    return any(record.lease.package_id not in unfinished for record in done)
 
 
 def _due(record: LeaseRecord, now_us: int) -> bool:

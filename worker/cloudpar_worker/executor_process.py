@@ -79,6 +79,7 @@ class ExecutorProcess:
             data.start if isinstance(data, RangeData) else 0,
             data.step if isinstance(data, RangeData) else 0,
             items,  # type: ignore[arg-type]  # bytes on this side may be views on the other
+            lease.codec,
         )
         self._unsent.append(memoryview(encode_run(run)))
         self.flush()

@@ -64,6 +64,7 @@ class ExecutorRecord:
         self.recalled_us: int | None = None
         self._fed_tasks = 0
         self._recalled = (0, 0)
+        self._skippable = (0, 0)
         self._spell_us = 0
         self._charged_us = 0
         self._carried = 0
@@ -90,7 +91,7 @@ class ExecutorRecord:
     def expects(self, results: list[TaskResult]) -> bool:
         """Whether these are results of the tasks it was fed, in that order."""
         offset = 0
-        first, end = self._recalled
+        first, end = self._skippable
         if SKIPPED in [result.outcome for result in results]:
             for count, result in enumerate(results, self.begun - 1):
                 if result.outcome == SKIPPED and not first <= count < end:
@@ -133,6 +134,9 @@ class ExecutorRecord:
         """Its queued tasks are asked back; their numbers by its own count."""
         self.recalled_us = now_us
         self._recalled = (self.begun, self._fed_tasks)
+        # What it passed over for an earlier recall may lie in its channel still, unread.
+        first, end = self._skippable
+        self._skippable = (first if end >= self.begun else self.begun, self._fed_tasks)
         return self._recalled
 
     def passes_over_all(self, started: int) -> bool:

@@ -30,7 +30,8 @@ class LeaseRecord:
         self.lease = lease
         self.arrived_us = arrived_us
         self.retrieve_us = retrieve_us
-        here = lease.code.inline is not None and not isinstance(lease.data, BlobData)
+        code = lease.code
+        here = not (code.inline is None and code.reference is None) and not isinstance(lease.data, BlobData)
         self.unfetched: list[Range] = [] if here else list(lease.ranges)
         self.ready: list[Range] = list(lease.ranges) if here else []
         self.ready_tasks = ranges.count(self.ready)

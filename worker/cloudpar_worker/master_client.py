@@ -1,19 +1,17 @@
 """Calls to the master over HTTP, each retried until it has an answer; and payloads by presigned links."""
 
-import contextlib
 import random
-import socket
 import sys
 import threading
 import time
-import weakref
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import urllib3
 from msgspec import Struct
 
 from cloudpar_protocol import codec
 from cloudpar_protocol.limits import HOLD_S
+from cloudpar_protocol.line import Lines
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
@@ -22,6 +20,9 @@ ReplyT = TypeVar("ReplyT", bound=Struct)
 
 _FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
+_THERE_ALREADY, _STILL_WRITTEN = 412, b"ConditionalRequestConflict"
+"""S3's answers to a second upload of a key: after the first one, and (with status 409) while that is under way."""
+
 _AWAY = 2
 """So many failures in a row are worth a line: one alone is a connection that was closed while it idled."""
 
@@ -63,21 +64,10 @@ class MasterClient:
 
     def __init__(self, endpoint: str, token: str, reach: "Reach") -> None:
         self._reach = reach
-        self._endpoint = endpoint.rstrip("/")
-        self._lines: weakref.WeakSet[urllib3.connection.HTTPConnection] = weakref.WeakSet()
-        self._master = urllib3.connection_from_url(self._endpoint, maxsize=4, retries=False)
-        self._master.ConnectionCls = _noted(self._master.ConnectionCls, self._lines)
-        self._prefix = self._master_path()
-        self._headers = {
-            "Authorization": f"Bearer {token}",
-            "Content-Type": codec.MSGPACK,
-            "Accept": codec.MSGPACK,
-        }
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": codec.MSGPACK, "Accept": codec.MSGPACK}
+        self._lines = Lines(endpoint, headers)
         self._stores = urllib3.PoolManager(num_pools=8, maxsize=4, retries=False)
         self._stopped = threading.Event()
-
-    def _master_path(self) -> str:
-        return urllib3.util.parse_url(self._endpoint).path or ""
 
     def stop(self) -> None:
         """No further attempt."""
@@ -86,10 +76,7 @@ class MasterClient:
     def hang_up(self) -> None:
         """End what is held open: the master learns that nobody listens; an answer on its way is still read."""
         self._stopped.set()
-        for line in list(self._lines):
-            if isinstance(line.sock, socket.socket):
-                with contextlib.suppress(OSError):
-                    line.sock.shutdown(socket.SHUT_WR)
+        self._lines.hang_up()
 
     def call(self, route: Route[RequestT, ReplyT], request: RequestT, *, attempts: int = sys.maxsize) -> ReplyT:
         """The master's answer. Failures that may pass are retried with the same request, with growing delays.
@@ -100,15 +87,12 @@ class MasterClient:
         """
         body = codec.encode(request)
         delay_s = _FIRST_DELAY_S
-        timeout = urllib3.Timeout(connect=_CONNECT_S, read=_ANSWER_S + HOLD_S)
         for _ in range(attempts):
             if self._stopped.is_set():
                 break
             try:
-                answer = self._master.urlopen(
-                    "POST", self._prefix + route.path, body=body, headers=self._headers, timeout=timeout
-                )
-            except (urllib3.exceptions.HTTPError, OSError) as error:
+                answer = self._lines.post(route.path, body, connect_s=_CONNECT_S, answer_s=_ANSWER_S + HOLD_S)
+            except OSError as error:
                 if self._stopped.is_set():
                     break
                 self._reach.failed(error)
@@ -116,8 +100,8 @@ class MasterClient:
             else:
                 self._reach.answered()
                 if answer.status == 200:
-                    return codec.decode(answer.data, route.reply)
-                refusal = codec.decode_error(answer.data, answer.status)
+                    return codec.decode(answer.body, route.reply)
+                refusal = codec.decode_error(answer.body, answer.status)
                 if not refusal.retryable:
                     raise refusal
                 if self._stopped.is_set():
@@ -145,7 +129,10 @@ class MasterClient:
         return body
 
     def upload(self, link: Link, payload: bytes) -> None:
-        """Put a payload where a link says; raises as `download` does."""
+        """Put a payload where a link says; raises as `download` does.
+
+        A store that has one there already has it from an earlier try: no key is ever used for two payloads.
+        """
         self._by_link(link, link.headers, payload)
 
     def _by_link(self, link: Link, headers: dict[str, str], payload: bytes | None) -> bytes:
@@ -162,24 +149,13 @@ class MasterClient:
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 self._reach.failed(error)
             else:
-                if answer.status in {200, 201, 204, 206}:
+                if answer.status in {200, 201, 204, 206} or (payload is not None and answer.status == _THERE_ALREADY):
                     return answer.data
-                if answer.status < 500 and answer.status not in {408, 429}:
+                if answer.status < 500 and answer.status not in {408, 429} and _STILL_WRITTEN not in answer.data:
                     raise PayloadRefused(f"HTTP status {answer.status}: {answer.data[:200]!r}")
             self._stopped.wait(delay_s)
             delay_s = min(delay_s * 2, _LAST_DELAY_S)
         raise Stopped
-
-
-def _noted(kind: Any, lines: Any) -> Any:
-    """Connections of this kind, each noted once it stands."""
-
-    class Noted(kind):  # type: ignore[misc]
-        def connect(self) -> None:
-            super().connect()
-            lines.add(self)
-
-    return Noted
 
 
 def warn(text: str) -> None:

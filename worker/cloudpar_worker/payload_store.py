@@ -35,8 +35,11 @@ class PayloadStore:
         self._lock = threading.Lock()
 
     def code(self, lease: Lease) -> bytes:
-        """The task code of a lease, which is here."""
-        return self._codes[lease.code.hash] if lease.code.inline is None else lease.code.inline
+        """The task code of a lease, which is here; of a reference, its text."""
+        code = lease.code
+        if code.reference is not None:
+            return code.reference.encode()
+        return self._codes[code.hash] if code.inline is None else code.inline
 
     def items(self, lease: Lease, start: int, end: int) -> Sequence[bytes | memoryview] | None:
         """The data of tasks [start, end), which is here; None for range data."""
@@ -82,7 +85,7 @@ class PayloadStore:
 
     def _fetch_code(self, lease: Lease) -> None:
         code = lease.code
-        if code.inline is not None or code.hash in self._codes:
+        if code.inline is not None or code.reference is not None or code.hash in self._codes:
             return
         if code.blob is None or lease.code_link is None:
             raise PayloadRefused("the lease has no link for its code")

@@ -15,6 +15,11 @@ def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: floa
         waiting_us: How long the untouched tasks here will take together.
         chunk_us: How long a chunk has been lately; 0: unknown.
         executors: How many there are.
+
+    >>> chunks_needed([0, 0], waiting_us=0, chunk_us=200_000, executors=2)
+    3
+    >>> chunks_needed([400_000, 0], waiting_us=300_000, chunk_us=200_000, executors=2)
+    0
     """
     lack_us = sum(max(HORIZON_US - free, 0) for free in free_in_us) - waiting_us
     if lack_us <= 0:

@@ -31,7 +31,11 @@ def intersect(left: list[Range], right: list[Range]) -> list[Range]:
 
 
 def add(ranges: list[Range], new: Range) -> list[Range]:
-    """With one more range, disjoint from the others; neighbours are joined."""
+    """With one more range, disjoint from the others; neighbours are joined.
+
+    >>> add([(0, 2), (6, 8)], (2, 4))
+    [(0, 4), (6, 8)]
+    """
     joined: list[Range] = []
     for start, end in sorted([*ranges, new]):
         if joined and joined[-1][1] >= start:

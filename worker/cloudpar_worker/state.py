@@ -183,7 +183,7 @@ class WorkerState:
         durations = facts.durations_of(lease)
         durations.told(lease.mean_us)
         facts.chunk_us = durations.mean_us * record.untouched
-        if lease.python != facts.python:
+        if lease.codec == "pickle" and lease.python != facts.python:
             record.drop_untouched()
             message = (
                 f"the package was made by Python {lease.python}, this worker's executors run Python {facts.python}: "
@@ -232,9 +232,18 @@ class WorkerState:
             record = self.facts.leases.get(view.lease_id)
             if record is None:
                 continue
+            if view.state == "ended":
+                self._package_ended(record.lease.package_id, view)
+                continue
             if view.state == "wanted":
                 self.facts.budgets.told(record.lease.package_id, view.budget_us)
             record.view(view)
+
+    def _package_ended(self, package_id: str, view: LeaseView) -> None:
+        """What is said of one lease holds for all of its package: none of them waits for an answer of its own."""
+        for record in self.facts.leases.values():
+            if record.lease.package_id == package_id:
+                record.view(view)
 
     def _given_back(self, stimulus: on.GivenBack, _now_us: int) -> None:
         for lease_id in stimulus.lease_ids:

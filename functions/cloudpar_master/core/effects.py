@@ -44,8 +44,9 @@ def pending(head: Head, policy: Policy) -> list[Effect]:
     effects: list[Effect] = []
     if head.slice_us:
         effects.append(Reserve(head.slice, head.slice_us))
-    if head.outbox:
-        effects.append(Send(head.outbox))
+    unsent = [] if head.dry else head.unsent
+    if unsent:
+        effects.append(Send(unsent))
     if head.ended and not head.settled and (not head.stopping or head.now >= (head.settle_at or 0.0)):
         effects.append(Settle(head.used_us))
     if head.settled and head.deleted_at is None and (head.acknowledged_at is not None or head.state == "expired"):

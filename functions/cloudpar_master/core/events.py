@@ -70,9 +70,9 @@ class QuotaGranted(Struct, frozen=True, kw_only=True, tag="quota_granted"):
 
 
 class Sent(Struct, frozen=True, kw_only=True, tag="sent"):
-    """These chunks of the outbox, as (start, generation), are in the queue."""
+    """These chunks, as (start, end, generation), are in the queue."""
 
-    chunks: list[tuple[int, int]]
+    chunks: list[tuple[int, int, int]]
 
 
 class Settled(Struct, frozen=True, kw_only=True, tag="settled"):

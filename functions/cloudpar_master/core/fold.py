@@ -10,9 +10,11 @@ pure, so it may be tested, simulated and, after a lost race, simply done again.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from cloudpar_protocol.payloads import Range, TaskResult
 
-from . import planning, quota, ranges
+from . import outstanding, planning, quota, ranges
 from .events import (
     Acknowledged,
     Broken,
@@ -28,11 +30,14 @@ from .events import (
     Sent,
     Settled,
 )
-from .head import CANCELLED_RANGES, FAILED_RANGES, FLEET, Head, Member, Piece, State
+from .head import FAILED_RANGES, FLEET, MESSAGE_CHARS, Head, Member, State, number_of
 from .policy import Policy
 
 MEASURED_TASKS = 256
 """The mean forgets tasks older than about this many."""
+
+ASK_AGAIN_S = 1.0
+"""While other packages of the account hold all that is left, a slice is asked for this often."""
 
 
 class Folded(NamedTuple):
@@ -56,7 +61,8 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy, nonce:
     for event in sorted(events, key=lambda event: isinstance(event, Lost)):
         machine.take(event)
     machine.pass_time()
-    machine.cut()
+    machine.drain()
+    outstanding.cut(machine.head, policy)
     machine.conclude()
     if machine.results:
         machine.head.page = (machine.head.version, nonce)
@@ -78,8 +84,7 @@ class _Machine:
             case Published():
                 self.publish(event)
             case GaveBack(generation=generation, ranges=given):
-                for piece in self.remove(union_of(given), generation):
-                    self.recut(piece.start, piece.end)
+                self.take_back(ranges.union(given), generation)
             case Lost():
                 self.lose(event)
             case CancelAsked(ranges=None, only_queued=False):
@@ -87,8 +92,8 @@ class _Machine:
             case CancelAsked():
                 self.cancel_some(event)
             case Cleared(generation=generation, ranges=cleared):
-                gone = [(piece.start, piece.end) for piece in self.remove(union_of(cleared), generation)]
-                self.count_cancelled(gone)
+                gone = outstanding.take(self.head, ranges.union(cleared), generation, only=True, comes_back=True)
+                self.count_cancelled([(piece.start, piece.end) for piece in gone])
             case Acknowledged():
                 self.end("cancelled", "acknowledged", "acknowledged by its client while it ran")
                 self.head.acknowledged_at = self.head.acknowledged_at or self.head.now
@@ -99,22 +104,31 @@ class _Machine:
         """What the outside world said to an effect, or found out about the queue."""
         match event:
             case ExecutorsIdle(executors=executors):
-                room = min(len(self.head.open) + executors, self.policy.largest_window)
-                self.head.window = max(self.head.window, room)
+                first = planning.first_window(self.head.tasks, self.policy)
+                wished = max(len(self.head.open) + executors, first)
+                self.head.window = max(self.head.window, min(wished, self.policy.largest_window))
             case QuotaGranted():
                 self.reserve(event)
             case Sent(chunks=chunks):
-                sent = set(chunks)
-                self.head.outbox = [c for c in self.head.outbox if (c.start, c.generation) not in sent]
+                self.mark_sent(chunks)
             case Settled(charged_us=charged_us):
                 self.head.settled = True
                 self.head.reserved_us = charged_us
+                self.head.stopping = []
             case Deleted():
                 self.head.deleted_at = self.head.deleted_at or self.head.now
             case Broken(message=message):
                 self.end("failed", "broken", message)
             case _:
                 raise AssertionError(event)
+
+    def mark_sent(self, chunks: Sequence[tuple[int, int, int]]) -> None:
+        sent: dict[int, list[Range]] = {}
+        for start, end, generation in sorted(chunks):
+            sent.setdefault(generation, []).append((start, end))
+        for at, piece in enumerate(self.head.open):
+            if not piece.sent and ranges.contains(sent.get(piece.generation, ()), piece.start):
+                self.head.open[at] = replace(piece, sent=True)
 
     # results
 
@@ -123,20 +137,23 @@ class _Machine:
         if event.refused is not None:
             self.end("failed", event.refused, event.message or f"a worker refused it: {event.refused}")
         results = sorted(event.results, key=lambda result: result.index)
-        accepted = self.commit([] if head.ended else results)
+        accepted = self.commit([result for result in results if result.outcome != "cancelled"], event.generation)
+        # A worker stops what it thinks is not wanted. If it is wrong, the task is not cancelled but given back.
+        stopped = {result.index for result in results if result.outcome == "cancelled"}
+        self.take_back(ranges.of(sorted(stopped)), event.generation)
         self.charge_stopped(results)
-        head.execute_us += sum(result.duration_us for result in accepted)
-        head.retrieve_us += event.retrieve_us if accepted else 0
-        head.publish_us += event.publish_us if accepted else 0
-        self.measure(accepted)
+        head.execute_us = quota.add_us(head.execute_us, sum(result.duration_us for result in accepted))
+        head.retrieve_us = quota.add_us(head.retrieve_us, event.retrieve_us if accepted else 0)
+        head.publish_us = quota.add_us(head.publish_us, event.publish_us if accepted else 0)
         self.count_member(event.worker_id, event.executors)
+        self.measure(accepted)
         if accepted and event.generation >= head.window_since:
             window = planning.next_window(head.window, event.wait_us, head.executors, self.policy)
             if window != head.window:
                 head.window, head.window_since = window, head.version
 
-    def commit(self, results: Sequence[TaskResult]) -> list[TaskResult]:
-        """Commit the results of tasks that have none yet; the first one wins."""
+    def commit(self, results: Sequence[TaskResult], generation: int) -> list[TaskResult]:
+        """Commit the results of tasks that have none yet; the first one wins. `results` come in order."""
         head, accepted, at, last = self.head, [], 0, -1
         for result in results:
             while at < len(head.open) and head.open[at].end <= result.index:
@@ -146,11 +163,10 @@ class _Machine:
             if head.open[at].start <= result.index != last:
                 accepted.append(result)
                 last = result.index
-        if not accepted:
+        if not outstanding.take(head, ranges.of(result.index for result in accepted), generation):
             return []
-        self.remove(ranges.of(result.index for result in accepted))
         head.done += len(accepted)
-        head.used_us += sum(result.duration_us for result in accepted)
+        head.used_us = quota.add_us(head.used_us, sum(result.duration_us for result in accepted))
         wrong = ranges.of(result.index for result in accepted if result.outcome != "ok")
         if wrong:
             head.errors += ranges.size(wrong)
@@ -160,95 +176,56 @@ class _Machine:
 
     def charge_stopped(self, results: Sequence[TaskResult]) -> None:
         """Tasks that were stopped without a result have used time all the same; each is charged once."""
-        stopped = [result for result in results if ranges.contains(self.head.stopping, result.index)]
-        if stopped:
-            once = {result.index: result.duration_us for result in stopped}
-            self.head.used_us += sum(once.values())
-            self.head.stopping = ranges.subtract(self.head.stopping, ranges.of(sorted(once)))
+        head = self.head
+        once = {r.index: r.duration_us for r in results if ranges.contains(head.stopping, r.index)}
+        if once:
+            head.used_us = quota.add_us(head.used_us, sum(once.values()))
+            left = ranges.subtract(head.stopping, ranges.of(sorted(once)))
+            # What there is no room for is not charged any more.
+            head.stopping = left[: len(head.stopping) + max(head.room, 0)]
 
     def measure(self, accepted: Sequence[TaskResult]) -> None:
         head, timed = self.head, [result.duration_us for result in accepted if result.outcome in {"ok", "error"}]
         if timed:
             weight = min(head.measured, max(0, MEASURED_TASKS - len(timed)))
-            head.mean_us = (head.mean_us * weight + sum(timed)) / (weight + len(timed))
+            total_us = quota.add_us(sum(timed), 0)
+            head.mean_us = (head.mean_us * weight + total_us) / (weight + len(timed))
             head.measured += len(timed)
 
     def count_member(self, worker_id: str, executors: int) -> None:
         head = self.head
         since = head.now - self.policy.fleet_memory_s
-        head.fleet = {name: member for name, member in head.fleet.items() if member.seen_at >= since}
-        if worker_id in head.fleet or len(head.fleet) < FLEET:
-            head.fleet[worker_id] = Member(executors, head.now)
+        head.fleet = {number: member for number, member in head.fleet.items() if member.seen_at >= since}
+        number = number_of(worker_id)
+        if number in head.fleet or len(head.fleet) < FLEET:
+            head.fleet[number] = Member(executors, head.now)
 
     # outstanding tasks
 
-    def remove(self, numbers: Sequence[Range], generation: int | None = None) -> list[Piece]:
-        """Take tasks (of one generation, if given) out of the outstanding pieces; returns what was taken."""
-        kept: list[Piece] = []
-        taken: list[Piece] = []
-        for piece in self.head.open:
-            whole = [(piece.start, piece.end)]
-            hit = ranges.intersect(whole, numbers) if generation in {None, piece.generation} else []
-            if not hit:
-                kept.append(piece)
-                continue
-            taken += [Piece(start, end, piece.generation) for start, end in hit]
-            kept += [Piece(start, end, piece.generation) for start, end in ranges.subtract(whole, hit)]
-        self.head.open = kept
-        return taken
-
-    def recut(self, start: int, end: int) -> None:
-        """Queue tasks again as a new generation, in chunks of today's size."""
-        while start < end and not self.head.ended:
-            size = self.size(end - start)
-            self.queue(start, start + size)
-            start += size
-
-    def queue(self, start: int, end: int) -> None:
-        piece = Piece(start, end, self.head.version)
-        self.head.outbox.append(piece)
-        if self.head.open and self.head.open[-1].start > start:
-            self.head.open.append(piece)
-            self.head.open.sort(key=lambda open_piece: open_piece.start)
-        else:
-            self.head.open.append(piece)
-
-    def size(self, uncut: int) -> int:
-        head = self.head
-        if head.chunksize is not None:
-            return min(head.chunksize, uncut)
-        return planning.chunk_size(uncut, head.tasks, head.mean_us, head.executors, self.policy)
+    def take_back(self, numbers: Sequence[Range], generation: int) -> None:
+        """A worker will not run these tasks: others shall."""
+        pieces = outstanding.take(self.head, numbers, generation, only=True, comes_back=True)
+        outstanding.recut(self.head, pieces, self.policy)
 
     def lose(self, event: Lost) -> None:
         """Halve what was lost, so that a task that kills its workers is soon alone; alone, it fails."""
-        for piece in self.remove([(event.start, event.end)], event.generation):
-            middle = (piece.start + piece.end + 1) // 2
-            if piece.end - piece.start > 1 and not self.head.ended:
-                self.queue(piece.start, middle)
-                self.queue(middle, piece.end)
-            else:
-                self.head.open.append(piece)
-                self.head.open.sort(key=lambda open_piece: open_piece.start)
-                text = f"its worker was lost {event.receives} times while it had this task"
-                self.commit([TaskResult(piece.start, "lost", 0, message=text)])
+        whole = [(event.start, event.end)]
+        lost = outstanding.extract(self.head, whole, event.generation, only=True).touched
+        text = f"its worker was lost {event.receives} times while it had this task"
+        alone = [piece.start for piece in lost if piece.end - piece.start == 1]
+        self.commit([TaskResult(index, "lost", 0, message=text) for index in alone], event.generation)
+        for piece in lost:
+            if piece.end - piece.start > 1:
+                outstanding.halve(self.head, piece)
 
-    def cut(self) -> None:
-        """Refill the window from the uncut tasks."""
+    def drain(self) -> None:
+        """Of a draining package nothing more is cut; and what is done needs no cutting."""
         head = self.head
-        if head.done == head.tasks:
-            head.cursor = head.tasks
-        if head.draining and not head.ended and head.cursor < head.tasks:
+        if head.draining and not head.ended:
             self.count_cancelled(ranges.subtract([(head.cursor, head.tasks)], head.cancelled))
             head.cursor = head.tasks
-        while head.uncut and len(head.open) < head.window and head.used_us < head.reserved_us:
-            free = ranges.subtract([(head.cursor, head.tasks)], head.cancelled)
-            if not free:
-                head.cursor = head.tasks
-                return
-            start, end = free[0]
-            end = start + self.size(min(end - start, head.uncut))
-            self.queue(start, end)
-            head.cursor = end
+        if head.done == head.tasks:
+            head.cursor = head.tasks
 
     # cancellation, quota, end
 
@@ -259,45 +236,50 @@ class _Machine:
         if event.only_queued:
             head.draining = True
             return
-        asked = ranges.intersect(union_of(event.ranges or []), [(0, head.tasks)])
-        running = [(piece.start, piece.end) for piece in self.remove(asked)]
+        asked = ranges.intersect(ranges.union(event.ranges or []), [(0, head.tasks)])
+        out = outstanding.extract(head, asked)
         queued = ranges.subtract(ranges.intersect(asked, [(head.cursor, head.tasks)]), head.cancelled)
-        head.stopping = ranges.union(head.stopping, running)
-        head.settle_at = head.now + 2 * self.policy.lease_s
-        self.count_cancelled(running + queued)
+        more = len(out.kept) - len(head.open) + 2 * len(out.taken) + len(queued)
+        if more > max(head.room, 0):
+            return  # too scattered: the answer says that nothing was cancelled
+        head.open = out.kept
+        stopped = [(piece.start, piece.end) for piece in out.taken]
+        if stopped:
+            head.stopping = ranges.union(head.stopping, stopped)
+            head.settle_at = head.now + 2 * self.policy.lease_s
+        self.count_cancelled(stopped + queued)
 
     def count_cancelled(self, numbers: Sequence[Range]) -> None:
         self.head.cancelled = ranges.union(self.head.cancelled, numbers)
         self.head.done += ranges.size(numbers)
-        if len(self.head.cancelled) > CANCELLED_RANGES:
-            text = f"tasks in more than {CANCELLED_RANGES} places were cancelled one by one: cancel the package instead"
-            self.end("cancelled", "cancelled", text)
 
     def reserve(self, event: QuotaGranted) -> None:
         head = self.head
-        if event.slice != head.slice or not head.slice_us:
+        if head.ended or event.slice != head.slice or not (event.granted_us or head.slice_us):
             return
-        head.reserved_us += event.granted_us
-        head.slice += 1
         head.slice_us = 0
         head.wall = event.granted_us == 0 and event.exhausted
-        if head.wall and head.used_us >= head.reserved_us:
+        if event.granted_us:
+            head.reserved_us += event.granted_us
+            head.slice += 1
+        elif not event.exhausted:
+            head.slice_at = head.now + ASK_AGAIN_S
+        elif head.dry:
             text = "the account's compute time is used up: ask the operator to grant more (cloudpar account grant)"
             self.end("failed", "quota", text)
-        elif event.granted_us == 0 and not event.exhausted:
-            head.slice_at = head.now + 1.0
 
     def end(self, state: State, reason: str | None = None, message: str | None = None) -> None:
         """The package has ended. What still runs is stopped by its workers, and may still be charged."""
         head = self.head
         if head.ended:
             return
-        head.state, head.reason, head.message, head.ended_at = state, reason, message, head.now
+        head.state, head.reason, head.ended_at = state, reason, head.now
+        head.message = None if message is None else message[:MESSAGE_CHARS]
         if reason != "quota":
             head.stopping = ranges.union(head.stopping, [(piece.start, piece.end) for piece in head.open])
         else:
             head.stopping = []
-        head.open, head.outbox, head.slice_us = [], [], 0
+        head.open, head.slice_us = [], 0
         head.settle_at = head.now + 2 * self.policy.lease_s
 
     def pass_time(self) -> None:
@@ -305,6 +287,8 @@ class _Machine:
         if not head.ended and head.now >= head.started_at + policy.lifetime_s:
             days = policy.lifetime_s / 86400
             self.end("failed", "expired", f"it still ran after {days:g} days, the most that a package may")
+        if not head.ended and head.stopping and head.now >= (head.settle_at or 0.0):
+            head.stopping = []
         retained_until = (head.ended_at or head.now) + policy.retention_s
         if head.settled and head.acknowledged_at is None and head.deleted_at is None and head.now >= retained_until:
             days = policy.retention_s / 86400
@@ -317,8 +301,3 @@ class _Machine:
             self.end("completed")
         if not head.slice_us:
             head.slice_us = quota.slice_wanted_us(head, self.policy)
-
-
-def union_of(numbers: Sequence[Range]) -> list[Range]:
-    """Ranges from outside may overlap."""
-    return ranges.union(numbers)

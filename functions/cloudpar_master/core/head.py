@@ -1,30 +1,41 @@
 """What is known of one package, in one small record that one writer at a time replaces."""
 
 from typing import Annotated, Literal
+from zlib import crc32
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from cloudpar_protocol.client_messages import PackageState, Progress, StartTasks
-from cloudpar_protocol.payloads import Range
+from cloudpar_protocol.payloads import Codec, Range
 
 State = Literal["running", "completed", "failed", "cancelled", "expired"]
 
 SCHEMA = 1
 """Raised when an older master could misread a head; such a master only appends (rule 15)."""
 
+HEAD_BYTES = 16 * 1024
+"""An encoded head is always smaller (rule 10); the bounds below see to it."""
+
+ENTRIES = 560
+"""Open pieces, cancelled ranges and stopping ranges together; outstanding.py sees to it."""
+
 FAILED_RANGES = 100
 CANCELLED_RANGES = 200
-FLEET = 48
-"""Bounds of the head's lists; together with Policy.largest_window they keep it under 16 KB."""
+FLEET = 64
+MESSAGE_CHARS = 500
 
 
 class Piece(Struct, frozen=True, array_like=True):
-    """Tasks [start, end) that were cut into a chunk at head version `generation` and have no result yet."""
+    """Tasks [start, end) that were cut into a chunk at head version `generation` and have no result yet.
+
+    `sent`: the chunk is known to be in the queue, or at a worker.
+    """
 
     start: int
     end: int
     generation: int
+    sent: bool = False
 
 
 class Member(Struct, frozen=True, array_like=True):
@@ -56,7 +67,6 @@ class Head(Struct, kw_only=True):
 
     Attributes:
         open: Outstanding pieces, sorted and disjoint. After a give-back or a late result a chunk may have several.
-        outbox: Chunks that may not be in the queue yet.
         cancelled: Tasks without a result because they were cancelled one by one.
         stopping: Tasks that ended without a result and may still run; their time is charged once, if it comes
             before `settle_at`.
@@ -66,8 +76,9 @@ class Head(Struct, kw_only=True):
         reserved_us: What the account has set aside for this package, in slices.
         slice, slice_us: Number of the next slice, and what is asked of it now (0: nothing).
         wall: The account had nothing left when last asked.
+        fleet: The workers that published lately, by number_of.
         mean_us: How long a task takes, measured over the last ones.
-        window: How many chunks may be open; changed by results of chunks cut at `window_since` or later.
+        window: How many chunks may be open; changed by results of chunks cut at `window_since` or later. 0: closed.
         page: Version and nonce of the last result page.
         now: The latest time that this head has seen; never goes back.
     """
@@ -82,9 +93,9 @@ class Head(Struct, kw_only=True):
     message: str | None = None
     tasks: int
     chunksize: int | None = None
+    codec: Codec = "pickle"
     cursor: int = 0
     open: list[Piece] = []
-    outbox: list[Piece] = []
     cancelled: list[Range] = []
     stopping: list[Range] = []
     draining: bool = False
@@ -102,7 +113,7 @@ class Head(Struct, kw_only=True):
     execute_us: int = 0
     retrieve_us: int = 0
     publish_us: int = 0
-    fleet: dict[str, Member] = {}
+    fleet: dict[int, Member] = {}
     window: int
     window_since: int = 0
     page: tuple[int, str] = (0, "")
@@ -119,7 +130,6 @@ class Head(Struct, kw_only=True):
         return replace(
             self,
             open=list(self.open),
-            outbox=list(self.outbox),
             cancelled=list(self.cancelled),
             stopping=list(self.stopping),
             failed=list(self.failed),
@@ -132,9 +142,35 @@ class Head(Struct, kw_only=True):
         return self.state != "running"
 
     @property
+    def closed(self) -> bool:
+        """Its account has enough at work; it waits, holding nothing, until executors idle (rule 14)."""
+        return self.window == 0
+
+    @property
     def uncut(self) -> int:
         """Tasks that are in no chunk yet."""
         return 0 if self.ended else self.tasks - self.cursor
+
+    @property
+    def unfinished(self) -> list[Range]:
+        """Of a running package: the tasks that have no result and are not cancelled, and some cancelled ones."""
+        pieces = [] if self.ended else [(piece.start, piece.end) for piece in self.open]
+        return [*pieces, (self.cursor, self.tasks)] if self.uncut else pieces
+
+    @property
+    def unsent(self) -> list[Piece]:
+        """The outbox: chunks that may not be in the queue yet."""
+        return [piece for piece in self.open if not piece.sent]
+
+    @property
+    def room(self) -> int:
+        """How many entries fit into the lists that grow with every splinter."""
+        return ENTRIES - len(self.open) - len(self.cancelled) - len(self.stopping)
+
+    @property
+    def dry(self) -> bool:
+        """All that was reserved is used: until there is more, nothing is cut, sent or handed out."""
+        return self.used_us >= self.reserved_us
 
     @property
     def executors(self) -> int:
@@ -164,3 +200,8 @@ class Head(Struct, kw_only=True):
             retrieve_us=self.retrieve_us,
             publish_us=self.publish_us,
         )
+
+
+def number_of(worker_id: str) -> int:
+    """A worker in the fleet: 5 bytes, where its name may have 800. Two that share a number count as one."""
+    return crc32(worker_id.encode())

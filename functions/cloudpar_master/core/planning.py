@@ -12,13 +12,26 @@ UNMEASURED_CHUNK = 16
 SMALLEST_CHUNK_US = 5_000
 
 
+SMALL_PACKAGE = 32
+"""So few tasks are opened at once: the second window of a small package would wait behind all large ones again."""
+
+
+def first_window(tasks: int, policy: Policy) -> int:
+    """How many chunks a package opens before anything is measured.
+
+    >>> first_window(10, Policy()), first_window(1_000_000, Policy())
+    (10, 8)
+    """
+    return max(policy.first_window, tasks if tasks <= SMALL_PACKAGE else 0)
+
+
 def chunk_size(uncut: int, tasks: int, mean_us: float, executors: int, policy: Policy) -> int:
     """How many of the `uncut` tasks the next chunk takes.
 
     Args:
         uncut: Tasks not in a chunk yet; at least 1.
         tasks: Tasks of the package.
-        mean_us: Measured length of a task; 0 if unknown.
+        mean_us: Measured length of a task, at least 1; 0 if unknown.
         executors: Executors at work, as far as known.
         policy: Figures of the deployment.
 
@@ -42,11 +55,17 @@ def chunk_size(uncut: int, tasks: int, mean_us: float, executors: int, policy: P
 def next_window(window: int, wait_us: int, executors: int, policy: Policy) -> int:
     """How many chunks may be open from now on, given how long one of the last lay in the queue.
 
-    >>> next_window(8, 1_000, 2, Policy()), next_window(8, 900_000, 2, Policy()), next_window(8, 100_000, 2, Policy())
-    (16, 6, 8)
+    It doubles up to what keeps the known executors busy, and then grows by what one more of each would take: what lies
+    in the queue delays other accounts.
+
+    >>> next_window(4, 1_000, 2, Policy()), next_window(8, 1_000, 2, Policy()), next_window(8, 100_000, 2, Policy())
+    (6, 10, 8)
+    >>> next_window(64, 900_000, 2, Policy()), next_window(8, 900_000, 2, Policy())
+    (32, 4)
     """
+    enough = executors + 2
     if wait_us < policy.chunk_target_us // 4:
-        return min(window * 2, policy.largest_window)
-    if wait_us > 2 * policy.chunk_target_us:
-        return min(max(window // 2, 2 * executors + 2), policy.largest_window)
-    return window
+        window = window * 2 if window < enough else window + max(executors, 1)
+    elif wait_us > 2 * policy.chunk_target_us:
+        window = max(window // 2, enough)
+    return min(window, policy.largest_window)

@@ -6,7 +6,7 @@
 [(0, 4), (8, 9)]
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 from cloudpar_protocol.payloads import Range
@@ -28,9 +28,7 @@ def subtract(numbers: Iterable[Range], taken: Sequence[Range]) -> list[Range]:
     left: list[Range] = []
     for start, end in numbers:
         at = start
-        for low, high in taken[_first_reaching(taken, start) :]:
-            if low >= end:
-                break
+        for low, high in _reaching(taken, start, end):
             if low > at:
                 left.append((at, low))
             at = max(at, high)
@@ -44,8 +42,8 @@ def intersect(numbers: Iterable[Range], others: Sequence[Range]) -> list[Range]:
     return [
         (max(start, low), min(end, high))
         for start, end in numbers
-        for low, high in others[_first_reaching(others, start) :]
-        if low < end and high > start
+        for low, high in _reaching(others, start, end)
+        if max(start, low) < min(end, high)
     ]
 
 
@@ -75,5 +73,7 @@ def of(indices: Iterable[int]) -> list[Range]:
     return ranges
 
 
-def _first_reaching(numbers: Sequence[Range], start: int) -> int:
-    return max(0, bisect_right(numbers, (start, float("inf"))) - 1)
+def _reaching(numbers: Sequence[Range], start: int, end: int) -> Sequence[Range]:
+    """The part of a sorted set that may reach into [start, end)."""
+    first = max(0, bisect_right(numbers, (start, float("inf"))) - 1)
+    return numbers[first : bisect_left(numbers, (end,), first)]

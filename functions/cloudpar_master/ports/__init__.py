@@ -7,6 +7,7 @@ promises under these conditions stands at the call.
 from .account_store import AccountRecord, AccountStore, Reservation
 from .blob_store import BlobStore
 from .clock import Clock, Ids
+from .fleet import Fleet, FleetWatch
 from .package_store import InboxItem, PackageStore, ResultPage
 from .task_queue import Message, Sending, TaskQueue
 
@@ -15,6 +16,8 @@ __all__ = [
     "AccountStore",
     "BlobStore",
     "Clock",
+    "Fleet",
+    "FleetWatch",
     "Ids",
     "InboxItem",
     "Message",

@@ -1,5 +1,8 @@
 from typing import Literal, NamedTuple, Protocol
 
+MOST_US = 2**63 - 1
+"""No quota grows beyond what a table and the wire hold."""
+
 
 class AccountRecord(NamedTuple):
     """An account as stored. Free compute time is granted - spent - reserved.
@@ -33,7 +36,11 @@ class AccountStore(Protocol):
     """Accounts, tokens and quotas."""
 
     def create(self, account: AccountRecord) -> AccountRecord:
-        """Write it unless an account of this id exists; returns what is stored."""
+        """Write it unless an account of this id exists; returns what is stored.
+
+        Raises:
+            IdempotencyConflict: Its token is that of an account of another id.
+        """
         ...
 
     def get(self, account_id: str) -> AccountRecord | None:
@@ -52,6 +59,7 @@ class AccountStore(Protocol):
         """Set aside up to `wanted_us` for the package's slice `number`, never more than is free.
 
         Asked again for the same slice it answers the same and reserves nothing more; but an answer of 0 is not kept.
+        A package that is settled gets nothing any more, so that a latecomer's slice is not held for ever.
         """
         ...
 
@@ -63,7 +71,10 @@ class AccountStore(Protocol):
         ...
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
-        """Add to the quota (or take, never below spent + reserved), once for each key. None: no such account."""
+        """Add to the quota (or take, never below spent + reserved), at most to MOST_US, once for each key.
+
+        None: no such account.
+        """
         ...
 
     def revoke(self, account_id: str) -> AccountRecord | None:

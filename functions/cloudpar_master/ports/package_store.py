@@ -49,7 +49,10 @@ class PackageStore(Protocol):
         ...
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
-        """Put events into the inbox durably, each under its key; a key that is there already is left as it is."""
+        """Put events into the inbox durably, each under its key; a key that is there already is left as it is.
+
+        Events of a package that is not there lead to nothing.
+        """
         ...
 
     def inbox(self, package_id: str, limit: int) -> list[InboxItem]:

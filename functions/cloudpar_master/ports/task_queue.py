@@ -41,7 +41,7 @@ class TaskQueue(Protocol):
         ...
 
     def waiting(self) -> int:
-        """About how many messages could be received now."""
+        """About how many messages could be received now; a large number may be cut short."""
         ...
 
     def dead(self, limit: int) -> list[Message]:

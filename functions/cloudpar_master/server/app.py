@@ -8,12 +8,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from cloudpar_master.services.bodies import bearer, sent_media
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import StartTasksReply
 from cloudpar_protocol.errors import RequestError
 
 from .blob_routes import BlobRoutes
-from .bodies import CLIENT_GONE, answer, read_body, refusal, sent_media
+from .bodies import CLIENT_GONE, answer, read_body, refusal
 from .holding import Holding, unless_gone
 
 
@@ -27,9 +28,8 @@ class Calls:
     async def serve(self, request: Request) -> Response:
         """Carry a call out, held open if it says so."""
         body = await read_body(request)
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        token = token.strip() if scheme.lower() == "bearer" else ""
-        call = self._reception.admit(request.path_params["name"], token, body, sent_media(request))
+        token, media = bearer(request.headers), sent_media(request.headers)
+        call = self._reception.admit(request.path_params["name"], token, body, media)
         if call.route in (routes.RETRIEVE_TASKS, routes.AWAIT_TASKS) and call.request.hold_s > 0:
             hold = self._holding.retrieve if call.route is routes.RETRIEVE_TASKS else self._holding.news
             reply = await unless_gone(lambda gone: hold(call, gone), request.receive)
@@ -55,10 +55,12 @@ def make_app(holding: Holding, blobs: BlobRoutes) -> Starlette:
     handlers: dict[Any, Any] = {ClientDisconnect: _ignore} | dict.fromkeys(
         (RequestError, HTTPException, Exception), _refuse
     )
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/v1/{name}", Calls(holding).serve, methods=["POST"]),
             Route("/blobs/{key:path}", blobs.serve, methods=["GET", "PUT"]),
         ],
         exception_handlers=handlers,
     )
+    app.router.redirect_slashes = False
+    return app

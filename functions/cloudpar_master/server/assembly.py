@@ -36,10 +36,17 @@ class Assembly(NamedTuple):
 
     app: Starlette
     holding: Holding
+    bell: Bell
     timer: Timer
+    queue: SqliteTaskQueue
     blobs: FileBlobStore
     blobs_kept_s: float
     database: Database
+
+    def tick(self) -> int:
+        """What only the clock brings: chunks whose lease has run out, and the timer's work. Returns how much it was."""
+        self.bell.chunks_sent(self.queue.waiting())
+        return self.timer.tick()
 
 
 def assemble(folder: DataFolder, connection: Connection, policy: Policy) -> Assembly:
@@ -60,11 +67,13 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy) -> Asse
         admin_token_hash=hash_token(connection.admin_token),
     )
     _ensure_default_account(deployment, connection.token)
-    holding = Holding(Reception(deployment), bell, queue, clock)
+    holding = Holding(Reception(deployment), bell)
     return Assembly(
         app=make_app(holding, BlobRoutes(blobs)),
         holding=holding,
+        bell=bell,
         timer=Timer(deployment),
+        queue=queue,
         blobs=blobs,
         blobs_kept_s=policy.lifetime_s + policy.retention_s + policy.tombstone_s,
         database=database,

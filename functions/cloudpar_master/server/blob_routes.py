@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import IO
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -20,43 +21,51 @@ class BlobRoutes:
         self._store = store
 
     async def serve(self, request: Request) -> Response:
-        """GET or PUT /blobs/{key}."""
+        """GET or PUT /blobs/{key}. A HEAD is not what any link is for."""
         key, query = request.path_params["key"], dict(request.query_params)
-        method = "GET" if request.method == "HEAD" else request.method
-        self._store.check(method, key, query)
-        if method == "PUT":
+        self._store.check(request.method, key, query)
+        if request.method == "PUT":
             await self._store.write(key, query, request.stream())
             return Response()
-        return self._read(request, self._store.open(key))
+        file = self._store.open(key)
+        try:
+            return _read(file, request.headers.get("range"))
+        except BaseException:
+            file.close()
+            raise
 
-    def _read(self, request: Request, file: IO[bytes]) -> Response:
-        size = file.seek(0, 2)
-        wanted = request.headers.get("range")
-        start, end = (0, size) if wanted is None else parse_range(wanted, size)
-        headers = {"Content-Length": str(end - start), "Accept-Ranges": "bytes"}
-        if wanted is not None:
-            headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
-        status = 200 if wanted is None else 206
-        return StreamingResponse(_parts(file, start, end), status, headers, BINARY)
+
+def _read(file: IO[bytes], wanted: str | None) -> Response:
+    size = file.seek(0, 2)
+    start, end = (0, size) if wanted is None else parse_range(wanted, size)
+    headers = {"Content-Length": str(end - start), "Accept-Ranges": "bytes"}
+    if wanted is not None:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    status = 200 if wanted is None else 206
+    return StreamingResponse(_parts(file, start, end), status, headers, BINARY)
 
 
 def parse_range(header: str, size: int) -> tuple[int, int]:
     """The bytes [start, end) of one 'bytes=a-b' range.
 
     Raises:
-        BadRequest: It is none, or outside.
+        BadRequest: It is none.
+        HTTPException: It is outside.
 
     >>> parse_range("bytes=2-5", 10), parse_range("bytes=8-", 10), parse_range("bytes=-3", 10)
     ((2, 6), (8, 10), (7, 10))
     """
-    match = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", header.strip())
-    first, last = match.groups() if match else ("", "")
+    match = re.fullmatch(r"bytes=(?=.*[0-9])([0-9]{0,18})-([0-9]{0,18})", header.strip())
+    if match is None:
+        raise BadRequest(f"a range {header!r}: send one, as in 'bytes=0-99'")
+    first, last = match.groups()
     if first:
         start, end = int(first), min(int(last) + 1, size) if last else size
     else:
-        start, end = max(0, size - int(last or 0)), size
+        start, end = max(0, size - int(last)), size
     if start >= end:
-        raise BadRequest(f"the range {header!r} is not within the {size} bytes there are")
+        text = f"the range {header!r} is not within the {size} bytes there are"
+        raise HTTPException(416, text, {"Content-Range": f"bytes */{size}"})
     return start, end
 
 

@@ -42,8 +42,13 @@ class DataFolder:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self.close()
             text = f"another master runs on the data folder {path}: end that one, or choose another folder"
             raise DataFolderError(text) from None
+
+    def close(self) -> None:
+        """Leave it to others; a process that ends does so anyway."""
+        self._lock.close()
 
     @property
     def database(self) -> Path:
@@ -58,12 +63,12 @@ class DataFolder:
     def secret(self) -> bytes:
         """What links are signed with; the same after a restart, so that links stay good."""
         path = self.path / "secret"
-        try:
-            return path.read_bytes()
-        except FileNotFoundError:
-            fresh = secrets.token_bytes(SECRET_BYTES)
-            _write_privately(path, fresh)
-            return fresh
+        kept = path.read_bytes() if path.exists() else b""
+        if len(kept) == SECRET_BYTES:  # a power cut may have left it empty, and everybody knows an empty secret
+            return kept
+        fresh = secrets.token_bytes(SECRET_BYTES)
+        _write_privately(path, fresh)
+        return fresh
 
     def connect(self, given: Connection) -> Connection:
         """Write connection.json anew for this endpoint. Tokens that are not given are kept, or made.
@@ -102,6 +107,8 @@ def _write_privately(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         fresh.replace(path)
     except OSError as error:
         raise DataFolderError(f"{path} cannot be written: {error.strerror or error}") from None

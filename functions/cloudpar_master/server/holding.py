@@ -8,8 +8,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
-from cloudpar_master.ports import Clock
 from cloudpar_master.services.reception import Call, Reception
 from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply
 from cloudpar_protocol.limits import HOLD_S
@@ -25,11 +23,9 @@ Receive = Callable[[], Awaitable[Any]]
 class Holding:
     """Performs retrieve_tasks and await_tasks again and again until they bring something or their time is over."""
 
-    def __init__(self, reception: Reception, bell: Bell, queue: SqliteTaskQueue, clock: Clock) -> None:
+    def __init__(self, reception: Reception, bell: Bell) -> None:
         self.reception = reception
         self._bell = bell
-        self._queue = queue
-        self._clock = clock
         self._unseen: OrderedDict[str, set[str]] = OrderedDict()
         self._ending = False
 
@@ -41,22 +37,18 @@ class Holding:
     async def retrieve(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold a retrieval. Nothing is leased to a worker that has hung up."""
         request: RetrieveTasks = call.request
-        deadline = self._clock.now() + min(request.hold_s, HOLD_S)
-        while True:
+        deadline = _now() + min(request.hold_s, HOLD_S)
+        while not gone():
             reply = self.reception.perform(call)
             assert isinstance(reply, RetrieveTasksReply)  # noqa: S101  the route's reply type
-            left_s = deadline - self._clock.now()
+            left_s = deadline - _now()
             if reply.leases or left_s <= 0:
                 return replace(reply, retry_after_s=0.0)
-            surfaces_at = self._queue.next_visible_at()
-            if surfaces_at is not None:
-                left_s = min(left_s, max(0.01, surfaces_at - self._clock.now()))
-            await self._bell.chunks(left_s)
-            if gone():
-                self._bell.chunks_sent(1)
-                return reply
             if self._ending:
                 return reply
+            await self._bell.chunks(left_s)
+        self._bell.chunks_sent(1)
+        return RetrieveTasksReply()
 
     def started(self, session: str, package_id: str) -> None:
         """A package was started: an await of this session that does not name it answers at once, once."""
@@ -69,17 +61,17 @@ class Holding:
     async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold an await."""
         request: AwaitTasks = call.request
-        deadline = self._clock.now() + min(request.hold_s, HOLD_S)
+        deadline = _now() + min(request.hold_s, HOLD_S)
         names = [cursor.package_id for cursor in request.packages]
         while True:
             reply = self.reception.perform(call)
             assert isinstance(reply, AwaitTasksReply)  # noqa: S101  the route's reply type
-            left_s = deadline - self._clock.now()
+            left_s = deadline - _now()
             if self._unnamed(request.session, names) or _has_news(request, reply) or left_s <= 0:
                 return replace(reply, retry_after_s=0.0)
-            await self._bell.news(names, request.session, left_s)
             if gone() or self._ending:
                 return reply
+            await self._bell.news(names, request.session, left_s)
 
     def _unnamed(self, session: str, names: list[str]) -> bool:
         """Whether packages were started that this await does not know; each makes one await answer."""
@@ -89,6 +81,11 @@ class Holding:
         unseen.difference_update(names)
         del self._unseen[session]
         return bool(unseen)
+
+
+def _now() -> float:
+    """The loop's own time: the wall's may be set while a request is held."""
+    return asyncio.get_running_loop().time()
 
 
 def _has_news(request: AwaitTasks, reply: AwaitTasksReply) -> bool:

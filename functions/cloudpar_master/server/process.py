@@ -89,9 +89,9 @@ async def _tick(assembly: Assembly, server: MasterServer, parent: int | None) ->
         if parent not in {None, os.getppid()}:
             server.end()
         try:
-            done = assembly.timer.tick()
+            done = assembly.tick()
         except Exception:  # one package's trouble must not stop the clock of the others
-            log.exception("a tick of the timer failed; the next one follows")
+            log.exception("a tick failed; the next one follows")
             done = 0
         await asyncio.sleep(0 if done >= BUSY else TICK_S)
 
@@ -99,4 +99,8 @@ async def _tick(assembly: Assembly, server: MasterServer, parent: int | None) ->
 async def _sweep(assembly: Assembly) -> None:
     while True:
         await asyncio.sleep(SWEEP_S)
-        await asyncio.to_thread(assembly.blobs.sweep, assembly.blobs_kept_s)
+        try:
+            for _ in assembly.blobs.sweep(assembly.blobs_kept_s):
+                await asyncio.sleep(0)
+        except OSError:
+            log.exception("removing unused blobs failed; it is tried again in an hour")

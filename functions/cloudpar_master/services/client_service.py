@@ -4,7 +4,7 @@ import hashlib
 
 from msgspec.structs import replace
 
-from cloudpar_master.core import pacing, ranges
+from cloudpar_master.core import pacing, planning, ranges
 from cloudpar_master.core.events import Acknowledged, CancelAsked
 from cloudpar_master.core.fold import fold
 from cloudpar_master.core.head import CANCELLED_RANGES, Head, Spec
@@ -34,8 +34,18 @@ from cloudpar_protocol.errors import BadRequest, IdempotencyConflict, NotFound, 
 from .deployment import Deployment
 from .folding import Folding
 from .moments import moment
-from .result_pages import read_results
+from .result_pages import Results, read_results
 from .submission import check_submission
+
+OPEN_PACKAGES = 2
+OPEN_SMALL_PACKAGES = 6
+"""While chunks wait in the queue, an account that runs so many packages opens no further one at once, since everybody
+else waits behind the windows of all of them. Small ones (planning.SMALL_PACKAGE) need not wait for two large ones."""
+
+CANCEL_ALL = "cancel the whole package instead"
+
+LONELY_S = 4.0
+"""A package without workers for so long after its start is told how the fleet does: an awake one is faster."""
 
 STALE_S = 2.0
 """An await that finds a head older than this folds it: somebody always comes next (rule 3)."""
@@ -88,7 +98,8 @@ class ClientService:
             name=request.name,
             tasks=request.n,
             chunksize=request.chunksize,
-            window=on.policy.first_window,
+            codec=request.codec,
+            window=planning.first_window(request.n, on.policy) if self._may_open(account, request.n) else 0,
             started_at=now,
             now=now,
         )
@@ -99,7 +110,15 @@ class ClientService:
             raise IdempotencyConflict(text)
         if stored is spec:
             self._folding.begin(head)
+            on.fleet.wake()
         return StartTasksReply(package_id=package_id)
+
+    def _may_open(self, account: AccountRecord, tasks: int) -> bool:
+        """Whether a new package may have chunks in the queue, or waits until executors idle (rule 14)."""
+        newest = self._on.packages.of_account(account.account_id, OPEN_SMALL_PACKAGES)
+        running = sum(not head.ended for head in newest)
+        most = OPEN_SMALL_PACKAGES if tasks <= planning.SMALL_PACKAGE else OPEN_PACKAGES
+        return running < most or self._on.queue.waiting() == 0
 
     def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
         """What is new of these packages, in bulk, up to the size of one body."""
@@ -107,27 +126,37 @@ class ClientService:
         missing: dict[str, str] = {}
         delays: list[float] = []
         room = limits.BODY_BYTES * 3 // 4
+        lonely = False
         for cursor in request.packages:
             head = self._visible(account, cursor.package_id)
             if head is None:
                 text = "no such package for this token: it never was, or it was deleted over a day ago"
                 missing[cursor.package_id] = text
                 continue
-            status, size = self._status(head, cursor, room)
-            room = max(room - size, 1)
+            # A package needs room for two pages, since of one alone it may not be known whether it is valid.
+            status, size = self._status(head, cursor, room if room >= limits.BODY_BYTES // 2 else 0)
+            room -= size
             statuses.append(status)
-            news = status.results or status.cursor != cursor.cursor or status.state != "running"
+            lonely = lonely or self._waits_for_workers(head)
+            news = status.results or status.more or status.cursor != cursor.cursor or status.state != "running"
             delays.append(0.0 if news else pacing.client_delay_s(head))
         delay = 0.0 if missing else min(delays, default=0.0)
-        return AwaitTasksReply(packages=statuses, missing=missing, retry_after_s=delay)
+        fleet = self._on.watch.status() if lonely else None
+        return AwaitTasksReply(packages=statuses, missing=missing, retry_after_s=delay, fleet=fleet)
+
+    def _waits_for_workers(self, head: Head) -> bool:
+        return not head.ended and not head.executors and self._on.clock.now() - head.started_at > LONELY_S
 
     def _status(self, head: Head, cursor: Cursor, room: int) -> tuple[PackageStatus, int]:
         gone = head.acknowledged_at is not None or head.state == "expired"
-        page = read_results(self._on.packages, head, cursor.cursor, 0 if gone else room)
+        if gone:
+            page = Results([], cursor.cursor, more=False, size_bytes=0)
+        else:
+            page = read_results(self._on.packages, head, cursor.cursor, room)
         keys = {result.blob.key for result in page.results if result.blob is not None}
         message = head.message
         if gone:
-            at = moment(head.acknowledged_at or head.now)
+            at = moment(head.acknowledged_at or head.deleted_at or head.now)
             message = f"deleted at {at}: {'acknowledged by its client' if head.acknowledged_at else head.message}"
         return PackageStatus(
             package_id=head.package_id,
@@ -142,6 +171,7 @@ class ClientService:
             reason=head.reason,
             message=message,
             settled=head.settled,
+            codec=head.codec,
         ), page.size_bytes
 
     def cancel_tasks(self, account: AccountRecord | None, request: CancelTasks) -> CancelTasksReply:
@@ -149,26 +179,26 @@ class ClientService:
         head = self._visible(account, request.package_id)
         if head is None:
             raise NotFound(f"no package {request.package_id} is visible to this token")
+        if request.ranges is not None and request.only_queued:
+            raise BadRequest("`ranges` and `only_queued` exclude each other: send one of them, or neither")
         asked = ranges.union(request.ranges) if request.ranges is not None else None
         if asked and len(head.cancelled) + len(asked) > CANCELLED_RANGES:
-            raise BadRequest(
-                f"tasks in over {CANCELLED_RANGES} places were cancelled: cancel the whole package instead"
-            )
+            raise BadRequest(f"tasks in over {CANCELLED_RANGES} places were cancelled: {CANCEL_ALL}")
         before = head.cancelled
         event = CancelAsked(ranges=asked, only_queued=request.only_queued)
         if not head.ended:
             head = self._folding.confirm(head.package_id, f"c#{self._on.ids.fresh()}", event) or head
         if asked is not None:
             cancelled = ranges.intersect(asked, head.cancelled)
+            if ranges.subtract(ranges.intersect(asked, head.unfinished), head.cancelled):
+                raise BadRequest(f"these tasks lie too scattered among those at work: {CANCEL_ALL}, or try later")
         elif request.only_queued:
             cancelled = ranges.subtract(head.cancelled, before)
+        elif head.state == "cancelled":
+            cancelled = ranges.union(head.stopping, head.cancelled, [(head.cursor, head.tasks)])
         else:
-            cancelled = self._unfinished(head) if head.state == "cancelled" else []
+            cancelled = []
         return CancelTasksReply(state=head.client_state, cancelled=cancelled, charged_us=head.charged_us)
-
-    @staticmethod
-    def _unfinished(head: Head) -> list[tuple[int, int]]:
-        return ranges.union(head.stopping, head.cancelled, [(head.cursor, head.tasks)])
 
     def acknowledge(self, account: AccountRecord, request: Acknowledge) -> AcknowledgeReply:
         """Free the storage of packages; unknown ones are as good as freed."""
@@ -191,6 +221,7 @@ class ClientService:
                 ended_at=head.ended_at,
                 progress=head.progress(),
                 reason=head.reason,
+                message=head.message,
             )
             for head in heads
         ]
@@ -201,6 +232,7 @@ class ClientService:
         head = self._on.packages.load(package_id)
         if head is None or (account is not None and head.account_id != account.account_id):
             return None
-        if self._on.clock.now() - head.now > STALE_S:
+        # A head of the future comes from a master whose clock is ahead: it may be just as old.
+        if abs(self._on.clock.now() - head.now) > STALE_S:
             head = self._folding.advance(package_id)
         return head

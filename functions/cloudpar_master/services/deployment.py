@@ -2,7 +2,8 @@ import hashlib
 from typing import NamedTuple
 
 from cloudpar_master.core.policy import Policy
-from cloudpar_master.ports import AccountStore, BlobStore, Clock, Ids, PackageStore, TaskQueue
+from cloudpar_master.ports import AccountStore, BlobStore, Clock, Fleet, FleetWatch, Ids, PackageStore, TaskQueue
+from cloudpar_master.ports.fleet import StandingFleet
 
 
 class Deployment(NamedTuple):
@@ -17,6 +18,8 @@ class Deployment(NamedTuple):
     policy: Policy
     worker_token_hash: str
     admin_token_hash: str
+    fleet: Fleet = StandingFleet()
+    watch: FleetWatch = StandingFleet()
 
 
 def hash_token(token: str) -> str:

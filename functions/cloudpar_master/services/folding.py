@@ -17,6 +17,9 @@ EVENTS = 90
 
 CONFIRM_TRIES = 20
 
+PACKAGES = 1_000
+"""So many packages of an account are looked at."""
+
 
 def chunk_body(package_id: str, piece: Piece) -> str:
     """A chunk as a queue message; the text is also its group, and so its deduplication id (rule 4)."""
@@ -27,7 +30,7 @@ def parse_chunk(body: str) -> tuple[str, Piece]:
     """The reverse of chunk_body.
 
     >>> parse_chunk(chunk_body("p1", Piece(0, 5, 7)))
-    ('p1', Piece(start=0, end=5, generation=7))
+    ('p1', Piece(start=0, end=5, generation=7, sent=False))
     """
     package_id, start, end, generation = body.split("#")
     return package_id, Piece(int(start), int(end), int(generation))
@@ -47,29 +50,38 @@ class Folding:
         """
         self._on.packages.append(package_id, [(key, event)])
         for _ in range(CONFIRM_TRIES):
-            head = self.advance(package_id)
-            if head is None or all(item.key != key for item in self._on.packages.inbox(package_id, EVENTS)):
+            taken: set[str] = set()
+            head = self._go_on(self._on.packages.load(package_id), won=False, taken=taken)
+            # Others may have taken it. Of their inbox only its end proves that: a page shows no more than the oldest.
+            if head is None or key in taken:
                 return head
+            if not self._on.packages.inbox(package_id, EVENTS):
+                return self._on.packages.load(package_id)
         raise Unavailable(f"package {package_id} is very busy: try again", retry_after_s=1.0)
 
     def begin(self, head: Head) -> None:
         """Go on with a package whose first head was just written."""
-        self._go_on(head, won=True)
+        self._go_on(head, won=True, taken=set())
 
-    def advance(self, package_id: str) -> Head | None:
-        """Fold what is in the inbox and what time has brought, and do what is left to do. Returns the newest head."""
-        return self._go_on(self._on.packages.load(package_id), won=False)
+    def advance(self, package_id: str, *, due: bool = False) -> Head | None:
+        """Fold what is in the inbox and what time has brought, and do what is left to do. Returns the newest head.
 
-    def _go_on(self, head: Head | None, *, won: bool) -> Head | None:
+        `due` folds in any case: the registry said so, and only a fold corrects it.
+        """
+        return self._go_on(self._on.packages.load(package_id), won=False, due=due, taken=set())
+
+    def _go_on(self, head: Head | None, *, won: bool, taken: set[str], due: bool = False) -> Head | None:
+        """Fold until nothing is left to fold; notes the keys of the events that were taken in."""
         answers: list[Event] = []
         while head is not None and head.schema <= SCHEMA:
             items = self._on.packages.inbox(head.package_id, EVENTS)
-            if items or answers or (not won and self._on.clock.now() >= due_at(head, self._on.policy)):
+            if items or answers or (not won and (due or self._is_due(head))):
                 saved = self._fold_and_save(head, items, answers)
                 if saved is None:
                     # The winner reads the inbox after its save, so it takes our events; we only leave it our answers.
                     self._leave(head.package_id, head.version, answers)
                     return self._on.packages.load(head.package_id)
+                taken.update(item.key for item in items)
                 head, answers, won = saved, [], True
                 continue
             if not won:
@@ -78,6 +90,9 @@ class Folding:
             if not answers:
                 break
         return head
+
+    def _is_due(self, head: Head) -> bool:
+        return self._on.clock.now() >= due_at(head, self._on.policy)
 
     def carry_out(self, head: Head) -> tuple[Head | None, list[Event]]:
         """Do what a head that we saved leaves to do. Returns the answers that have to be folded at once."""
@@ -119,11 +134,13 @@ class Folding:
         match effect:
             case Reserve(slice=number, wanted_us=wanted_us):
                 got = on.accounts.reserve(head.account_id, head.package_id, number, wanted_us)
-                return QuotaGranted(slice=number, granted_us=got.granted_us, exhausted=got.exhausted)
+                exhausted = got.granted_us == 0 and (got.exhausted or (head.dry and self._all_dry(head.account_id)))
+                return QuotaGranted(slice=number, granted_us=got.granted_us, exhausted=exhausted)
             case Send(chunks=chunks):
                 texts = [chunk_body(head.package_id, piece) for piece in chunks]
                 sent = on.queue.send([Sending(text, text) for text in texts])
-                return Sent(chunks=[(c.start, c.generation) for c, done in zip(chunks, sent, strict=True) if done])
+                done = [chunk for chunk, is_sent in zip(chunks, sent, strict=True) if is_sent]
+                return Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in done])
             case Settle(used_us=used_us):
                 return Settled(charged_us=on.accounts.settle(head.account_id, head.package_id, used_us))
             case Delete():
@@ -131,6 +148,11 @@ class Folding:
                 return Deleted()
             case Forget():
                 raise AssertionError(effect)
+
+    def _all_dry(self, account_id: str) -> bool:
+        """Whether packages of the account that wait for each other's slices would wait for ever: all are used up."""
+        heads = self._on.packages.of_account(account_id, PACKAGES)
+        return all(head.settled or head.dry for head in heads)
 
     def _delete(self, head: Head) -> None:
         spec = self._on.packages.spec(head.package_id)

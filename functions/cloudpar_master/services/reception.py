@@ -67,10 +67,17 @@ class Reception:
         Raises:
             RequestError: What is wrong with it.
         """
-        route = BY_NAME.get(name)
-        if route is None:
-            raise NotFound(f"no route /v1/{name}: there are {', '.join(sorted(BY_NAME))}")
-        caller = identify(self._on, token)
+        _route(name)
+        return self.enter(name, identify(self._on, token), body, media)
+
+    @staticmethod
+    def enter(name: str, caller: Caller, body: bytes, media: str) -> Call:
+        """Check the body of a caller who is known already.
+
+        Raises:
+            RequestError: What is wrong with it.
+        """
+        route = _route(name)
         if not (caller.role == "admin" and name in OPEN_TO_ADMIN):
             permit(caller, route.role, name)
         return Call(route, caller, codec.decode(body, route.request, media))
@@ -78,6 +85,13 @@ class Reception:
     def perform(self, call: Call) -> Struct:
         """Carry it out."""
         return self._handlers[call.route.name](call)
+
+
+def _route(name: str) -> Route[Any, Any]:
+    route = BY_NAME.get(name)
+    if route is None:
+        raise NotFound(f"no route /v1/{name}: there are {', '.join(sorted(BY_NAME))}")
+    return route
 
 
 def _owner(call: Call) -> AccountRecord:

@@ -16,13 +16,8 @@ def check_submission(account: AccountRecord, request: StartTasks) -> None:
     if request.n > limits.PACKAGE_TASKS:
         text = f"{request.n:,} tasks are over the limit of {limits.PACKAGE_TASKS:,} for one package"
         raise TooLarge(f"{text}: pass `buffersize=` to map, or give each task more to do")
-    code, data = request.code, request.data
-    if (code.inline is None) == (code.blob is None):
-        raise BadRequest("task code needs either `inline` or `blob`")
-    if code.inline is not None and len(code.inline) > limits.INLINE_CODE_BYTES:
-        raise TooLarge(f"inline task code is over {limits.INLINE_CODE_BYTES:,} bytes: upload it (prepare_uploads)")
-    if code.blob is not None:
-        _check_owner(account, code.blob, "code")
+    _check_code(account, request)
+    data = request.data
     if isinstance(data, InlineData):
         if len(data.items) != request.n:
             raise BadRequest(f"n is {request.n}, but there are {len(data.items)} items of task data")
@@ -34,6 +29,19 @@ def check_submission(account: AccountRecord, request: StartTasks) -> None:
             raise BadRequest(f"a data blob of {data.blob.size} bytes cannot hold the table of {request.n} tasks")
 
 
+def _check_code(account: AccountRecord, request: StartTasks) -> None:
+    code = request.code
+    if [code.inline, code.blob, code.reference].count(None) != 2:
+        raise BadRequest("task code needs exactly one of `inline`, `blob` and `reference`")
+    if (code.reference is not None) != (request.codec == "msgpack"):
+        raise BadRequest('task code by `reference` and the codec "msgpack" go together: give both or neither')
+    if code.inline is not None and len(code.inline) > limits.INLINE_CODE_BYTES:
+        raise TooLarge(f"inline task code is over {limits.INLINE_CODE_BYTES:,} bytes: upload it (prepare_uploads)")
+    if code.blob is not None:
+        _check_owner(account, code.blob, "code")
+
+
 def _check_owner(account: AccountRecord, blob: BlobRef, kind: str) -> None:
-    if not blob.key.startswith(f"{kind}/{account.account_id}/") or ".." in blob.key:
+    owned = f"{kind}/{account.account_id}/"
+    if not blob.key.startswith(owned) or "/" in blob.key.removeprefix(owned) or blob.key == owned or ".." in blob.key:
         raise Forbidden(f"{blob.key!r} is not this account's task {kind}: use the key that prepare_uploads answered")

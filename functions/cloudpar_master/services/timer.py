@@ -1,4 +1,5 @@
 from cloudpar_master.core.events import Lost
+from cloudpar_master.ports import Message
 
 from .deployment import Deployment
 from .folding import Folding, parse_chunk
@@ -16,14 +17,33 @@ class Timer:
 
     def tick(self) -> int:
         """Fold what is due and take lost chunks in. Returns how much there was to do; call again while it is full."""
-        due = self._on.packages.due(self._on.clock.now(), PACKAGES)
-        for package_id in due:
-            self._folding.advance(package_id)
-        lost = self._on.queue.dead(MESSAGES)
-        for message in lost:
-            package_id, chunk = parse_chunk(message.body)
-            event = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=message.receives)
-            self._on.packages.append(package_id, [(f"l#{chunk.start}#{chunk.generation}", event)])
-            self._folding.advance(package_id)
+        dead = self._on.queue.dead(MESSAGES)
+        for message in dead:
+            self.lost(message)
             self._on.queue.delete([message.receipt])
-        return len(due) + len(lost)
+        return self.fold_due() + len(dead)
+
+    def fold_due(self) -> int:
+        """Fold the packages whose time has come. Returns how many there were, PACKAGES at most.
+
+        Raises:
+            ExceptionGroup: Some could not be folded; all others were.
+        """
+        due = self._on.packages.due(self._on.clock.now(), PACKAGES)
+        troubles: list[Exception] = []
+        for package_id in due:
+            try:
+                self._folding.advance(package_id, due=True)
+            except Exception as trouble:  # noqa: BLE001  one package must not hold up those behind it
+                trouble.add_note(f"package {package_id}")
+                troubles.append(trouble)
+        if troubles:
+            raise ExceptionGroup("packages that were due could not be folded", troubles)
+        return len(due)
+
+    def lost(self, message: Message) -> None:
+        """Take in a chunk that was delivered too often. Afterwards its message may go."""
+        package_id, chunk = parse_chunk(message.body)
+        event = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=message.receives)
+        self._on.packages.append(package_id, [(f"l#{chunk.start}#{chunk.generation}", event)])
+        self._folding.advance(package_id)

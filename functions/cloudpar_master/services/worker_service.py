@@ -1,12 +1,14 @@
 """Retrieve, publish, extend, give back. All in bulk."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cloudpar_master.core import pacing, quota, ranges
 from cloudpar_master.core.events import Cleared, Event, ExecutorsIdle, GaveBack, Published
-from cloudpar_master.core.head import Head, Piece
+from cloudpar_master.core.head import Head
 from cloudpar_master.ports import Message
+from cloudpar_protocol.client_messages import StartTasks
+from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.limits import BULK_ITEMS
 from cloudpar_protocol.payloads import BlobData, InlineData, Range, TaskData
 from cloudpar_protocol.worker_messages import (
@@ -55,37 +57,35 @@ class WorkerService:
         lease_s = self._on.policy.lease_s
         messages = self._on.queue.receive(min(request.chunks, BULK_ITEMS), lease_s, request.attempt_id)
         chunks = [(message, *parse_chunk(message.body)) for message in messages]
-        heads = {package_id: self._on.packages.load(package_id) for _, package_id, _ in chunks}
+        heads = self._load(package_id for _, package_id, _ in chunks)
+        budgets = self._budgets(heads.values())
         leases: list[Lease] = []
         stale: list[str] = []
         for message, package_id, chunk in chunks:
             head = heads[package_id]
             wanted = _wanted(head, chunk.start, chunk.end, chunk.generation)
-            if head is None or not wanted:
+            spec = self._on.packages.spec(package_id) if head is not None and wanted else None
+            if head is None or spec is None:
                 stale.append(message.receipt)
             elif head.draining and message.receives == 1:
                 event = Cleared(generation=chunk.generation, ranges=wanted)
                 heads[package_id] = self._folding.confirm(package_id, f"d#{chunk.start}#{chunk.generation}", event)
                 stale.append(message.receipt)
+            elif budgets[package_id] <= 0:
+                # It is queued anew once there is compute time again; until then it must not surface again and again,
+                # since that looks like a chunk that kills its workers.
+                back = GaveBack(generation=chunk.generation, ranges=wanted)
+                heads[package_id] = self._folding.confirm(package_id, f"b#{chunk.start}#{chunk.generation}", back)
+                stale.append(message.receipt)
             else:
-                lease = self._lease(head, chunk, wanted, message)
-                if lease is None:
-                    heads[package_id] = self._folding.advance(package_id)
-                    self._on.queue.extend([message.receipt], 1.0)
-                else:
-                    leases.append(lease)
+                leases.append(self._lease(head, spec.start, message, wanted, budgets[package_id]))
         if stale:
             self._on.queue.delete(stale)
         return leases
 
-    def _lease(self, head: Head, chunk: Piece, wanted: list[Range], message: Message) -> Lease | None:
-        """None: the account has nothing left."""
-        spec = self._on.packages.spec(head.package_id)
-        budget_us = self._budget_us(head)
-        if spec is None or budget_us <= 0:
-            return None
-        start, policy = spec.start, self._on.policy
-        code, data = start.code, start.data
+    def _lease(self, head: Head, start: StartTasks, message: Message, wanted: list[Range], budget_us: int) -> Lease:
+        policy, code, data = self._on.policy, start.code, start.data
+        _, chunk = parse_chunk(message.body)
         return Lease(
             package_id=head.package_id,
             lease_id=self._on.ids.fresh(),
@@ -103,6 +103,7 @@ class WorkerService:
             data_link=self._on.blobs.get_link(data.blob.key) if isinstance(data, BlobData) else None,
             tasks=head.tasks,
             call=start.call,
+            codec=start.codec,
             python=start.python,
             mean_us=round(head.mean_us),
             wait_us=message.wait_us,
@@ -112,12 +113,15 @@ class WorkerService:
 
     def _open_windows(self, request: RetrieveTasks) -> bool:
         """Executors idle while packages have tasks in no chunk: let these cut more (rule 14)."""
-        waiting = self._on.packages.uncut(BULK_ITEMS)
-        for package_id in waiting:
+        cut = 0
+        for package_id in self._on.packages.uncut(BULK_ITEMS):
             event = ExecutorsIdle(executors=request.executors)
             self._on.packages.append(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
-            self._folding.advance(package_id)
-        return bool(waiting)
+            head = self._folding.advance(package_id)
+            cut += len(head.unsent) if head is not None and not head.dry else 0
+            if cut >= request.executors:
+                break
+        return cut > 0
 
     def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
         """Links for results that are too large to travel inline; a key contains its lease (rule 8)."""
@@ -132,6 +136,7 @@ class WorkerService:
         """Take results. Durable once appended; then whoever can folds."""
         events: dict[str, list[tuple[str, Event]]] = defaultdict(list)
         for pub in request.publications:
+            _check_keys(pub)
             event = Published(
                 worker_id=request.worker_id,
                 executors=request.executors,
@@ -146,7 +151,7 @@ class WorkerService:
             events[pub.package_id].append((f"p#{pub.lease_id}#{pub.seq:06}", event))
         heads = self._take(events)
         self._close(request.publications)
-        views = [self._view(heads[pub.package_id], pub, pub.end) for pub in request.publications]
+        views = self._views(request.publications, heads)
         return PublishResultsReply(leases=views, hungry=self._hungry(request.worker_id))
 
     def _take(self, events: dict[str, list[tuple[str, Event]]]) -> dict[str, Head | None]:
@@ -163,8 +168,8 @@ class WorkerService:
 
     def extend_leases(self, request: ExtendLeases) -> ExtendLeasesReply:
         """The worker lives: keep its chunks from others, and tell it what is still wanted of them."""
-        heads = {ref.package_id: self._on.packages.load(ref.package_id) for ref in request.leases}
-        views = [self._view(heads[ref.package_id], ref, ref.end) for ref in request.leases]
+        heads = self._load(ref.package_id for ref in request.leases)
+        views = self._views(request.leases, heads)
         live = [ref.receipt for ref, view in zip(request.leases, views, strict=True) if view.state == "wanted"]
         if live:
             self._on.queue.extend(live, self._on.policy.lease_s)
@@ -178,27 +183,40 @@ class WorkerService:
         self._close(request.returns)
         return GiveBackReply()
 
-    def _view(self, head: Head | None, ref: LeaseRef | Publication, end: int) -> LeaseView:
-        wanted = _wanted(head, ref.start, end, ref.generation)
+    def _load(self, package_ids: Iterable[str]) -> dict[str, Head | None]:
+        return {package_id: self._on.packages.load(package_id) for package_id in dict.fromkeys(package_ids)}
+
+    def _views(self, refs: Sequence[LeaseRef | Publication], heads: Mapping[str, Head | None]) -> list[LeaseView]:
+        budgets = self._budgets(heads.values())
+        return [self._view(ref, heads[ref.package_id], budgets.get(ref.package_id, 0)) for ref in refs]
+
+    def _view(self, ref: LeaseRef | Publication, head: Head | None, budget_us: int) -> LeaseView:
+        wanted = _wanted(head, ref.start, ref.end, ref.generation)
         if head is None or head.ended:
             return LeaseView(lease_id=ref.lease_id, state="finished" if _completed(head) else "ended")
         if not wanted:
             return LeaseView(lease_id=ref.lease_id, state="finished")
-        return LeaseView(
-            lease_id=ref.lease_id,
-            state="wanted",
-            ranges=wanted,
-            lease_s=self._on.policy.lease_s,
-            budget_us=self._budget_us(head),
-        )
+        lease_s = self._on.policy.lease_s
+        return LeaseView(lease_id=ref.lease_id, state="wanted", ranges=wanted, lease_s=lease_s, budget_us=budget_us)
 
-    def _budget_us(self, head: Head) -> int:
-        account = self._on.accounts.get(head.account_id)
-        return quota.budget_us(head, account.free_us if account else 0)
+    def _budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
+        """What each running package may use, by its id; every account is asked once."""
+        running = [head for head in heads if head is not None and not head.ended]
+        accounts = {account_id: self._on.accounts.get(account_id) for account_id in {h.account_id for h in running}}
+        free_us = {account_id: account.free_us if account else 0 for account_id, account in accounts.items()}
+        return {head.package_id: quota.budget_us(head, free_us[head.account_id]) for head in running}
 
     def _hungry(self, worker_id: str) -> bool:
         """Whether somebody else idles and nothing is queued."""
         return self._idle.others(worker_id, self._on.clock.now()) and self._on.queue.waiting() == 0
+
+
+def _check_keys(publication: Publication) -> None:
+    """A result lies where prepare_results said: links are signed for whatever key is committed."""
+    place = f"results/{publication.package_id}/{publication.lease_id}/"
+    for result in publication.results:
+        if result.blob is not None and not (result.blob.key.startswith(place) and result.blob.key != place):
+            raise BadRequest(f"{result.blob.key!r} is not this lease's: use the key that prepare_results answered")
 
 
 def _completed(head: Head | None) -> bool:

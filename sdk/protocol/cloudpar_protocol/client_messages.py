@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from .limits import BULK_ITEMS, HOLD_S, PROTOCOL_VERSION
 from .payloads import (
     CallStyle,
+    Codec,
     Count,
     Crc32,
     Hash,
@@ -82,7 +83,8 @@ class StartTasks(Struct, frozen=True, kw_only=True):
         session: The client process. Starting a package makes an await of the same session that does not name it answer
             at once, whether it is held already or comes next (once for each start), so that the client asks anew.
         name: The function's name, for people.
-        python: Minor version of the client's Python, "3.11".
+        codec: Of task data and results; "msgpack" if, and only if, the code is a reference.
+        python: Minor version of the client's Python, "3.11"; without meaning when the codec is "msgpack".
         chunksize: Tasks a chunk; None leaves it to the master, which measures.
         task_timeout_s: Lowers the operator's maximum for each task of this package.
     """
@@ -95,6 +97,7 @@ class StartTasks(Struct, frozen=True, kw_only=True):
     code: TaskCode
     data: TaskData
     call: CallStyle = "value"
+    codec: Codec = "pickle"
     python: Name
     chunksize: Annotated[int, Meta(ge=1, le=2**63 - 1)] | None = None
     task_timeout_s: Annotated[float, Meta(gt=0, le=1e9)] | None = None
@@ -148,6 +151,7 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
         reason: Of a failed, cancelled or expired package: a short code.
         message: The same for people, with the mend.
         settled: The charge is final.
+        codec: How `results` are serialized.
     """
 
     package_id: str
@@ -162,15 +166,34 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
     reason: str | None = None
     message: str | None = None
     settled: bool = False
+    codec: Codec = "pickle"
+
+
+class FleetStatus(Struct, frozen=True, kw_only=True):
+    """The hosts of a deployment's workers, which come and go with the work.
+
+    Attributes:
+        running: Those that are there.
+        starting: Those that are wanted and not there yet.
+        message: Why no more can start, in the words of who should start them.
+    """
+
+    running: Count = 0
+    starting: Count = 0
+    message: str | None = None
 
 
 class AwaitTasksReply(Struct, frozen=True, kw_only=True):
-    """Packages in the order asked. An unknown or deleted package has no status but an error in `missing`."""
+    """Packages in the order asked. An unknown or deleted package has no status but an error in `missing`.
+
+    `fleet` comes while one of the packages waits for its first workers, from a master that knows of a fleet.
+    """
 
     v: int = PROTOCOL_VERSION
     packages: list[PackageStatus]
     missing: dict[str, str] = {}
     retry_after_s: Seconds = 0.0
+    fleet: FleetStatus | None = None
 
 
 class CancelTasks(Struct, frozen=True, kw_only=True):
@@ -213,6 +236,8 @@ class ListPackages(Struct, frozen=True, kw_only=True):
 
 
 class PackageSummary(Struct, frozen=True, kw_only=True):
+    """One package of a list. `reason` and `message` as in PackageStatus."""
+
     package_id: str
     account_id: str
     name: str
@@ -221,6 +246,7 @@ class PackageSummary(Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
     progress: Progress
     reason: str | None = None
+    message: str | None = None
 
 
 class ListPackagesReply(Struct, frozen=True, kw_only=True):

@@ -17,8 +17,9 @@
     ├── MasterUnreachable           no answer at all
     ├── PackageFailed               the package ended without all results: quota, expiry, losses
     │   └── PythonMismatch          no executor runs the client's Python version
-    ├── SerializationError          (also a TypeError) a function, argument or result does not pickle
-    └── TaskError                   one task has no value, and not by its own exception
+    ├── SerializationError          (also a TypeError) a function, argument or result cannot be serialized
+    └── TaskError                   one task has no value
+        ├── TaskRaised              its own exception, of which only the text came: it does not travel as itself
         ├── TaskTimeout             (also a TimeoutError) it ran into a time limit
         ├── TaskQuotaExceeded       it ran into the end of the quota
         ├── TaskCancelled           it was cancelled while queued or running
@@ -27,6 +28,7 @@
         └── TaskLost                its worker was lost again and again
 
 An exception that task code raises is not in this tree: it comes back as itself, its remote traceback as its cause.
+Only where it cannot (it does not pickle, or the task code is a reference) a TaskRaised comes in its place.
 """
 
 from typing import ClassVar
@@ -140,11 +142,15 @@ class PythonMismatch(PackageFailed):
 
 
 class SerializationError(CloudparError, TypeError):
-    """A function, an argument or a result does not pickle."""
+    """A function, an argument or a result does not pickle, or is none of what MessagePack holds."""
 
 
 class TaskError(CloudparError):
-    """One task ended without a value, and not by an exception of its own code."""
+    """One task ended without a value."""
+
+
+class TaskRaised(TaskError):
+    """The task code raised an exception that does not travel as itself: here is its text, the traceback as cause."""
 
 
 class TaskTimeout(TaskError, TimeoutError):
@@ -181,6 +187,7 @@ REQUEST_ERRORS: dict[str, type[RequestError]] = {
 """By the code on the wire."""
 
 OUTCOME_ERRORS: dict[str, type[CloudparError]] = {
+    "error": TaskRaised,
     "timeout": TaskTimeout,
     "quota": TaskQuotaExceeded,
     "cancelled": TaskCancelled,
@@ -189,7 +196,7 @@ OUTCOME_ERRORS: dict[str, type[CloudparError]] = {
     "lost": TaskLost,
     "unpicklable": SerializationError,
 }
-"""By a task result's outcome, other than "ok" and "error"."""
+"""By a task result's outcome other than "ok"; "error" only where the exception does not come as itself."""
 
 FAILURE_ERRORS: dict[str, type[PackageFailed]] = {"python": PythonMismatch}
 """By a failed package's reason; every other reason is a plain PackageFailed."""

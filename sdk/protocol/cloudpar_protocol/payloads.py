@@ -16,12 +16,18 @@ Name = Annotated[str, Meta(max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # "$" alone lets a newline pass
 Crc32 = Annotated[int, Meta(ge=0, lt=2**32)]
+_DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
+Reference = Annotated[str, Meta(pattern=rf"^{_DOTTED}:{_DOTTED}$(?!\n)", max_length=200)]
+"""A function by its name at the workers: "package.module:function"."""
 Range = tuple[Count, Count]
 """Tasks [start, end) of a package."""
 
 Outcome = Literal["ok", "error", "timeout", "quota", "cancelled", "crashed", "memory", "lost", "unpicklable"]
 CallStyle = Literal["value", "args", "args_kwargs"]
 """How the executor calls the task code with a task's data d: f(d), f(*d), or f(*d[0], **d[1])."""
+Codec = Literal["pickle", "msgpack"]
+"""How a package's task data and results are serialized. "msgpack" goes with task code by reference: then nothing is
+unpickled on either side, and neither the Python version nor the language of the client matters."""
 
 
 class BlobRef(Struct, frozen=True, array_like=True):
@@ -33,11 +39,19 @@ class BlobRef(Struct, frozen=True, array_like=True):
 
 
 class TaskCode(Struct, frozen=True):
-    """The serialized function, addressed by its SHA-256. Exactly one of `inline` and `blob` is set."""
+    """The function, serialized or by its name. Exactly one of `inline`, `blob` and `reference` is set.
+
+    Attributes:
+        hash: SHA-256 of the serialized function, or of the reference's text.
+        inline: The serialized function, if it is small.
+        blob: Where it lies otherwise.
+        reference: The function's name; the workers import it.
+    """
 
     hash: Hash
     inline: bytes | None = None
     blob: BlobRef | None = None
+    reference: Reference | None = None
 
 
 class RangeData(Struct, frozen=True, tag="range"):
@@ -72,7 +86,8 @@ class TaskResult(Struct, array_like=True, frozen=True):
     Attributes:
         index: The task's number in its package.
         outcome: "ok": `data` is the serialized value. "error": the task code raised; `data` is the serialized
-            exception if it pickles. Everything else: no value, and `message` says why.
+            exception if it pickles (with codec "msgpack" there is none). Everything else: no value, and `message` says
+            why; "unpicklable": the value cannot be serialized by the package's codec.
         duration_us: Monotonic wall time in the executor, unpickling included; this is what is charged.
         data: The serialized value or exception, if it is small.
         blob: Where it lies otherwise.

@@ -4,6 +4,7 @@ Each field walks through the edge values of its own type, among them both sides 
 changes its form. So a new field is in the samples the day that it is in the messages.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -18,7 +19,8 @@ _INTEGERS = (0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**63 -
 _FLOATS = (0.0, 0.5, 1.0, 19.75, 1e9, 1.7976931348623157e308, 5e-324, -0.1)
 _TEXTS = ("a", "", "pi = 3,14 €", 'quote " backslash \\ newline \n nul \x00', "é漢😀", "x" * 31, "x" * 32, "y" * 200)
 _BYTES = (b"\x00\xff", b"", b"\x80\x04K\x01.", b"\xc1" * 256)
-_HASHES = ("0" * 64, "0123456789abcdef" * 4)
+_PATTERNED = ("0" * 64, "0123456789abcdef" * 4, "a:b", "package.module:Class.method", f"package.module:{'f' * 185}")
+"""Texts for all fields with a pattern; each takes those that match."""
 _DEPTH = 4
 """Below this, lists hold one item: the samples stay readable."""
 
@@ -76,7 +78,7 @@ def _scalars(info: inspect.Type) -> list[Any]:
             least, most = (-1e308 if info.ge is None else info.ge), (1e308 if info.le is None else info.le)
             values = (value for value in _FLOATS if least <= value <= most and (info.gt is None or value > info.gt))
         case inspect.StrType() if info.pattern is not None:
-            values = _HASHES
+            values = (value for value in _PATTERNED if re.search(info.pattern, value))
         case inspect.StrType():
             sizes = range(info.min_length or 0, (info.max_length or 10_000) + 1)
             values = (value for value in _TEXTS if len(value) in sizes)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from .limits import BULK_ITEMS, HOLD_S, PROTOCOL_VERSION, PUBLICATION_TASKS
-from .payloads import CallStyle, Crc32, Id, Link, Micros, Natural, Range, Seconds, TaskCode, TaskData, TaskResult
+from .payloads import CallStyle, Codec, Crc32, Id, Link, Micros, Natural, Range, Seconds, TaskCode, TaskData, TaskResult
 
 LeaseState = Literal["wanted", "finished", "ended"]
 """wanted: go on with the ranges given. finished: nothing of this lease is left to do. ended: its package has ended
@@ -43,6 +43,7 @@ class Lease(Struct, frozen=True, kw_only=True):
         data: For a range: the package's. Inline: the items of `ranges`, one after the other. Blob: the package's.
         data_link: For a blob, good for byte ranges.
         tasks: n of the package (the length of a data blob's table).
+        codec: Of task data and results; with "msgpack" the code is a reference, and `python` means nothing.
         mean_us: How long a task of this package lasts, as measured so far; 0: unknown.
         wait_us: How long the chunk lay in the queue; sent back with its publications.
         task_timeout_s: The limit for one task.
@@ -65,6 +66,7 @@ class Lease(Struct, frozen=True, kw_only=True):
     data_link: Link | None = None
     tasks: Natural
     call: CallStyle = "value"
+    codec: Codec = "pickle"
     python: str
     mean_us: Micros = 0
     wait_us: Micros = 0
@@ -115,7 +117,7 @@ class Publication(Struct, frozen=True, kw_only=True):
         closes: Nothing of the lease will follow; its queue message may go.
         wait_us: As the lease said.
         retrieve_us: Time of the requests and downloads that brought this lease, held waiting excluded; sent once.
-        publish_us: Time of the publish requests for earlier results of this lease; each sent once.
+        publish_us: Time of the worker's publish requests for this package since its last publication of it; said once.
         refused: The worker cannot run this package at all ("python"); the package fails with this reason.
         message: Why, for people, with the mend.
     """

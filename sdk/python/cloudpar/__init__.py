@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from .future import TaskFuture as TaskFuture
     from .map_results import MapResults as MapResults
     from .pool import Pool as Pool
+    from .references import reference as reference
     from .report import Report as Report
 
-__all__ = ["Attachment", "MapResults", "Pool", "Report", "TaskFuture", "__version__", "errors"]
+__all__ = ["Attachment", "MapResults", "Pool", "Report", "TaskFuture", "__version__", "errors", "reference"]
 
 _HOMES = {
     "Attachment": "attachment",
@@ -29,6 +30,7 @@ _HOMES = {
     "Pool": "pool",
     "Report": "report",
     "TaskFuture": "future",
+    "reference": "references",
 }
 
 

@@ -31,7 +31,7 @@ class Attachment(Generic[T_co]):
     def __iter__(self) -> Iterator[T_co]:
         index = 0
         while (result := self._wait(index, None)) is not None:
-            value, error = outcome(result)
+            value, error = outcome(result, self._awaited.codec)
             if error is not None:
                 raise error
             yield value
@@ -52,7 +52,7 @@ class Attachment(Generic[T_co]):
         index = 0
         values: list[T_co] = []
         while (result := self._wait(index, deadline)) is not None:
-            value, error = outcome(result)
+            value, error = outcome(result, self._awaited.codec)
             if error is not None:
                 raise error
             values.append(value)

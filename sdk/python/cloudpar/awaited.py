@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from cloudpar_protocol.client_messages import PackageStatus
-from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.client_messages import FleetStatus, PackageStatus
+from cloudpar_protocol.payloads import Codec, TaskResult
 
 from .errors import CloudparError
 from .package import News, Package
@@ -47,6 +47,7 @@ class Awaited:
         self.ended_at: float | None = None
         self.ended = threading.Event()
         self.executors = 0
+        self.fleet: FleetStatus | None = None
         self._execute_us = 0
         self._show = show
         self._on_news = on_news
@@ -56,6 +57,11 @@ class Awaited:
     def id(self) -> str:
         """The package's id; it has one from its start on."""
         return self.package.id or ""
+
+    @property
+    def codec(self) -> Codec:
+        """How its results are serialized."""
+        return self.package.codec
 
     def take(self, status: PackageStatus) -> News:
         """Hand on what a status brought; returns what must be fetched."""

@@ -133,6 +133,7 @@ class Awaiter:
         for awaited, status in _matched(asked, reply.packages):
             any_news |= bool(status.results) or status.state != "running"
             page = awaited.package.cursor
+            awaited.fleet = reply.fleet
             news = awaited.take(status)
             if news.fetches:
                 self._downloads.begin(awaited, news, page)

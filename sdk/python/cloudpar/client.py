@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 from cloudpar_protocol.payloads import CallStyle
 
+from . import plain
 from .attachment import Attachment
 from .connection import Aborted, Connection
 from .effects import capture
@@ -53,7 +54,8 @@ class Client:
         self._check()
         began = time.perf_counter()
         code = self._codes.get(function)
-        data = dumps((args, kwargs), "(args, kwargs)")
+        serialize = plain.dumps if code.codec == "msgpack" else dumps
+        data = serialize((args, kwargs), "(args, kwargs)")
         future: TaskFuture[Any] = TaskFuture()
         self._starter.submit(Submission(future, code, data, time.perf_counter() - began))
         return future
@@ -112,7 +114,7 @@ class Client:
             self._check()
             began = time.perf_counter()
             code = self._codes.get(function)
-            packed = pack(iterator, limit)
+            packed = pack(iterator, limit, code.codec)
             if packed is None:
                 return None
             order = Order(

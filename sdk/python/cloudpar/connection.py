@@ -1,23 +1,20 @@
 """Requests to the master, and to the places that it sends us to; repeated until they succeed or cannot."""
 
-import contextlib
 import logging
-import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import IO, Any, TypeVar, cast
-from weakref import WeakSet
+from typing import IO, TypeVar
 
-import urllib3
 from msgspec import Struct
-from urllib3.exceptions import HTTPError
 
 from cloudpar_protocol import codec
+from cloudpar_protocol.line import Lines
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
-from .errors import InternalError, MasterUnreachable, RequestError, Unavailable
+from .errors import InternalError, MasterUnreachable, RequestError
+from .links import Links
 from .patience import Patience, Tries
 
 RequestT = TypeVar("RequestT", bound=Struct)
@@ -42,18 +39,10 @@ class Connection:
     def __init__(self, endpoint: str, token: str, patience: Patience) -> None:
         self.endpoint = endpoint
         self.patience = patience
-        self._headers = {
-            "Authorization": f"Bearer {token}",
-            "Content-Type": codec.MSGPACK,
-            "Accept": codec.MSGPACK,
-        }
-        self._sockets: WeakSet[socket.socket] = WeakSet()
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": codec.MSGPACK, "Accept": codec.MSGPACK}
+        self._lines = Lines(endpoint, headers)
+        self._links = Links()
         self._closed = threading.Event()
-        self._http = urllib3.PoolManager(num_pools=16, maxsize=8, blocksize=1 << 20, retries=False)
-        self._http.pool_classes_by_scheme = {
-            "http": _tracking(urllib3.HTTPConnectionPool, self._sockets),
-            "https": _tracking(urllib3.HTTPSConnectionPool, self._sockets),
-        }
 
     def call(
         self,
@@ -76,55 +65,29 @@ class Connection:
             MasterUnreachable: It did not answer for longer than the patience.
         """
         body = codec.encode(message)
-        url = self.endpoint + route.path
 
-        def once(timeout: urllib3.Timeout) -> ReplyT:
-            response = self._http.request("POST", url, body=body, headers=self._headers, timeout=timeout)
-            if response.status != 200:
-                raise _error(response.data, response.status)
-            return codec.decode(response.data, route.reply)
+        def once(timeout_s: float) -> ReplyT:
+            answer = self._lines.post(route.path, body, connect_s=min(CONNECT_S, timeout_s), answer_s=timeout_s)
+            if answer.status != 200:
+                raise _error(answer.body, answer.status)
+            return codec.decode(answer.body, route.reply)
 
         return self._persist(once, ANSWER_S + hold_s, allowance_s)
 
     def put(self, link: Link, body: memoryview | IO[bytes], size: int) -> None:
         """Upload a payload to where the master said. Putting the same payload again is harmless."""
-
-        def once(timeout: urllib3.Timeout) -> None:
-            if not isinstance(body, memoryview):
-                body.seek(0)
-            headers = {**link.headers, "Content-Length": str(size)}
-            response = self._http.request(
-                link.method, link.url, body=cast("Any", body), headers=headers, timeout=timeout
-            )
-            if not 200 <= response.status < 300:
-                raise _blob_error(response.data, response.status, "upload")
-
-        self._persist(once, ANSWER_S)
+        self._persist(lambda timeout_s: self._links.put(link, body, size, timeout_s), ANSWER_S)
 
     def get(self, link: Link, start: int, end: int) -> bytes:
         """Download bytes [start, end) of a payload."""
+        return self._persist(lambda timeout_s: self._links.get(link, start, end, timeout_s), ANSWER_S)
 
-        def once(timeout: urllib3.Timeout) -> bytes:
-            headers = {**link.headers, "Range": f"bytes={start}-{end - 1}"}
-            response = self._http.request(link.method, link.url, headers=headers, timeout=timeout)
-            if response.status not in {200, 206}:
-                raise _blob_error(response.data, response.status, "download")
-            data = response.data
-            if response.status == 200:  # a store that ignores ranges sends the whole
-                data = data[start:end]
-            if len(data) != end - start:
-                raise Unavailable(f"a download of {end - start} bytes brought {len(data)}")
-            return data
-
-        return self._persist(once, ANSWER_S)
-
-    def _persist(self, once: Callable[[urllib3.Timeout], T], answer_s: float, allowance_s: float | None = None) -> T:
+    def _persist(self, once: Callable[[float], T], answer_s: float, allowance_s: float | None = None) -> T:
         tries = Tries(self.patience, answer_s, allowance_s, time.monotonic())
         while True:
-            timeout_s = tries.timeout_s(time.monotonic())
             try:
-                answer = once(urllib3.Timeout(connect=min(CONNECT_S, timeout_s), read=timeout_s))
-            except (HTTPError, OSError, RequestError) as error:
+                answer = once(tries.timeout_s(time.monotonic()))
+            except (OSError, RequestError) as error:
                 if self._closed.is_set():
                     raise Aborted from error
                 if isinstance(error, RequestError) and not error.retryable:
@@ -169,21 +132,8 @@ class Connection:
     def close(self) -> None:
         """End whatever is under way, in any thread, with Aborted."""
         self._closed.set()
-        for each in list(self._sockets):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        self._http.clear()
-
-
-def _tracking(kind: type[Any], sockets: WeakSet[socket.socket]) -> type[Any]:
-    """A pool class whose connections note their sockets: a request held for 20 s must be able to end at once."""
-
-    class TrackedConnection(kind.ConnectionCls):  # type: ignore[misc,name-defined]
-        def connect(self) -> None:
-            super().connect()
-            sockets.add(self.sock)
-
-    return type("TrackedPool", (kind,), {"ConnectionCls": TrackedConnection})
+        self._lines.close()
+        self._links.close()
 
 
 def _error(body: bytes, status: int) -> RequestError:
@@ -193,18 +143,5 @@ def _error(body: bytes, status: int) -> RequestError:
     return error
 
 
-def _blob_error(body: bytes, status: int, what: str) -> RequestError:
-    kind = Unavailable if status in {408, 429} or status >= 500 else RequestError
-    return kind(
-        f"the {what} of a payload was answered with HTTP status {status}: {body[:200].decode(errors='replace')}"
-    )
-
-
 def _brief(reason: Exception) -> str:
-    text = str(reason)
-    for wordy, plain in (
-        ("Failed to establish a new connection: ", ""),
-        ("NameResolutionError", "unknown host"),
-    ):
-        text = text.replace(wordy, plain)
-    return text.rsplit("object at 0x", 1)[-1].partition(">: ")[2] or text
+    return str(reason) or type(reason).__name__

@@ -25,6 +25,7 @@ from cloudpar_protocol.errors import (
     TaskError,
     TaskLost,
     TaskQuotaExceeded,
+    TaskRaised,
     TaskTimeout,
     TooLarge,
     Unavailable,
@@ -52,10 +53,12 @@ __all__ = [
     "RemoteTraceback",
     "RequestError",
     "SerializationError",
+    "SideEffectError",
     "TaskCancelled",
     "TaskError",
     "TaskLost",
     "TaskQuotaExceeded",
+    "TaskRaised",
     "TaskTimeout",
     "TooLarge",
     "Unavailable",
@@ -69,6 +72,20 @@ class ConfigurationError(CloudparError):
 
 class LocalClusterFailed(CloudparError):
     """The master or the agent that the pool itself started keeps dying; the text ends with the last lines it wrote."""
+
+
+class SideEffectError(CloudparError, RuntimeError):
+    """A body of `parallel_for` changed what cannot come home, or what another task changed too; here nothing changed.
+
+    Attributes:
+        variable: What was changed, as the body's source names it (`result[3]`, `obj.total`).
+        index: The task that changed it.
+    """
+
+    def __init__(self, message: str, *, variable: str = "", index: int | None = None) -> None:
+        super().__init__(message)
+        self.variable = variable
+        self.index = index
 
 
 class RemoteTraceback(Exception):

@@ -3,9 +3,10 @@
 from typing import Any
 
 from cloudpar_protocol.errors import FAILURE_ERRORS, OUTCOME_ERRORS
-from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.payloads import Codec, TaskResult
 
-from .errors import PackageFailed, RemoteTraceback, TaskError
+from . import plain
+from .errors import PackageFailed, RemoteTraceback, TaskError, TaskRaised
 from .serialization import loads
 
 
@@ -17,9 +18,9 @@ def package_error(state: str, reason: str | None, message: str | None) -> Packag
     return error
 
 
-def task_error(result: TaskResult) -> BaseException:
+def task_error(result: TaskResult, codec: Codec) -> BaseException:
     """The exception that a task ended with: its own, or the one that says why it has no value."""
-    error = _own(result) if result.outcome == "error" else None
+    error = _own(result) if result.outcome == "error" and codec == "pickle" else None
     if error is None:
         kind = OUTCOME_ERRORS.get(result.outcome, TaskError)
         error = kind(result.message or f"task {result.index} ended without a value: {result.outcome}")
@@ -35,18 +36,18 @@ def _own(result: TaskResult) -> BaseException | None:
         error = loads(result.data)
     except Exception as reason:  # noqa: BLE001  # whatever the user's class does when it is rebuilt
         text = f"{result.message}; the exception itself cannot be rebuilt here: {type(reason).__name__}: {reason}"
-        return TaskError(text)
+        return TaskRaised(text)
     return error if isinstance(error, BaseException) else None
 
 
-def outcome(result: TaskResult) -> tuple[Any, BaseException | None]:
-    """What a task came to: a value and None, or None and an exception."""
+def outcome(result: TaskResult, codec: Codec) -> tuple[Any, BaseException | None]:
+    """What a task came to, by its package's codec: a value and None, or None and an exception."""
     if result.outcome != "ok":
-        return None, task_error(result)
+        return None, task_error(result, codec)
     if result.data is None:
         return None, None
     try:
-        return loads(result.data), None
+        return (loads if codec == "pickle" else plain.loads)(result.data), None
     except Exception as reason:  # noqa: BLE001  # whatever the user's class does when it is rebuilt
         error = TaskError(
             f"the value of task {result.index} cannot be rebuilt here: {type(reason).__name__}: {reason}; "

@@ -120,7 +120,7 @@ class FutureReceiver:
                 future.set_cancelled()
                 continue
             began = perf_counter()
-            value, error = outcome(result)
+            value, error = outcome(result, self._awaited.codec if self._awaited is not None else "pickle")
             self.deserialize_s += perf_counter() - began
             resolve(future, value, error)
 

@@ -103,7 +103,7 @@ class Inbox:
 
     def _open(self, share: Share, result: TaskResult) -> tuple[Any, BaseException | None]:
         began = time.perf_counter()
-        opened = outcome(result)
+        opened = outcome(result, share.awaited.codec if share.awaited is not None else "pickle")
         share.deserialize_s += time.perf_counter() - began
         share.unread -= 1
         if not share.unread:

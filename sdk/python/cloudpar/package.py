@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cloudpar_protocol.client_messages import PackageState, PackageStatus, Progress
-from cloudpar_protocol.payloads import Link, TaskResult
+from cloudpar_protocol.payloads import Codec, Link, TaskResult
 
 from .errors import CloudparError, PackageFailed, TaskCancelled
 from .failures import package_error
@@ -37,6 +37,7 @@ class Package:
         cursor: How far its results have been read.
         page: The cursor before the last page: asking from there again brings fresh links.
         seen: One byte a task: whether its result was handed on or is being fetched.
+        codec: How its results are serialized, as its statuses say.
         failure: Why tasks without a result will never have one.
     """
 
@@ -51,6 +52,7 @@ class Package:
     fetching: int = 0
     more: bool = False
     settled: bool = False
+    codec: Codec = "pickle"
     progress: Progress = field(default_factory=lambda: Progress(tasks=0))
     failure: CloudparError | None = None
 
@@ -79,7 +81,7 @@ class Package:
         self.fetching += len(fetches)
         self.page, self.cursor = self.cursor, status.cursor
         self.state, self.more, self.settled = status.state, status.more, status.settled
-        self.progress = status.progress
+        self.progress, self.codec = status.progress, status.codec
         if self.state not in {"running", "completed", "error"} and self.failure is None:
             self.failure = package_error(self.state, status.reason, status.message)
         self._end_if_done()

@@ -14,9 +14,10 @@ from typing import IO, Any
 from zlib import crc32
 
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
-from cloudpar_protocol.payloads import InlineData, RangeData
+from cloudpar_protocol.payloads import Codec, InlineData, RangeData
 
-from .errors import TooLarge
+from . import plain
+from .errors import SerializationError, TooLarge
 from .local_modules import LOCAL_MODULES
 from .serialization import PROTOCOL, SCALARS, Pickler, refusal
 
@@ -86,17 +87,23 @@ class Packer:
         """
         self._starts.append(self._position)
         try:
-            if type(value) in SCALARS:
-                self._file.write(pickle.dumps(value, PROTOCOL))
-            else:
-                self._pickler.append(value)
+            self._write(value)
         except Exception as error:
-            raise refusal(error, value, f"the data of task {len(self._starts) - 1}") from error
+            raise self._refusal(error, value, f"the data of task {len(self._starts) - 1}") from error
         self._position = self._file.tell()
         if self._position > IN_MEMORY_BYTES and isinstance(self._file, io.BytesIO):
             self._spill()
         if self._position > BLOB_BYTES:
             self.check()
+
+    def _write(self, value: object) -> None:
+        if type(value) in SCALARS:
+            self._file.write(pickle.dumps(value, PROTOCOL))
+        else:
+            self._pickler.append(value)
+
+    def _refusal(self, error: Exception, value: object, what: str) -> SerializationError:
+        return refusal(error, value, what)
 
     def append_serialized(self, data: bytes) -> None:
         """Add what is serialized already."""
@@ -140,6 +147,16 @@ class Packer:
         self._file.close()
 
 
+class PlainPacker(Packer):
+    """Packs data of task code by reference."""
+
+    def _write(self, value: object) -> None:
+        plain.write(value, self._file)
+
+    def _refusal(self, error: Exception, value: object, what: str) -> SerializationError:  # noqa: ARG002
+        return plain.refusal(error, what)
+
+
 _LITTLE = array("H", [1]).tobytes() == b"\x01\x00"
 
 
@@ -154,15 +171,16 @@ def _crc32(file: IO[bytes]) -> int:
     return checksum
 
 
-def pack(values: Iterable[Any], limit: int | None = None) -> Packed | None:
+def pack(values: Iterable[Any], limit: int | None = None, codec: Codec = "pickle") -> Packed | None:
     """Collect and serialize the data of a package; None if there are no values.
 
     Args:
         values: One a task.
         limit: Take at most this many (an iterator then goes on from there); None takes all.
+        codec: How the task code wants its data.
 
     Raises:
-        SerializationError: A value does not pickle.
+        SerializationError: A value cannot be serialized.
         TooLarge: There are more values or more bytes than a package carries.
     """
     if isinstance(values, range) and limit is None and len(values) <= PACKAGE_TASKS:
@@ -171,7 +189,7 @@ def pack(values: Iterable[Any], limit: int | None = None) -> Packed | None:
             return Packed(len(values), data)
     if limit is None and isinstance(values, Sized) and len(values) > PACKAGE_TASKS:
         raise too_many()
-    packer = Packer()
+    packer = Packer() if codec == "pickle" else PlainPacker()
     try:
         with LOCAL_MODULES.by_value():
             n = _collect(packer, values, limit)

@@ -1,5 +1,6 @@
 """Progress bars for maps that take a while, one each."""
 
+import logging
 import sys
 import threading
 import time
@@ -11,12 +12,16 @@ from .inbox import Share
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from cloudpar_protocol.client_messages import FleetStatus
+
 AFTER_S = 2.0
 """Nobody wants a bar for what is done at once."""
 
+log = logging.getLogger("cloudpar")
+
 
 class Bars:
-    """Shows packages of maps on standard error while they run."""
+    """Shows packages of maps on standard error while they run, and how their workers start."""
 
     def __init__(self, progress: bool | None) -> None:
         self._forced = progress is True
@@ -24,9 +29,11 @@ class Bars:
         self._lock = threading.Lock()
         self._bars: dict[Awaited, TaskID] = {}
         self._display: Progress | None = None
+        self._said: str | None = None
 
     def update(self, awaited: Awaited) -> None:
         """There is news of a package."""
+        self._explain(awaited)
         if not self._wanted or not isinstance(awaited.receiver, Share):
             return
         with self._lock:
@@ -40,11 +47,27 @@ class Bars:
             self._display = _display()
             self._display.start()
         if awaited not in self._bars:
-            self._bars[awaited] = self._display.add_task(awaited.id, total=awaited.package.tasks, errors=0, executors=0)
+            self._bars[awaited] = self._display.add_task(awaited.id, total=awaited.package.tasks, state="")
         progress = awaited.package.progress
-        self._display.update(
-            self._bars[awaited], completed=progress.done, errors=progress.errors, executors=progress.executors
-        )
+        waited_s = time.monotonic() - awaited.started_at
+        if awaited.fleet is not None and not progress.executors:
+            state = waiting(awaited.fleet, waited_s)
+        else:
+            state = f"{progress.errors} errors, {progress.executors} executors"
+        self._display.update(self._bars[awaited], completed=progress.done, state=state)
+
+    def _explain(self, awaited: Awaited) -> None:
+        """Why no worker can start: once for each reason, above the bars or in the log."""
+        message = awaited.fleet.message if awaited.fleet is not None and not awaited.ended.is_set() else None
+        if message is None or message == self._said:
+            return
+        with self._lock:
+            self._said = message
+            if self._display is None:
+                log.warning("cloudpar: no worker can start yet: %s", message)
+            else:
+                text = f"cloudpar: no worker can start yet: {message}"
+                self._display.console.print(text, markup=False, highlight=False)
 
     def _remove(self, awaited: Awaited) -> None:
         bar = self._bars.pop(awaited, None)
@@ -56,6 +79,16 @@ class Bars:
             self._display = None
 
 
+def waiting(fleet: "FleetStatus", waited_s: float) -> str:
+    """How workers start.
+
+    >>> from cloudpar_protocol.client_messages import FleetStatus
+    >>> waiting(FleetStatus(running=0, starting=2), 40.4)
+    '0 workers, 2 starting, 40 s'
+    """
+    return f"{fleet.running} workers, {fleet.starting} starting, {waited_s:.0f} s"
+
+
 def _display() -> "Progress":
     from rich.console import Console  # noqa: PLC0415  # costs what most processes need not pay
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
@@ -64,7 +97,7 @@ def _display() -> "Progress":
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[errors]} errors, {task.fields[executors]} executors"),
+        TextColumn("{task.fields[state]}"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
     )

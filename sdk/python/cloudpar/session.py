@@ -107,7 +107,7 @@ class Session:
         code, data = self._code(order.code), self._data(order.packed.data)
         message = StartTasks(
             idempotency_key=secrets.token_hex(16), session=self.id, name=order.code.name, n=order.packed.n,
-            code=code, data=data, call=order.call, python=PYTHON,
+            code=code, data=data, call=order.call, codec=order.code.codec, python=PYTHON,
             chunksize=order.chunksize, task_timeout_s=order.task_timeout_s,
         )  # fmt: skip
         package = Package(order.packed.n)
@@ -130,6 +130,8 @@ class Session:
         return awaited
 
     def _code(self, code: Code) -> TaskCode:
+        if code.reference is not None:
+            return TaskCode(hash=code.hash, reference=code.reference)
         if len(code.data) <= INLINE_CODE_BYTES:
             return TaskCode(hash=code.hash, inline=code.data)
         body = memoryview(code.data)

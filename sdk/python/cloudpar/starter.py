@@ -127,9 +127,10 @@ class Starter:
             return self._starting
 
     def _start(self, batch: list[Submission]) -> None:
-        batch = [each for each in batch if each.future.set_running_or_notify_cancel()]
-        if not batch:
-            return
+        for group in groups([each for each in batch if each.future.set_running_or_notify_cancel()]):
+            self._start_package(group)
+
+    def _start_package(self, batch: list[Submission]) -> None:
         futures = [submission.future for submission in batch]
         receiver = FutureReceiver(futures, self._session, self._interrupt)
         try:
@@ -138,6 +139,14 @@ class Starter:
             receiver.started(None)
             for future in futures:
                 resolve(future, None, error)
+
+
+def groups(batch: list[Submission]) -> list[list[Submission]]:
+    """What can go in one package: all that is pickled together, and what is of one reference."""
+    found: dict[str | None, list[Submission]] = {}
+    for submission in batch:
+        found.setdefault(submission.code.reference, []).append(submission)
+    return list(found.values())
 
 
 def order_for(batch: list[Submission], task_timeout_s: float | None) -> Order:

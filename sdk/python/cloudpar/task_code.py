@@ -7,7 +7,10 @@ from collections import OrderedDict
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from cloudpar_protocol.payloads import Codec
+
 from .local_modules import LOCAL_MODULES
+from .references import Reference
 from .serialization import SCALARS, dumps
 
 REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
@@ -15,11 +18,17 @@ REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
 
 
 class Code(NamedTuple):
-    """A serialized function."""
+    """A serialized function, or one that the workers import by its name: then `data` is empty."""
 
     name: str
     hash: str
     data: bytes
+    reference: str | None = None
+
+    @property
+    def codec(self) -> Codec:
+        """How its task data and results are serialized."""
+        return "pickle" if self.reference is None else "msgpack"
 
 
 class CodeCache:
@@ -34,7 +43,15 @@ class CodeCache:
 
         Raises:
             SerializationError: It does not pickle; the text names the variable.
+            TypeError: It is a text.
         """
+        if isinstance(function, Reference):
+            return Code(function.text, hashlib.sha256(function.text.encode()).hexdigest(), b"", function.text)
+        if isinstance(function, str):
+            raise TypeError(
+                f"{function!r} is no function: for one that is installed at the workers write "
+                f'cloudpar.reference("package.module:function")'
+            )
         parts = footprint(function)
         if parts is None:
             return serialize(function)

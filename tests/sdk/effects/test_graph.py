@@ -45,7 +45,7 @@ def test_names_of_attributes_keys_defaults_and_arguments() -> None:
     assert found == ["first", "self.keywords", "second", "body.__kwdefaults__", "second[0]", "third[0]"]
     found = named(functools.partial(Thing().run, [0]), "list", "dict")
     assert found == ["cells", "self.keywords", "self.cells", "self.cells['a']"]
-    assert named(inner.append, "list") == ["self.__self__", "self.__self__[0]"]
+    assert named(inner.append, "list") == ["the list of the body 'append'", "the list of the body 'append'[0]"]
 
 
 def test_object_array_elements_by_coordinates() -> None:

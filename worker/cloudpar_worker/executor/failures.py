@@ -74,10 +74,14 @@ def add_mend(error: BaseException, what: str) -> None:
         error.add_note(f"Raised at the worker while it unpickled {what}.")
 
 
+def type_name(kind: type) -> str:
+    """A type as people look for it."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def unpicklable(value_type: type, error: BaseException) -> str:
     """The message about a result that does not pickle."""
-    name = f"{value_type.__module__}.{value_type.__qualname__}"
     return bounded(
-        f"the result, a {name}, does not pickle ({line(error)}): return plain data (numbers, strings, lists, arrays) "
-        "made from it, or give its class __reduce__ or __getstate__"
+        f"the result, a {type_name(value_type)}, does not pickle ({line(error)}): return plain data (numbers, strings, "
+        "lists, arrays) made from it, or give its class __reduce__ or __getstate__"
     )

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import DecodeError, Struct, msgpack
 
 from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS, OUTPUT_BYTES
-from cloudpar_protocol.payloads import CallStyle, TaskResult
+from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
 
 LENGTH: Final = struct.Struct("<I")
 TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 1024
@@ -26,11 +26,12 @@ class Run(Struct, array_like=True, frozen=True):
 
     Attributes:
         code_hash: Which task code.
-        code: Its bytes; None when the executor has the function in its cache.
+        code: Its bytes (with codec "msgpack" a reference's text); None when the executor has the function in its cache.
         call: How it is called.
         start, end: The tasks.
         origin, step: Of range data: task i's data is origin + i * step.
         items: The serialized data of each task; None for range data.
+        codec: Of the items and the results.
     """
 
     code_hash: str
@@ -41,6 +42,7 @@ class Run(Struct, array_like=True, frozen=True):
     origin: int = 0
     step: int = 0
     items: list[memoryview] | None = None
+    codec: Codec = "pickle"
 
 
 class Garbage(Exception):

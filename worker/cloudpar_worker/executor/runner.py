@@ -1,7 +1,6 @@
 """Runs of tasks in, results out: the executor's one loop."""
 
 import os
-import pickle
 import socket
 import time
 from typing import Any
@@ -10,7 +9,8 @@ from cloudpar_protocol.limits import BLOB_BYTES
 from cloudpar_protocol.payloads import TaskResult
 
 from .capture import Capture
-from .failures import add_mend, line, portable, remote_traceback, serialize, unpicklable
+from .codecs import SERIALIZATIONS, Serialization
+from .failures import add_mend, line, remote_traceback
 from .frames import LENGTH, SKIPPED, Run, decode_run, encode_result_into
 from .functions import FunctionCache
 from .recall import RecallPage
@@ -59,6 +59,8 @@ class Runner:
     def _run(self, run: Run) -> None:
         items, start, origin, step, call = run.items, run.start, run.origin, run.step, run.call
         load, take, frame, send = self._functions.load, self._capture.take, self._frame, self._channel.sendall
+        codec = SERIALIZATIONS[run.codec]
+        decode = codec.decode
         function: Any = None
         recall = self._recall.words
         for index in range(start, run.end):
@@ -71,9 +73,9 @@ class Runner:
             began = _clock()
             unpickling = "the task code"
             try:
-                function = function or load(run.code_hash, run.code)
+                function = function or load(run.code_hash, run.code, run.codec)
                 unpickling = "the task data"
-                data: Any = origin + index * step if items is None else pickle.loads(items[index - start])
+                data: Any = origin + index * step if items is None else decode(items[index - start])
                 unpickling = ""
                 if call == "value":
                     value = function(data)
@@ -82,12 +84,12 @@ class Runner:
                 else:
                     value = function(*data[0], **data[1])
                 data = None
-                result = _success(index, value, began)
+                result = _success(index, value, began, codec)
                 value = None
             except BaseException as error:  # noqa: BLE001 - SystemExit of a task is that task's result, too
-                if unpickling == "the task data":
+                if unpickling == "the task data" and run.codec == "pickle":
                     add_mend(error, unpickling)
-                result = _failure(index, error, began)
+                result = _failure(index, error, began, codec)
             if self._forked:
                 os._exit(0)  # a child that the task forked and that came back from it
             stdout, stderr = take()
@@ -107,11 +109,11 @@ def _elapsed_us(began: int) -> int:
     return max((_clock() - began) // 1000, 1)
 
 
-def _success(index: int, value: Any, began: int) -> TaskResult:
+def _success(index: int, value: Any, began: int, codec: Serialization) -> TaskResult:
     try:
-        data = serialize(value)
+        data = codec.encode(value)
     except BaseException as error:  # noqa: BLE001 - a value's own code may raise anything
-        return TaskResult(index, "unpicklable", _elapsed_us(began), message=unpicklable(type(value), error))
+        return TaskResult(index, "unpicklable", _elapsed_us(began), message=codec.refusal(type(value), error))
     if len(data) > BLOB_BYTES:
         message = (
             f"the result takes {len(data)} bytes, over the limit of {BLOB_BYTES} for one task: "
@@ -121,7 +123,7 @@ def _success(index: int, value: Any, began: int) -> TaskResult:
     return TaskResult(index, "ok", _elapsed_us(began), data)
 
 
-def _failure(index: int, error: BaseException, began: int) -> TaskResult:
+def _failure(index: int, error: BaseException, began: int, codec: Serialization) -> TaskResult:
     text, trace = line(error), remote_traceback(error, error.__traceback__)
-    data = portable(error)
+    data = codec.encode_error(error)
     return TaskResult(index, "error", _elapsed_us(began), data, None, text, trace)

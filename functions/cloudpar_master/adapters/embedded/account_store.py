@@ -1,4 +1,6 @@
 from cloudpar_master.ports import AccountRecord, Clock, Reservation
+from cloudpar_master.ports.account_store import MOST_US
+from cloudpar_protocol.errors import IdempotencyConflict
 
 from .database import Database
 
@@ -16,7 +18,10 @@ class SqliteAccountStore:
     def create(self, account: AccountRecord) -> AccountRecord:
         """See the port."""
         self._db.execute("INSERT OR IGNORE INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", account)
-        return self.get(account.account_id) or account
+        stored = self.get(account.account_id)
+        if stored is None:
+            raise IdempotencyConflict("this token belongs to another account: make a fresh one")
+        return stored
 
     def get(self, account_id: str) -> AccountRecord | None:
         """See the port."""
@@ -39,7 +44,7 @@ class SqliteAccountStore:
             if before is not None:
                 return Reservation(before[0], exhausted=False)
             account = self.get(account_id)
-            if account is None:
+            if account is None or self._settled(package_id) is not None:
                 return Reservation(0, exhausted=True)
             granted_us = min(wanted_us, account.free_us)
             if granted_us == 0:
@@ -51,10 +56,9 @@ class SqliteAccountStore:
     def settle(self, account_id: str, package_id: str, used_us: int) -> int:
         """See the port."""
         with self._db.transaction():
-            select = "SELECT charged_us FROM settlements WHERE package_id = ?"
-            before = self._db.execute(select, (package_id,)).fetchone()
-            if before is not None:
-                return int(before[0])
+            before_us = self._settled(package_id)
+            if before_us is not None:
+                return before_us
             account = self.get(account_id)
             held_us = self._held(package_id)
             charged_us = min(used_us, held_us + (account.free_us if account else 0))
@@ -68,13 +72,15 @@ class SqliteAccountStore:
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
         """See the port."""
         with self._db.transaction():
-            fresh = self._db.execute("INSERT OR IGNORE INTO grants VALUES (?, ?)", (account_id, key)).rowcount
-            if fresh:
-                self._db.execute(
-                    "UPDATE accounts SET granted_us = max(granted_us + ?, spent_us + reserved_us) WHERE account_id = ?",
-                    (quota_us, account_id),
-                )
-        return self.get(account_id)
+            account = self.get(account_id)
+            if account is None:
+                return None
+            if self._db.execute("INSERT OR IGNORE INTO grants VALUES (?, ?)", (account_id, key)).rowcount:
+                granted_us = max(account.granted_us + quota_us, account.spent_us + account.reserved_us)
+                account = account._replace(granted_us=min(granted_us, MOST_US))
+                update = "UPDATE accounts SET granted_us = ? WHERE account_id = ?"
+                self._db.execute(update, (account.granted_us, account_id))
+            return account
 
     def revoke(self, account_id: str) -> AccountRecord | None:
         """See the port."""
@@ -85,6 +91,11 @@ class SqliteAccountStore:
         select = f"SELECT {_COLUMNS} FROM accounts WHERE {column} = ?"  # noqa: S608  constants only
         row = self._db.execute(select, (value,)).fetchone()
         return None if row is None else AccountRecord(*row)
+
+    def _settled(self, package_id: str) -> int | None:
+        select = "SELECT charged_us FROM settlements WHERE package_id = ?"
+        row = self._db.execute(select, (package_id,)).fetchone()
+        return None if row is None else row[0]
 
     def _held(self, package_id: str) -> int:
         select = "SELECT coalesce(sum(granted_us), 0) FROM slices WHERE package_id = ?"

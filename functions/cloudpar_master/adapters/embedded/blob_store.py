@@ -1,26 +1,33 @@
+import errno
 import hashlib
 import hmac
 import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, urlencode
 
 from cloudpar_master.ports import Clock
-from cloudpar_protocol.errors import BadRequest, Forbidden, IdempotencyConflict, NotFound, TooLarge
+from cloudpar_protocol.errors import BadRequest, Forbidden, IdempotencyConflict, NotFound, TooLarge, Unavailable
 from cloudpar_protocol.limits import LINK_S
 from cloudpar_protocol.payloads import Link
 
 READ_BYTES = 1024 * 1024
+UPLOAD = ".upload-"
+BLOB = ".blob"
+"""What a key's last name ends with as a file, so that no blob is in the way of a folder."""
+
+LARGEST_NAME_BYTES = 255 - len(BLOB)
 
 
 class FileBlobStore:
     """Blobs as files, reached through links that this store signs and its server honours.
 
-    A key is a path of names; each becomes a quoted folder or file name, so that no key leads out of the folder.
+    A key is a path of names; each becomes a folder's or file's name, so that no key leads out of the folder.
     """
 
     def __init__(self, folder: Path, endpoint: str, secret: bytes, clock: Clock) -> None:
@@ -29,6 +36,8 @@ class FileBlobStore:
         self._secret = secret
         self._clock = clock
         folder.mkdir(parents=True, exist_ok=True)
+        for left_by_a_crash in folder.glob(f"{UPLOAD}*"):
+            left_by_a_crash.unlink()
 
     # the port
 
@@ -42,19 +51,19 @@ class FileBlobStore:
 
     def exists(self, key: str) -> bool:
         """See the port."""
+        now = self._clock.now()
         try:
-            os.utime(self._path(key))
+            os.utime(self._path(key), (now, now))
         except FileNotFoundError:
             return False
         return True
 
-    def delete(self, prefix: str) -> None:
-        """See the port. A prefix is a whole blob, or ends with '/' and is a folder."""
-        path = self._path(prefix.rstrip("/"))
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
+    def delete(self, key: str) -> None:
+        """See the port."""
+        if key.endswith("/"):
+            shutil.rmtree(self._path(key).with_suffix(""), ignore_errors=True)
         else:
-            path.unlink(missing_ok=True)
+            self._path(key).unlink(missing_ok=True)
 
     # the other end of the links
 
@@ -65,8 +74,8 @@ class FileBlobStore:
             Forbidden: It is not, or not any more.
         """
         signed = {name: value for name, value in query.items() if name != "signature"}
-        wanted = self._sign(method, key, signed)
-        if not hmac.compare_digest(wanted, query.get("signature", "")):
+        wanted, given = self._sign(method, key, signed), query.get("signature", "")
+        if not hmac.compare_digest(wanted.encode(), given.encode()):
             raise Forbidden("this link is not good for this object and method")
         if float(query["expires"]) < self._clock.now():
             raise Forbidden("this link has expired: ask for a new one")
@@ -77,11 +86,11 @@ class FileBlobStore:
         Raises:
             BadRequest, TooLarge: It is not what the link was made for.
             IdempotencyConflict: Another blob is there already.
+            Unavailable: The disk is full.
         """
         path, size, crc32 = self._path(key), 0, 0
         expected = int(query["size"])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=self._folder, prefix=".upload-") as file:
+        with _room(), tempfile.NamedTemporaryFile(dir=self._folder, prefix=UPLOAD) as file:
             async for part in body:
                 size += len(part)
                 if size > expected:
@@ -91,15 +100,12 @@ class FileBlobStore:
             if (size, crc32) != (expected, int(query["crc32"])):
                 raise BadRequest(f"{size} bytes with CRC {crc32:08x} are not what this link was made for")
             file.flush()
-            self._keep(Path(file.name), path, crc32)
-
-    @staticmethod
-    def _keep(written: Path, path: Path, crc32: int) -> None:
-        try:
-            os.link(written, path)
-        except FileExistsError:
-            if _crc32(path) != crc32:
-                raise IdempotencyConflict("another blob is there already: it is never overwritten") from None
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(file.name, path)
+            except FileExistsError:
+                if (path.stat().st_size, _crc32(path)) != (size, crc32):
+                    raise IdempotencyConflict("another blob is there already: it is never overwritten") from None
 
     def open(self, key: str) -> IO[bytes]:
         """The blob for reading.
@@ -109,15 +115,22 @@ class FileBlobStore:
         """
         try:
             return self._path(key).open("rb")
-        except (FileNotFoundError, IsADirectoryError):
+        except FileNotFoundError:
             raise NotFound("this blob was deleted, or never uploaded") from None
 
-    def sweep(self, unused_s: float) -> None:
-        """Remove blobs that were not used for so long: uploads whose package never came."""
+    def sweep(self, unused_s: float) -> Iterator[None]:
+        """Remove blobs that were not used for so long: uploads whose package never came. Yields between the files.
+
+        A step looks at a file and removes it at once, so that no `exists` comes in between.
+        """
         before = self._clock.now() - unused_s
-        for path in self._folder.rglob("*"):
-            if path.is_file() and path.stat().st_mtime < before:
-                path.unlink(missing_ok=True)
+        for folder, _, names in os.walk(self._folder):
+            for name in names:
+                path = Path(folder, name)
+                with suppress(FileNotFoundError):
+                    if path.stat().st_mtime < before:
+                        path.unlink()
+                yield
 
     def _link(self, method: str, key: str, query: dict[str, str]) -> Link:
         query = {**query, "expires": str(round(self._clock.now() + LINK_S))}
@@ -126,12 +139,30 @@ class FileBlobStore:
         return Link(method="PUT" if method == "PUT" else "GET", url=url)
 
     def _sign(self, method: str, key: str, query: dict[str, str]) -> str:
-        text = "\n".join([method, key, *(f"{name}={query[name]}" for name in sorted(query))])
+        # Quoted, since a line of its own in one part could otherwise pass for another part.
+        text = f"{method} {quote(key)}?{urlencode(sorted(query.items()))}"
         return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()
 
     def _path(self, key: str) -> Path:
-        names = [quote(unquote(name), safe="").replace(".", "%2E") for name in key.split("/") if name]
-        return self._folder.joinpath(*names)
+        return self._folder.joinpath(*map(_file_name, key.removesuffix("/").split("/"))).with_suffix(BLOB)
+
+
+def _file_name(name: str) -> str:
+    """Another one for every name: never empty, too long, or with a dot. A plus sign is in no quoted name."""
+    quoted = quote(name, safe="").replace(".", "%2E")
+    if len(quoted) > LARGEST_NAME_BYTES:
+        return "+" + hashlib.sha256(quoted.encode()).hexdigest()
+    return quoted or "+"
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise Unavailable("the master's disk is full: free some of it; the upload is tried again") from None
+        raise
 
 
 def _crc32(path: Path) -> int:

@@ -5,14 +5,16 @@ from pathlib import Path
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS packages (
-    package_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, version INTEGER NOT NULL, head BLOB NOT NULL,
-    spec BLOB NOT NULL, started_at REAL NOT NULL, due_at REAL NOT NULL, uncut INTEGER NOT NULL
+    package_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, started_at REAL NOT NULL, version INTEGER NOT NULL,
+    due_at REAL NOT NULL, uncut INTEGER NOT NULL, head BLOB NOT NULL
 );
 CREATE INDEX IF NOT EXISTS packages_due ON packages (due_at);
 CREATE INDEX IF NOT EXISTS packages_uncut ON packages (started_at) WHERE uncut;
 CREATE INDEX IF NOT EXISTS packages_account ON packages (account_id, started_at);
+CREATE INDEX IF NOT EXISTS packages_started ON packages (started_at);
+CREATE TABLE IF NOT EXISTS specs (package_id TEXT PRIMARY KEY, spec BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS inbox (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, package_id TEXT NOT NULL, key TEXT NOT NULL, event BLOB NOT NULL,
+    id INTEGER PRIMARY KEY, package_id TEXT NOT NULL, key TEXT NOT NULL, event BLOB NOT NULL,
     UNIQUE (package_id, key)
 );
 CREATE INDEX IF NOT EXISTS inbox_oldest ON inbox (package_id, id);
@@ -28,12 +30,15 @@ CREATE TABLE IF NOT EXISTS slices (
     package_id TEXT NOT NULL, number INTEGER NOT NULL, granted_us INTEGER NOT NULL, PRIMARY KEY (package_id, number)
 );
 CREATE TABLE IF NOT EXISTS settlements (package_id TEXT PRIMARY KEY, charged_us INTEGER NOT NULL, at REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS settlements_at ON settlements (at);
 CREATE TABLE IF NOT EXISTS grants (account_id TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (account_id, key));
 CREATE TABLE IF NOT EXISTS messages (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL, visible_at REAL NOT NULL,
+    id INTEGER PRIMARY KEY, body TEXT NOT NULL, state TEXT NOT NULL, visible_at REAL NOT NULL,
     receives INTEGER NOT NULL DEFAULT 0, receipt TEXT
 );
-CREATE INDEX IF NOT EXISTS messages_visible ON messages (visible_at);
+CREATE INDEX IF NOT EXISTS messages_waiting ON messages (id) WHERE state = 'waiting';
+CREATE INDEX IF NOT EXISTS messages_hidden ON messages (visible_at) WHERE state = 'hidden';
+CREATE INDEX IF NOT EXISTS messages_dead ON messages (id) WHERE state = 'dead';
 CREATE INDEX IF NOT EXISTS messages_receipt ON messages (receipt);
 CREATE TABLE IF NOT EXISTS sent_groups (name TEXT PRIMARY KEY, until REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS attempts (attempt_id TEXT NOT NULL, receipt TEXT NOT NULL, until REAL NOT NULL);
@@ -49,7 +54,7 @@ class Database:
     """
 
     def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+        self._connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
         for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -16000", "temp_store = MEMORY"):
             self._connection.execute(f"PRAGMA {pragma}")
         self._connection.executescript(SCHEMA)
@@ -62,10 +67,10 @@ class Database:
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
-        except BaseException:
-            self.execute("ROLLBACK")
-            raise
-        self.execute("COMMIT")
+            self.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:  # a full disk may have ended it already, or have stopped its commit
+                self.execute("ROLLBACK")
 
     def close(self) -> None:
         """Write the log back and let go of the file."""

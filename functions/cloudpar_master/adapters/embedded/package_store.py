@@ -33,10 +33,13 @@ class SqlitePackageStore:
     def create(self, spec: Spec, head: Head) -> Spec:
         """See the port."""
         row = (
-            spec.package_id, spec.account_id, head.version, _encode(head), _encode(spec), spec.started_at,
-            spec.started_at, head.uncut > 0,
+            spec.package_id, spec.account_id, spec.started_at, head.version, spec.started_at, head.uncut > 0,
+            _encode(head),
         )  # fmt: skip
-        done = self._db.execute("INSERT OR IGNORE INTO packages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).rowcount
+        with self._db.transaction():
+            done = self._db.execute("INSERT OR IGNORE INTO packages VALUES (?, ?, ?, ?, ?, ?, ?)", row).rowcount
+            if done:
+                self._db.execute("INSERT INTO specs VALUES (?, ?)", (spec.package_id, _encode(spec)))
         return spec if done else self.spec(spec.package_id) or spec
 
     def spec(self, package_id: str) -> Spec | None:
@@ -44,7 +47,7 @@ class SqlitePackageStore:
         if package_id in self._cache:
             self._cache.move_to_end(package_id)
             return self._cache[package_id]
-        row = self._db.execute("SELECT spec FROM packages WHERE package_id = ?", (package_id,)).fetchone()
+        row = self._db.execute("SELECT spec FROM specs WHERE package_id = ?", (package_id,)).fetchone()
         if row is None:
             return None
         spec = self._cache[package_id] = _specs.decode(row[0])
@@ -69,9 +72,13 @@ class SqlitePackageStore:
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
         """See the port."""
-        rows = [(package_id, key, _encode(event)) for key, event in items]
+        rows = [(key, _encode(event), package_id) for key, event in items]
+        insert = (
+            "INSERT OR IGNORE INTO inbox (package_id, key, event)"
+            " SELECT package_id, ?, ? FROM packages WHERE package_id = ?"
+        )
         with self._db.transaction():
-            self._db.executemany("INSERT OR IGNORE INTO inbox (package_id, key, event) VALUES (?, ?, ?)", rows)
+            self._db.executemany(insert, rows)
 
     def inbox(self, package_id: str, limit: int) -> list[InboxItem]:
         """See the port."""
@@ -136,13 +143,13 @@ class SqlitePackageStore:
             self._db.execute("DELETE FROM pages WHERE package_id = ?", (package_id,))
             if spec is not None:
                 freed = replace(spec, start=replace(spec.start, data=InlineData([])))
-                self._db.execute("UPDATE packages SET spec = ? WHERE package_id = ?", (_encode(freed), package_id))
+                self._db.execute("UPDATE specs SET spec = ? WHERE package_id = ?", (_encode(freed), package_id))
 
     def forget(self, package_id: str) -> None:
         """See the port."""
         self._cache.pop(package_id, None)
         with self._db.transaction():
-            for table in ("pages", "inbox", "packages"):
+            for table in ("pages", "inbox", "specs", "packages"):
                 self._db.execute(f"DELETE FROM {table} WHERE package_id = ?", (package_id,))  # noqa: S608  constants
 
 

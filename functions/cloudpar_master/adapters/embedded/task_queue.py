@@ -11,9 +11,16 @@ MEMORY_S = 300.0
 LARGEST_RECEIVES = 4
 """A message that was handed out so often and surfaces again is dead."""
 
+COUNTED = 1_000
+"""Nobody needs to know how many more wait."""
+
 
 class SqliteTaskQueue:
-    """The queue as a table. A group has one message, so first in, first out among what is visible is enough."""
+    """The queue as a table. A group has one message, so first in, first out among those that wait is enough.
+
+    A message waits, is hidden (somebody has it), or is dead. `visible_at` is since when it waits, or until when it is
+    hidden; what surfaces is found by an index over the hidden ones only, so that no call reads all there are.
+    """
 
     def __init__(self, database: Database, clock: Clock, ids: Ids, signals: Signals) -> None:
         self._db = database
@@ -27,12 +34,12 @@ class SqliteTaskQueue:
         now = self._clock.now()
         sent = 0
         with self._db.transaction():
-            if now - self._swept_at > MEMORY_S / 5:
+            if abs(now - self._swept_at) > MEMORY_S / 5:
                 self._sweep(now)
             for message in messages:
-                row = (message.group, now + MEMORY_S)
-                if self._db.execute("INSERT OR IGNORE INTO sent_groups VALUES (?, ?)", row).rowcount:
-                    self._db.execute("INSERT INTO messages (body, visible_at) VALUES (?, ?)", (message.body, now))
+                if self._first(message.group, now):
+                    insert = "INSERT INTO messages (body, state, visible_at) VALUES (?, 'waiting', ?)"
+                    self._db.execute(insert, (message.body, now))
                     sent += 1
         if sent:
             self._signals.chunks_sent(sent)
@@ -42,19 +49,16 @@ class SqliteTaskQueue:
         """See the port."""
         now = self._clock.now()
         with self._db.transaction():
+            self._surface(now)
             again = self._repeat(attempt_id, now)
             if again:
                 return again
-            select = (
-                "SELECT id, body, visible_at, receives FROM messages"
-                " WHERE visible_at <= ? AND receives < ? ORDER BY id LIMIT ?"
-            )
-            taken = self._db.execute(select, (now, LARGEST_RECEIVES, limit)).fetchall()
+            select = "SELECT id, body, visible_at, receives FROM messages WHERE state = 'waiting' ORDER BY id LIMIT ?"
             messages: list[Message] = []
-            for row_id, body, visible_at, receives in taken:
+            for row_id, body, visible_at, receives in self._db.execute(select, (limit,)).fetchall():
                 receipt = self._ids.fresh()
                 self._db.execute(
-                    "UPDATE messages SET visible_at = ?, receives = ?, receipt = ? WHERE id = ?",
+                    "UPDATE messages SET state = 'hidden', visible_at = ?, receives = ?, receipt = ? WHERE id = ?",
                     (now + visibility_s, receives + 1, receipt, row_id),
                 )
                 self._db.execute("INSERT INTO attempts VALUES (?, ?, ?)", (attempt_id, receipt, now + MEMORY_S))
@@ -67,42 +71,51 @@ class SqliteTaskQueue:
             self._db.executemany("DELETE FROM messages WHERE receipt = ?", [(receipt,) for receipt in receipts])
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """See the port."""
+        """See the port. What surfaced and was not handed out again goes back to its holder."""
         until = self._clock.now() + visibility_s
+        update = "UPDATE messages SET state = 'hidden', visible_at = ? WHERE receipt = ?"
         with self._db.transaction():
-            self._db.executemany(
-                "UPDATE messages SET visible_at = ? WHERE receipt = ?", [(until, receipt) for receipt in receipts]
-            )
+            self._db.executemany(update, [(until, receipt) for receipt in receipts])
 
     def waiting(self) -> int:
-        """See the port."""
-        select = "SELECT count(*) FROM messages WHERE visible_at <= ? AND receives < ?"
-        count: int = self._db.execute(select, (self._clock.now(), LARGEST_RECEIVES)).fetchone()[0]
+        """See the port. Counts no further than COUNTED."""
+        self._surface(self._clock.now())
+        select = "SELECT count(*) FROM (SELECT 1 FROM messages WHERE state = 'waiting' LIMIT ?)"
+        count: int = self._db.execute(select, (COUNTED,)).fetchone()[0]
         return count
 
     def dead(self, limit: int) -> list[Message]:
         """See the port."""
-        select = (
-            "SELECT body, receipt, receives FROM messages WHERE visible_at <= ? AND receives >= ? ORDER BY id LIMIT ?"
-        )
-        rows = self._db.execute(select, (self._clock.now(), LARGEST_RECEIVES, limit))
-        return [Message(body, receipt, receives, 0) for body, receipt, receives in rows]
+        self._surface(self._clock.now())
+        select = "SELECT body, receipt, receives FROM messages WHERE state = 'dead' ORDER BY id LIMIT ?"
+        return [Message(body, receipt, receives, 0) for body, receipt, receives in self._db.execute(select, (limit,))]
 
-    def next_visible_at(self) -> float | None:
-        """When the next message that is in flight surfaces again; a held retrieval need not look earlier."""
-        select = "SELECT min(visible_at) FROM messages WHERE receives < ?"
-        at: float | None = self._db.execute(select, (LARGEST_RECEIVES,)).fetchone()[0]
-        return at
+    def _first(self, group: str, now: float) -> bool:
+        """Whether the group was not sent within the time that deduplicates."""
+        upsert = (
+            "INSERT INTO sent_groups VALUES (?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET until = excluded.until WHERE until <= ?"
+        )
+        return self._db.execute(upsert, (group, now + MEMORY_S, now)).rowcount > 0
+
+    def _surface(self, now: float) -> None:
+        self._db.execute(
+            "UPDATE messages SET state = CASE WHEN receives < ? THEN 'waiting' ELSE 'dead' END"
+            " WHERE state = 'hidden' AND visible_at <= ?",
+            (LARGEST_RECEIVES, now),
+        )
 
     def _repeat(self, attempt_id: str, now: float) -> list[Message]:
         select = (
-            "SELECT body, messages.receipt, receives FROM attempts JOIN messages USING (receipt)"
-            " WHERE attempt_id = ? AND visible_at > ? ORDER BY id"
+            "SELECT body, receipt, receives FROM attempts JOIN messages USING (receipt)"
+            " WHERE attempt_id = ? AND until > ? AND state = 'hidden' ORDER BY id"
         )
-        rows = self._db.execute(select, (attempt_id, now)).fetchall()
-        return [Message(body, receipt, receives, 0) for body, receipt, receives in rows]
+        return [
+            Message(body, receipt, receives, 0)
+            for body, receipt, receives in self._db.execute(select, (attempt_id, now)).fetchall()
+        ]
 
     def _sweep(self, now: float) -> None:
         self._swept_at = now
-        self._db.execute("DELETE FROM sent_groups WHERE until < ?", (now,))
-        self._db.execute("DELETE FROM attempts WHERE until < ?", (now,))
+        self._db.execute("DELETE FROM sent_groups WHERE until <= ?", (now,))
+        self._db.execute("DELETE FROM attempts WHERE until <= ?", (now,))

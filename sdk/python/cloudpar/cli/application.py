@@ -9,15 +9,18 @@ from cloudpar_protocol.errors import CloudparError
 
 from .account import account
 from .demo import demo
+from .deploy import deploy
+from .destroy import destroy
 from .exit_codes import DONE, FAILURE, INTERRUPTED, USAGE, exit_code
 from .packages import packages
+from .status import status
 from .top import top
 from .up import up
 from .version import version
 from .worker import worker
 
 
-@click.group(commands=[up, worker, account, packages, top, demo, version])
+@click.group(commands=[up, worker, account, packages, top, deploy, status, destroy, demo, version])
 def application() -> None:
     """A distributed thread pool, on this machine or on a fleet of your own."""
 

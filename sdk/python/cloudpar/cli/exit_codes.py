@@ -8,11 +8,13 @@
     5  not found: no such package or account, or it is gone
     6  quota: the account has no compute time left
     7  port: another process listens there
+    8  deployment: AWS, the CDK or a tool on this machine does not allow it
     130  interrupted
 
 They are stable: scripts may rely on them.
 """
 
+from cloudpar.deployment.failures import DeploymentError
 from cloudpar.errors import ConfigurationError
 from cloudpar_protocol.errors import (
     CloudparError,
@@ -33,6 +35,7 @@ UNREACHABLE = 4
 NOT_FOUND = 5
 QUOTA = 6
 PORT = 7
+DEPLOYMENT = 8
 INTERRUPTED = 130
 
 
@@ -50,6 +53,7 @@ _BY_ERROR: tuple[tuple[type[CloudparError], int], ...] = (
     (QuotaExhausted, QUOTA),
     (TaskQuotaExceeded, QUOTA),
     (PortInUse, PORT),
+    (DeploymentError, DEPLOYMENT),
 )
 
 

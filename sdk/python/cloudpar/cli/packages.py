@@ -53,7 +53,7 @@ def show(package_id: str, endpoint: str | None, token: str | None, folder: Path 
     out.print(package_table([found]))
     out.print(f"account {found.account_id}, {spans.show(found.progress.mean_us)} a task")
     if found.reason:
-        out.print(f"reason: {found.reason}")
+        out.print(f"reason: {found.reason}" + (f" ({found.message})" if found.message else ""), markup=False)
 
 
 @packages.command()

@@ -45,12 +45,13 @@ def _prime(generator: random.Random, largest: int) -> int:
             return candidate
 
 
-def calibrate(tasks: int, clock: Callable[[], float] = time.perf_counter) -> int:
+def calibrate(tasks: int, clock: Callable[[], float] = time.process_time) -> int:
     """The size of primes for which `tasks` factorizations take about SEQUENTIAL_S on this machine.
 
     It has two significant digits, so that two calibrations of one machine mostly agree.
     """
-    division_s = min(_division_s(clock) for _ in range(5))
+    # Processor time, and the shortest of many looks: others on this machine shall not make the problem smaller.
+    division_s = min(_division_s(clock) for _ in range(25))
     divisions = SEQUENTIAL_S / tasks / division_s
     # Every other number up to the smaller prime is tried; of two primes in [largest / 2, largest] that is on
     # average 2/3 of largest.

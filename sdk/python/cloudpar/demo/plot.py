@@ -31,10 +31,12 @@ def save(found: Measurement, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # an optional extra
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    figure = Figure(figsize=(11, 4.8), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
-    figure.suptitle(f"{found.tasks} factorizations on {found.cores} cores")
+    figure.suptitle(
+        f"{found.tasks} factorizations of products of two primes below {found.largest:,}, on {found.cores} cores"
+    )
     _run_times(left, found)
     _overhead(right, found)
     figure.savefig(path, dpi=150)
@@ -43,15 +45,22 @@ def save(found: Measurement, path: Path) -> None:
 def _run_times(axes: "Axes", found: Measurement) -> None:
     executors = [run.executors for run in found.runs]
     ideal = [found.sequential_s / min(number, found.cores) for number in executors]
-    axes.plot(executors, ideal, "--", color="0.5", label=f"ideal: sequential / executors ({found.cores} cores)")
+    axes.axhline(found.sequential_s, color="0.6", linewidth=1, linestyle=":", label="sequential, in this process")
+    axes.plot(executors, ideal, "--", color="0.5", label=f"ideal: sequential / executors, at most {found.cores} cores")
     axes.plot(executors, [run.wall_s for run in found.runs], "o-", color="#4477aa", label="cloudpar")
-    axes.plot([PROCESSES], [found.process_pool_s], "s", color="#ee6677", label=f"ProcessPoolExecutor({PROCESSES})")
-    axes.axhline(found.sequential_s, color="0.8", linewidth=1, zorder=0)
-    axes.annotate("sequential", (executors[-1], found.sequential_s), ha="right", va="bottom", color="0.4")
+    axes.plot(
+        [PROCESSES], [found.process_pool_s], "s", color="#ee6677", markersize=10, fillstyle="none",
+        label=f"ProcessPoolExecutor({PROCESSES})",
+    )  # fmt: skip
+    for run in found.runs:
+        text = f"{run.wall_s:.2f} s\nefficiency {run.efficiency:.3f}"
+        axes.annotate(text, (run.executors, run.wall_s), (6, 7), textcoords="offset points", fontsize=9)
     axes.set_xticks(executors)
-    axes.set_ylim(bottom=0)
-    axes.set(title="Run time", xlabel="executors", ylabel="wall time in s")
-    axes.legend()
+    # Room for the texts above the highest point, and for the legend below the lowest.
+    axes.set_ylim(0, 1.3 * max(found.sequential_s, *(run.wall_s for run in found.runs)))
+    axes.set_xlim(0.7, executors[-1] + 1.2)
+    axes.set(title="Run time", xlabel="executors", ylabel="wall time in s (best of the repeats)")
+    axes.legend(loc="lower left", fontsize=9)
 
 
 def _overhead(axes: "Axes", found: Measurement) -> None:
@@ -61,5 +70,11 @@ def _overhead(axes: "Axes", found: Measurement) -> None:
         heights_ms = [run.report.points_s()[POINTS.index(point)] * 1000 for run in found.runs]
         axes.bar(names, heights_ms, bottom=bottoms, color=colour, label=point, width=0.6)
         bottoms = [bottom + height for bottom, height in zip(bottoms, heights_ms, strict=True)]
-    axes.set(title="The overhead's parts, sum over all tasks", xlabel="executors", ylabel="time in ms")
-    axes.legend()
+    for place, (total_ms, run) in enumerate(zip(bottoms, found.runs, strict=True)):
+        text = f"{total_ms:.0f} ms = {total_ms / 10 / run.report.execute_s:.1f} %"
+        axes.annotate(text, (place, total_ms), (0, 3), textcoords="offset points", ha="center", fontsize=9)
+    axes.set_ylim(0, 1.45 * max(*bottoms, 1e-6))
+    axes.set(
+        title="Overhead, sum over all tasks (in % of their execution)", xlabel="executors", ylabel="time in ms"
+    )  # fmt: skip
+    axes.legend(loc="upper left", ncols=2, fontsize=9)

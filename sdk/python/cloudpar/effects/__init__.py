@@ -26,7 +26,7 @@ array), beside the data; a task that writes one number returns about 40 bytes.
 """
 
 from cloudpar.effects.captures import Capture, TaskCode, capture
-from cloudpar.effects.errors import SideEffectError
 from cloudpar.effects.merges import Merge
+from cloudpar.errors import SideEffectError
 
 __all__ = ["Capture", "Merge", "SideEffectError", "TaskCode", "capture"]

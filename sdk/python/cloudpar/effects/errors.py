@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cloudpar.errors import SideEffectError
+
 _VALUE = "return the value and use map, or write it into an element of a list that the caller made"
 _ELEMENTS = "make it long enough before the call and write its elements, or return the values and use map"
 
@@ -23,20 +25,6 @@ TROUBLES = {
     "moved": ("was changed by the caller while tasks wrote to it", "leave it alone until the call returns"),
     "conflict": ("was written by two tasks", "give each task elements of its own"),
 }
-
-
-class SideEffectError(RuntimeError):
-    """A task changed something that cannot come home, or that another task changed too; nothing was changed here.
-
-    Attributes:
-        variable: What was changed, as the body's source names it (`result[3]`, `obj.total`).
-        index: The task that changed it.
-    """
-
-    def __init__(self, message: str, *, variable: str = "", index: int | None = None) -> None:
-        super().__init__(message)
-        self.variable = variable
-        self.index = index
 
 
 def trouble(name: str, variable: str, *indexes: int, reason: str = "") -> SideEffectError:

@@ -34,8 +34,11 @@ def of_method(method: types.MethodType, _: Trail) -> Iterator[Step]:
 
 def of_builtin(method: Any, trail: Trail) -> Iterator[Step]:
     """Goes to the object that a method written in C is bound to, such as the list of `items.append`."""
-    if method.__self__ is not None:
-        yield method.__self__, trail.attribute("__self__")
+    bound = method.__self__
+    if bound is not None and trail.parent is None and trail.key == "self":  # the body itself, so no variable names it
+        yield bound, Trail(None, "name", f"the {type(bound).__name__} of the body '{method.__name__}'")
+    elif bound is not None:
+        yield bound, trail.attribute("__self__")
 
 
 def of_partial(partial: functools.partial[Any], trail: Trail) -> Iterator[Step]:

@@ -1,0 +1,29 @@
+"""A small package beside a huge one of another account."""
+
+import time
+from collections.abc import Iterator
+
+from .cluster import EXECUTORS, timed, up
+from .figures import REPEATS, Figure, Part, Reading
+
+FAIRNESS = Figure("fairness", "another account's 10 tasks beside 100,000 of 10 ms", "s", 2.0)
+
+
+def ten_milliseconds(number: int) -> int:
+    """What each task of both accounts does."""
+    time.sleep(0.01)
+    return number
+
+
+def run() -> Iterator[Reading]:
+    """The huge package goes on all the time. Fresh executors are forked for the other account each time."""
+    with up(EXECUTORS) as cluster, cluster.pool(cluster.account("small")) as small, cluster.pool() as huge:
+        many = huge.map(ten_milliseconds, range(100_000))
+        for number in range(200):
+            assert next(many) == number
+        for _ in range(REPEATS):
+            yield Reading(FAIRNESS.name, timed(lambda: list(small.map(ten_milliseconds, range(10)))))
+        many.cancel()
+
+
+PART = Part((FAIRNESS,), run)

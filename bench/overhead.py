@@ -1,0 +1,55 @@
+"""What a task costs beyond itself: many at once, many one by one, and one alone."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, wait
+from functools import partial
+
+from .cluster import timed, warm
+from .figures import REPEATS, Figure, Part, Reading
+
+MAP = Figure("no-op-map", "10,000 no-op tasks by map", "s", 0.25)
+SUBMITS = Figure("submits", "1,000 separate submits", "s", 0.5)
+ROUND_TRIP = Figure("round-trip", "one submit().result()", "ms", 5.0)
+
+ROUND_TRIPS = 50
+
+
+def no_op(_: int) -> None:
+    """The least that a task can do."""
+
+
+def map_all(pool: Executor, chunksize: int | None) -> None:
+    """10,000 tasks at once. The peer is given a chunksize, without which it sends them one by one."""
+    chunks = {} if chunksize is None else {"chunksize": chunksize}
+    for _ in pool.map(no_op, range(10_000), **chunks):
+        pass
+
+
+def submit_all(pool: Executor) -> None:
+    """1,000 tasks, one by one."""
+    wait([pool.submit(no_op, number) for number in range(1_000)])
+
+
+def round_trip_s(pool: Executor) -> float:
+    """The median of some, each alone."""
+    times = sorted(timed(lambda: pool.submit(no_op, 0).result()) for _ in range(ROUND_TRIPS))
+    return times[len(times) // 2]
+
+
+def run() -> Iterator[Reading]:
+    """All three, on warm pools."""
+    with warm(no_op) as on:
+        actions: list[tuple[Figure, Callable[[], object], Callable[[], object]]] = [
+            (MAP, partial(map_all, on.pool, None), partial(map_all, on.peer, 100)),
+            (SUBMITS, partial(submit_all, on.pool), partial(submit_all, on.peer)),
+        ]
+        for figure, ours, peer in actions:
+            for _ in range(REPEATS):
+                yield Reading(figure.name, timed(ours), timed(peer))
+        time.sleep(1.0)  # what was read is acknowledged a second later
+        for _ in range(REPEATS):
+            yield Reading(ROUND_TRIP.name, round_trip_s(on.pool) * 1000, round_trip_s(on.peer) * 1000)
+
+
+PART = Part((MAP, SUBMITS, ROUND_TRIP), run)

@@ -1,0 +1,26 @@
+"""Large task data: 10 times 5 MB."""
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+
+from .cluster import timed, warm
+from .figures import REPEATS, Figure, Part, Reading
+
+PAYLOAD = Figure("payload", "50 MB of task data (10 x 5 MB bytes)", "s", 0.5)
+
+VALUES = [bytes([number]) * 5_000_000 for number in range(10)]
+
+
+def send(pool: Executor) -> None:
+    """Have them counted."""
+    assert list(pool.map(len, VALUES)) == [5_000_000] * 10
+
+
+def run() -> Iterator[Reading]:
+    """On warm pools."""
+    with warm() as on:
+        for _ in range(REPEATS):
+            yield Reading(PAYLOAD.name, timed(lambda: send(on.pool)), timed(lambda: send(on.peer)))
+
+
+PART = Part((PAYLOAD,), run)

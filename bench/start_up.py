@@ -1,0 +1,73 @@
+"""How long one waits before anything happens: imports, a cold pool, a master alone."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+
+from .cluster import environment, timed
+from .figures import REPEATS, Figure, Part, Reading
+
+IMPORT = Figure("import", "import cloudpar, above bare Python", "ms", 150.0)
+COLD = Figure("cold-pool", "first result of a cold Pool(), imports included", "s", 1.5)
+MASTER = Figure("master-ready", "a master on new data, ready", "s", 0.8)
+
+IMPORTS = 5
+
+COLD_POOL = """
+import time
+began = time.perf_counter()
+from {module} import {pool}
+if __name__ == "__main__":
+    pool = {pool}()
+    assert pool.submit(abs, -1).result() == 1
+    print(time.perf_counter() - began, flush=True)
+    pool.shutdown()
+"""
+
+
+def python(*arguments: str) -> str:
+    """Run an interpreter to its end."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment(), stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def import_ms(module: str) -> float:
+    """Above an interpreter that imports nothing; the best of some of both, taken in turn."""
+    bare, full = [], []
+    for _ in range(IMPORTS):
+        bare.append(timed(lambda: python("-c", "pass")))
+        full.append(timed(lambda: python("-c", f"import {module}")))
+    return (min(full) - min(bare)) * 1000
+
+
+def cold_s(module: str, pool: str) -> float:
+    """In a process of its own."""
+    return float(python("-c", COLD_POOL.format(module=module, pool=pool)))
+
+
+def master_s() -> float:
+    """From the process's start to its ready line."""
+    with tempfile.TemporaryDirectory(prefix="cloudpar-bench-") as folder:
+        began = time.perf_counter()
+        with subprocess.Popen(
+            [sys.executable, "-m", "cloudpar_master", "--data", folder, "--port", "0"], stdout=subprocess.PIPE
+        ) as master:
+            assert master.stdout is not None
+            assert b"ready" in master.stdout.readline()
+            ready_s = time.perf_counter() - began
+            master.terminate()
+    return ready_s
+
+
+def run() -> Iterator[Reading]:
+    """Everything, in processes of its own."""
+    python("-c", "import cloudpar")  # what is on disk is in memory from now on
+    for _ in range(REPEATS):
+        yield Reading(IMPORT.name, import_ms("cloudpar"), import_ms("concurrent.futures.process"))
+        yield Reading(COLD.name, cold_s("cloudpar", "Pool"), cold_s("concurrent.futures", "ProcessPoolExecutor"))
+        yield Reading(MASTER.name, master_s())
+
+
+PART = Part((IMPORT, COLD, MASTER), run)

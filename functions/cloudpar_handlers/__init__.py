@@ -1,0 +1,1 @@
+"""The Lambda functions: parse, call a service, render, say so in the log. Nothing else."""

@@ -1,0 +1,86 @@
+"""POST /v1/{name} as an HTTP API of API Gateway brings it (payload format 2.0)."""
+
+import base64
+import binascii
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from cloudpar_master.adapters.aws.deployment import from_environment
+from cloudpar_master.services import bodies
+from cloudpar_master.services.reception import Reception
+from cloudpar_protocol import codec
+from cloudpar_protocol.errors import BadRequest, NotFound
+from cloudpar_protocol.routes import Route
+
+from .facts import note_call, note_error, note_reply
+from .journal import Entry, Journal
+
+Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
+
+
+def handler(*served: Route[Any, Any]) -> Handler:
+    """The handler of a function that serves these routes, as its environment describes it.
+
+    While a function starts it has a whole processor, so what every first call needs is made ready here.
+    """
+    deployment = from_environment()
+    deployment.blobs.get_link("warm-up")
+    return Endpoint(Reception(deployment), Journal(), served).serve
+
+
+class Endpoint:
+    """The routes of one function."""
+
+    def __init__(self, reception: Reception, journal: Journal, served: Collection[Route[Any, Any]]) -> None:
+        self._reception = reception
+        self._journal = journal
+        self._served = {route.name for route in served}
+
+    def serve(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        """Answer a request. Whatever happens there is an answer, and one line in the log."""
+        entry = self._journal.entry("request", context)
+        headers: Mapping[str, str] = event.get("headers") or {}
+        try:
+            answer = self._answer(event, headers, entry)
+        except Exception as error:  # noqa: BLE001  whoever asked has to be told that he may ask again
+            answer = bodies.refusal(headers, note_error(entry, error))
+        entry.note(status=answer.status)
+        entry.close()
+        return _rendered(answer)
+
+    def _answer(self, event: Mapping[str, Any], headers: Mapping[str, str], entry: Entry) -> bodies.Answer:
+        path = str(event.get("rawPath", ""))
+        name = path.rpartition("/")[2]
+        entry.note(route=name if name in self._served else "unknown")
+        if name not in self._served:
+            raise NotFound(f"no route {path}: this function serves {', '.join(sorted(self._served))}")
+        body = _body(event)
+        call = self._reception.admit(name, bodies.bearer(headers), body, bodies.sent_media(headers))
+        note_call(entry, call)
+        reply = self._reception.perform(call)
+        note_reply(entry, call, reply)
+        return bodies.answer(headers, reply)
+
+
+def _body(event: Mapping[str, Any]) -> bytes:
+    text: str = event.get("body") or ""
+    bodies.check_size(len(text) * 3 // 4 - 2 if event.get("isBase64Encoded") else len(text))
+    if not event.get("isBase64Encoded"):
+        body = text.encode()
+    else:
+        try:
+            body = base64.b64decode(text, validate=True)
+        except binascii.Error:
+            raise BadRequest("the body arrived damaged: send it again") from None
+    bodies.check_size(len(body))
+    return body
+
+
+def _rendered(answer: bodies.Answer) -> dict[str, Any]:
+    binary = answer.media != codec.JSON
+    return {
+        "statusCode": answer.status,
+        "headers": {"content-type": answer.media, **answer.headers},
+        "body": base64.b64encode(answer.body).decode() if binary else answer.body.decode(),
+        "isBase64Encoded": binary,
+    }

@@ -1,0 +1,58 @@
+"""What a call was about, as far as a log may say it, and what it brought about."""
+
+from cloudpar_master.adapters.aws.trouble import translate
+from cloudpar_master.services.reception import Call
+from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, CancelTasks, StartTasks, StartTasksReply
+from cloudpar_protocol.errors import RequestError
+from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, PublishResults, RetrieveTasks, RetrieveTasksReply
+
+from .journal import Entry
+
+
+def note_call(entry: Entry, call: Call) -> None:
+    """Who asks, and for which packages."""
+    entry.note(account_id=call.user.account_id if call.user else None, role=call.caller.role)
+    match call.request:
+        case AwaitTasks(packages=cursors):
+            entry.packages([cursor.package_id for cursor in cursors])
+        case Acknowledge(package_ids=package_ids):
+            entry.packages(package_ids)
+        case CancelTasks(package_id=package_id):
+            entry.packages([package_id])
+        case PublishResults(worker_id=worker_id, publications=publications):
+            entry.note(worker_id=worker_id)
+            entry.packages([publication.package_id for publication in publications])
+        case RetrieveTasks(worker_id=worker_id):
+            entry.note(worker_id=worker_id)
+        case ExtendLeases(leases=leases):
+            entry.packages([lease.package_id for lease in leases])
+        case GiveBack(returns=returns):
+            entry.packages([item.package_id for item in returns])
+        case _:
+            pass
+
+
+def note_reply(entry: Entry, call: Call, reply: object) -> None:
+    """What came of it."""
+    match call.request, reply:
+        case StartTasks(n=tasks), StartTasksReply(package_id=package_id):
+            entry.packages([package_id])
+            entry.note(tasks=tasks)
+            entry.count("PackagesStarted")
+        case PublishResults(publications=publications), _:
+            entry.count("TasksPublished", sum(len(publication.results) for publication in publications))
+        case RetrieveTasks(), RetrieveTasksReply(leases=leases):
+            entry.packages([lease.package_id for lease in leases])
+            entry.note(leases=len(leases))
+        case _:
+            pass
+
+
+def note_error(entry: Entry, error: Exception) -> Exception:
+    """Why it was refused. Returns what the caller is told; an error that nobody foresaw is a failure of ours."""
+    reason = translate(error)
+    if isinstance(reason, RequestError):
+        entry.note(error=reason.code)
+    else:
+        entry.fail(error)
+    return reason

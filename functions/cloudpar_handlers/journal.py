@@ -1,0 +1,83 @@
+"""What a function says of itself: one line a request, and figures only when something has happened."""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.metrics.metrics import EphemeralMetrics
+
+SERVICE = "cloudpar"
+IDS = 10
+"""So many ids of packages are named in a line."""
+
+
+class Journal:
+    """One function's log and figures. Neither ever holds a payload or a token."""
+
+    def __init__(self) -> None:
+        service = os.environ.get("POWERTOOLS_SERVICE_NAME", SERVICE)
+        self._log = Logger(service=service, location="%(module)s", utc=True, stream=sys.stdout)
+        self._namespace = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "Cloudpar")
+        self._service = service
+
+    def entry(self, kind: str, context: Any) -> "Entry":
+        """Begin the line of an invocation; `context` is Lambda's."""
+        return Entry(self, kind, str(getattr(context, "aws_request_id", "")))
+
+    def write(self, kind: str, facts: Mapping[str, Any], error: Exception | None) -> None:
+        """The line. An error that nobody foresaw comes with its traceback."""
+        if error is not None:
+            self._log.error(kind, extra=dict(facts), exc_info=error)
+        else:
+            self._log.info(kind, extra=dict(facts))
+
+    def count(self, figures: Mapping[str, float]) -> None:
+        """Figures of what has happened, in the embedded metric format; none if nothing has."""
+        if not figures:
+            return
+        metrics = EphemeralMetrics(namespace=self._namespace, service=self._service)
+        for name, value in figures.items():
+            metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+        metrics.flush_metrics()
+
+
+class Entry:
+    """What is known of one invocation; written when it is over."""
+
+    def __init__(self, journal: Journal, kind: str, request_id: str) -> None:
+        self._journal = journal
+        self._kind = kind
+        self._began_s = time.perf_counter()
+        self._facts: dict[str, Any] = {"request_id": request_id}
+        self._figures: dict[str, float] = {}
+        self._failure: Exception | None = None
+
+    def note(self, **facts: Any) -> None:
+        """Facts for the line; None and empty ones are left out."""
+        self._facts |= {name: fact for name, fact in facts.items() if fact not in (None, "", [])}
+
+    def packages(self, package_ids: list[str]) -> None:
+        """Which packages it is about."""
+        names = list(dict.fromkeys(package_ids))
+        self.note(package_ids=names[:IDS], packages=len(names) if len(names) > IDS else None)
+
+    def count(self, name: str, value: float = 1) -> None:
+        """Something has happened; nothing, if the value is 0."""
+        if value:
+            self._figures[name] = self._figures.get(name, 0) + value
+
+    def fail(self, error: Exception) -> None:
+        """It failed in a way that nobody foresaw."""
+        self._failure = error
+        self.note(error=type(error).__name__)
+        self.count("InternalErrors")
+
+    def close(self) -> None:
+        """Write it."""
+        self.note(duration_ms=round((time.perf_counter() - self._began_s) * 1000, 1))
+        self._journal.write(self._kind, self._facts, self._failure)
+        self._journal.count(self._figures)

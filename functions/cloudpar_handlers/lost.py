@@ -1,0 +1,35 @@
+"""The function behind the dead letters: chunks that the queue delivered too often."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cloudpar_master.adapters.aws.deployment import from_environment
+from cloudpar_master.adapters.aws.task_queue import LARGEST_RECEIVES
+from cloudpar_master.ports import Message
+from cloudpar_master.services.folding import parse_chunk
+from cloudpar_master.services.timer import Timer
+
+from .journal import Journal
+
+_timer = Timer(from_environment(worker_token=False))
+_journal = Journal()
+
+
+def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
+    """Take each chunk in on its own. What fails is named, and comes again; Lambda deletes the rest."""
+    entry = _journal.entry("lost", context)
+    failures: list[dict[str, str]] = []
+    package_ids: list[str] = []
+    records = event.get("Records", [])
+    for record in records:
+        try:
+            package_ids.append(parse_chunk(record["body"])[0])
+            _timer.lost(Message(record["body"], record["receiptHandle"], LARGEST_RECEIVES, 0))
+        except Exception as error:  # noqa: BLE001  one package's trouble is not the others'
+            failures.append({"itemIdentifier": record["messageId"]})
+            entry.fail(error)
+    entry.packages(package_ids)
+    entry.note(chunks=len(records), failed=len(failures))
+    entry.count("ChunksLost", len(records) - len(failures))
+    entry.close()
+    return {"batchItemFailures": failures}

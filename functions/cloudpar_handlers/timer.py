@@ -1,0 +1,35 @@
+"""The function that comes once a minute: it folds the packages whose time has come."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cloudpar_master.adapters.aws.deployment import from_environment
+from cloudpar_master.services.timer import PACKAGES, Timer
+
+from .journal import Journal
+
+ENOUGH_MS = 15_000
+"""With less time left it does not begin another round; the next minute goes on."""
+
+_timer = Timer(from_environment(worker_token=False))
+_journal = Journal()
+
+
+def handle(event: Mapping[str, Any], context: Any) -> dict[str, int]:
+    """Fold what is due, round after round while there is more."""
+    del event
+    entry = _journal.entry("tick", context)
+    folded = 0
+    try:
+        while True:
+            done = _timer.fold_due()
+            folded += done
+            if done < PACKAGES or context.get_remaining_time_in_millis() < ENOUGH_MS:
+                break
+    except Exception as error:
+        entry.fail(error)
+        raise
+    finally:
+        entry.note(folded=folded)
+        entry.close()
+    return {"folded": folded}

@@ -1,0 +1,205 @@
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from cloudpar_master.ports import AccountRecord, Clock, Reservation
+from cloudpar_master.ports.account_store import MOST_US
+from cloudpar_protocol.errors import IdempotencyConflict
+
+from . import trouble
+from .account_rows import (
+    EVERY,
+    account_key,
+    account_row,
+    grant_key,
+    read_account,
+    row,
+    settlement_key,
+    slice_key,
+    token_key,
+)
+from .backoff import attempts
+from .table import MISSING, THERE, Change, Table, put, update
+
+TOKEN_MEMORY_S = 10.0
+"""How old an account may be when it is found by its token: a revocation or a grant shows no later than this."""
+
+KNOWN_TOKENS = 1_000
+SLICE_DAYS, GRANT_DAYS = 60, 400
+"""How long a settlement and a grant are remembered: longer than anybody repeats them."""
+
+DAY_S = 86_400
+
+
+class DynamoAccountStore:
+    """Accounts in one table.
+
+    Quota moves in transactions of two or three rows, one for each slice of a package and one when it is settled. None
+    of them reads first, except to settle; their conditions tell what is the case.
+    """
+
+    def __init__(self, table: Table, clock: Clock) -> None:
+        self._table = table
+        self._clock = clock
+        self._owners: OrderedDict[str, str] = OrderedDict()
+        self._seen: dict[str, tuple[float, AccountRecord]] = {}
+
+    def create(self, account: AccountRecord) -> AccountRecord:
+        """See the port."""
+        refused = self._table.transact([
+            put(account_row(account), MISSING),
+            put(row(token_key(account.token_hash), account_id=account.account_id), MISSING),
+            put(row((EVERY, account.account_id)), MISSING),
+        ])  # fmt: skip
+        if refused is None:
+            return account
+        stored = self.get(account.account_id)
+        if stored is None:
+            raise IdempotencyConflict("this token belongs to another account: make a fresh one")
+        return stored
+
+    def get(self, account_id: str) -> AccountRecord | None:
+        """See the port."""
+        stored = self._table.get(*account_key(account_id))
+        return None if stored is None else read_account(stored)
+
+    def by_token(self, token_hash: str) -> AccountRecord | None:
+        """See the port. Whose a token is never changes; the account itself is read again every few seconds."""
+        account_id = self._owner(token_hash)
+        if account_id is None:
+            return None
+        now = self._clock.now()
+        read_at, account = self._seen.get(account_id, (0.0, None))
+        if account is None or not 0 <= now - read_at < TOKEN_MEMORY_S:
+            account = self.get(account_id)
+            if account is not None:
+                self._seen[account_id] = now, account
+        return account
+
+    def _owner(self, token_hash: str) -> str | None:
+        account_id = self._owners.get(token_hash)
+        if account_id is None:
+            stored = self._table.get(*token_key(token_hash))
+            if stored is None:
+                return None
+            account_id = self._owners[token_hash] = stored["account_id"]
+            if len(self._owners) > KNOWN_TOKENS:
+                _, forgotten = self._owners.popitem(last=False)
+                self._seen.pop(forgotten, None)
+        return account_id
+
+    def list(self) -> list[AccountRecord]:
+        """See the port."""
+        pointers = self._table.query("pk = :all", {"all": EVERY}, keys_only=True)
+        found = self._table.get_many([account_key(pointer["sk"]) for pointer in pointers])
+        return sorted(map(read_account, found.values()), key=lambda account: (account.created_at, account.account_id))
+
+    def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
+        """See the port."""
+        asked_us = wanted_us
+        for _ in attempts():
+            refused = self._table.transact(self._reserving(account_id, package_id, number, asked_us))
+            if refused is None:
+                self._seen.pop(account_id, None)
+                return Reservation(asked_us, exhausted=False)
+            settled, slice_, account = refused
+            if settled is not None:
+                return Reservation(0, exhausted=True)
+            if slice_ is not None and slice_.row is not None:
+                return Reservation(slice_.row["granted_us"], exhausted=False)
+            if account is None:
+                continue
+            if account.row is None:
+                return Reservation(0, exhausted=True)
+            asked_us = min(wanted_us, account.row["free_us"])
+            if asked_us <= 0:
+                return Reservation(0, exhausted=account.row["reserved_us"] <= self._held_us(package_id))
+        raise trouble.busy(f"account {account_id}")
+
+    def _reserving(self, account_id: str, package_id: str, number: int, asked_us: int) -> Sequence[Change]:
+        slice_ = row(slice_key(package_id, number), granted_us=asked_us, expires_at=self._day(SLICE_DAYS))
+        return [
+            update(
+                settlement_key(package_id), "ADD held_us :asked SET expires_at = :day",
+                "attribute_not_exists(charged_us)", asked=asked_us, day=self._day(SLICE_DAYS),
+            ),
+            put(slice_, MISSING),
+            update(
+                account_key(account_id), "SET reserved_us = reserved_us + :asked, free_us = free_us - :asked",
+                "free_us >= :asked" if asked_us > 0 else MISSING, asked=asked_us,
+            ),
+        ]  # fmt: skip
+
+    def _held_us(self, package_id: str) -> int:
+        stored = self._table.get(*settlement_key(package_id))
+        return 0 if stored is None else int(stored["held_us"])
+
+    def settle(self, account_id: str, package_id: str, used_us: int) -> int:
+        """See the port. The slices themselves stay until their day: they answer a latecomer, and cost nothing."""
+        keys = settlement_key(package_id), account_key(account_id)
+        for _ in attempts():
+            found = self._table.get_many(keys)
+            settlement, account = (found.get(key) for key in keys)
+            if settlement is not None and "charged_us" in settlement:
+                return int(settlement["charged_us"])
+            held_us = None if settlement is None else int(settlement["held_us"])
+            free_us = 0 if account is None else int(account["free_us"])
+            charged_us = min(used_us, (held_us or 0) + free_us)
+            changes = [self._settling(package_id, held_us, charged_us)]
+            if account is not None:
+                changes.append(_charging(account_id, held_us or 0, charged_us, free_us, short=charged_us < used_us))
+            if self._table.transact(changes) is None:
+                self._seen.pop(account_id, None)
+                return charged_us
+        raise trouble.busy(f"account {account_id}")
+
+    def _settling(self, package_id: str, held_us: int | None, charged_us: int) -> Change:
+        day = self._day(SLICE_DAYS)
+        expression = "SET charged_us = :charged, held_us = :none, expires_at = :day"
+        key, values = settlement_key(package_id), {"charged": charged_us, "none": 0, "day": day}
+        if held_us is None:
+            return update(key, expression, MISSING, **values)
+        condition = "held_us = :held AND attribute_not_exists(charged_us)"
+        return update(key, expression, condition, **values, held=held_us)
+
+    def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
+        """See the port."""
+        note = row(grant_key(account_id, key), expires_at=self._day(GRANT_DAYS))
+        for _ in attempts():
+            account = self.get(account_id)
+            if account is None:
+                return None
+            held_us = account.spent_us + account.reserved_us
+            granted_us = min(max(account.granted_us + quota_us, held_us), MOST_US)
+            change = update(
+                account_key(account_id), "SET granted_us = :granted, free_us = :free",
+                "granted_us = :before AND free_us = :left", granted=granted_us, free=granted_us - held_us,
+                before=account.granted_us, left=account.free_us,
+            )  # fmt: skip
+            refused = self._table.transact([put(note, MISSING), change])
+            if refused is None:
+                self._seen.pop(account_id, None)
+                return account._replace(granted_us=granted_us)
+            if refused[0] is not None:
+                return self.get(account_id)
+        raise trouble.busy(f"account {account_id}")
+
+    def revoke(self, account_id: str) -> AccountRecord | None:
+        """See the port."""
+        self._seen.pop(account_id, None)
+        change = update(account_key(account_id), "SET #state = :revoked", THERE, revoked="revoked")
+        return self.get(account_id) if self._table.write(change) is None else None
+
+    def _day(self, days: int) -> int:
+        """The end of the day in so many days: when AWS may remove a row."""
+        return int(self._clock.now() // DAY_S + days + 1) * DAY_S
+
+
+def _charging(account_id: str, held_us: int, charged_us: int, free_us: int, *, short: bool) -> Change:
+    """A charge that what is free has cut short was cut at exactly that."""
+    return update(
+        account_key(account_id),
+        "SET spent_us = spent_us + :charged, reserved_us = reserved_us - :held, free_us = free_us + :back",
+        "free_us = :free" if short else "free_us >= :free",
+        charged=charged_us, held=held_us, back=held_us - charged_us,
+        free=free_us if short else max(0, charged_us - held_us),
+    )  # fmt: skip

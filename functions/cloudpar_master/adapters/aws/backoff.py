@@ -1,0 +1,30 @@
+"""When to try again what AWS did not do this time."""
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+ATTEMPTS = 12
+FIRST_S, LONGEST_S = 0.02, 0.5
+"""Bounds of the waits; together they stay under 4 s, well within a request's time."""
+
+
+def attempts(most: int = ATTEMPTS) -> Iterator[int]:
+    """Count attempts, waiting before each but the first: longer each time, and never in step with others."""
+    for number in range(most):
+        if number:
+            time.sleep(random.uniform(0.0, min(LONGEST_S, FIRST_S * 2**number)))  # noqa: S311  jitter
+        yield number
+
+
+def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """As many items at a time as a batch call takes.
+
+    >>> [list(batch) for batch in batches([1, 2, 3], 2)]
+    [[1, 2], [3]]
+    """
+    for first in range(0, len(items), size):
+        yield items[first : first + size]

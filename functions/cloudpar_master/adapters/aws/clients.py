@@ -1,0 +1,76 @@
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import botocore.session
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from types_boto3_autoscaling import AutoScalingClient
+    from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_s3 import S3Client
+    from types_boto3_secretsmanager import SecretsManagerClient
+    from types_boto3_sqs import SQSClient
+
+ATTEMPTS = 4
+"""Of one call, by the library: throttling, 5xx and broken connections, with growing delays of 7 s at most together."""
+
+CONNECT_S, ANSWER_S = 2.0, 6.0
+
+
+class Clients:
+    """AWS's clients, each made when it is first used: a function pays at its start only for what it needs.
+
+    botocore without boto3 on top: the same clients, and less to import.
+    """
+
+    def __init__(self, region: str | None = None, endpoint: str | None = None) -> None:
+        self._session = botocore.session.get_session()
+        self._region = region
+        self._endpoint = endpoint
+
+    @cached_property
+    def dynamodb(self) -> "DynamoDBClient":
+        """Tables."""
+        client: DynamoDBClient = self._make("dynamodb")
+        return client
+
+    @cached_property
+    def sqs(self) -> "SQSClient":
+        """Queues."""
+        client: SQSClient = self._make("sqs")
+        return client
+
+    @cached_property
+    def s3(self) -> "S3Client":
+        """Payloads. The host of a link names the region, since another one would only redirect."""
+        client: S3Client = self._make(
+            "s3",
+            signature_version="s3v4",
+            s3={"addressing_style": "virtual"},
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        )
+        return client
+
+    @cached_property
+    def secrets(self) -> "SecretsManagerClient":
+        """The workers' token."""
+        client: SecretsManagerClient = self._make("secretsmanager")
+        return client
+
+    @cached_property
+    def autoscaling(self) -> "AutoScalingClient":
+        """The fleet's group."""
+        client: AutoScalingClient = self._make("autoscaling")
+        return client
+
+    def _make(self, service: str, **settings: Any) -> Any:
+        config = Config(
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            connect_timeout=CONNECT_S,
+            read_timeout=ANSWER_S,
+            max_pool_connections=16,
+            tcp_keepalive=True,
+            **settings,
+        )
+        return self._session.create_client(service, self._region, endpoint_url=self._endpoint, config=config)

@@ -1,0 +1,38 @@
+"""Messages as bytes that cost less: a table charges by the kilobyte, for each write, read and removal."""
+
+import zlib
+from typing import Any
+
+import msgspec
+
+SMALL_BYTES = 700
+"""Below, nothing is gained: every item is charged as one kilobyte at least."""
+
+LEVEL = 3
+_ZLIB = b"\x78"
+"""What compressed bytes begin with, and no message of ours in MessagePack: those are maps and lists."""
+
+_to_bytes = msgspec.msgpack.Encoder().encode
+
+
+def pack(message: Any) -> bytes:
+    """Serialize, and compress if it is worth it."""
+    body = _to_bytes(message)
+    if len(body) < SMALL_BYTES:
+        return body
+    compressed = zlib.compress(body, LEVEL)
+    return compressed if len(compressed) < len(body) else body
+
+
+def unpack(body: bytes) -> bytes:
+    """The serialized message.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    if body[:1] != _ZLIB:
+        return body
+    try:
+        return zlib.decompress(body)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None

@@ -1,0 +1,73 @@
+"""Puts a master on AWS together, from what the environment names."""
+
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+from cloudpar_master.adapters.embedded.system import RandomIds, SystemClock
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.services.deployment import Deployment, hash_token
+
+from .account_store import DynamoAccountStore
+from .blob_store import S3BlobStore
+from .clients import Clients
+from .fleet import AutoScalingFleet
+from .package_store import DAY_S, DynamoPackageStore
+from .table import Table
+from .task_queue import SqsTaskQueue
+
+POLICY = Policy(lease_s=60.0, chunk_target_us=10_000_000, first_window=32, largest_window=400)
+"""A chunk costs calls here, so it is to last; CLOUDPAR_POLICY overrides each figure."""
+
+MARGIN_S = 7 * DAY_S
+"""How much longer than a package itself what belongs to it is kept, for clocks, retries and repairs."""
+
+
+def from_environment(environment: Mapping[str, str] = os.environ, *, worker_token: bool = True) -> Deployment:
+    """The master that the functions' environment describes.
+
+    Args:
+        environment: CLOUDPAR_PACKAGE_TABLE, CLOUDPAR_ACCOUNT_TABLE, CLOUDPAR_QUEUE_URL,
+            CLOUDPAR_DEAD_LETTER_QUEUE_URL, CLOUDPAR_BUCKET; optional CLOUDPAR_WORKER_TOKEN_SECRET,
+            CLOUDPAR_FLEET_GROUP and CLOUDPAR_POLICY (JSON, any of core.policy.Policy's figures).
+        worker_token: Whether to read the workers' token: only who checks tokens needs it.
+
+    Raises:
+        KeyError: The environment lacks a name.
+        ValueError: CLOUDPAR_POLICY is no policy.
+    """
+    clients, clock, ids = Clients(), SystemClock(), RandomIds()
+    policy = read_policy(environment.get("CLOUDPAR_POLICY", ""))
+    kept_s = policy.lifetime_s + policy.retention_s + policy.tombstone_s + MARGIN_S
+    queue_url, dead_letter_url = environment["CLOUDPAR_QUEUE_URL"], environment["CLOUDPAR_DEAD_LETTER_QUEUE_URL"]
+    secret = environment.get("CLOUDPAR_WORKER_TOKEN_SECRET", "") if worker_token else ""
+    deployment = Deployment(
+        packages=DynamoPackageStore(Table(clients.dynamodb, environment["CLOUDPAR_PACKAGE_TABLE"]), clock, ids, kept_s),
+        accounts=DynamoAccountStore(Table(clients.dynamodb, environment["CLOUDPAR_ACCOUNT_TABLE"]), clock),
+        queue=SqsTaskQueue(clients.sqs, queue_url, dead_letter_url, clock),
+        blobs=S3BlobStore(lambda: clients.s3, environment["CLOUDPAR_BUCKET"], clock),
+        clock=clock,
+        ids=ids,
+        policy=policy,
+        worker_token_hash=_read_token(clients, secret) if secret else "",
+        admin_token_hash="",  # an operator comes with an identity of AWS's instead
+    )
+    group = environment.get("CLOUDPAR_FLEET_GROUP", "")
+    if not group:
+        return deployment
+    return deployment._replace(fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock))
+
+
+def read_policy(text: str) -> Policy:
+    """POLICY with what a JSON object overrides.
+
+    >>> read_policy('{"lease_s": 30}').lease_s
+    30.0
+    """
+    figures = {**msgspec.to_builtins(POLICY), **msgspec.json.decode(text or "{}", type=dict[str, float])}
+    return msgspec.convert(figures, Policy, strict=False)
+
+
+def _read_token(clients: Clients, secret: str) -> str:
+    return hash_token(clients.secrets.get_secret_value(SecretId=secret)["SecretString"])

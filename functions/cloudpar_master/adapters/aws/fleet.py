@@ -1,0 +1,50 @@
+import logging
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from cloudpar_master.ports import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from types_boto3_autoscaling import AutoScalingClient
+
+LOOK_S = 5.0
+"""A group that was found awake, or was woken, is not looked at again for so long."""
+
+FIRST_INSTANCES = 1
+"""So many wake a group; its own scaling policies do the rest."""
+
+log = logging.getLogger("cloudpar_master")
+
+
+class AutoScalingFleet:
+    """An Auto Scaling group that sleeps at zero instances.
+
+    The queue's metrics sleep with the queue and come minutes late, so that whoever starts a package wakes the group.
+    """
+
+    def __init__(self, client: "Callable[[], AutoScalingClient]", group: str, clock: Clock) -> None:
+        self._client = client
+        self._group = group
+        self._clock = clock
+        self._looked_at = 0.0
+
+    def wake(self) -> None:
+        """See the port."""
+        now = self._clock.now()
+        if 0 <= now - self._looked_at < LOOK_S:
+            return
+        try:
+            groups = self._client().describe_auto_scaling_groups(AutoScalingGroupNames=[self._group])
+            for group in groups["AutoScalingGroups"]:
+                wanted = min(FIRST_INSTANCES, group["MaxSize"])
+                if group["DesiredCapacity"] < wanted:
+                    self._client().set_desired_capacity(
+                        AutoScalingGroupName=self._group, DesiredCapacity=wanted, HonorCooldown=False
+                    )
+        except (ClientError, BotoCoreError) as error:  # the package is started all the same
+            log.warning("the fleet could not be woken, its alarms will do it later: %s", error)
+        else:
+            self._looked_at = now

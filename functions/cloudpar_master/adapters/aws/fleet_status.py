@@ -1,0 +1,68 @@
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from cloudpar_master.ports import Clock
+from cloudpar_protocol.client_messages import FleetStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from types_boto3_autoscaling import AutoScalingClient
+
+LOOK_S = 5.0
+"""What was seen is good for so long: all clients that wait for workers share two calls in that time."""
+
+ACTIVITIES = 10
+MESSAGE_CHARS = 1000
+FAILED = {"Failed", "Cancelled", "WaitingForSpotInstanceId"}
+
+log = logging.getLogger("cloudpar_master")
+
+
+class GroupWatch:
+    """How many instances an Auto Scaling group has, and why it gets no more."""
+
+    def __init__(self, client: "Callable[[], AutoScalingClient]", group: str, clock: Clock) -> None:
+        self._client = client
+        self._group = group
+        self._clock = clock
+        self._seen: FleetStatus | None = None
+        self._seen_at = float("-inf")
+
+    def status(self) -> FleetStatus | None:
+        """See the port."""
+        now = self._clock.now()
+        if not 0 <= now - self._seen_at < LOOK_S:
+            self._seen, self._seen_at = self._look(), now
+        return self._seen
+
+    def _look(self) -> FleetStatus | None:
+        try:
+            groups = self._client().describe_auto_scaling_groups(AutoScalingGroupNames=[self._group])
+            for group in groups["AutoScalingGroups"]:
+                running = sum(each["LifecycleState"] == "InService" for each in group["Instances"])
+                starting = max(0, group["DesiredCapacity"] - running)
+                return FleetStatus(running=running, starting=starting, message=self._failure() if starting else None)
+        except (ClientError, BotoCoreError) as error:  # a courtesy: the await is answered all the same
+            log.warning("the fleet could not be looked at: %s", error)
+        return None
+
+    def _failure(self) -> str | None:
+        found = self._client().describe_scaling_activities(AutoScalingGroupName=self._group, MaxRecords=ACTIVITIES)
+        return launch_failure(found["Activities"])
+
+
+def launch_failure(activities: Iterable[Mapping[str, Any]]) -> str | None:
+    """Why the newest launch failed, or what it waits for; None if it did not. Newest come first.
+
+    >>> launch_failure([{"Description": "Launching one.", "StatusCode": "Failed", "StatusMessage": "No spot."}])
+    'No spot.'
+    """
+    for activity in activities:
+        if activity["Description"].startswith("Launching"):
+            failed = activity["StatusCode"] in FAILED
+            return (activity.get("StatusMessage") or activity["StatusCode"])[:MESSAGE_CHARS] if failed else None
+    return None

@@ -1,0 +1,220 @@
+import heapq
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from msgspec.structs import replace
+
+from cloudpar_master.core.events import Event
+from cloudpar_master.core.head import Head, Spec
+from cloudpar_master.ports import Clock, Ids, InboxItem, ResultPage
+from cloudpar_protocol.errors import TooLarge
+from cloudpar_protocol.payloads import InlineData
+
+from . import result_pages as pages
+from . import trouble
+from .backoff import attempts
+from .package_rows import (
+    EVENT,
+    HEAD,
+    INBOX_BYTES,
+    SHARDS,
+    SPEC,
+    UNCUT,
+    event_key,
+    event_row,
+    head_row,
+    read_events,
+    read_head,
+    read_spec,
+    spec_row,
+)
+from .rows import Row
+from .table import MISSING, THERE, Table, put
+
+CACHED = 64
+DUE_STEP_S = 60.0
+"""The timer comes once a minute."""
+
+SKEW_S = 300.0
+"""A name comes again a day after its package was forgotten, if ever."""
+
+ROW_BYTES = 395_000
+DAY_S = 86_400
+
+
+class DynamoPackageStore:
+    """Packages in one table; what a package has lies under its id.
+
+    Every row carries the time when AWS may remove it: long after its package was forgotten, for what a crash left.
+
+    Args:
+        table: The packages' table.
+        clock: For that time.
+        ids: Names writers, so that a save that was sent twice is not taken for somebody else's.
+        kept_s: The longest that anything of a package is needed.
+        due_step_s: How exactly the registry keeps its times.
+        skew_s: How far the clocks of masters may be apart.
+    """
+
+    def __init__(self, table: Table, clock: Clock, ids: Ids, kept_s: float, *, due_step_s: float = DUE_STEP_S,
+                 skew_s: float = SKEW_S) -> None:  # fmt: skip
+        self._table = table
+        self._clock = clock
+        self._ids = ids
+        self._kept_s = kept_s
+        self._due_step_s = due_step_s
+        self._skew_us = round(skew_s * 1e6)
+        self._cache: OrderedDict[str, Spec] = OrderedDict()
+        self._born: OrderedDict[str, int] = OrderedDict()
+        self._arrivals = 0
+
+    def create(self, spec: Spec, head: Head) -> Spec:
+        """See the port."""
+        rows = [head_row(head, spec.started_at, self._due_step_s), spec_row(spec)]
+        changes = [put(self._dated(row), MISSING) for row in rows]
+        for _ in attempts():
+            born = self._arrival()
+            if self._table.transact(changes) is None:
+                self._born[spec.package_id] = born
+                _shorten(self._born)
+                return spec
+            row = self._table.get(spec.package_id, SPEC)
+            if row is not None:
+                return read_spec(row)
+        raise trouble.busy(f"package {spec.package_id}")  # it is being forgotten
+
+    def spec(self, package_id: str) -> Spec | None:
+        """See the port."""
+        if package_id in self._cache:
+            self._cache.move_to_end(package_id)
+            return self._cache[package_id]
+        row = self._table.get(package_id, SPEC)
+        if row is None:
+            return None
+        spec = self._cache[package_id] = read_spec(row)
+        _shorten(self._cache)
+        return spec
+
+    def load(self, package_id: str) -> Head | None:
+        """See the port."""
+        row = self._table.get(package_id, HEAD)
+        return None if row is None else read_head(row)
+
+    def save(self, head: Head, due_at: float) -> bool:
+        """See the port. The library may send a write again that was done: then its writer is what is stored."""
+        writer = self._ids.fresh()
+        row = self._dated(head_row(head, due_at, self._due_step_s, writer=writer))
+        refused = self._table.write(put(row, "version = :before", before=head.version - 1))
+        return refused is None or (refused.row is not None and refused.row.get("writer") == writer)
+
+    def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
+        """See the port.
+
+        Raises:
+            TooLarge: An event is larger than a row can be.
+        """
+        for key, event in items:
+            row = self._dated(event_row(package_id, key, event, self._arrival()))
+            if len(row["event"]) > ROW_BYTES:
+                raise TooLarge(f"{len(row['event']):,} bytes of results are too many at once: publish fewer together")
+            self._table.write(put(row, MISSING))
+
+    def _arrival(self) -> int:
+        """Microseconds of this machine's time, and never the same twice: it only puts an inbox in order."""
+        self._arrivals = max(self._arrivals + 1, time.time_ns() // 1000)
+        return self._arrivals
+
+    def inbox(self, package_id: str, limit: int) -> list[InboxItem]:
+        """See the port. Of a very long one, the oldest among the first megabyte."""
+        found: list[Row] = []
+        room = INBOX_BYTES
+        for row in self._table.query("pk = :pk AND begins_with(sk, :event)", {"pk": package_id, "event": EVENT}):
+            found.append(row)
+            room -= len(row["event"])
+            if room < 0:
+                break
+        return list(read_events(self._own(package_id, found), limit))
+
+    def _own(self, package_id: str, found: list[Row]) -> list[Row]:
+        """Without what was left of an earlier package of this id; its creator, who reads first, clears that away.
+
+        Clocks may be apart, and nothing may be lost: what could be of this package stays.
+        """
+        born = self._born.get(package_id, 0) - self._skew_us
+        left = [row for row in found if row["at"] < born]
+        if not left:
+            return found
+        self._table.delete([(row["pk"], row["sk"]) for row in left])
+        return [row for row in found if row["at"] >= born]
+
+    def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
+        """See the port."""
+        self._table.delete([event_key(package_id, key) for key in keys])
+
+    def put_page(self, package_id: str, page: ResultPage) -> None:
+        """See the port."""
+        self._table.put_many([self._dated(row) for row in pages.page_rows(package_id, page)])
+
+    def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
+        """See the port."""
+        if after >= until:
+            return []
+        between = "pk = :pk AND sk BETWEEN :first AND :last"
+        values = {"pk": package_id, "first": pages.first_key(after + 1), "last": pages.last_key(until)}
+        return pages.read_pages(self._table.query(between, values), limit_bytes)
+
+    def due(self, now: float, limit: int) -> list[str]:
+        """See the port."""
+        condition = "due = :shard AND due_at <= :now"
+        shards = [
+            self._table.query(condition, {"shard": str(shard), "now": now}, index="due", limit=limit)
+            for shard in range(SHARDS)
+        ]
+        return [row["pk"] for row in islice(heapq.merge(*shards, key=lambda row: row["due_at"]), limit)]
+
+    def uncut(self, limit: int) -> list[str]:
+        """See the port."""
+        return [row["pk"] for row in self._table.query("uncut = :all", {"all": UNCUT}, index="uncut", limit=limit)]
+
+    def of_account(self, account_id: str | None, limit: int) -> list[Head]:
+        """See the port. For all accounts it reads the whole index: that is for the operator."""
+        if account_id is None:
+            every = self._table.scan("account")
+            found = heapq.nlargest(limit, every, key=lambda row: row["started_at"])
+        else:
+            values = {"id": account_id}
+            newest = self._table.query("account = :id", values, index="account", limit=limit, descending=True)
+            found = list(newest)
+        heads = self._table.get_many([(row["pk"], HEAD) for row in found])
+        return [read_head(heads[row["pk"], HEAD]) for row in found if (row["pk"], HEAD) in heads]
+
+    def delete_pages(self, package_id: str) -> None:
+        """See the port."""
+        self._delete_all(package_id, "pk = :pk AND begins_with(sk, :page)", {"page": pages.PAGE})
+        spec = self.spec(package_id)
+        self._cache.pop(package_id, None)
+        if spec is not None:
+            freed = replace(spec, start=replace(spec.start, data=InlineData([])))
+            self._table.write(put(self._dated(spec_row(freed)), THERE))
+
+    def forget(self, package_id: str) -> None:
+        """See the port. The head goes last: while it is there, the timer comes again."""
+        self._cache.pop(package_id, None)
+        self._delete_all(package_id, "pk = :pk", {})
+        self._table.delete([(package_id, HEAD)])
+
+    def _delete_all(self, package_id: str, condition: str, values: Mapping[str, str]) -> None:
+        found = self._table.query(condition, {"pk": package_id, **values}, keys_only=True)
+        self._table.delete([(row["pk"], row["sk"]) for row in found if row["sk"] != HEAD])
+
+    def _dated(self, row: Row) -> Row:
+        """The row with its last day."""
+        return {**row, "expires_at": int((self._clock.now() + self._kept_s) // DAY_S + 1) * DAY_S}
+
+
+def _shorten(cache: OrderedDict[str, Any]) -> None:
+    while len(cache) > CACHED:
+        cache.popitem(last=False)

@@ -1,0 +1,42 @@
+"""Plain values to DynamoDB's and back. A row is an item with its types left out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Row = dict[str, Any]
+"""Names to str, int, float or bytes."""
+
+
+def encode(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as an item; None is left out.
+
+    >>> encode({"pk": "p", "version": 2, "due": None, "head": b"x"})
+    {'pk': {'S': 'p'}, 'version': {'N': '2'}, 'head': {'B': b'x'}}
+    """
+    return {name: _typed(value) for name, value in row.items() if value is not None}
+
+
+def decode(item: Mapping[str, Any]) -> Row:
+    """The reverse. A whole number comes back as an int, whatever it was.
+
+    >>> decode({"at": {"N": "1.5"}, "version": {"N": "2"}})
+    {'at': 1.5, 'version': 2}
+    """
+    return {name: _plain(*value.popitem()) for name, value in ((name, dict(value)) for name, value in item.items())}
+
+
+def _typed(value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"S": value}
+    if isinstance(value, bytes):
+        return {"B": value}
+    return {"N": repr(value)}
+
+
+def _plain(kind: str, value: Any) -> Any:
+    if kind != "N":
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        return float(value)

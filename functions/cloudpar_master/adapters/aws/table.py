@@ -1,0 +1,187 @@
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from botocore.exceptions import ClientError
+
+from . import rows, trouble
+from .backoff import attempts, batches
+from .rows import Row
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+GET_BATCH, WRITE_BATCH = 100, 25
+CONDITION_FAILED = "ConditionalCheckFailed"
+MISSING, THERE = "attribute_not_exists(pk)", "attribute_exists(pk)"
+
+
+class Refused(NamedTuple):
+    """A condition did not hold: for this row, as it is stored (None: it is not there)."""
+
+    row: Row | None
+
+
+class Change(NamedTuple):
+    """One write that depends on a condition: a row to put, or an expression to update the row of a key by."""
+
+    row: Mapping[str, Any]
+    condition: str
+    values: Mapping[str, Any]
+    update: str | None = None
+
+
+def put(row: Mapping[str, Any], condition: str, **values: Any) -> Change:
+    """Replace a row if the condition holds for what is stored; its values are named :name."""
+    return Change(row, condition, values)
+
+
+def update(key: tuple[str, str], expression: str, condition: str, **values: Any) -> Change:
+    """Change attributes of a row if the condition holds for it. #name stands for a name that is a word of AWS's."""
+    return Change({"pk": key[0], "sk": key[1]}, condition, values, expression)
+
+
+class Table:
+    """One table, whose rows have the keys pk and sk. What AWS leaves undone is tried again, a bounded number of times.
+
+    Raises:
+        Unavailable: Every method, if it was never done; the same call may be made again.
+    """
+
+    def __init__(self, client: "DynamoDBClient", name: str) -> None:
+        self._client = client
+        self._name = name
+
+    def get(self, pk: str, sk: str) -> Row | None:
+        """One row, as last written."""
+        reply = self._client.get_item(TableName=self._name, Key=rows.encode({"pk": pk, "sk": sk}), ConsistentRead=True)
+        item = reply.get("Item")
+        return None if item is None else rows.decode(item)
+
+    def get_many(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Row]:
+        """The rows of these keys that there are, as last written."""
+        found: dict[tuple[str, str], Row] = {}
+        for batch in batches(list(dict.fromkeys(keys)), GET_BATCH):
+            wanted: Any = {
+                self._name: {"Keys": [rows.encode({"pk": pk, "sk": sk}) for pk, sk in batch], "ConsistentRead": True}
+            }
+            for _ in attempts():
+                reply = self._client.batch_get_item(RequestItems=wanted)
+                for row in map(rows.decode, reply["Responses"].get(self._name, [])):
+                    found[row["pk"], row["sk"]] = row
+                wanted = reply.get("UnprocessedKeys")
+                if not wanted:
+                    break
+            else:
+                raise trouble.busy(self._name)
+        return found
+
+    def query(self, condition: str, values: Mapping[str, Any], *, index: str | None = None, keys_only: bool = False,
+              limit: int | None = None, descending: bool = False) -> Iterator[Row]:  # fmt: skip
+        """Rows by key, in order; read as far as they are asked for. A table is read as last written, an index soon."""
+        options: dict[str, Any] = {
+            "TableName": self._name,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": _named(values),
+            "ScanIndexForward": not descending,
+        }
+        options |= {"IndexName": index} if index else {"ConsistentRead": True}
+        if keys_only and not index:
+            options["ProjectionExpression"] = "pk, sk"
+        yield from self._all(self._client.query, options, limit)
+
+    def scan(self, index: str) -> Iterator[Row]:
+        """Every row of an index."""
+        yield from self._all(self._client.scan, {"TableName": self._name, "IndexName": index}, None)
+
+    @staticmethod
+    def _all(call: Any, options: dict[str, Any], limit: int | None) -> Iterator[Row]:
+        while True:
+            reply = call(**options, **({"Limit": limit} if limit else {}))
+            for item in reply["Items"]:
+                yield rows.decode(item)
+            if limit is not None:
+                limit -= len(reply["Items"])
+            if "LastEvaluatedKey" not in reply or limit == 0:
+                return
+            options["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
+
+    def write(self, change: Change) -> Refused | None:
+        """One conditional write; None: done."""
+        action: Any = self._action(change)
+        call = self._client.update_item if change.update else self._client.put_item
+        for _ in attempts():
+            try:
+                call(**action)
+            except ClientError as error:
+                name = trouble.code(error)
+                if name == "ConditionalCheckFailedException":
+                    return Refused(_row(error.response))
+                if name != "TransactionConflictException":
+                    raise
+            else:
+                return None
+        raise trouble.busy(self._name)
+
+    def transact(self, changes: Sequence[Change]) -> list[Refused | None] | None:
+        """All of them or none. None: done; otherwise what was refused, each in its place."""
+        items: Any = [{"Update" if change.update else "Put": self._action(change)} for change in changes]
+        for _ in attempts():
+            try:
+                self._client.transact_write_items(TransactItems=items)
+            except self._client.exceptions.TransactionCanceledException as error:
+                reasons: Any = error.response.get("CancellationReasons", [])
+                names = {reason.get("Code") for reason in reasons}
+                if CONDITION_FAILED in names:
+                    return [Refused(_row(r)) if r.get("Code") == CONDITION_FAILED else None for r in reasons]
+                if not names & trouble.BUSY:
+                    raise
+            else:
+                return None
+        raise trouble.busy(self._name)
+
+    def delete(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Remove rows; those that are not there are as good as removed."""
+        requests = [{"DeleteRequest": {"Key": rows.encode({"pk": pk, "sk": sk})}} for pk, sk in dict.fromkeys(keys)]
+        self._write_many(requests)
+
+    def put_many(self, many: Sequence[Mapping[str, Any]]) -> None:
+        """Put rows, whatever was there."""
+        self._write_many([{"PutRequest": {"Item": rows.encode(row)}} for row in many])
+
+    def _write_many(self, requests: Sequence[Any]) -> None:
+        for batch in batches(requests, WRITE_BATCH):
+            pending: Any = {self._name: list(batch)}
+            for _ in attempts():
+                pending = self._client.batch_write_item(RequestItems=pending).get("UnprocessedItems")
+                if not pending:
+                    break
+            else:
+                raise trouble.busy(self._name)
+
+    def _action(self, change: Change) -> dict[str, Any]:
+        action: dict[str, Any] = {
+            "TableName": self._name,
+            "ConditionExpression": change.condition,
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        if change.update is None:
+            action["Item"] = rows.encode(change.row)
+        else:
+            action |= {"Key": rows.encode(change.row), "UpdateExpression": change.update}
+        names = re.findall(r"#(\w+)", f"{change.condition} {change.update}")
+        if names:
+            action["ExpressionAttributeNames"] = {f"#{name}": name for name in names}
+        if change.values:
+            action["ExpressionAttributeValues"] = _named(change.values)
+        return action
+
+
+def _row(answer: Mapping[str, Any]) -> Row | None:
+    item = answer.get("Item")
+    return rows.decode(item) if item else None
+
+
+def _named(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as expressions name them."""
+    return rows.encode({f":{name}": value for name, value in values.items()})

@@ -1,0 +1,37 @@
+"""What AWS's errors mean to us."""
+
+from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004  botocore's own
+
+from cloudpar_protocol.errors import Unavailable
+
+BUSY = frozenset({
+    "InternalServerError", "InternalFailure", "KmsThrottled", "LimitExceededException", "OverLimit",
+    "ProvisionedThroughputExceeded", "ProvisionedThroughputExceededException", "RequestLimitExceeded",
+    "RequestThrottled", "ServiceUnavailable", "SlowDown", "Throttling", "ThrottlingError", "ThrottlingException",
+    "TooManyRequestsException", "TransactionConflict", "TransactionConflictException",
+    "TransactionInProgressException",
+})  # fmt: skip
+"""Worth trying again, by the code of an answer, a failed entry or a reason of a cancelled transaction."""
+
+
+def code(error: ClientError) -> str:
+    """AWS's name of the error."""
+    return error.response.get("Error", {}).get("Code", "")
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether the same call may succeed later. The library has tried several times already."""
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return code(error) in BUSY or status >= 500
+    return isinstance(error, (ConnectionError, HTTPClientError))
+
+
+def busy(what: str) -> Unavailable:
+    """The refusal for a caller who may try again."""
+    return Unavailable(f"{what} is very busy: try again", retry_after_s=1.0)
+
+
+def translate(error: Exception) -> Exception:
+    """The refusal that says what a caller can do; anything else as it is."""
+    return busy("the master's storage") if is_passing(error) else error

@@ -1,0 +1,79 @@
+"""Bodies in and out, whoever brings them: tokens, media types, limits, and errors as answers.
+
+Headers are mappings whose names are, or are looked up, in lower case.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from cloudpar_protocol import codec
+from cloudpar_protocol.errors import BadRequest, InternalError, RequestError, TooLarge
+from cloudpar_protocol.limits import BODY_BYTES
+
+
+class Answer(NamedTuple):
+    """What goes back."""
+
+    status: int
+    media: str
+    body: bytes
+    headers: dict[str, str]
+
+
+def check_size(size: int) -> None:
+    """Whether a body may be so large.
+
+    Raises:
+        TooLarge: It may not.
+    """
+    if size > BODY_BYTES:
+        raise TooLarge(f"a body of over {BODY_BYTES:,} bytes: upload payloads instead (prepare_uploads)")
+
+
+def bearer(headers: Mapping[str, str]) -> str:
+    """The token; empty if there is none.
+
+    >>> bearer({"authorization": "Bearer abc"}), bearer({})
+    ('abc', '')
+    """
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def sent_media(headers: Mapping[str, str]) -> str:
+    """The media type of the body.
+
+    Raises:
+        BadRequest: It is neither of ours.
+    """
+    media = headers.get("content-type", codec.MSGPACK).partition(";")[0].strip().lower()
+    if media not in {codec.MSGPACK, codec.JSON}:
+        raise BadRequest(f"a body of the type {media!r}: send Content-Type {codec.MSGPACK} or {codec.JSON}")
+    return media
+
+
+def accepted_media(headers: Mapping[str, str]) -> str:
+    """The media type for the answer: what is accepted, and otherwise what was sent."""
+    accepted = headers.get("accept", "")
+    if codec.MSGPACK in accepted:
+        return codec.MSGPACK
+    if codec.JSON in accepted or headers.get("content-type", "").startswith(codec.JSON):
+        return codec.JSON
+    return codec.MSGPACK
+
+
+def answer(headers: Mapping[str, str], reply: Struct) -> Answer:
+    """A reply, as the request's headers ask for it."""
+    media = accepted_media(headers)
+    return Answer(200, media, codec.encode(reply, media), {})
+
+
+def refusal(headers: Mapping[str, str], error: Exception) -> Answer:
+    """An error, as the request's headers ask for it; one that nobody foresaw may be retried."""
+    if not isinstance(error, RequestError):
+        error = InternalError("the master failed at this request; its log says how. Nothing acknowledged is lost")
+    more = {} if error.retry_after_s is None else {"Retry-After": str(max(1, round(error.retry_after_s)))}
+    media = accepted_media(headers)
+    return Answer(error.status, media, codec.encode_error(error, media), more)

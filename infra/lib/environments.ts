@@ -1,0 +1,54 @@
+import type { InstanceSize } from './settings';
+
+interface Defaults {
+  readonly retain: boolean;
+  readonly recovery: boolean;
+  readonly logDays: number;
+  readonly logLevel: string;
+  readonly rateLimit: number;
+  readonly burstLimit: number;
+  readonly maxInstances: number;
+  readonly instanceSize: InstanceSize;
+  readonly zones: number;
+  readonly volumeGib: number;
+  readonly backlogPerExecutor: number;
+  readonly idleMinutes: number;
+  readonly drainMinutes: number;
+}
+
+/** Alike unless said otherwise. A task may run for an hour (core.policy), and so may the drain of its instance. */
+const ALIKE = {
+  logLevel: 'INFO',
+  maxInstances: 4,
+  instanceSize: 'xlarge',
+  zones: 2,
+  volumeGib: 20,
+  backlogPerExecutor: 2,
+  idleMinutes: 10,
+  drainMinutes: 65,
+} as const;
+
+/** What differs by environment. settings.ts says what each is; `-c name=value` overrides. */
+export const ENVIRONMENTS = {
+  dev: {
+    ...ALIKE,
+    retain: false,
+    recovery: false,
+    logDays: 7,
+    rateLimit: 200,
+    burstLimit: 400,
+    instanceSize: 'large',
+    idleMinutes: 5,
+    drainMinutes: 10,
+  },
+  staging: { ...ALIKE, retain: false, recovery: false, logDays: 14, rateLimit: 500, burstLimit: 1_000 },
+  prod: { ...ALIKE, retain: true, recovery: true, logDays: 90, rateLimit: 2_000, burstLimit: 4_000, zones: 3 },
+} as const satisfies Record<string, Defaults>;
+
+export type EnvironmentName = keyof typeof ENVIRONMENTS;
+
+/** Families to draw from, each with the vCPUs of EXECUTORS at its sizes: many pools, few interruptions. */
+export const FAMILIES = {
+  arm64: ['c8g', 'c7g', 'c6g', 'm8g', 'm7g', 'm6g'],
+  x86_64: ['c7i', 'c7a', 'c6i', 'c6a', 'm7i', 'm6i'],
+} as const;

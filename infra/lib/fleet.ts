@@ -1,0 +1,200 @@
+import { type CfnCondition, Duration, Fn, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import * as autoscaling from 'aws-cdk-lib/aws-autoscaling';
+import * as ec2 from 'aws-cdk-lib/aws-ec2';
+import * as iam from 'aws-cdk-lib/aws-iam';
+import * as logs from 'aws-cdk-lib/aws-logs';
+import { NagSuppressions } from 'cdk-nag';
+import { Construct } from 'constructs';
+import { FAMILIES } from './environments';
+import type { Queue } from './queue';
+import { Scaling } from './scaling';
+import type { Architecture, Settings } from './settings';
+import type { Storage } from './storage';
+import { userData } from './user-data';
+import { type WorkerImage, workerImages } from './worker-image';
+
+export const HOOK = 'drain';
+/** Renewed by the host (host/watch.sh) every minute while the worker drains. */
+const HOOK_TIMEOUT = Duration.minutes(5);
+const WARM_UP = Duration.minutes(2);
+/** Amazon's newest Amazon Linux 2023 at each deployment; a new one refreshes the instances. */
+const IMAGE_PARAMETERS: Record<Architecture, string> = {
+  arm64: '/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64',
+  x86_64: '/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64',
+};
+
+export interface FleetProps {
+  readonly settings: Settings;
+  readonly storage: Storage;
+  readonly queue: Queue;
+  readonly endpoint: string;
+  readonly groupName: string;
+  /** Whether alarms on metric math can be had. */
+  readonly mathAlarms: CfnCondition;
+}
+
+/** The workers: an Auto Scaling group of spot instances that is empty while nobody works. */
+export class Fleet extends Construct {
+  readonly group: autoscaling.AutoScalingGroup;
+  readonly role: iam.Role;
+  readonly log: logs.LogGroup;
+  readonly images: ReadonlyMap<Architecture, WorkerImage>;
+  readonly scaling: Scaling;
+
+  constructor(
+    scope: Construct,
+    id: string,
+    private readonly props: FleetProps,
+  ) {
+    super(scope, id);
+    const { settings, groupName, queue } = props;
+    const vpc = this.network();
+    this.images = workerImages(this, settings);
+    this.log = new logs.LogGroup(this, 'WorkerLog', {
+      retention: settings.logDays,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    this.role = new iam.Role(this, 'Role', {
+      assumedBy: new iam.ServicePrincipal('ec2.amazonaws.com'),
+      description: `Cloud Parallelizer (${settings.env}): what a worker's host may do; its container may do nothing`,
+    });
+    const templates = this.templates(vpc);
+    const overrides = settings.architectures.flatMap((architecture) =>
+      FAMILIES[architecture].map((family) => ({
+        instanceType: new ec2.InstanceType(`${family}.${settings.instanceSize}`),
+        launchTemplate: templates.get(architecture) as ec2.LaunchTemplate,
+      })),
+    );
+    const [first] = templates.values();
+    this.group = new autoscaling.AutoScalingGroup(this, 'Group', {
+      autoScalingGroupName: groupName,
+      vpc,
+      vpcSubnets: { subnetType: ec2.SubnetType.PUBLIC },
+      minCapacity: 0,
+      maxCapacity: settings.maxInstances,
+      mixedInstancesPolicy: {
+        launchTemplate: first as ec2.LaunchTemplate,
+        launchTemplateOverrides: overrides,
+        instancesDistribution: {
+          onDemandBaseCapacity: settings.onDemandBase,
+          onDemandPercentageAboveBaseCapacity: 0,
+          onDemandAllocationStrategy: autoscaling.OnDemandAllocationStrategy.LOWEST_PRICE,
+          spotAllocationStrategy: autoscaling.SpotAllocationStrategy.PRICE_CAPACITY_OPTIMIZED,
+        },
+      },
+      capacityRebalance: true,
+      defaultInstanceWarmup: WARM_UP,
+      healthChecks: autoscaling.HealthChecks.ec2({ gracePeriod: WARM_UP }),
+      groupMetrics: [
+        new autoscaling.GroupMetrics(
+          autoscaling.GroupMetric.DESIRED_CAPACITY,
+          autoscaling.GroupMetric.IN_SERVICE_INSTANCES,
+          autoscaling.GroupMetric.PENDING_INSTANCES,
+        ),
+      ],
+      // A new image, of ours or of Amazon's: the new instances work before the old ones drain.
+      updatePolicy: autoscaling.UpdatePolicy.instanceRefresh({
+        strategy: autoscaling.InstanceRefreshStrategy.ROLLING,
+        minHealthyPercentage: 100,
+        maxHealthyPercentage: 200,
+        instanceWarmup: WARM_UP,
+      }),
+    });
+    this.group.addLifecycleHook('Drain', {
+      lifecycleHookName: HOOK,
+      lifecycleTransition: autoscaling.LifecycleTransition.INSTANCE_TERMINATING,
+      heartbeatTimeout: HOOK_TIMEOUT,
+      defaultResult: autoscaling.DefaultResult.CONTINUE,
+    });
+    this.scaling = new Scaling(this, 'Scaling', {
+      settings,
+      group: this.group,
+      tasks: queue.tasks,
+      warmUp: WARM_UP,
+      mathAlarms: props.mathAlarms,
+    });
+    this.suppress(vpc);
+  }
+
+  /** Public subnets, since a NAT gateway costs 33 USD a month; nothing may come in. */
+  private network(): ec2.Vpc {
+    const { settings } = this.props;
+    return new ec2.Vpc(this, 'Network', {
+      ipAddresses: ec2.IpAddresses.cidr('10.71.0.0/16'),
+      availabilityZones: Array.from({ length: settings.zones }, (_, index) => Fn.select(index, Fn.getAzs())),
+      natGateways: 0,
+      subnetConfiguration: [{ name: 'Workers', subnetType: ec2.SubnetType.PUBLIC, cidrMask: 20 }],
+      // Emptying the default group takes a function of the CDK's; no instance is in it.
+      restrictDefaultSecurityGroup: false,
+      gatewayEndpoints: {
+        S3: { service: ec2.GatewayVpcEndpointAwsService.S3 },
+        DynamoDb: { service: ec2.GatewayVpcEndpointAwsService.DYNAMODB },
+      },
+    });
+  }
+
+  private templates(vpc: ec2.Vpc): Map<Architecture, ec2.LaunchTemplate> {
+    const { settings, storage, endpoint, groupName } = this.props;
+    const securityGroup = new ec2.SecurityGroup(this, 'WorkerTraffic', {
+      vpc,
+      description: 'Cloud Parallelizer workers: nothing in, HTTPS out',
+      allowAllOutbound: false,
+    });
+    securityGroup.addEgressRule(ec2.Peer.anyIpv4(), ec2.Port.tcp(443), 'HTTPS: the master, S3, images, packages');
+    const templates = new Map<Architecture, ec2.LaunchTemplate>();
+    for (const [architecture, image] of this.images) {
+      const template = new ec2.LaunchTemplate(this, architecture === 'arm64' ? 'Arm64' : 'X86', {
+        machineImage: ec2.MachineImage.fromSsmParameter(IMAGE_PARAMETERS[architecture]),
+        role: this.role,
+        securityGroup,
+        requireImdsv2: true,
+        httpEndpoint: true,
+        // The container is a second hop: it has no way to the host's credentials.
+        httpPutResponseHopLimit: 1,
+        instanceMetadataTags: false,
+        blockDevices: [
+          {
+            deviceName: '/dev/xvda',
+            volume: ec2.BlockDeviceVolume.ebs(settings.volumeGib, {
+              volumeType: ec2.EbsDeviceVolumeType.GP3,
+              encrypted: true,
+              deleteOnTermination: true,
+            }),
+          },
+        ],
+        userData: userData(
+          {
+            CLOUDPAR_REGION: Stack.of(this).region,
+            CLOUDPAR_ENDPOINT: endpoint,
+            CLOUDPAR_TOKEN_SECRET: storage.workerToken.secretArn,
+            CLOUDPAR_IMAGE: image.uri,
+            CLOUDPAR_PYTHON: settings.python,
+            CLOUDPAR_LOG_GROUP: this.log.logGroupName,
+            CLOUDPAR_GROUP: groupName,
+            CLOUDPAR_HOOK: HOOK,
+          },
+          Duration.minutes(settings.drainMinutes).toSeconds(),
+        ),
+      });
+      templates.set(architecture, template);
+    }
+    return templates;
+  }
+
+  private suppress(vpc: ec2.Vpc): void {
+    NagSuppressions.addResourceSuppressions(vpc, [
+      { id: 'AwsSolutions-VPC7', reason: 'Flow logs cost by traffic; nothing comes in, and only HTTPS goes out.' },
+    ]);
+    NagSuppressions.addResourceSuppressions(this.group, [
+      {
+        id: 'CdkNagValidationFailure',
+        reason:
+          'AwsSolutions-EC26 cannot look into the launch templates; test/fleet.test.ts holds that volumes are encrypted.',
+      },
+      {
+        id: 'AwsSolutions-AS3',
+        reason: 'The group comes and goes with the work by design; the alarm on capacity tells when none can be had.',
+      },
+    ]);
+  }
+}

@@ -1,0 +1,231 @@
+/**
+ * Everything that anybody in this deployment is allowed, in one place. The CDK's own grants are switched off where it
+ * would add them by itself (roles are handed out without policy updates; integrations and targets are ours).
+ *
+ * Not here, since they only forbid: the "TLS only" statements of bucket, queues and topic.
+ */
+import { Stack } from 'aws-cdk-lib';
+import * as iam from 'aws-cdk-lib/aws-iam';
+import { type NagPackSuppression, NagSuppressions } from 'cdk-nag';
+import { Construct } from 'constructs';
+import type { Fleet } from './fleet';
+import type { Queue } from './queue';
+import type { Service, Services } from './services';
+import type { Storage } from './storage';
+
+export interface GrantsProps {
+  readonly storage: Storage;
+  readonly queue: Queue;
+  readonly services: Services;
+  readonly fleet: Fleet;
+  readonly groupName: string;
+}
+
+const READ = ['dynamodb:GetItem', 'dynamodb:BatchGetItem', 'dynamodb:Query'];
+const WRITE = [
+  'dynamodb:PutItem',
+  'dynamodb:UpdateItem',
+  'dynamodb:DeleteItem',
+  'dynamodb:BatchWriteItem',
+  'dynamodb:ConditionCheckItem',
+];
+
+/** Every wildcard in this file, and why it is one. A test holds that "*" stands with no other action. */
+const WILDCARDS: NagPackSuppression[] = [
+  {
+    id: 'AwsSolutions-IAM5',
+    appliesTo: [{ regex: '/^Resource::<StorageBlobs[0-9A-F]{8}\\.Arn>\\/(code|data|results)\\/\\*$/g' }],
+    reason: 'The objects of one kind: their keys hold ids that are made at run time.',
+  },
+  {
+    id: 'AwsSolutions-IAM5',
+    appliesTo: [{ regex: '/autoScalingGroup:\\*:autoScalingGroupName\\/Cloudpar-[a-z]+-workers$/g' }],
+    reason: "The ARN holds an id that AWS draws when it makes the group; the group's name, which is ours, is exact.",
+  },
+  {
+    id: 'AwsSolutions-IAM5',
+    appliesTo: ['Resource::*'],
+    reason:
+      "These calls take no resource: X-Ray's two, Auto Scaling's Describe (how many workers start, and why none can), " +
+      "and the container registry's login.",
+  },
+];
+
+/** Makes the policies of the deployment's roles, and the permissions to call its functions. */
+export class Grants extends Construct {
+  constructor(
+    scope: Construct,
+    id: string,
+    private readonly props: GrantsProps,
+  ) {
+    super(scope, id);
+    this.client();
+    this.worker();
+    this.account();
+    this.timer();
+    this.lost();
+    this.invocations();
+    this.fleet();
+  }
+
+  /** start, await, cancel, acknowledge: folds; hands out links for code, data and results; wakes the fleet. */
+  private client(): void {
+    const { services, storage, queue, groupName } = this.props;
+    this.policy('Client', services.client, [
+      ...this.folding(),
+      allow(['sqs:GetQueueAttributes'], [queue.tasks.queueArn]),
+      this.blobs(['s3:GetObject', 's3:PutObject'], ['code/*', 'data/*']),
+      this.blobs(['s3:GetObject'], ['results/*']),
+      allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
+      allow(['autoscaling:SetDesiredCapacity'], [this.groupArn(groupName)]),
+      allow(['autoscaling:DescribeAutoScalingGroups', 'autoscaling:DescribeScalingActivities'], ['*']),
+    ]);
+  }
+
+  /** retrieve, publish, extend, give back: folds; takes from the queue; hands out links. */
+  private worker(): void {
+    const { services, storage, queue } = this.props;
+    this.policy('Worker', services.worker, [
+      ...this.folding(),
+      this.index('uncut'),
+      allow(
+        ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:GetQueueAttributes'],
+        [queue.tasks.queueArn],
+      ),
+      this.blobs(['s3:GetObject'], ['code/*', 'data/*', 'results/*']),
+      this.blobs(['s3:PutObject'], ['results/*']),
+      allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
+    ]);
+  }
+
+  /** Administration: creates and lists accounts; lists and cancels packages, and so folds. */
+  private account(): void {
+    const { services, storage } = this.props;
+    this.policy('Account', services.account, [
+      ...this.folding(),
+      allow(['dynamodb:Scan'], [`${storage.packages.tableArn}/index/account`]),
+    ]);
+  }
+
+  /** Folds what is due. */
+  private timer(): void {
+    this.policy('Timer', this.props.services.timer, [...this.folding(), this.index('due')]);
+  }
+
+  /** Tells packages of chunks that were lost. */
+  private lost(): void {
+    const { services, queue } = this.props;
+    const policy = this.policy('Lost', services.lost, [
+      ...this.folding(),
+      allow(
+        ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:GetQueueAttributes'],
+        [queue.lost.queueArn],
+      ),
+    ]);
+    // Lambda looks whether the role may read the queue when the source is made.
+    services.lostSource.node.addDependency(policy);
+  }
+
+  /** Who may call the functions: the API each of its two, the schedule the timer; nobody else without IAM. */
+  private invocations(): void {
+    const { services } = this.props;
+    const principal = new iam.ServicePrincipal('apigateway.amazonaws.com');
+    for (const [id, service] of Object.entries({ Client: services.client, Worker: services.worker })) {
+      service.handler.addPermission(`Api${id}`, {
+        principal,
+        sourceArn: services.api.arnForExecuteApi('POST', '/v1/*', '$default'),
+      });
+    }
+    services.timer.handler.addPermission('Schedule', {
+      principal: new iam.ServicePrincipal('events.amazonaws.com'),
+      sourceArn: services.schedule.ruleArn,
+    });
+  }
+
+  /** A worker's host. Its container gets none of this. */
+  private fleet(): void {
+    const { fleet, storage, groupName } = this.props;
+    const repositories = new Set([...fleet.images.values()].flatMap(({ repositoryArn }) => repositoryArn ?? []));
+    const policy = new iam.Policy(this, 'Fleet', {
+      roles: [fleet.role],
+      statements: [
+        allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
+        allow(
+          ['autoscaling:CompleteLifecycleAction', 'autoscaling:RecordLifecycleActionHeartbeat'],
+          [this.groupArn(groupName)],
+        ),
+        allow(['logs:CreateLogStream', 'logs:PutLogEvents'], [fleet.log.logGroupArn]),
+        ...(repositories.size > 0
+          ? [
+              allow(['ecr:GetAuthorizationToken'], ['*']),
+              allow(
+                ['ecr:BatchCheckLayerAvailability', 'ecr:GetDownloadUrlForLayer', 'ecr:BatchGetImage'],
+                [...repositories],
+              ),
+            ]
+          : []),
+      ],
+    });
+    fleet.role.addManagedPolicy(iam.ManagedPolicy.fromAwsManagedPolicyName('AmazonSSMManagedInstanceCore'));
+    fleet.group.node.addDependency(policy);
+    NagSuppressions.addResourceSuppressions(fleet.role, [
+      {
+        id: 'AwsSolutions-IAM4',
+        appliesTo: ['Policy::arn:<AWS::Partition>:iam::aws:policy/AmazonSSMManagedInstanceCore'],
+        reason: 'Session Manager instead of SSH: AWS keeps the list of what its agent needs.',
+      },
+    ]);
+    NagSuppressions.addResourceSuppressions(policy, WILDCARDS);
+  }
+
+  /** What whoever folds needs: packages of an account, its quota, the queue, and to delete payloads. */
+  private folding(): iam.PolicyStatement[] {
+    const { storage, queue } = this.props;
+    return [
+      allow([...READ, ...WRITE], [storage.packages.tableArn, storage.accounts.tableArn]),
+      this.index('account'),
+      allow(['sqs:SendMessage'], [queue.tasks.queueArn]),
+      this.blobs(['s3:DeleteObject'], ['data/*', 'results/*']),
+      new iam.PolicyStatement({
+        actions: ['s3:ListBucket'],
+        resources: [storage.blobs.bucketArn],
+        conditions: { StringLike: { 's3:prefix': ['results/*'] } },
+      }),
+    ];
+  }
+
+  private index(name: string): iam.PolicyStatement {
+    return allow(['dynamodb:Query'], [`${this.props.storage.packages.tableArn}/index/${name}`]);
+  }
+
+  private blobs(actions: string[], keys: string[]): iam.PolicyStatement {
+    return allow(
+      actions,
+      keys.map((key) => this.props.storage.blobs.arnForObjects(key)),
+    );
+  }
+
+  private groupArn(name: string): string {
+    return Stack.of(this).formatArn({
+      service: 'autoscaling',
+      resource: `autoScalingGroup:*:autoScalingGroupName/${name}`,
+    });
+  }
+
+  private policy(id: string, service: Service, statements: iam.PolicyStatement[]): iam.Policy {
+    const policy = new iam.Policy(this, id, {
+      roles: [service.role],
+      statements: [
+        ...statements,
+        allow(['logs:CreateLogStream', 'logs:PutLogEvents'], [service.log.logGroupArn]),
+        ...(service.traced ? [allow(['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], ['*'])] : []),
+      ],
+    });
+    NagSuppressions.addResourceSuppressions(policy, WILDCARDS);
+    return policy;
+  }
+}
+
+function allow(actions: string[], resources: string[]): iam.PolicyStatement {
+  return new iam.PolicyStatement({ actions, resources });
+}

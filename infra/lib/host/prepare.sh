@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Before each start of the worker: its token, where only root reads it, and its image.
+set -euo pipefail
+: "${CLOUDPAR_REGION:?}" "${CLOUDPAR_TOKEN_SECRET:?}" "${CLOUDPAR_IMAGE:?}"
+token=${CLOUDPAR_TOKEN_FILE:-/run/cloudpar/worker-token}
+
+umask 077
+mkdir -p "$(dirname "$token")"
+aws secretsmanager get-secret-value --region "$CLOUDPAR_REGION" --secret-id "$CLOUDPAR_TOKEN_SECRET" \
+  --query SecretString --output text >"$token.new"
+mv "$token.new" "$token"
+
+registry=${CLOUDPAR_IMAGE%%/*}
+if [[ $registry == *.dkr.ecr.*.amazonaws.com* ]]; then
+  region=${registry#*.dkr.ecr.}
+  aws ecr get-login-password --region "${region%%.*}" | docker login --username AWS --password-stdin "$registry"
+fi
+docker pull --quiet "$CLOUDPAR_IMAGE"
+docker rm --force cloudpar-worker >/dev/null 2>&1 || true

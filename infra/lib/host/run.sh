@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The worker in the foreground. It begins as root with three capabilities, which its entry point gives up.
+set -euo pipefail
+: "${CLOUDPAR_REGION:?}" "${CLOUDPAR_ENDPOINT:?}" "${CLOUDPAR_IMAGE:?}" "${CLOUDPAR_PYTHON:?}" "${CLOUDPAR_LOG_GROUP:?}"
+token=${CLOUDPAR_TOKEN_FILE:-/run/cloudpar/worker-token}
+metadata=${CLOUDPAR_METADATA:-http://169.254.169.254/latest}
+
+session=$(curl --silent --fail --max-time 2 --request PUT --header 'X-aws-ec2-metadata-token-ttl-seconds: 60' \
+  "$metadata/api/token")
+instance=$(curl --silent --fail --max-time 2 --header "X-aws-ec2-metadata-token: $session" \
+  "$metadata/meta-data/instance-id")
+# A quarter of the memory for temporary files. Compilers of tasks (numba, torch) load what they write there: exec.
+tmp_kib=$(awk '/^MemTotal:/ { print int($2 / 4) }' /proc/meminfo)
+
+# On a bridge network, a hop away from the metadata service, which answers one hop only: no AWS credentials inside.
+exec docker run --rm --name cloudpar-worker --network bridge \
+  --read-only --cap-drop ALL --cap-add SETUID --cap-add SETGID --cap-add KILL \
+  --security-opt no-new-privileges --pids-limit 8192 --ulimit nofile=65536:65536 --shm-size 256m \
+  --tmpfs "/tmp:rw,nosuid,nodev,exec,mode=1777,size=${tmp_kib}k" \
+  --mount "type=bind,source=$token,target=/run/cloudpar/worker-token,readonly" \
+  --env "CLOUDPAR_ENDPOINT=$CLOUDPAR_ENDPOINT" --env "CLOUDPAR_PYTHON=$CLOUDPAR_PYTHON" \
+  --log-driver awslogs --log-opt "awslogs-region=$CLOUDPAR_REGION" --log-opt "awslogs-group=$CLOUDPAR_LOG_GROUP" \
+  --log-opt "awslogs-stream=$instance" --log-opt mode=non-blocking \
+  "$CLOUDPAR_IMAGE"

@@ -1,0 +1,183 @@
+import { type CfnCondition, type CfnResource, Duration } from 'aws-cdk-lib';
+import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
+import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
+import * as sns from 'aws-cdk-lib/aws-sns';
+import * as subscriptions from 'aws-cdk-lib/aws-sns-subscriptions';
+import { NagSuppressions } from 'cdk-nag';
+import { Construct } from 'constructs';
+import type { Fleet } from './fleet';
+import type { Queue } from './queue';
+import { type Anchor, runbook } from './runbook';
+import type { Service, Services } from './services';
+import type { Settings } from './settings';
+
+export interface ObservabilityProps {
+  readonly settings: Settings;
+  readonly services: Services;
+  readonly queue: Queue;
+  readonly fleet: Fleet;
+  readonly mathAlarms: CfnCondition;
+}
+
+interface AlarmOptions {
+  readonly anchor: Anchor;
+  readonly meaning: string;
+  readonly metric: cloudwatch.IMetric;
+  readonly threshold: number;
+  readonly periods: number;
+  readonly treatMissingData?: cloudwatch.TreatMissingData;
+}
+
+const FIVE_MINUTES = Duration.minutes(5);
+
+/** What an operator looks at. An alarm costs 0.10 USD a month for each metric in it: these are few on purpose. */
+export class Observability extends Construct {
+  readonly topic: sns.Topic | undefined;
+
+  constructor(
+    scope: Construct,
+    id: string,
+    private readonly props: ObservabilityProps,
+  ) {
+    super(scope, id);
+    const { settings } = props;
+    if (settings.alarmEmail) {
+      this.topic = new sns.Topic(this, 'Alarms', { enforceSSL: true });
+      this.topic.addSubscription(new subscriptions.EmailSubscription(settings.alarmEmail));
+      NagSuppressions.addResourceSuppressions(
+        this.topic,
+        [
+          {
+            id: 'Serverless-SNSRedrivePolicy',
+            reason: "A mail that is not delivered is in nobody's queue: the alarm stays red.",
+          },
+        ],
+        true,
+      );
+    }
+    this.alarms();
+    if (settings.dashboard) {
+      this.dashboard();
+    }
+  }
+
+  private alarms(): void {
+    const { services, queue } = this.props;
+    this.alarm('ApiErrors', {
+      anchor: 'api-errors',
+      meaning: 'the master answers with server errors.',
+      metric: services.api.metricServerError({ period: FIVE_MINUTES, statistic: cloudwatch.Stats.SUM }),
+      threshold: 5,
+      periods: 2,
+    });
+    this.alarm('Throttling', {
+      anchor: 'throttling',
+      meaning: "the account's Lambda concurrency does not suffice for the workers.",
+      metric: services.worker.handler.metricThrottles({ period: FIVE_MINUTES }),
+      threshold: 10,
+      periods: 3,
+    });
+    this.alarm('LostChunks', {
+      anchor: 'lost-chunks',
+      meaning: 'chunks that were lost several times are not taken care of.',
+      metric: queue.lost.metricApproximateNumberOfMessagesVisible({ period: FIVE_MINUTES }),
+      threshold: 1,
+      periods: 3,
+    });
+    this.alarm('Timer', {
+      anchor: 'timer',
+      meaning: 'the timer fails, or does not run.',
+      metric: services.timer.handler.metricErrors({ period: FIVE_MINUTES }),
+      threshold: 1,
+      periods: 3,
+      // Without a run there is no figure, not even a zero.
+      treatMissingData: cloudwatch.TreatMissingData.BREACHING,
+    });
+    const capacity = this.alarm('Capacity', {
+      anchor: 'capacity',
+      meaning: 'instances that the group asks for do not come.',
+      metric: new cloudwatch.MathExpression({
+        label: 'missing instances',
+        expression: 'desired - there',
+        period: FIVE_MINUTES,
+        usingMetrics: {
+          desired: this.groupMetric('GroupDesiredCapacity', cloudwatch.Stats.MINIMUM),
+          there: this.groupMetric('GroupInServiceInstances', cloudwatch.Stats.MAXIMUM),
+        },
+      }),
+      threshold: 1,
+      periods: 3,
+    });
+    (capacity.node.defaultChild as CfnResource).cfnOptions.condition = this.props.mathAlarms;
+  }
+
+  private alarm(id: string, options: AlarmOptions): cloudwatch.Alarm {
+    const alarm = new cloudwatch.Alarm(this, id, {
+      alarmDescription: `Cloud Parallelizer (${this.props.settings.env}): ${options.meaning} ${runbook(options.anchor)}`,
+      metric: options.metric,
+      threshold: options.threshold,
+      comparisonOperator: cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+      evaluationPeriods: options.periods,
+      datapointsToAlarm: options.periods,
+      treatMissingData: options.treatMissingData ?? cloudwatch.TreatMissingData.NOT_BREACHING,
+    });
+    if (this.topic) {
+      alarm.addAlarmAction(new SnsAction(this.topic));
+    }
+    return alarm;
+  }
+
+  private groupMetric(metricName: string, statistic: string): cloudwatch.Metric {
+    return new cloudwatch.Metric({
+      namespace: 'AWS/AutoScaling',
+      metricName,
+      dimensionsMap: { AutoScalingGroupName: this.props.fleet.group.autoScalingGroupName },
+      statistic,
+      period: FIVE_MINUTES,
+    });
+  }
+
+  private dashboard(): void {
+    const { settings, services, queue } = this.props;
+    const functions: Service[] = [services.client, services.worker, services.timer, services.lost];
+    const graph = (title: string, left: cloudwatch.IMetric[], right: cloudwatch.IMetric[] = []) =>
+      new cloudwatch.GraphWidget({ title, left, right, width: 12 });
+    new cloudwatch.Dashboard(this, 'Dashboard', {
+      dashboardName: `Cloudpar-${settings.env}`,
+      defaultInterval: Duration.hours(3),
+      widgets: [
+        [
+          graph(
+            'Chunks that wait, run, were lost',
+            [
+              queue.tasks.metricApproximateNumberOfMessagesVisible({ label: 'wait' }),
+              queue.tasks.metricApproximateNumberOfMessagesNotVisible({ label: 'run' }),
+            ],
+            [queue.lost.metricApproximateNumberOfMessagesVisible({ label: 'lost' })],
+          ),
+          graph('Instances', [
+            this.groupMetric('GroupDesiredCapacity', cloudwatch.Stats.MAXIMUM),
+            this.groupMetric('GroupInServiceInstances', cloudwatch.Stats.MAXIMUM),
+          ]),
+        ],
+        [
+          graph('Requests and errors', [services.api.metricCount()], [services.api.metricServerError()]),
+          graph('Latency (ms)', [
+            services.api.metricLatency({ statistic: 'p50', label: 'p50' }),
+            services.api.metricLatency({ statistic: 'p99', label: 'p99' }),
+          ]),
+        ],
+        [
+          graph(
+            'Function errors',
+            functions.map(({ handler }) => handler.metricErrors()),
+          ),
+          graph(
+            'Function throttles',
+            functions.map(({ handler }) => handler.metricThrottles()),
+          ),
+        ],
+      ],
+    });
+  }
+}

@@ -1,0 +1,45 @@
+import { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import * as sqs from 'aws-cdk-lib/aws-sqs';
+import { NagSuppressions } from 'cdk-nag';
+import { Construct } from 'constructs';
+import contract from './contract.json';
+
+/** The task queue, a message group a chunk, and where chunks go that were delivered too often. */
+export class Queue extends Construct {
+  readonly tasks: sqs.Queue;
+  readonly lost: sqs.Queue;
+
+  constructor(scope: Construct, id: string, lostTimeout: Duration) {
+    super(scope, id);
+    const common: sqs.QueueProps = {
+      fifo: true,
+      // Groups are independent: thousands of messages a second instead of 300.
+      deduplicationScope: sqs.DeduplicationScope.MESSAGE_GROUP,
+      fifoThroughputLimit: sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
+      // The sender's id is the chunk's generation; a body may come again on purpose.
+      contentBasedDeduplication: false,
+      encryption: sqs.QueueEncryption.SQS_MANAGED,
+      enforceSSL: true,
+      // Messages are hints: the packages they point to are in the table.
+      removalPolicy: RemovalPolicy.DESTROY,
+    };
+    this.lost = new sqs.Queue(this, 'Lost', {
+      ...common,
+      retentionPeriod: Duration.days(contract.queue.deadLetterRetentionDays),
+      // What Lambda asks of an event source: six times as long as the function may run.
+      visibilityTimeout: Duration.seconds(6 * lostTimeout.toSeconds()),
+    });
+    this.tasks = new sqs.Queue(this, 'Tasks', {
+      ...common,
+      retentionPeriod: Duration.days(contract.queue.retentionDays),
+      visibilityTimeout: Duration.seconds(contract.queue.visibilityS),
+      deadLetterQueue: { queue: this.lost, maxReceiveCount: contract.queue.maxReceiveCount },
+    });
+    NagSuppressions.addResourceSuppressions(this.lost, [
+      {
+        id: 'Serverless-SQSRedrivePolicy',
+        reason: 'It is the dead-letter queue itself; an alarm tells what stays in it.',
+      },
+    ]);
+  }
+}

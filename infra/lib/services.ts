@@ -1,0 +1,246 @@
+import { existsSync } from 'node:fs';
+import { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import { AccessLogFormat } from 'aws-cdk-lib/aws-apigateway';
+import * as apigateway from 'aws-cdk-lib/aws-apigatewayv2';
+import * as events from 'aws-cdk-lib/aws-events';
+import * as iam from 'aws-cdk-lib/aws-iam';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as logs from 'aws-cdk-lib/aws-logs';
+import { NagSuppressions } from 'cdk-nag';
+import { Construct } from 'constructs';
+import contract from './contract.json';
+import type { Queue } from './queue';
+import { type Settings, SettingsError } from './settings';
+import type { Storage } from './storage';
+
+/** The DLQ's visibility follows from it. */
+export const LOST_TIMEOUT = Duration.seconds(60);
+/** API Gateway gives up after 30 s. */
+const API_TIMEOUT = Duration.seconds(29);
+
+/** A function, and the role that grants.ts alone adds to. */
+export interface Service {
+  readonly handler: lambda.Function;
+  readonly role: iam.Role;
+  readonly log: logs.LogGroup;
+  readonly traced: boolean;
+}
+
+export interface ServicesProps {
+  readonly settings: Settings;
+  readonly storage: Storage;
+  readonly queue: Queue;
+  readonly fleetGroup: string;
+}
+
+interface ServiceOptions {
+  readonly memorySize: number;
+  readonly timeout: Duration;
+  readonly reservedConcurrentExecutions?: number;
+  readonly traced?: boolean;
+  readonly environment?: Record<string, string>;
+}
+
+/** The master: an HTTP API before two functions, and three that no request reaches. */
+export class Services extends Construct {
+  readonly api: apigateway.HttpApi;
+  readonly client: Service;
+  readonly worker: Service;
+  /** Invoked by administrators, whom IAM knows. */
+  readonly account: Service;
+  readonly timer: Service;
+  readonly lost: Service;
+  readonly schedule: events.Rule;
+  readonly lostSource: lambda.EventSourceMapping;
+  private readonly code: lambda.Code;
+
+  constructor(
+    scope: Construct,
+    id: string,
+    private readonly props: ServicesProps,
+  ) {
+    super(scope, id);
+    const { settings, fleetGroup } = props;
+    this.code = bundle(settings.bundle);
+    const served = {
+      memorySize: 1024,
+      timeout: API_TIMEOUT,
+      ...(settings.reservedConcurrency > 0 && { reservedConcurrentExecutions: settings.reservedConcurrency }),
+    };
+    this.client = this.service('client', { ...served, environment: { CLOUDPAR_FLEET_GROUP: fleetGroup } });
+    this.worker = this.service('worker', served);
+    this.account = this.service('account', { memorySize: 512, timeout: API_TIMEOUT });
+    this.timer = this.service('timer', {
+      memorySize: 512,
+      timeout: Duration.seconds(55),
+      // A trace a minute that nobody asked for is 0.22 USD a month, a tenth of what an idle deployment may cost.
+      traced: false,
+    });
+    this.lost = this.service('lost', { memorySize: 512, timeout: LOST_TIMEOUT });
+
+    this.api = this.httpApi();
+    this.schedule = new events.Rule(this, 'EveryMinute', {
+      description: `Cloud Parallelizer (${settings.env}): folds the packages that are due`,
+      schedule: events.Schedule.rate(Duration.minutes(1)),
+      // A missed minute is made up for by the next one.
+      targets: [{ bind: () => ({ arn: this.timer.handler.functionArn, retryPolicy: { maximumRetryAttempts: 0 } }) }],
+    });
+    this.lostSource = new lambda.EventSourceMapping(this, 'LostSource', {
+      target: this.lost.handler,
+      eventSourceArn: props.queue.lost.queueArn,
+      batchSize: 10,
+      reportBatchItemFailures: true,
+    });
+    this.suppress();
+  }
+
+  private service(name: string, { traced = true, environment, ...options }: ServiceOptions): Service {
+    const { settings, storage, queue } = this.props;
+    const id = name.charAt(0).toUpperCase() + name.slice(1);
+    const role = new iam.Role(this, `${id}Role`, {
+      assumedBy: new iam.ServicePrincipal('lambda.amazonaws.com'),
+      description: `Cloud Parallelizer (${settings.env}): what the ${name} function may do`,
+    });
+    const log = new logs.LogGroup(this, `${id}Log`, {
+      retention: settings.logDays,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    const handler = new lambda.Function(this, id, {
+      description: `Cloud Parallelizer (${settings.env}): ${name}`,
+      runtime: lambda.Runtime.PYTHON_3_13,
+      architecture: lambda.Architecture.ARM_64,
+      handler: `cloudpar_handlers.${name}.handle`,
+      code: this.code,
+      // grants.ts is the one place where a function is allowed anything: the CDK adds nothing by itself.
+      role: role.withoutPolicyUpdates(),
+      logGroup: log,
+      tracing: traced ? lambda.Tracing.ACTIVE : lambda.Tracing.PASS_THROUGH,
+      ...options,
+      environment: {
+        CLOUDPAR_PACKAGE_TABLE: storage.packages.tableName,
+        CLOUDPAR_ACCOUNT_TABLE: storage.accounts.tableName,
+        CLOUDPAR_QUEUE_URL: queue.tasks.queueUrl,
+        CLOUDPAR_DEAD_LETTER_QUEUE_URL: queue.lost.queueUrl,
+        CLOUDPAR_BUCKET: storage.blobs.bucketName,
+        CLOUDPAR_WORKER_TOKEN_SECRET: storage.workerToken.secretArn,
+        CLOUDPAR_POLICY: JSON.stringify(contract.policy),
+        POWERTOOLS_SERVICE_NAME: name,
+        POWERTOOLS_METRICS_NAMESPACE: contract.metricsNamespace,
+        LOG_LEVEL: settings.logLevel,
+        ...environment,
+      },
+    });
+    return { handler, role, log, traced };
+  }
+
+  private httpApi(): apigateway.HttpApi {
+    const { settings } = this.props;
+    const api = new apigateway.HttpApi(this, 'Api', {
+      description: `Cloud Parallelizer (${settings.env})`,
+      createDefaultStage: false,
+    });
+    const integrations = {
+      client: new Invocation('Client', this.client),
+      worker: new Invocation('Worker', this.worker),
+    };
+    for (const name of contract.workerRoutes) {
+      api.addRoutes({ path: `/v1/${name}`, methods: [apigateway.HttpMethod.POST], integration: integrations.worker });
+    }
+    // All others, so that a misspelt name is answered with the protocol's own error.
+    api.addRoutes({ path: '/v1/{name}', methods: [apigateway.HttpMethod.POST], integration: integrations.client });
+    const accessLog = new logs.LogGroup(this, 'AccessLog', {
+      retention: settings.logDays,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    new apigateway.HttpStage(this, 'Stage', {
+      httpApi: api,
+      stageName: '$default',
+      autoDeploy: true,
+      throttle: { rateLimit: settings.rateLimit, burstLimit: settings.burstLimit },
+      accessLogSettings: {
+        destination: new apigateway.LogGroupLogDestination(accessLog),
+        format: AccessLogFormat.custom(ACCESS_LOG_LINE),
+      },
+    });
+    return api;
+  }
+
+  private suppress(): void {
+    NagSuppressions.addResourceSuppressions(
+      this.api,
+      [
+        {
+          id: 'AwsSolutions-APIG4',
+          reason: 'The functions know the tokens (users, workers): an authorizer would read the same item once more.',
+        },
+      ],
+      true,
+    );
+    for (const { handler } of [this.client, this.worker, this.account, this.timer, this.lost]) {
+      NagSuppressions.addResourceSuppressions(handler, [
+        { id: 'AwsSolutions-L1', reason: 'Python 3.13 is what the bundle is built for and what the tests run on.' },
+        {
+          id: 'Serverless-LambdaDLQ',
+          reason: 'Called in turn (API, administrator, queue), or again a minute later (timer): nothing is lost.',
+        },
+        {
+          id: 'Serverless-LambdaLatestVersion',
+          reason: 'Same as AwsSolutions-L1: the bundle holds compiled packages for Python 3.13.',
+        },
+      ]);
+    }
+    NagSuppressions.addResourceSuppressions(this.schedule, [
+      { id: 'Serverless-EventBusDLQ', reason: 'A tick says nothing that the next one does not say; an alarm watches.' },
+    ]);
+    NagSuppressions.addResourceSuppressions(this.lostSource, [
+      {
+        id: 'Serverless-LambdaEventSourceMappingDestination',
+        reason: 'What fails stays in the queue, which is the last one, for 14 days; an alarm tells.',
+      },
+    ]);
+    NagSuppressions.addResourceSuppressions(this.timer.handler, [
+      { id: 'Serverless-LambdaTracing', reason: 'A trace a minute costs a tenth of an idle deployment; logs suffice.' },
+    ]);
+  }
+}
+
+/** Neither a token nor a payload; the account and the packages stand in the function's line of the same request id. */
+const ACCESS_LOG_LINE = JSON.stringify({
+  requestId: '$context.requestId',
+  time: '$context.requestTimeEpoch',
+  ip: '$context.identity.sourceIp',
+  route: '$context.routeKey',
+  status: '$context.status',
+  requestBytes: '$context.requestLength',
+  responseBytes: '$context.responseLength',
+  latencyMs: '$context.responseLatency',
+  error: '$context.integrationErrorMessage',
+});
+
+/** Calls a function; the CDK's own class would grant the call here instead of in grants.ts. */
+class Invocation extends apigateway.HttpRouteIntegration {
+  constructor(
+    id: string,
+    private readonly service: Service,
+  ) {
+    super(id);
+  }
+
+  override bind(): apigateway.HttpRouteIntegrationConfig {
+    return {
+      type: apigateway.HttpIntegrationType.AWS_PROXY,
+      uri: this.service.handler.functionArn,
+      payloadFormatVersion: apigateway.PayloadFormatVersion.VERSION_2_0,
+    };
+  }
+}
+
+function bundle(path: string): lambda.Code {
+  if (!existsSync(path)) {
+    throw new SettingsError(
+      `bundle=${path}: there is no such folder. Build it (functions/bundle.sh ${path} aarch64-manylinux2014), ` +
+        'or name another by -c bundle=FOLDER.',
+    );
+  }
+  return lambda.Code.fromAsset(path);
+}

@@ -1,0 +1,192 @@
+import { existsSync } from 'node:fs';
+import contract from './contract.json';
+import { ENVIRONMENTS, type EnvironmentName } from './environments';
+
+/** How many vCPUs, and so executors, an instance of a size has: every family in environments.ts keeps to this. */
+export const EXECUTORS = { large: 2, xlarge: 4, '2xlarge': 8, '4xlarge': 16, '8xlarge': 32 } as const;
+export type InstanceSize = keyof typeof EXECUTORS;
+export type Architecture = 'arm64' | 'x86_64';
+
+/** What a deployment is made of. Each may be given as context (`-c name=value`); environments.ts has the defaults. */
+export interface Settings {
+  /** dev, staging or prod. */
+  readonly env: EnvironmentName;
+  /** The folder with the functions' code, made by functions/bundle.sh. */
+  readonly bundle: string;
+  /** Whether tables, bucket and worker token outlive the stack. */
+  readonly retain: boolean;
+  /** Point-in-time recovery and deletion protection of the tables. */
+  readonly recovery: boolean;
+  readonly logDays: number;
+  readonly logLevel: string;
+  /** Requests a second that the API takes, and the burst above them. */
+  readonly rateLimit: number;
+  readonly burstLimit: number;
+  /** Concurrent environments kept for, and at most used by, each function that the API calls; 0: not reserved. */
+  readonly reservedConcurrency: number;
+  readonly maxInstances: number;
+  readonly instanceSize: InstanceSize;
+  readonly architectures: readonly Architecture[];
+  /** So many of the first instances are on-demand; the rest are spot. */
+  readonly onDemandBase: number;
+  readonly zones: number;
+  readonly volumeGib: number;
+  /** Add instances when more chunks than this wait for each executor. */
+  readonly backlogPerExecutor: number;
+  /** Take instances away after so many minutes with too little work. */
+  readonly idleMinutes: number;
+  /** So long may running tasks go on when an instance is taken away in peace; a spot interruption leaves 2 minutes. */
+  readonly drainMinutes: number;
+  /** An image for both architectures, instead of one built from worker/Dockerfile. */
+  readonly workerImage: string | undefined;
+  /** A requirements file whose packages are installed into the image. */
+  readonly requirements: string | undefined;
+  /** The Python versions in the image. */
+  readonly pythons: readonly string[];
+  /** The version that the worker's agent runs on. */
+  readonly python: string;
+  /** A CloudWatch dashboard, about 3 USD a month. */
+  readonly dashboard: boolean;
+  /** Where alarms are sent. */
+  readonly alarmEmail: string | undefined;
+}
+
+/** A setting that cannot be used; the text names the setting and the mend. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+}
+
+/** Reads context values: what came by `-c` is text, what stands in cdk.json may be typed. */
+export type Context = (name: string) => unknown;
+
+/** The settings of one deployment: the environment's, overridden by context. Throws SettingsError. */
+export function readSettings(context: Context): Settings {
+  const env = environmentName(context('env'));
+  const defaults = ENVIRONMENTS[env];
+  const read = new Reader(context);
+  const maxInstances = read.whole('maxInstances', defaults.maxInstances, 1, 100);
+  const pythons = read.list('pythons', contract.pythons, contract.pythons);
+  const settings: Settings = {
+    ...defaults,
+    env,
+    bundle: read.text('bundle') ?? 'build/functions',
+    retain: read.flag('retain', defaults.retain),
+    recovery: read.flag('recovery', defaults.recovery),
+    logLevel: read.oneOf('logLevel', defaults.logLevel, ['DEBUG', 'INFO', 'WARNING', 'ERROR']),
+    rateLimit: read.whole('rateLimit', defaults.rateLimit, 1, 100_000),
+    burstLimit: read.whole('burstLimit', defaults.burstLimit, 1, 100_000),
+    reservedConcurrency: read.whole('reservedConcurrency', 0, 0, 1_000),
+    maxInstances,
+    instanceSize: read.oneOf('instanceSize', defaults.instanceSize, Object.keys(EXECUTORS)) as InstanceSize,
+    architectures: read.list('architectures', ['arm64', 'x86_64'], ['arm64', 'x86_64']) as Architecture[],
+    onDemandBase: read.whole('onDemandBase', 0, 0, maxInstances),
+    zones: read.whole('zones', defaults.zones, 2, 6),
+    volumeGib: read.whole('volumeGib', defaults.volumeGib, 10, 1_000),
+    backlogPerExecutor: read.whole('backlogPerExecutor', defaults.backlogPerExecutor, 1, 1_000),
+    idleMinutes: read.whole('idleMinutes', defaults.idleMinutes, 5, 60),
+    drainMinutes: read.whole('drainMinutes', defaults.drainMinutes, 2, 360),
+    workerImage: imageName(read.text('workerImage')),
+    requirements: read.file('requirements'),
+    pythons,
+    python: read.oneOf('python', pythons.includes('3.13') ? '3.13' : (pythons.at(-1) as string), pythons),
+    dashboard: read.flag('dashboard', false),
+    alarmEmail: emailAddress(read.text('alarmEmail')),
+  };
+  if (settings.workerImage && settings.requirements) {
+    throw new SettingsError(
+      'workerImage and requirements exclude each other: a given image is used as it is. ' +
+        'Leave workerImage out, or install the packages into that image yourself.',
+    );
+  }
+  return settings;
+}
+
+function environmentName(value: unknown): EnvironmentName {
+  if (typeof value === 'string' && Object.hasOwn(ENVIRONMENTS, value)) {
+    return value as EnvironmentName;
+  }
+  const names = Object.keys(ENVIRONMENTS).join(', ');
+  throw new SettingsError(
+    value === undefined
+      ? `no environment: add -c env=NAME, NAME one of ${names}`
+      : `env=${String(value)} is no environment: use one of ${names}, or add it to infra/lib/environments.ts`,
+  );
+}
+
+/** Whole image reference of at least a name and a tag or digest: a moving default tag would never be refreshed. */
+function imageName(value: string | undefined): string | undefined {
+  if (value !== undefined && !/^[a-z0-9][\w./:-]*(:[\w.-]+|@sha256:[0-9a-f]{64})$/.test(value)) {
+    throw new SettingsError(
+      `workerImage=${value} is no image with a tag or digest: write REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:...`,
+    );
+  }
+  return value;
+}
+
+function emailAddress(value: string | undefined): string | undefined {
+  if (value !== undefined && !/^[^@\s]+@[^@\s]+\.[^@\s]+$/.test(value)) {
+    throw new SettingsError(`alarmEmail=${value} is no e-mail address`);
+  }
+  return value;
+}
+
+class Reader {
+  constructor(private readonly context: Context) {}
+
+  text(name: string): string | undefined {
+    const value = this.context(name);
+    if (value === undefined || value === '') {
+      return undefined;
+    }
+    if (typeof value !== 'string') {
+      throw new SettingsError(`${name} must be text, not ${JSON.stringify(value)}`);
+    }
+    return value;
+  }
+
+  file(name: string): string | undefined {
+    const path = this.text(name);
+    if (path !== undefined && !existsSync(path)) {
+      throw new SettingsError(`${name}=${path}: there is no such file; paths start where cdk runs`);
+    }
+    return path;
+  }
+
+  flag(name: string, otherwise: boolean): boolean {
+    const value = this.context(name) ?? otherwise;
+    if (value === true || value === 'true') {
+      return true;
+    }
+    if (value === false || value === 'false') {
+      return false;
+    }
+    throw new SettingsError(`${name}=${String(value)} must be true or false`);
+  }
+
+  whole(name: string, otherwise: number, least: number, most: number): number {
+    const given = this.context(name) ?? otherwise;
+    const value = typeof given === 'string' && given.trim() ? Number(given) : given;
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
+      throw new SettingsError(`${name}=${String(given)} must be a whole number from ${least} to ${most}`);
+    }
+    return value;
+  }
+
+  oneOf(name: string, otherwise: string, allowed: readonly string[]): string {
+    const value = this.text(name) ?? otherwise;
+    if (!allowed.includes(value)) {
+      throw new SettingsError(`${name}=${value} must be one of ${allowed.join(', ')}`);
+    }
+    return value;
+  }
+
+  list(name: string, otherwise: readonly string[], allowed: readonly string[]): string[] {
+    const given = this.text(name);
+    const values = given?.split(',').map((value) => value.trim()) ?? otherwise;
+    const stranger = values.find((value) => !allowed.includes(value));
+    if (stranger !== undefined || new Set(values).size !== values.length) {
+      throw new SettingsError(`${name}=${given} must be a list, each at most once, of ${allowed.join(', ')}`);
+    }
+    return [...values];
+  }
+}

@@ -1,0 +1,62 @@
+import { CfnCondition, CfnOutput, CfnParameter, Fn, Stack, type StackProps, Tags } from 'aws-cdk-lib';
+import type { Construct } from 'constructs';
+import contract from './contract.json';
+import { Fleet } from './fleet';
+import { Grants } from './grants';
+import { Observability } from './observability';
+import { Queue } from './queue';
+import { LOST_TIMEOUT, Services } from './services';
+import type { Settings } from './settings';
+import { Storage } from './storage';
+
+/** One deployment of Cloud Parallelizer. */
+export class CloudparStack extends Stack {
+  constructor(scope: Construct, settings: Settings, props: StackProps = {}) {
+    const name = `${contract.stackPrefix}-${settings.env}`;
+    super(scope, name, {
+      description: `Cloud Parallelizer (${settings.env}): a distributed thread pool`,
+      terminationProtection: settings.retain,
+      ...props,
+    });
+    // Named, since the start of a package wakes the group, and the group's hosts call the API that starts it.
+    const groupName = `${name}-workers`;
+    const storage = new Storage(this, 'Storage', settings);
+    const queue = new Queue(this, 'Queue', LOST_TIMEOUT);
+    const services = new Services(this, 'Services', { settings, storage, queue, fleetGroup: groupName });
+    const endpoint = services.api.apiEndpoint;
+    const mathAlarms = this.mathAlarms();
+    const fleet = new Fleet(this, 'Fleet', { settings, storage, queue, endpoint, groupName, mathAlarms });
+    new Grants(this, 'Grants', { storage, queue, services, fleet, groupName });
+    new Observability(this, 'Observability', { settings, services, queue, fleet, mathAlarms });
+    Tags.of(this).add('cloudpar:environment', settings.env);
+
+    const outputs = {
+      Endpoint: endpoint,
+      PackageTable: storage.packages.tableName,
+      AccountTable: storage.accounts.tableName,
+      QueueUrl: queue.tasks.queueUrl,
+      DeadLetterQueueUrl: queue.lost.queueUrl,
+      Bucket: storage.blobs.bucketName,
+      AccountFunction: services.account.handler.functionName,
+      WorkerTokenSecret: storage.workerToken.secretArn,
+      FleetGroup: groupName,
+      CreateFirstAccount: `cloudpar account create NAME --hours 10 --stack ${name}`,
+      Region: this.region,
+    };
+    for (const [key, value] of Object.entries(outputs)) {
+      new CfnOutput(this, key, { value });
+    }
+  }
+
+  /** A parameter, not a setting, so that the template that is checked is the one that is tried out. */
+  private mathAlarms(): CfnCondition {
+    const parameter = new CfnParameter(this, 'MathAlarms', {
+      type: 'String',
+      allowedValues: ['true', 'false'],
+      default: 'true',
+      description:
+        'Alarms on metric math, by which the fleet grows and shrinks. "false" only on an emulator that lacks them.',
+    });
+    return new CfnCondition(this, 'HasMathAlarms', { expression: Fn.conditionEquals(parameter, 'true') });
+  }
+}

@@ -1,0 +1,112 @@
+import { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
+import * as s3 from 'aws-cdk-lib/aws-s3';
+import * as secretsmanager from 'aws-cdk-lib/aws-secretsmanager';
+import { NagSuppressions } from 'cdk-nag';
+import { Construct } from 'constructs';
+import contract from './contract.json';
+import type { Settings } from './settings';
+
+interface Keys {
+  readonly partitionKey: string;
+  readonly sortKey: string;
+}
+
+/** Where everything is kept: packages, accounts, payloads, the worker token. */
+export class Storage extends Construct {
+  readonly packages: dynamodb.Table;
+  readonly accounts: dynamodb.Table;
+  readonly blobs: s3.Bucket;
+  readonly workerToken: secretsmanager.Secret;
+
+  constructor(scope: Construct, id: string, settings: Settings) {
+    super(scope, id);
+    this.packages = this.table('Packages', contract.packageTable, settings);
+    this.accounts = this.table('Accounts', contract.accountTable, settings);
+    this.blobs = this.bucket(settings);
+    this.workerToken = this.secret(settings);
+  }
+
+  private table(id: string, keys: Keys & { indexes: Record<string, Keys> }, settings: Settings): dynamodb.Table {
+    const table = new dynamodb.Table(this, id, {
+      partitionKey: { name: keys.partitionKey, type: dynamodb.AttributeType.STRING },
+      sortKey: { name: keys.sortKey, type: dynamodb.AttributeType.STRING },
+      billingMode: dynamodb.BillingMode.PAY_PER_REQUEST,
+      // The key that AWS owns: a customer's key costs 1 USD a month and a call for every request.
+      encryption: dynamodb.TableEncryption.DEFAULT,
+      timeToLiveAttribute: contract.ttlAttribute,
+      pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: settings.recovery },
+      deletionProtection: settings.recovery,
+      removalPolicy: removal(settings),
+    });
+    for (const [indexName, index] of Object.entries(keys.indexes)) {
+      table.addGlobalSecondaryIndex({
+        indexName,
+        partitionKey: { name: index.partitionKey, type: dynamodb.AttributeType.STRING },
+        sortKey: { name: index.sortKey, type: dynamodb.AttributeType.NUMBER },
+        projectionType: dynamodb.ProjectionType.KEYS_ONLY,
+      });
+    }
+    if (!settings.recovery) {
+      NagSuppressions.addResourceSuppressions(table, [
+        {
+          id: 'AwsSolutions-DDB3',
+          reason: 'Nothing in this environment is worth restoring; -c recovery=true does it.',
+        },
+      ]);
+    }
+    return table;
+  }
+
+  private bucket(settings: Settings): s3.Bucket {
+    const bucket = new s3.Bucket(this, 'Blobs', {
+      blockPublicAccess: s3.BlockPublicAccess.BLOCK_ALL,
+      encryption: s3.BucketEncryption.S3_MANAGED,
+      objectOwnership: s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+      enforceSSL: true,
+      minimumTLSVersion: 1.2,
+      // A bucket that holds objects is not deleted: `cloudpar destroy` empties it first. The CDK's autoDeleteObjects
+      // would be one more function in the account, with the right to delete everything.
+      removalPolicy: removal(settings),
+      lifecycleRules: [
+        ...Object.entries(contract.blobs).map(([prefix, days]) => ({
+          id: `expire-${prefix.replace('/', '')}`,
+          prefix,
+          expiration: Duration.days(days),
+        })),
+        { id: 'abort-uploads', abortIncompleteMultipartUploadAfter: Duration.days(1) },
+      ],
+    });
+    NagSuppressions.addResourceSuppressions(bucket, [
+      {
+        id: 'AwsSolutions-S1',
+        reason:
+          'Payloads are transient and reached only by links of 15 minutes, whose making is logged; access logs ' +
+          'would cost more than the payloads.',
+      },
+    ]);
+    return bucket;
+  }
+
+  private secret(settings: Settings): secretsmanager.Secret {
+    const secret = new secretsmanager.Secret(this, 'WorkerToken', {
+      description: `Cloud Parallelizer (${settings.env}): the token of its workers`,
+      // 64 of 62 characters: 381 bits.
+      generateSecretString: { passwordLength: 64, excludePunctuation: true, includeSpace: false },
+      removalPolicy: removal(settings),
+    });
+    NagSuppressions.addResourceSuppressions(secret, [
+      {
+        id: 'AwsSolutions-SMG4',
+        reason:
+          'Functions and workers read the token when they start, so a rotation is a new value and an instance refresh ' +
+          '(docs/runbook.md#worker-token); a rotation function would be one more that may read it.',
+      },
+    ]);
+    return secret;
+  }
+}
+
+export function removal(settings: Settings): RemovalPolicy {
+  return settings.retain ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY;
+}

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as ec2 from 'aws-cdk-lib/aws-ec2';
+
+const HOST = join(import.meta.dirname, 'host');
+const END = '__CLOUDPAR_END__';
+
+/** What the scripts and units in host/ read: /etc/cloudpar/worker.env. */
+export interface HostEnvironment {
+  readonly CLOUDPAR_REGION: string;
+  readonly CLOUDPAR_ENDPOINT: string;
+  readonly CLOUDPAR_TOKEN_SECRET: string;
+  readonly CLOUDPAR_IMAGE: string;
+  readonly CLOUDPAR_PYTHON: string;
+  readonly CLOUDPAR_LOG_GROUP: string;
+  readonly CLOUDPAR_GROUP: string;
+  readonly CLOUDPAR_HOOK: string;
+}
+
+/** The first boot of an instance: it writes the files of host/ and runs setup.sh. Holds no secret. */
+export function userData(environment: HostEnvironment, drainS: number): ec2.UserData {
+  const data = ec2.UserData.forLinux();
+  data.addCommands('set -eu', 'mkdir -p /etc/cloudpar /opt/cloudpar /etc/systemd/system/cloudpar-worker.service.d');
+  write(
+    data,
+    '/etc/cloudpar/worker.env',
+    Object.entries(environment).map(([name, value]) => `${name}=${value}`),
+  );
+  for (const script of ['setup.sh', 'prepare.sh', 'run.sh', 'watch.sh']) {
+    write(data, `/opt/cloudpar/${script}`, [read(script)]);
+  }
+  for (const unit of ['cloudpar-worker.service', 'cloudpar-watch.service']) {
+    write(data, `/etc/systemd/system/${unit}`, [read(unit)]);
+  }
+  write(data, '/etc/systemd/system/cloudpar-worker.service.d/drain.conf', ['[Service]', `TimeoutStopSec=${drainS}`]);
+  data.addCommands('chmod +x /opt/cloudpar/*.sh', '/opt/cloudpar/setup.sh');
+  return data;
+}
+
+/** A host file without the comments that only its readers here need: user data has 16 KB. */
+function read(name: string): string {
+  const lines = readFileSync(join(HOST, name), 'utf8').trimEnd().split('\n');
+  return lines.filter((line, number) => number === 0 || !/^\s*#/.test(line)).join('\n');
+}
+
+function write(data: ec2.UserData, path: string, lines: readonly string[]): void {
+  data.addCommands(`cat > ${path} <<'${END}'`, ...lines, END);
+}

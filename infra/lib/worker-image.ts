@@ -1,0 +1,69 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Stack } from 'aws-cdk-lib';
+import * as assets from 'aws-cdk-lib/aws-ecr-assets';
+import type { Construct } from 'constructs';
+import type { Architecture, Settings } from './settings';
+
+const REPOSITORY = join(import.meta.dirname, '..', '..');
+/** All that worker/Dockerfile copies. */
+const SOURCES = ['pyproject.toml', 'README.md', 'LICENSE', 'sdk/protocol', 'sdk/python', 'functions', 'worker'];
+const CACHES = /(^|\/)(__pycache__|\.[^/]+|.*\.pyc)$/;
+
+/** An image, and the ARN of the repository to pull it from where that takes permission. */
+export interface WorkerImage {
+  readonly uri: string;
+  readonly repositoryArn?: string;
+}
+
+/** The image for each architecture: the one given, or built (by docker, when it is deployed) from worker/Dockerfile. */
+export function workerImages(scope: Construct, settings: Settings): Map<Architecture, WorkerImage> {
+  const { workerImage, architectures } = settings;
+  if (workerImage) {
+    const arn = repositoryArn(scope, workerImage);
+    return new Map(architectures.map((name) => [name, { uri: workerImage, ...(arn && { repositoryArn: arn }) }]));
+  }
+  const directory = buildContext(settings.requirements);
+  const images = new Map(
+    architectures.map((architecture) => {
+      const asset = new assets.DockerImageAsset(scope, architecture === 'arm64' ? 'ImageArm64' : 'ImageX86', {
+        directory,
+        file: 'worker/Dockerfile',
+        platform: architecture === 'arm64' ? assets.Platform.LINUX_ARM64 : assets.Platform.LINUX_AMD64,
+        buildArgs: { PYTHONS: settings.pythons.join(' ') },
+        displayName: `Cloud Parallelizer worker, ${architecture}`,
+      });
+      return [architecture, { uri: asset.imageUri, repositoryArn: asset.repository.repositoryArn }];
+    }),
+  );
+  rmSync(directory, { recursive: true }); // the CDK has made its own copy
+  return images;
+}
+
+/** A copy of what the Dockerfile reads, and nothing else: what changes in it is what makes a new image. */
+export function buildContext(requirements: string | undefined): string {
+  const context = mkdtempSync(join(tmpdir(), 'cloudpar-worker-image-'));
+  for (const source of SOURCES) {
+    cpSync(join(REPOSITORY, source), join(context, source), {
+      recursive: true,
+      filter: (path) => !CACHES.test(path.slice(REPOSITORY.length)),
+    });
+  }
+  mkdirSync(join(context, 'user'));
+  if (requirements) {
+    cpSync(requirements, join(context, 'user', 'requirements.txt'));
+  } else {
+    writeFileSync(join(context, 'user', 'requirements.txt'), '');
+  }
+  return context;
+}
+
+function repositoryArn(scope: Construct, image: string): string | undefined {
+  const found = /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\/([^:@]+)/.exec(image);
+  if (!found) {
+    return undefined; // a public one
+  }
+  const [, account, region, resourceName] = found;
+  return Stack.of(scope).formatArn({ service: 'ecr', account, region, resource: 'repository', resourceName });
+}

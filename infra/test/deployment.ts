@@ -1,0 +1,74 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { App, Aspects } from 'aws-cdk-lib';
+import { Template } from 'aws-cdk-lib/assertions';
+import { AwsSolutionsChecks, ServerlessChecks } from 'cdk-nag';
+import { readSettings } from '../lib/settings';
+import { CloudparStack } from '../lib/stack';
+
+export type Resource = { Type: string; Properties: Record<string, unknown>; [attribute: string]: unknown };
+export type Context = Record<string, unknown>;
+
+/** A folder such as functions/bundle.sh makes. */
+export function stubBundle(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'cloudpar-bundle-'));
+  writeFileSync(join(folder, 'handler.py'), '');
+  return folder;
+}
+
+const BUNDLE = stubBundle();
+
+/** The stack of an environment; given an image, since a test builds none. */
+export function synthesize(context: Context, { nag = false } = {}): CloudparStack {
+  const all: Context = { bundle: BUNDLE, workerImage: 'example/worker:1', ...context };
+  const app = new App();
+  const stack = new CloudparStack(
+    app,
+    readSettings((name) => all[name]),
+  );
+  if (nag) {
+    Aspects.of(app).add(new AwsSolutionsChecks());
+    Aspects.of(app).add(new ServerlessChecks());
+  }
+  return stack;
+}
+
+const templates = new Map<string, Template>();
+
+/** The template of such a stack; the same one for the same context. */
+export function template(context: Context): Template {
+  const key = JSON.stringify(context, (_name, value) => value ?? null);
+  const known = templates.get(key);
+  if (known) {
+    return known;
+  }
+  const made = Template.fromStack(synthesize(context));
+  templates.set(key, made);
+  return made;
+}
+
+/** The one resource of a type whose logical id starts so. */
+export function only(from: Template, type: string, prefix = ''): Resource {
+  const found = Object.entries(from.findResources(type)).filter(([id]) => id.startsWith(prefix));
+  const [first] = found;
+  if (found.length !== 1 || first === undefined) {
+    throw new Error(`${found.length} resources of type ${type} start with ${prefix || 'anything'}`);
+  }
+  return first[1] as Resource;
+}
+
+/** Texts joined by CloudFormation, with <?> for what only it knows. */
+export function text(value: unknown): string {
+  if (typeof value === 'string') {
+    return value;
+  }
+  const joined = value as { 'Fn::Join'?: [string, unknown[]]; 'Fn::Base64'?: unknown };
+  if (joined['Fn::Base64'] !== undefined) {
+    return text(joined['Fn::Base64']);
+  }
+  if (joined['Fn::Join'] !== undefined) {
+    return joined['Fn::Join'][1].map(text).join(joined['Fn::Join'][0]);
+  }
+  return '<?>';
+}

@@ -1,0 +1,123 @@
+import type { Template } from 'aws-cdk-lib/assertions';
+import { describe, expect, it } from 'vitest';
+import { only, template, text } from './deployment';
+
+interface Statement {
+  Effect: string;
+  Action: string | string[];
+  Resource: unknown;
+  Condition?: unknown;
+}
+
+const list = <T>(value: T | T[]): T[] => (Array.isArray(value) ? value : [value]);
+const names = (resource: unknown) =>
+  list(resource).map((each) => (typeof each === 'string' ? each : JSON.stringify(each)));
+const dev = template({ env: 'dev', workerImage: '123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/worker:1' });
+
+function statements(from: Template, id: string): Statement[] {
+  const { Properties } = only(from, 'AWS::IAM::Policy', `Grants${id}`);
+  return (Properties['PolicyDocument'] as { Statement: Statement[] }).Statement;
+}
+
+/** What a role may do to resources whose ARN holds a text. */
+function actions(id: string, part: string): string[] {
+  const found = statements(dev, id).filter(({ Resource }) => names(Resource).some((name) => name.includes(part)));
+  return [...new Set(found.flatMap(({ Action }) => list(Action)))].sort();
+}
+
+const TAKE = ['sqs:ChangeMessageVisibility', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes', 'sqs:ReceiveMessage'];
+
+describe('grants', () => {
+  it('all stand in grants.ts', () => {
+    const policies = Object.keys(dev.findResources('AWS::IAM::Policy'));
+    expect(policies.map((id) => id.replace(/[0-9A-F]{8}$/, '')).sort()).toEqual(
+      ['Account', 'Client', 'Fleet', 'Lost', 'Timer', 'Worker'].map((name) => `Grants${name}`),
+    );
+    for (const [id, { Properties }] of Object.entries(dev.findResources('AWS::IAM::Role'))) {
+      expect(Properties).not.toHaveProperty('Policies');
+      expect(list(Properties.ManagedPolicyArns ?? [])).toHaveLength(id.startsWith('FleetRole') ? 1 : 0);
+    }
+    const permissions = Object.keys(dev.findResources('AWS::Lambda::Permission'));
+    expect(permissions).toHaveLength(3);
+  });
+
+  it('"*" stands only with calls that take no resource; no action is a wildcard', () => {
+    const everywhere = ['Client', 'Worker', 'Account', 'Timer', 'Lost', 'Fleet'].flatMap((id) => statements(dev, id));
+    const unbound = everywhere
+      .filter(({ Resource }) => names(Resource).includes('*'))
+      .flatMap(({ Action }) => list(Action));
+    expect([...new Set(unbound)].sort()).toEqual([
+      'autoscaling:DescribeAutoScalingGroups',
+      'autoscaling:DescribeScalingActivities',
+      'ecr:GetAuthorizationToken',
+      'xray:PutTelemetryRecords',
+      'xray:PutTraceSegments',
+    ]);
+    expect(everywhere.flatMap(({ Action }) => list(Action)).filter((action) => action.includes('*'))).toEqual([]);
+    expect(everywhere.every(({ Effect }) => Effect === 'Allow')).toBe(true);
+  });
+
+  it('queues: all that fold send; the worker function takes chunks, the lost function lost ones', () => {
+    expect(actions('Client', 'QueueTasks')).toEqual(['sqs:GetQueueAttributes', 'sqs:SendMessage']);
+    expect(actions('Worker', 'QueueTasks')).toEqual([...TAKE, 'sqs:SendMessage']);
+    expect(actions('Lost', 'QueueLost')).toEqual(TAKE);
+    expect(actions('Lost', 'QueueTasks')).toEqual(['sqs:SendMessage']);
+    expect([actions('Client', 'QueueLost'), actions('Worker', 'QueueLost'), actions('Timer', 'QueueLost')]).toEqual([
+      [],
+      [],
+      [],
+    ]);
+  });
+
+  it('payloads: users upload code and data, workers results, both read', () => {
+    expect(actions('Client', '/code/*')).toEqual(['s3:GetObject', 's3:PutObject']);
+    expect(actions('Client', '/results/*')).toEqual(['s3:DeleteObject', 's3:GetObject']);
+    expect(actions('Worker', '/results/*')).toEqual(['s3:DeleteObject', 's3:GetObject', 's3:PutObject']);
+    expect(actions('Worker', '/data/*')).toEqual(['s3:DeleteObject', 's3:GetObject']);
+    expect(actions('Timer', '/code/*')).toEqual([]);
+  });
+
+  it('indexes: what is due and what is uncut only where it is read', () => {
+    const readers = (index: string) =>
+      ['Client', 'Worker', 'Account', 'Timer', 'Lost'].filter((id) => actions(id, `/index/${index}"`).length > 0);
+    expect(readers('due')).toEqual(['Timer']);
+    expect(readers('uncut')).toEqual(['Worker']);
+    expect(readers('account')).toHaveLength(5);
+  });
+
+  it('the worker token: two functions and the hosts', () => {
+    const readers = ['Client', 'Worker', 'Account', 'Timer', 'Lost', 'Fleet'].filter((id) =>
+      actions(id, 'StorageWorkerToken').includes('secretsmanager:GetSecretValue'),
+    );
+    expect(readers).toEqual(['Client', 'Worker', 'Fleet']);
+  });
+
+  it('the client function wakes this group and no other', () => {
+    expect(actions('Client', 'autoScalingGroupName/Cloudpar-dev-workers')).toEqual(['autoscaling:SetDesiredCapacity']);
+  });
+
+  it('a host reads neither tables nor queues nor payloads; of images only its own', () => {
+    expect([actions('Fleet', 'StoragePackages'), actions('Fleet', 'Queue'), actions('Fleet', 'StorageBlobs')]).toEqual([
+      [],
+      [],
+      [],
+    ]);
+    expect(actions('Fleet', 'autoScalingGroupName/Cloudpar-dev-workers')).toEqual([
+      'autoscaling:CompleteLifecycleAction',
+      'autoscaling:RecordLifecycleActionHeartbeat',
+    ]);
+    const [pull] = statements(dev, 'Fleet').filter(({ Action }) => list(Action).includes('ecr:BatchGetImage'));
+    expect(text(pull?.Resource)).toBe('arn:<?>:ecr:eu-west-1:123456789012:repository/team/worker');
+    expect(JSON.stringify(statements(template({ env: 'dev' }), 'Fleet'))).not.toContain('ecr:');
+  });
+
+  it('functions are called by the API and the schedule only', () => {
+    const permissions = Object.values(dev.findResources('AWS::Lambda::Permission')).map(({ Properties }) => Properties);
+    expect(permissions.map(({ Principal }) => Principal).sort()).toEqual([
+      'apigateway.amazonaws.com',
+      'apigateway.amazonaws.com',
+      'events.amazonaws.com',
+    ]);
+    expect(permissions.every(({ SourceArn }) => SourceArn !== undefined)).toBe(true);
+  });
+});

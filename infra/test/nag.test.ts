@@ -1,0 +1,16 @@
+import { Annotations, Match } from 'aws-cdk-lib/assertions';
+import { describe, expect, it } from 'vitest';
+import { synthesize } from './deployment';
+
+describe('cdk-nag (AwsSolutions, Serverless)', () => {
+  it.each([
+    { env: 'dev' },
+    { env: 'staging' },
+    { env: 'prod' },
+    { env: 'prod', dashboard: true, alarmEmail: 'operator@example.com', onDemandBase: 1, reservedConcurrency: 2 },
+  ])('finds nothing without a reason in %j', (context) => {
+    const annotations = Annotations.fromStack(synthesize(context, { nag: true }));
+    const found = [...annotations.findError('*', Match.anyValue()), ...annotations.findWarning('*', Match.anyValue())];
+    expect(found.map(({ id, entry }) => `${id}: ${String(entry.data).slice(0, 200)}`)).toEqual([]);
+  });
+});

@@ -1,0 +1,119 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { template } from './deployment';
+
+const RUNBOOK = join(import.meta.dirname, '../../docs/runbook.md');
+const ALARM = 'AWS::CloudWatch::Alarm';
+
+interface Alarm {
+  AlarmDescription: string;
+  Metrics?: { MetricStat?: unknown }[];
+  AlarmActions?: unknown[];
+}
+
+function alarms(context: Record<string, unknown>): Alarm[] {
+  return Object.values(template(context).findResources(ALARM)).map(({ Properties }) => Properties);
+}
+
+describe('alarms', () => {
+  it('are at most eight, and say where to read on', () => {
+    const all = alarms({ env: 'prod', alarmEmail: 'operator@example.com' });
+    expect(all.length).toBeLessThanOrEqual(8);
+    for (const { AlarmDescription, AlarmActions } of all) {
+      expect(AlarmDescription).toMatch(/See docs\/runbook\.md#[a-z-]+$/);
+      expect(AlarmActions).toHaveLength(1);
+    }
+  });
+
+  it.runIf(existsSync(RUNBOOK))('link to headings that there are', () => {
+    const headings = readFileSync(RUNBOOK, 'utf8').match(/^#+ .*$/gm) ?? [];
+    const anchors = headings.map((heading) =>
+      heading
+        .replace(/^#+ /, '')
+        .toLowerCase()
+        .replace(/[^\w\s-]/g, '')
+        .replace(/\s/g, '-'),
+    );
+    const linked = alarms({ env: 'dev' }).map(({ AlarmDescription }) => AlarmDescription.split('#')[1]);
+    expect(anchors).toEqual(expect.arrayContaining(linked));
+  });
+
+  it('have no topic unless somebody is to be told', () => {
+    template({ env: 'dev' }).resourceCountIs('AWS::SNS::Topic', 0);
+    template({ env: 'dev', alarmEmail: 'operator@example.com' }).resourceCountIs('AWS::SNS::Topic', 1);
+  });
+});
+
+describe('dashboard', () => {
+  it('is there only when asked for', () => {
+    template({ env: 'prod' }).resourceCountIs('AWS::CloudWatch::Dashboard', 0);
+    template({ env: 'prod', dashboard: 'true' }).resourceCountIs('AWS::CloudWatch::Dashboard', 1);
+  });
+});
+
+describe('at rest', () => {
+  /** USD a month, us-east-1, no free tier. What has no line here costs nothing while nobody calls it. */
+  const FREE = new Set([
+    'AWS::ApiGatewayV2::Api',
+    'AWS::ApiGatewayV2::Integration',
+    'AWS::ApiGatewayV2::Route',
+    'AWS::ApiGatewayV2::Stage',
+    'AWS::AutoScaling::AutoScalingGroup', // empty
+    'AWS::AutoScaling::LifecycleHook',
+    'AWS::AutoScaling::ScalingPolicy',
+    'AWS::CDK::Metadata',
+    'AWS::DynamoDB::Table', // on demand, empty; the timer's reads below
+    'AWS::EC2::InternetGateway',
+    'AWS::EC2::LaunchTemplate',
+    'AWS::EC2::Route',
+    'AWS::EC2::RouteTable',
+    'AWS::EC2::SecurityGroup',
+    'AWS::EC2::Subnet',
+    'AWS::EC2::SubnetRouteTableAssociation',
+    'AWS::EC2::VPC',
+    'AWS::EC2::VPCEndpoint', // gateways
+    'AWS::EC2::VPCGatewayAttachment',
+    'AWS::Events::Rule', // schedules of the default bus
+    'AWS::IAM::InstanceProfile',
+    'AWS::IAM::Policy',
+    'AWS::IAM::Role',
+    'AWS::Lambda::Function', // the timer's calls below
+    'AWS::Lambda::Permission',
+    'AWS::Logs::LogGroup', // the timer's lines below
+    'AWS::S3::Bucket',
+    'AWS::S3::BucketPolicy',
+    'AWS::SQS::Queue', // the event source's polls below
+    'AWS::SQS::QueuePolicy',
+  ]);
+  const MINUTES = 30 * 24 * 60;
+  const TIMER = {
+    calls: (MINUTES * 0.2) / 1e6,
+    seconds: MINUTES * 0.1 * 0.5 * 0.0000133334, // 100 ms of 512 MB on arm64
+    reads: (MINUTES * 4 * 0.5 * 0.125) / 1e6, // four shards, eventually consistent
+    logs: ((MINUTES * 1_000) / 1e9) * 0.5, // a kilobyte a run
+  };
+  const POLLS = (MINUTES * 5 * 3 * 0.5) / 1e6; // Lambda's five pollers, 20 s each, on a FIFO queue
+  const IMAGES = 2 * 0.3 * 0.1; // 300 MB for each architecture
+  const IDLE = Object.values(TIMER).reduce((sum, usd) => sum + usd) + IMAGES;
+
+  it.each(['dev', 'staging', 'prod'])('%s costs less than 2 USD a month', (env) => {
+    let usd = IDLE;
+    for (const { Type, Properties } of Object.values(template({ env }).toJSON()['Resources']) as {
+      Type: string;
+      Properties: Alarm;
+    }[]) {
+      if (Type === ALARM) {
+        usd += 0.1 * (Properties.Metrics?.filter(({ MetricStat }) => MetricStat).length ?? 1);
+      } else if (Type === 'AWS::SecretsManager::Secret') {
+        usd += 0.4;
+      } else if (Type === 'AWS::Lambda::EventSourceMapping') {
+        usd += POLLS;
+      } else {
+        expect(FREE).toContain(Type);
+      }
+    }
+    expect(usd).toBeGreaterThan(1);
+    expect(usd).toBeLessThan(2);
+  });
+});

@@ -1,0 +1,38 @@
+import { Match } from 'aws-cdk-lib/assertions';
+import { describe, expect, it } from 'vitest';
+import { only, template } from './deployment';
+
+describe('queues', () => {
+  const dev = template({ env: 'dev' });
+
+  it.each([
+    ['QueueTasks', 4 * 86_400, 60],
+    ['QueueLost', 14 * 86_400, 360],
+  ])('%s: FIFO of independent groups, encrypted', (id, retention, visibility) => {
+    expect(only(dev, 'AWS::SQS::Queue', id).Properties).toMatchObject({
+      FifoQueue: true,
+      DeduplicationScope: 'messageGroup',
+      FifoThroughputLimit: 'perMessageGroupId',
+      ContentBasedDeduplication: false,
+      SqsManagedSseEnabled: true,
+      MessageRetentionPeriod: retention,
+      VisibilityTimeout: visibility,
+    });
+  });
+
+  it('a chunk delivered four times in vain goes to the dead letters', () => {
+    expect(only(dev, 'AWS::SQS::Queue', 'QueueTasks').Properties['RedrivePolicy']).toEqual({
+      deadLetterTargetArn: { 'Fn::GetAtt': [expect.stringMatching(/^QueueLost/), 'Arn'] },
+      maxReceiveCount: 4,
+    });
+  });
+
+  it('takes TLS only', () => {
+    dev.resourceCountIs('AWS::SQS::QueuePolicy', 2);
+    dev.allResourcesProperties('AWS::SQS::QueuePolicy', {
+      PolicyDocument: {
+        Statement: [Match.objectLike({ Effect: 'Deny', Condition: { Bool: { 'aws:SecureTransport': 'false' } } })],
+      },
+    });
+  });
+});

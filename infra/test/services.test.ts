@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import contract from '../lib/contract.json';
+import { SettingsError } from '../lib/settings';
+import { only, template, text } from './deployment';
+
+const dev = template({ env: 'dev' });
+const FUNCTION = 'AWS::Lambda::Function';
+
+const ENVIRONMENT = [
+  'CLOUDPAR_ACCOUNT_TABLE',
+  'CLOUDPAR_BUCKET',
+  'CLOUDPAR_DEAD_LETTER_QUEUE_URL',
+  'CLOUDPAR_PACKAGE_TABLE',
+  'CLOUDPAR_POLICY',
+  'CLOUDPAR_QUEUE_URL',
+  'CLOUDPAR_WORKER_TOKEN_SECRET',
+  'LOG_LEVEL',
+  'POWERTOOLS_METRICS_NAMESPACE',
+  'POWERTOOLS_SERVICE_NAME',
+];
+
+describe('functions', () => {
+  it.each(['client', 'worker', 'account', 'timer', 'lost'])('%s', (name) => {
+    const { Properties } = only(dev, FUNCTION, `Services${name.charAt(0).toUpperCase()}${name.slice(1)}`);
+    expect(Properties).toMatchObject({
+      Handler: `cloudpar_handlers.${name}.handle`,
+      Runtime: 'python3.13',
+      Architectures: ['arm64'],
+      TracingConfig: { Mode: name === 'timer' ? 'PassThrough' : 'Active' },
+      LoggingConfig: { LogGroup: { Ref: expect.stringMatching(/^Services.*Log/) } },
+    });
+    const { Variables } = Properties['Environment'] as { Variables: Record<string, unknown> };
+    expect(Object.keys(Variables).sort()).toEqual(
+      name === 'client' ? ['CLOUDPAR_FLEET_GROUP', ...ENVIRONMENT].sort() : ENVIRONMENT,
+    );
+    expect(JSON.parse(Variables['CLOUDPAR_POLICY'] as string)).toEqual(contract.policy);
+    expect(Properties).not.toHaveProperty('ReservedConcurrentExecutions');
+  });
+
+  it('reserve concurrency when asked to', () => {
+    const reserved = template({ env: 'dev', reservedConcurrency: '1' });
+    for (const id of ['ServicesClient', 'ServicesWorker']) {
+      expect(only(reserved, FUNCTION, id).Properties['ReservedConcurrentExecutions']).toBe(1);
+    }
+  });
+
+  it('keep their logs for as long as the environment says', () => {
+    for (const [env, days] of Object.entries({ dev: 7, staging: 14, prod: 90 })) {
+      const groups = Object.values(template({ env }).findResources('AWS::Logs::LogGroup'));
+      expect(groups).toHaveLength(7);
+      expect(groups.every((group) => group['Properties'].RetentionInDays === days)).toBe(true);
+    }
+  });
+
+  it('need a bundle, and say how to build it', () => {
+    expect(() => template({ env: 'dev', bundle: '/nowhere' })).toThrow(SettingsError);
+    expect(() => template({ env: 'dev', bundle: '/nowhere' })).toThrow(/functions\/bundle.sh/);
+  });
+});
+
+describe('API', () => {
+  const target = (route: { Properties: { Target: unknown } }) => JSON.stringify(route.Properties.Target);
+
+  it('sends worker routes to the worker function, all others to the client function', () => {
+    const routes = Object.values(dev.findResources('AWS::ApiGatewayV2::Route'));
+    const integrations = dev.findResources('AWS::ApiGatewayV2::Integration');
+    const called = (key: string) => {
+      const route = routes.find(({ Properties }) => Properties.RouteKey === key);
+      const id = Object.keys(integrations).find((name) => target(route as never).includes(name)) as string;
+      return JSON.stringify(integrations[id]?.['Properties'].IntegrationUri);
+    };
+    expect(routes.map(({ Properties }) => Properties.RouteKey).sort()).toEqual(
+      ['POST /v1/{name}', ...contract.workerRoutes.map((name) => `POST /v1/${name}`)].sort(),
+    );
+    expect(called('POST /v1/{name}')).toContain('ServicesClient');
+    for (const name of contract.workerRoutes) {
+      expect(called(`POST /v1/${name}`)).toContain('ServicesWorker');
+    }
+    for (const { Properties } of Object.values(integrations)) {
+      expect(Properties).toMatchObject({ IntegrationType: 'AWS_PROXY', PayloadFormatVersion: '2.0' });
+    }
+  });
+
+  it('the worker routes are those of the protocol', () => {
+    const openapi = JSON.parse(readFileSync(join(import.meta.dirname, '../../docs/openapi.json'), 'utf8'));
+    const workers = Object.entries(openapi.paths as Record<string, { post: { tags: string[] } }>)
+      .filter(([, { post }]) => post.tags.includes('worker'))
+      .map(([path]) => path.replace('/v1/', ''));
+    expect(workers).toEqual(contract.workerRoutes);
+  });
+
+  it('is throttled, and logs neither tokens nor bodies', () => {
+    const { Properties } = only(dev, 'AWS::ApiGatewayV2::Stage');
+    expect(Properties).toMatchObject({
+      StageName: '$default',
+      AutoDeploy: true,
+      DefaultRouteSettings: { ThrottlingRateLimit: 200, ThrottlingBurstLimit: 400 },
+    });
+    const { Format } = Properties['AccessLogSettings'] as { Format: string };
+    expect(Format).toContain('$context.requestId');
+    expect(Format).not.toMatch(/authoriz|header|body/i);
+  });
+});
+
+describe('what no request reaches', () => {
+  it('the timer runs every minute', () => {
+    expect(only(dev, 'AWS::Events::Rule').Properties).toMatchObject({
+      ScheduleExpression: 'rate(1 minute)',
+      Targets: [{ Arn: { 'Fn::GetAtt': [expect.stringMatching(/^ServicesTimer/), 'Arn'] } }],
+    });
+  });
+
+  it('lost chunks go to their function, which answers for each message, once it may read the queue', () => {
+    const source = only(dev, 'AWS::Lambda::EventSourceMapping');
+    expect(source.Properties).toMatchObject({
+      EventSourceArn: { 'Fn::GetAtt': [expect.stringMatching(/^QueueLost/), 'Arn'] },
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+      BatchSize: 10,
+    });
+    expect(source['DependsOn']).toEqual(expect.arrayContaining([expect.stringMatching(/^GrantsLost/)]));
+  });
+});
+
+describe('outputs', () => {
+  it('are those that CLI and SDKs look for', () => {
+    const outputs = dev.toJSON()['Outputs'] as Record<string, { Value: unknown }>;
+    expect(Object.keys(outputs)).toEqual([
+      'Endpoint',
+      'PackageTable',
+      'AccountTable',
+      'QueueUrl',
+      'DeadLetterQueueUrl',
+      'Bucket',
+      'AccountFunction',
+      'WorkerTokenSecret',
+      'FleetGroup',
+      'CreateFirstAccount',
+      'Region',
+    ]);
+    expect(text(outputs['CreateFirstAccount']?.Value)).toBe(
+      'cloudpar account create NAME --hours 10 --stack Cloudpar-dev',
+    );
+    expect(outputs['FleetGroup']?.Value).toBe('Cloudpar-dev-workers');
+  });
+});

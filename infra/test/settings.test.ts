@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { readSettings, SettingsError } from '../lib/settings';
+import type { Context } from './deployment';
+
+const read = (context: Context) => readSettings((name) => context[name]);
+
+describe('settings', () => {
+  it.each(['dev', 'staging', 'prod'])('%s has all of them', (env) => {
+    expect(read({ env })).toMatchObject({
+      env,
+      maxInstances: 4,
+      onDemandBase: 0,
+      dashboard: false,
+      reservedConcurrency: 0,
+    });
+  });
+
+  it('keeps what prod holds, and nothing else', () => {
+    expect(['dev', 'staging', 'prod'].map((env) => read({ env }).retain)).toEqual([false, false, true]);
+    expect(['dev', 'staging', 'prod'].map((env) => read({ env }).recovery)).toEqual([false, false, true]);
+  });
+
+  it('takes text, as the command line gives it, and typed values', () => {
+    const text = read({
+      env: 'dev',
+      maxInstances: '8',
+      dashboard: 'true',
+      pythons: '3.12, 3.13',
+      architectures: 'arm64',
+    });
+    expect(text).toMatchObject({
+      maxInstances: 8,
+      dashboard: true,
+      pythons: ['3.12', '3.13'],
+      architectures: ['arm64'],
+    });
+    expect(read({ env: 'dev', maxInstances: 8, dashboard: true })).toMatchObject({ maxInstances: 8, dashboard: true });
+  });
+
+  it('runs the agent on a version that the image has', () => {
+    expect(read({ env: 'dev' }).python).toBe('3.13');
+    expect(read({ env: 'dev', pythons: '3.11,3.12' }).python).toBe('3.12');
+  });
+
+  it.each([
+    [{}, /no environment: add -c env=NAME/],
+    [{ env: 'test' }, /env=test is no environment: use one of dev, staging, prod/],
+    [{ env: 'toString' }, /is no environment/],
+    [{ env: 'dev', maxInstances: '0' }, /maxInstances=0 must be a whole number from 1 to 100/],
+    [{ env: 'dev', maxInstances: '' }, /maxInstances= must be a whole number/],
+    [{ env: 'dev', volumeGib: '20.5' }, /volumeGib=20.5 must be a whole number/],
+    [{ env: 'dev', onDemandBase: '5' }, /onDemandBase=5 must be a whole number from 0 to 4/],
+    [{ env: 'dev', dashboard: 'yes' }, /dashboard=yes must be true or false/],
+    [{ env: 'dev', instanceSize: 'huge' }, /instanceSize=huge must be one of large, xlarge/],
+    [{ env: 'dev', pythons: '3.10' }, /pythons=3.10 must be a list/],
+    [{ env: 'dev', architectures: 'arm64,arm64' }, /each at most once/],
+    [{ env: 'dev', pythons: '3.11', python: '3.13' }, /python=3.13 must be one of 3.11/],
+    [{ env: 'dev', workerImage: 'worker' }, /no image with a tag or digest/],
+    [{ env: 'dev', requirements: '/nowhere.txt' }, /there is no such file/],
+    [{ env: 'dev', workerImage: 'a:1', requirements: 'package.json' }, /exclude each other/],
+    [{ env: 'dev', alarmEmail: 'me' }, /no e-mail address/],
+    [{ env: 'dev', bundle: 7 }, /bundle must be text/],
+  ])('refuses %j, and says why', (context, message) => {
+    expect(() => read(context)).toThrow(SettingsError);
+    expect(() => read(context)).toThrow(message);
+  });
+});

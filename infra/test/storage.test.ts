@@ -1,0 +1,114 @@
+import { Match } from 'aws-cdk-lib/assertions';
+import { describe, expect, it } from 'vitest';
+import { only, template } from './deployment';
+
+const PACKAGES = 'StoragePackages';
+const ACCOUNTS = 'StorageAccounts';
+
+describe('tables', () => {
+  const dev = template({ env: 'dev' });
+  const prod = template({ env: 'prod' });
+
+  it.each([PACKAGES, ACCOUNTS])('%s: keys, on demand, expiry', (id) => {
+    expect(only(dev, 'AWS::DynamoDB::Table', id).Properties).toMatchObject({
+      KeySchema: [
+        { AttributeName: 'pk', KeyType: 'HASH' },
+        { AttributeName: 'sk', KeyType: 'RANGE' },
+      ],
+      BillingMode: 'PAY_PER_REQUEST',
+      TimeToLiveSpecification: { AttributeName: 'expires_at', Enabled: true },
+    });
+  });
+
+  it('indexes hold keys only', () => {
+    const index = (name: string, hash: string, range: string) => ({
+      IndexName: name,
+      KeySchema: [
+        { AttributeName: hash, KeyType: 'HASH' },
+        { AttributeName: range, KeyType: 'RANGE' },
+      ],
+      Projection: { ProjectionType: 'KEYS_ONLY' },
+    });
+    const { GlobalSecondaryIndexes, AttributeDefinitions } = only(dev, 'AWS::DynamoDB::Table', PACKAGES).Properties;
+    expect(GlobalSecondaryIndexes).toEqual([
+      index('due', 'due', 'due_at'),
+      index('uncut', 'uncut', 'uncut_since'),
+      index('account', 'account', 'started_at'),
+    ]);
+    expect(AttributeDefinitions).toEqual([
+      { AttributeName: 'pk', AttributeType: 'S' },
+      { AttributeName: 'sk', AttributeType: 'S' },
+      { AttributeName: 'due', AttributeType: 'S' },
+      { AttributeName: 'due_at', AttributeType: 'N' },
+      { AttributeName: 'uncut', AttributeType: 'S' },
+      { AttributeName: 'uncut_since', AttributeType: 'N' },
+      { AttributeName: 'account', AttributeType: 'S' },
+      { AttributeName: 'started_at', AttributeType: 'N' },
+    ]);
+    expect(only(dev, 'AWS::DynamoDB::Table', ACCOUNTS).Properties).not.toHaveProperty('GlobalSecondaryIndexes');
+  });
+
+  it.each([PACKAGES, ACCOUNTS])('%s: prod can be restored and outlives its stack, dev does neither', (id) => {
+    const [kept, thrown] = [only(prod, 'AWS::DynamoDB::Table', id), only(dev, 'AWS::DynamoDB::Table', id)];
+    expect(kept).toMatchObject({ DeletionPolicy: 'Retain', UpdateReplacePolicy: 'Retain' });
+    expect(kept.Properties).toMatchObject({
+      DeletionProtectionEnabled: true,
+      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+    });
+    expect(thrown).toMatchObject({ DeletionPolicy: 'Delete', UpdateReplacePolicy: 'Delete' });
+    expect(thrown.Properties).toMatchObject({
+      DeletionProtectionEnabled: false,
+      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: false },
+    });
+  });
+
+  it('no customer key anywhere', () => {
+    dev.resourceCountIs('AWS::KMS::Key', 0);
+    prod.resourceCountIs('AWS::KMS::Key', 0);
+  });
+});
+
+describe('bucket', () => {
+  it('is private, encrypted, reached by TLS only, and forgets', () => {
+    const dev = template({ env: 'dev' });
+    expect(only(dev, 'AWS::S3::Bucket').Properties).toMatchObject({
+      PublicAccessBlockConfiguration: {
+        BlockPublicAcls: true,
+        BlockPublicPolicy: true,
+        IgnorePublicAcls: true,
+        RestrictPublicBuckets: true,
+      },
+      BucketEncryption: {
+        ServerSideEncryptionConfiguration: [{ ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }],
+      },
+      OwnershipControls: { Rules: [{ ObjectOwnership: 'BucketOwnerEnforced' }] },
+      LifecycleConfiguration: {
+        Rules: [
+          { Id: 'expire-data', Prefix: 'data/', ExpirationInDays: 30, Status: 'Enabled' },
+          { Id: 'expire-results', Prefix: 'results/', ExpirationInDays: 30, Status: 'Enabled' },
+          { Id: 'expire-code', Prefix: 'code/', ExpirationInDays: 60, Status: 'Enabled' },
+          { Id: 'abort-uploads', AbortIncompleteMultipartUpload: { DaysAfterInitiation: 1 }, Status: 'Enabled' },
+        ],
+      },
+    });
+    dev.hasResourceProperties('AWS::S3::BucketPolicy', {
+      PolicyDocument: {
+        Statement: Match.arrayWith([
+          Match.objectLike({ Effect: 'Deny', Action: 's3:*', Condition: { Bool: { 'aws:SecureTransport': 'false' } } }),
+        ]),
+      },
+    });
+  });
+});
+
+describe('worker token', () => {
+  it('is drawn by AWS: 64 letters and digits', () => {
+    const { Properties } = only(template({ env: 'dev' }), 'AWS::SecretsManager::Secret');
+    expect(Properties['GenerateSecretString']).toEqual({
+      PasswordLength: 64,
+      ExcludePunctuation: true,
+      IncludeSpace: false,
+    });
+    expect(Properties).not.toHaveProperty('SecretString');
+  });
+});

@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    // One process for all files: to load the CDK takes longer than all of their tests.
+    isolate: false,
+    fileParallelism: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    restoreMocks: true,
+  },
+});

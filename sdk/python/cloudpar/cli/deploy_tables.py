@@ -1,0 +1,76 @@
+"""What deploy, status and destroy show to people. Tables about what is going to happen go to standard error."""
+
+import sys
+
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from cloudpar.deployment.checks import Check
+from cloudpar.deployment.fleet import Fleet
+from cloudpar.deployment.leftovers import Leftover
+from cloudpar.deployment.prices import Line, total
+from cloudpar.deployment.template import Made
+
+from .presentation import PIPE_COLUMNS
+
+_STATES = {"ok": "green", "warning": "yellow", "missing": "yellow", "failed": "red"}
+
+
+def show(what: RenderableType) -> None:
+    """Print to standard error: standard output is for the result."""
+    width = None if sys.stderr.isatty() else PIPE_COLUMNS
+    Console(stderr=True, width=width, highlight=False).print(what)
+
+
+def checks_table(checks: list[Check]) -> Table:
+    """What was looked at, and the mends."""
+    table = Table("check", "state", "found", title="Before anything is made", title_justify="left")
+    for each in checks:
+        text = each.found if each.state == "ok" or not each.mend else f"{each.found}\n{each.mend}"
+        table.add_row(each.name, f"[{_STATES[each.state]}]{each.state}[/]", escape(text))
+    return table
+
+
+def made_table(made: list[Made], title: str) -> Table:
+    """What a stack consists of."""
+    table = Table("for", "what", title=title, title_justify="left")
+    table.add_column("count", justify="right")
+    for number, each in enumerate(made):
+        first = number == 0 or made[number - 1].group != each.group
+        table.add_row(each.group if first else "", each.type.removeprefix("AWS::"), str(each.count))
+    return table
+
+
+def idle_table(lines: list[Line]) -> Table:
+    """What it costs at rest."""
+    table = Table("at rest", "how it comes about", title="USD a month while nobody works", title_justify="left")
+    table.add_column("USD", justify="right")
+    for line in lines:
+        table.add_row(f"{line.name} (option)" if line.option else line.name, line.why, f"{line.usd:.3f}")
+    table.add_section()
+    table.add_row("Total", "list prices of us-east-1, without free tiers and options", f"{total(lines):.2f}")
+    return table
+
+
+def leftovers_table(leftovers: list[Leftover]) -> Table:
+    """What stays, and how to delete it for good."""
+    table = Table("stays", "name", title="What outlives the stack", title_justify="left")
+    table.add_column("GB", justify="right")
+    table.add_column("USD a month", justify="right")
+    table.add_column("to delete it for good")
+    for each in leftovers:
+        size = "-" if each.size_bytes is None else f"{each.size_bytes / 1e9:.3f}"
+        usd = "by size" if each.usd is None else f"{each.usd:.2f}"
+        table.add_row(each.type.removeprefix("AWS::"), each.name, size, usd, escape(each.delete))
+    return table
+
+
+def fleet_table(fleet: Fleet) -> Table:
+    """The instances, one a row."""
+    table = Table("instance", "type", "zone", "state", "bought", title="Fleet", title_justify="left")
+    table.add_column("USD an hour", justify="right")
+    for each in fleet.instances:
+        usd = "unknown" if each.usd is None else f"{each.usd:.4f}"
+        table.add_row(each.id, each.type, each.zone, each.state, "spot" if each.spot else "on demand", usd)
+    return table

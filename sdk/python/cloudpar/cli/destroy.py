@@ -1,0 +1,120 @@
+"""`cloudpar destroy`: the end of a deployment on AWS."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+import msgspec
+
+from cloudpar.deployment import buckets, fleet, leftovers, prices, profile, stack
+from cloudpar.deployment.aws import Aws
+from cloudpar.deployment.failures import AwsMissing, DeploymentError
+from cloudpar.deployment.leftovers import Leftover
+
+from .access import json_option
+from .deploy import environment_option, region_option
+from .deploy_tables import leftovers_table, show
+from .presentation import console, print_json
+
+LOOK_S = 5.0
+ATTEMPTS = 2
+
+
+class Destroyed(msgspec.Struct, frozen=True):
+    """What --json prints."""
+
+    stack: str
+    region: str
+    left: list[Leftover]
+    left_usd_month: float
+    profile: str | None
+
+
+@click.command()
+@environment_option
+@region_option
+@click.option("--yes", is_flag=True, help="Ask nothing.")
+@json_option
+def destroy(*, environment: str, region: str | None, yes: bool, as_json: bool) -> None:
+    """Delete a deployment; first it shows what stays, and what that costs."""
+    aws = Aws(region)
+    there = stack.get(aws, stack.stack_name(environment))
+    if there.protected:
+        raise DeploymentError(
+            f"{there.name} is protected from termination: run `aws cloudformation update-termination-protection "
+            f"--no-enable-termination-protection --stack-name {there.name} --region {aws.region}`, then this again"
+        )
+    body, names = stack.template(aws, there.name), stack.physical_ids(aws, there.name)
+    left = _left(aws, body, names)
+    _present(aws, there, left)
+    if not yes:
+        click.confirm(
+            f"Delete {there.name} in {aws.region} and all in it that is not listed above?", abort=True, err=True
+        )
+    _delete(aws, there, buckets.doomed(body, names))
+    endpoint = there.outputs.get("Endpoint")
+    forgotten = profile.forget(endpoint) if endpoint else None
+    usd = round(sum(each.usd or 0.0 for each in left), 2)
+    if as_json:
+        print_json(Destroyed(there.name, aws.region, left, usd, str(forgotten) if forgotten else None))
+        return
+    console().print(f"{there.name} is deleted; what is left costs {usd:.2f} USD a month.")
+    if forgotten:
+        console().print(f"{forgotten}, which named it, is deleted too.")
+
+
+def _left(aws: Aws, body: dict[str, Any], names: dict[str, str]) -> list[Leftover]:
+    found = leftovers.retained(aws, body, names)
+    account = str(aws.call("sts", "get_caller_identity")["Account"])
+    images = leftovers.images(aws, account)
+    return [*found, images] if images else found
+
+
+def _present(aws: Aws, there: stack.Stack, left: list[Leftover]) -> None:
+    group = there.outputs.get("FleetGroup")
+    workers = fleet.read(aws, group) if group else None
+    if workers is not None and workers.instances:
+        show(f"{len(workers.instances)} instances work or start; what runs on them ends without a result.")
+    if left:
+        show(leftovers_table(left))
+        show(f"Together {sum(each.usd or 0.0 for each in left):.2f} USD a month, as far as their sizes are known.")
+    else:
+        show("Nothing stays: tables, payloads, token and logs are deleted.")
+    show(f"The CDK's own stack, CDKToolkit, stays as well: {prices.BUCKET_GB_USD} USD a GB and month for code.")
+
+
+def _delete(aws: Aws, there: stack.Stack, doomed: list[str]) -> None:
+    """Empty its buckets and delete it; a second time, if a worker wrote into a bucket meanwhile.
+
+    Raises:
+        DeploymentError: Something could not be deleted.
+    """
+    events = stack.Events(aws, there.id)
+    for _ in range(ATTEMPTS):
+        for bucket in doomed:
+            count = buckets.empty(aws, bucket)
+            click.echo(f"{count:,} objects of {bucket} are deleted", err=True)
+        aws.call("cloudformation", "delete_stack", StackName=there.id)
+        reason = follow(aws, there, events, lambda line: click.echo(line, err=True))
+        if reason is None:
+            return
+    raise DeploymentError(
+        f"{there.name} could not be deleted: {reason or 'see the lines above'}; mend what it names, then run this again"
+    )
+
+
+def follow(aws: Aws, there: stack.Stack, events: stack.Events, say: Callable[[str], None]) -> str | None:
+    """Tell what happens until the stack is gone. Returns why something could not be deleted; None: all is."""
+    while True:
+        now = stack.find(aws, there.id)
+        try:
+            for line in events.new():
+                say(line)
+        except AwsMissing:
+            return None
+        if now is None or now.state == "DELETE_COMPLETE":
+            return None
+        if now.state == "DELETE_FAILED":
+            return now.reason
+        time.sleep(LOOK_S)

@@ -1,0 +1,114 @@
+"""`cloudpar status`: a deployment on AWS, as AWS sees it."""
+
+import click
+import msgspec
+
+from cloudpar.deployment import fleet, prices, stack, template
+from cloudpar.deployment.aws import Aws
+
+from .access import json_option
+from .deploy import environment_option, region_option
+from .deploy_tables import fleet_table
+from .presentation import console, print_json
+
+VOLUME_GIB = 20
+"""Of an instance, unless a setting says otherwise."""
+
+
+class Queue(msgspec.Struct, frozen=True):
+    """Chunks that wait, that workers have, and that were lost several times."""
+
+    waiting: int
+    running: int
+    lost: int
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What --json prints. Money is in USD an hour, at list prices and current spot prices."""
+
+    stack: str
+    region: str
+    state: str
+    reason: str
+    endpoint: str | None
+    fleet: fleet.Fleet | None
+    queue: Queue | None
+    usd_hour: prices.Hour
+    usd_hour_total: float
+
+
+@click.command()
+@environment_option
+@region_option
+@json_option
+def status(*, environment: str, region: str | None, as_json: bool) -> None:
+    """Show a deployment: its state, its workers, its queue, and what it costs an hour."""
+    found = take(Aws(region), stack.stack_name(environment))
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def take(aws: Aws, name: str) -> Status:
+    """Ask AWS.
+
+    Raises:
+        NotFound: There is no such stack.
+    """
+    there = stack.get(aws, name)
+    group = there.outputs.get("FleetGroup")
+    workers = fleet.read(aws, group) if group else None
+    hour = prices.hour(
+        [each.usd for each in workers.instances] if workers else [],
+        sum(line.usd for line in prices.idle(template.shape(stack.template(aws, name)))),
+        VOLUME_GIB,
+    )
+    return Status(
+        stack=name, region=aws.region, state=there.state, reason=there.reason,
+        endpoint=there.outputs.get("Endpoint"), fleet=workers, queue=_queue(aws, there), usd_hour=hour,
+        usd_hour_total=round(hour.total, 4),
+    )  # fmt: skip
+
+
+def _queue(aws: Aws, there: stack.Stack) -> Queue | None:
+    tasks, lost = there.outputs.get("QueueUrl"), there.outputs.get("DeadLetterQueueUrl")
+    if not tasks or not lost:
+        return None
+    waiting, running = _depth(aws, tasks)
+    return Queue(waiting, running, sum(_depth(aws, lost)))
+
+
+def _depth(aws: Aws, url: str) -> tuple[int, int]:
+    visible, hidden = "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"
+    found = aws.call("sqs", "get_queue_attributes", QueueUrl=url, AttributeNames=[visible, hidden])["Attributes"]
+    return int(found[visible]), int(found[hidden])
+
+
+def _show(found: Status) -> None:
+    out = console()
+    out.print(
+        f"[bold]{found.stack}[/] in {found.region}: {found.state}" + (f" ({found.reason})" if found.reason else "")
+    )
+    if found.endpoint:
+        out.print(f"endpoint  {found.endpoint}")
+    if found.fleet is not None:
+        workers = found.fleet
+        starting = f", {workers.starting} starting" if workers.starting else ""
+        out.print(
+            f"fleet     {workers.running} instances{starting}; wanted {workers.desired}, at most {workers.maximum}"
+        )
+        if workers.reason:
+            out.print(f"          the newest launch failed; AWS says: {workers.reason}", markup=False)
+        if workers.instances:
+            out.print(fleet_table(workers))
+    if found.queue is not None:
+        queue = found.queue
+        out.print(f"queue     {queue.waiting:,} chunks wait, {queue.running:,} with workers, {queue.lost:,} lost")
+    hour = found.usd_hour
+    out.print(
+        f"costs     {hour.total:.4f} USD an hour: instances {hour.instances:.4f}, their volumes {hour.volumes:.4f} "
+        f"and addresses {hour.addresses:.4f}, at rest {hour.idle:.4f}; calls and payloads come on top"
+    )
+    if hour.unknown:
+        out.print(f"          without {hour.unknown} instances whose price is not known")

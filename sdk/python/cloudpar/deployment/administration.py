@@ -1,0 +1,71 @@
+import json
+from typing import TypeVar
+
+from msgspec import Struct
+
+from cloudpar.errors import InternalError
+from cloudpar_protocol import codec
+from cloudpar_protocol.routes import Route
+
+from . import stack as stacks
+from .aws import Aws
+from .failures import DeploymentError
+
+RequestT = TypeVar("RequestT", bound=Struct)
+ReplyT = TypeVar("ReplyT", bound=Struct)
+
+
+class Administration:
+    """A deployed stack's operator: whoever IAM allows to invoke its account function, which no request reaches."""
+
+    def __init__(self, aws: Aws, stack: stacks.Stack) -> None:
+        self._aws = aws
+        self._function = stack.output("AccountFunction")
+        self.endpoint = stack.output("Endpoint").rstrip("/")
+
+    def call(self, route: Route[RequestT, ReplyT], message: RequestT) -> ReplyT:
+        """Like Connection.call. A repetition by the AWS library sends the same message, and so is harmless.
+
+        Raises:
+            RequestError: The master refused.
+            DeploymentError: AWS did, or the function failed.
+        """
+        body = codec.encode(message, codec.JSON).decode()
+        event = f'{{"route":"{route.name}","body":{body}}}'
+        answer = self._aws.call("lambda", "invoke", FunctionName=self._function, Payload=event.encode())
+        payload = answer["Payload"].read()
+        if answer.get("FunctionError"):
+            raise DeploymentError(
+                f"the function {self._function} failed: {_what(payload)}; its log says why (aws logs tail --since 10m)"
+            )
+        status, reply = _read(payload)
+        if status != 200:
+            raise codec.decode_error(reply, status)
+        return codec.decode(reply, route.reply)
+
+
+def connect(name: str, region: str | None) -> Administration:
+    """Administer a deployed stack.
+
+    Raises:
+        NotFound: There is no such stack.
+    """
+    aws = Aws(region)
+    return Administration(aws, stacks.get(aws, name))
+
+
+def _read(payload: bytes) -> tuple[int, bytes]:
+    try:
+        answer = json.loads(payload)
+        return int(answer["status"]), codec.encode(answer["body"])
+    except (ValueError, KeyError, TypeError):
+        raise InternalError(
+            "the account function answered with something else than this release expects: run `cloudpar deploy` again"
+        ) from None
+
+
+def _what(payload: bytes) -> str:
+    try:
+        return str(json.loads(payload)["errorMessage"])
+    except (ValueError, KeyError, TypeError):
+        return payload.decode(errors="replace")[:200]

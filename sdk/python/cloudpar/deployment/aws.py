@@ -1,0 +1,77 @@
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cloudpar.errors import ConfigurationError
+
+from .failures import DeploymentError, refusal, told
+
+ATTEMPTS = 5
+CONNECT_S, ANSWER_S = 5.0, 40.0
+"""The account function, which waits for no one, is given 29 s."""
+
+
+class Aws:
+    """One AWS account in one region, with the credentials that AWS's own tools would take.
+
+    Raises:
+        DeploymentError: botocore is not installed, or no such AWS profile.
+        ConfigurationError: No region is named.
+    """
+
+    def __init__(self, region: str | None = None, environment: Mapping[str, str] = os.environ) -> None:
+        try:
+            import botocore.config  # noqa: PLC0415  # an extra: a user of a deployment never needs it
+            import botocore.exceptions  # noqa: PLC0415
+            import botocore.session  # noqa: PLC0415
+        except ImportError:
+            raise DeploymentError("botocore is not installed: run `pip install 'cloudpar[aws]'`") from None
+        self._failures = (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError)
+        try:
+            session = botocore.session.Session()
+            session.get_scoped_config()  # complains of a profile that is not there
+            # Other tools of AWS's read AWS_REGION, this library alone does not.
+            named = region or environment.get("AWS_REGION") or session.get_config_variable("region")
+        except botocore.exceptions.ProfileNotFound as error:
+            raise DeploymentError(f"{error}: correct AWS_PROFILE, or run `aws configure --profile NAME`") from None
+        if not named:
+            raise ConfigurationError("no AWS region is named: add --region, such as eu-central-1, or set AWS_REGION")
+        self.region: str = named
+        self._session: Any = session
+        self._config = botocore.config.Config(
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            connect_timeout=CONNECT_S,
+            read_timeout=ANSWER_S,
+        )
+        self._clients: dict[str, Any] = {}
+
+    def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
+        """Call AWS: `call("sqs", "get_queue_attributes", QueueUrl=...)`.
+
+        Raises:
+            AwsMissing: There is nothing of that name.
+            AwsRefused: Anything else that is not an answer.
+        """
+        try:
+            answer: dict[str, Any] = getattr(self._client(service), operation)(**parameters)
+        except self._failures as error:
+            raise refusal(*told(error), service, operation, self.region) from None
+        return answer
+
+    def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
+        """The entries under `key` of all pages of a list.
+
+        Raises:
+            AwsMissing: There is nothing of that name.
+            AwsRefused: Anything else that is not an answer.
+        """
+        try:
+            for page in self._client(service).get_paginator(operation).paginate(**parameters):
+                yield from page[key]
+        except self._failures as error:
+            raise refusal(*told(error), service, operation, self.region) from None
+
+    def _client(self, service: str) -> Any:
+        if service not in self._clients:
+            self._clients[service] = self._session.create_client(service, self.region, config=self._config)
+        return self._clients[service]

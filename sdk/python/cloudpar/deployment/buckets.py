@@ -1,0 +1,53 @@
+"""CloudFormation deletes no bucket that holds objects, so they are deleted first."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from . import template
+from .aws import Aws
+from .failures import AwsMissing, DeploymentError
+
+BATCH = 1000
+
+
+def doomed(body: dict[str, Any], physical_ids: dict[str, str]) -> list[str]:
+    """The buckets that are deleted with a stack."""
+    kept = template.retained(body)
+    names = [name for name in template.named(body, "AWS::S3::Bucket") if name not in kept]
+    return [physical_ids[name] for name in names if physical_ids.get(name)]
+
+
+def empty(aws: Aws, bucket: str) -> int:
+    """Delete all objects of a bucket. Returns how many there were; a bucket that is gone is empty.
+
+    Raises:
+        DeploymentError: Some could not be deleted.
+    """
+    keys = _keys(aws, bucket)
+    count = 0
+    try:
+        while batch := list(islice(keys, BATCH)):
+            objects = {"Objects": [{"Key": key} for key in batch], "Quiet": True}
+            errors = aws.call("s3", "delete_objects", Bucket=bucket, Delete=objects).get("Errors", [])
+            if errors:
+                first = errors[0]
+                raise DeploymentError(
+                    f"{len(errors)} objects of {bucket} could not be deleted ({first['Key']}: {first['Message']}): "
+                    "have s3:DeleteObject allowed, then run this again"
+                )
+            count += len(batch)
+    except AwsMissing:
+        return count
+    return count
+
+
+def _keys(aws: Aws, bucket: str) -> Iterator[str]:
+    """A page without objects has no list of them."""
+    more: dict[str, str] = {}
+    while True:
+        page = aws.call("s3", "list_objects_v2", Bucket=bucket, **more)
+        yield from (each["Key"] for each in page.get("Contents", ()))
+        if not page.get("IsTruncated"):
+            return
+        more = {"ContinuationToken": page["NextContinuationToken"]}

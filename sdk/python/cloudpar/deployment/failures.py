@@ -1,0 +1,72 @@
+"""What AWS, the CDK and the tools on this machine refuse, in words that name the mend."""
+
+from typing import Any
+
+from cloudpar.errors import CloudparError
+
+
+class DeploymentError(CloudparError):
+    """A deployment cannot be made, changed or asked; the text names the mend."""
+
+
+class AwsRefused(DeploymentError):
+    """AWS refused a call, or was not reached. `code` is AWS's own name for it."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class AwsMissing(AwsRefused):
+    """AWS says that there is nothing of that name."""
+
+
+SIGN_IN = "run `aws configure` or `aws sso login`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+_UNKNOWN = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
+_DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
+_CLOSED = {"OptInRequired", "EndpointConnectionError"}
+_MISSING = {
+    "ParameterNotFound",
+    "ResourceNotFoundException",
+    "NoSuchResourceException",
+    "RepositoryNotFoundException",
+} | {"NoSuchBucket"}
+
+
+def refusal(code: str, text: str, service: str, operation: str, region: str) -> AwsRefused:
+    """The error for what a call came back with.
+
+    Args:
+        code: AWS's code, or the name of the library's exception.
+        text: AWS's or the library's own words.
+        service: As botocore names it.
+        operation: As botocore names it.
+        region: Where.
+
+    >>> str(refusal("AccessDenied", "no", "sqs", "get_queue_attributes", "eu-west-1"))
+    "these AWS credentials may not call sqs:GetQueueAttributes: have it allowed, or use an administrator's (no)"
+    """
+    if code in _EXPIRED:
+        mend = f"the AWS credentials have expired: {SIGN_IN}"
+    elif code in _UNKNOWN:
+        mend = f"AWS does not know these credentials: {SIGN_IN} ({text})"
+    elif code in {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"}:
+        mend = f"there are no AWS credentials: {SIGN_IN}"
+    elif code in _DENIED:
+        action = f"{service}:{''.join(part.capitalize() for part in operation.split('_'))}"
+        mend = f"these AWS credentials may not call {action}: have it allowed, or use an administrator's ({text})"
+    elif code in _CLOSED:
+        mend = f"{service} does not answer in {region}: check the network, and that the account has the region enabled"
+    else:
+        mend = f"AWS refused {service} {operation} in {region}: {text} ({code})"
+    missing = code in _MISSING or (code == "ValidationError" and "does not exist" in text)
+    return (AwsMissing if missing else AwsRefused)(mend, code)
+
+
+def told(error: Any) -> tuple[str, str]:
+    """AWS's code and words of an exception of botocore's."""
+    answer = getattr(error, "response", None)
+    found = answer.get("Error", {}) if isinstance(answer, dict) else {}
+    return found.get("Code") or type(error).__name__, found.get("Message") or str(error)

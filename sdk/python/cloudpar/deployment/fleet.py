@@ -1,0 +1,102 @@
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from .aws import Aws
+from .failures import AwsRefused
+from .prices import on_demand_usd
+
+FAILED = {"Failed", "Cancelled", "WaitingForSpotInstanceId"}
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """One host of the fleet. `usd` is the price of an hour, if it is known."""
+
+    id: str
+    type: str
+    zone: str
+    state: str
+    spot: bool
+    usd: float | None
+
+
+class Fleet(msgspec.Struct, frozen=True):
+    """The Auto Scaling group.
+
+    Attributes:
+        desired: Instances that it wants.
+        maximum: So many it may ever want.
+        running: Those in service.
+        starting: Those that are wanted and not yet there.
+        instances: All that exist.
+        reason: Why the newest launch failed, in AWS's words.
+    """
+
+    desired: int
+    maximum: int
+    running: int
+    starting: int
+    instances: list[Instance]
+    reason: str | None
+
+
+def read(aws: Aws, group: str) -> Fleet | None:
+    """The fleet as it is now; None if there is no such group."""
+    found = aws.call("autoscaling", "describe_auto_scaling_groups", AutoScalingGroupNames=[group])["AutoScalingGroups"]
+    if not found:
+        return None
+    members = found[0]["Instances"]
+    running = sum(each["LifecycleState"] == "InService" for each in members)
+    desired = int(found[0]["DesiredCapacity"])
+    starting = max(0, desired - running)
+    reason = None
+    if starting:
+        activities = aws.call("autoscaling", "describe_scaling_activities", AutoScalingGroupName=group, MaxRecords=20)
+        reason = failure(activities["Activities"])
+    return Fleet(desired, int(found[0]["MaxSize"]), running, starting, _instances(aws, members), reason)
+
+
+def failure(activities: Iterable[Mapping[str, Any]]) -> str | None:
+    """Why the newest launch failed, or what it waits for; None if it did not. Newest come first.
+
+    >>> failure([{"Description": "Launching a new EC2 instance.", "StatusCode": "Failed", "StatusMessage": "No spot."}])
+    'No spot.'
+    """
+    for activity in activities:
+        if activity["Description"].startswith("Launching"):
+            failed = activity["StatusCode"] in FAILED
+            return (activity.get("StatusMessage") or activity["StatusCode"]) if failed else None
+    return None
+
+
+def _instances(aws: Aws, members: list[Mapping[str, Any]]) -> list[Instance]:
+    if not members:
+        return []
+    spot = _spot(aws, [each["InstanceId"] for each in members])
+    prices = _spot_prices(aws, sorted({each["InstanceType"] for each in members}))
+    made = []
+    for each in members:
+        kind, zone, is_spot = each["InstanceType"], each["AvailabilityZone"], each["InstanceId"] in spot
+        usd = prices.get((kind, zone)) if is_spot else on_demand_usd(kind)
+        made.append(Instance(each["InstanceId"], kind, zone, each["LifecycleState"], is_spot, usd))
+    return made
+
+
+def _spot(aws: Aws, ids: list[str]) -> set[str]:
+    found = aws.pages("ec2", "describe_instances", "Reservations", InstanceIds=ids)
+    every = (instance for reservation in found for instance in reservation["Instances"])
+    return {each["InstanceId"] for each in every if each.get("InstanceLifecycle") == "spot"}
+
+
+def _spot_prices(aws: Aws, kinds: list[str]) -> dict[tuple[str, str], float]:
+    """By type and zone, what an hour costs now."""
+    try:
+        found = aws.pages(
+            "ec2", "describe_spot_price_history", "SpotPriceHistory",
+            InstanceTypes=kinds, ProductDescriptions=["Linux/UNIX"], StartTime=datetime.now(UTC),
+        )  # fmt: skip
+        return {(each["InstanceType"], each["AvailabilityZone"]): float(each["SpotPrice"]) for each in found}
+    except AwsRefused:  # the prices are a courtesy
+        return {}

@@ -1,0 +1,94 @@
+"""What a deployment leaves behind when its stack is deleted, and what that costs a month."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from . import prices, template
+from .aws import Aws
+from .failures import AwsRefused
+
+GB = 1e9
+SIZE_DAYS = 3
+"""S3 tells a bucket's size once a day."""
+
+REPOSITORY = "cdk-hnb659fds-container-assets-{account}-{region}"
+
+
+class Leftover(msgspec.Struct, frozen=True):
+    """One thing that stays.
+
+    Attributes:
+        type: As CloudFormation names it.
+        name: As AWS names it.
+        size_bytes: If AWS tells.
+        usd: A month, at that size; None if the size is not known.
+        delete: The command that deletes it for good.
+    """
+
+    type: str
+    name: str
+    size_bytes: int | None
+    usd: float | None
+    delete: str
+
+
+def retained(aws: Aws, body: dict[str, Any], physical_ids: dict[str, str]) -> list[Leftover]:
+    """What of a stack is not deleted with it."""
+    kinds = {
+        "AWS::DynamoDB::Table": _table,
+        "AWS::S3::Bucket": _bucket,
+        "AWS::SecretsManager::Secret": _secret,
+    }
+    found = template.retained(body)
+    return [kinds[kind](aws, physical_ids[name]) for name, kind in found.items() if physical_ids.get(name)]
+
+
+def images(aws: Aws, account: str) -> Leftover | None:
+    """The workers' images in the CDK's registry, which other apps of the account may share; None: there are none."""
+    name = REPOSITORY.format(account=account, region=aws.region)
+    try:
+        found = list(aws.pages("ecr", "describe_images", "imageDetails", repositoryName=name))
+    except AwsRefused:
+        return None
+    size = sum(int(each.get("imageSizeInBytes", 0)) for each in found)
+    if not size:
+        return None
+    delete = f"cdk gc aws://{account}/{aws.region} --unstable=gc --type ecr"
+    return Leftover("AWS::ECR::Repository", name, size, size / GB * prices.IMAGE_GB_USD, delete)
+
+
+def _table(aws: Aws, name: str) -> Leftover:
+    size: int | None
+    try:
+        size = int(aws.call("dynamodb", "describe_table", TableName=name)["Table"].get("TableSizeBytes", 0))
+    except AwsRefused:
+        size = None
+    usd = None if size is None else size / GB * (prices.TABLE_GB_USD + prices.RECOVERY_GB_USD)
+    delete = (
+        f"aws dynamodb update-table --no-deletion-protection-enabled --table-name {name} && "
+        f"aws dynamodb delete-table --table-name {name}"
+    )
+    return Leftover("AWS::DynamoDB::Table", name, size, usd, delete)
+
+
+def _bucket(aws: Aws, name: str) -> Leftover:
+    now = datetime.now(UTC)
+    try:
+        points = aws.call(
+            "cloudwatch", "get_metric_statistics", Namespace="AWS/S3", MetricName="BucketSizeBytes",
+            Dimensions=[{"Name": "BucketName", "Value": name}, {"Name": "StorageType", "Value": "StandardStorage"}],
+            StartTime=now - timedelta(days=SIZE_DAYS), EndTime=now, Period=86_400, Statistics=["Average"],
+        )["Datapoints"]  # fmt: skip
+    except AwsRefused:
+        points = []
+    newest = max(points, key=lambda point: point["Timestamp"], default=None)
+    size = None if newest is None else int(newest["Average"])
+    usd = None if size is None else size / GB * prices.BUCKET_GB_USD
+    return Leftover("AWS::S3::Bucket", name, size, usd, f"aws s3 rb --force s3://{name}")
+
+
+def _secret(aws: Aws, name: str) -> Leftover:
+    delete = f"aws secretsmanager delete-secret --recovery-window-in-days 7 --region {aws.region} --secret-id {name}"
+    return Leftover("AWS::SecretsManager::Secret", name, None, prices.SECRET_USD, delete)

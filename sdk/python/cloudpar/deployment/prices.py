@@ -1,0 +1,184 @@
+"""What a deployment costs: at rest, line by line and without free tiers, and by the hour while it works.
+
+List prices of us-east-1 as of 2025; other regions differ by up to a third. docs/cost-model.md explains every line.
+
+>>> round(total(idle(Shape())), 2) < 2
+True
+>>> [line.name for line in idle(Shape(dashboards=1)) if line.option]
+['Dashboard']
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+HOURS = 730
+"""Of a month, as AWS counts."""
+
+MINUTES = HOURS * 60
+
+ALARM_METRIC_USD = 0.10
+DASHBOARD_USD = 3.00
+SECRET_USD = 0.40
+KEY_USD = 1.00
+NAT_GATEWAY_USD = 0.045 * HOURS
+LAMBDA_REQUEST_USD = 0.20 / 1e6
+LAMBDA_GB_SECOND_USD = 0.0000133334
+"""On arm64."""
+
+FIFO_REQUEST_USD = 0.50 / 1e6
+READ_UNIT_USD = 0.125 / 1e6
+TABLE_GB_USD = 0.25
+RECOVERY_GB_USD = 0.20
+LOG_GB_USD = 0.50
+"""Taking a GB of logs in; keeping it costs 0.03 a month, of a tenth of its size."""
+
+BUCKET_GB_USD = 0.023
+IMAGE_GB_USD = 0.10
+VOLUME_GB_USD = 0.08
+ADDRESS_HOUR_USD = 0.005
+
+TICK_S = 0.05
+"""The timer's duration when nothing is due: it asks four shards of an index."""
+
+TICK_READ_UNITS = 4 * 0.5
+TICK_LOG_BYTES = 800
+"""Lambda's three lines and one of ours."""
+
+POLLERS = 5
+POLL_S = 20
+"""Lambda asks a queue that is its source by five long polls at a time, empty or not."""
+
+IMAGES_GB = 0.5
+"""Two images of the worker, compressed."""
+
+CODE_GB = 0.03
+TABLES_GB = 0.01
+
+ON_DEMAND_USD = {
+    "c8g": 0.07976, "c7g": 0.0725, "c6g": 0.068, "m8g": 0.08976, "m7g": 0.0816, "m6g": 0.077,
+    "c7i": 0.08925, "c7a": 0.10264, "c6i": 0.085, "c6a": 0.0765, "m7i": 0.1008, "m6i": 0.096,
+}  # fmt: skip
+"""USD an hour of size `large` on demand; the families are those of infra/lib/environments.ts."""
+
+VCPUS = {"large": 2, "xlarge": 4, "2xlarge": 8, "4xlarge": 16, "8xlarge": 32}
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What of a deployment costs while nobody works. Without arguments: what infra/ makes unless told otherwise.
+
+    Attributes:
+        alarm_metrics: Metrics that its alarms read; an alarm on a formula reads several.
+        dashboards: An option.
+        secrets: The workers' token.
+        keys: A customer's KMS keys.
+        nat_gateways: None, on purpose.
+        timers: Rules that call a function every minute.
+        timer_mb: That function's memory.
+        queue_sources: Queues that Lambda polls by itself.
+        recovery: Point-in-time recovery of the tables.
+    """
+
+    alarm_metrics: int = 11
+    dashboards: int = 0
+    secrets: int = 1
+    keys: int = 0
+    nat_gateways: int = 0
+    timers: int = 1
+    timer_mb: int = 512
+    queue_sources: int = 1
+    recovery: bool = False
+
+
+class Line(NamedTuple):
+    """A line of the bill: what, how it comes about, and USD a month. An option is not part of the total."""
+
+    name: str
+    why: str
+    usd: float
+    option: bool = False
+
+
+def idle(shape: Shape) -> list[Line]:
+    """What a deployment costs a month while nobody works and no worker is there."""
+    ticks = shape.timers * MINUTES
+    polls = shape.queue_sources * POLLERS * MINUTES * 60 / POLL_S
+    lines = [
+        Line("Alarms", f"{shape.alarm_metrics} metrics x {ALARM_METRIC_USD}", shape.alarm_metrics * ALARM_METRIC_USD),
+        Line("Secrets", f"{shape.secrets} x {SECRET_USD}", shape.secrets * SECRET_USD),
+        Line("Polling of queues", f"{polls:,.0f} requests", polls * FIFO_REQUEST_USD),
+        Line("Timer, calls", f"{ticks:,} a month", ticks * LAMBDA_REQUEST_USD),
+        Line(
+            "Timer, duration", f"{ticks:,} x {TICK_S} s x {shape.timer_mb} MB",
+            ticks * TICK_S * shape.timer_mb / 1024 * LAMBDA_GB_SECOND_USD,
+        ),
+        Line("Timer, reads", f"{ticks:,} x {TICK_READ_UNITS:g} units", ticks * TICK_READ_UNITS * READ_UNIT_USD),
+        Line("Timer, logs", f"{ticks:,} x {TICK_LOG_BYTES} bytes", ticks * TICK_LOG_BYTES / 1e9 * LOG_GB_USD),
+        Line("Timer, schedule", "rules on AWS's own bus are free", 0.0),
+        Line("Tables", f"{TABLES_GB} GB", TABLES_GB * (TABLE_GB_USD + RECOVERY_GB_USD * shape.recovery)),
+        Line("Worker images", f"{IMAGES_GB} GB", IMAGES_GB * IMAGE_GB_USD),
+        Line("Functions' code", f"{CODE_GB} GB in the CDK's bucket", CODE_GB * BUCKET_GB_USD),
+        Line("API, queues, payloads", "by use only", 0.0),
+        Line("Fleet", "no instance, no NAT gateway", shape.nat_gateways * NAT_GATEWAY_USD),
+    ]  # fmt: skip
+    if shape.keys:
+        lines.append(Line("KMS keys", f"{shape.keys} x {KEY_USD}", shape.keys * KEY_USD))
+    if shape.dashboards:
+        lines.append(
+            Line("Dashboard", f"{shape.dashboards} x {DASHBOARD_USD}", shape.dashboards * DASHBOARD_USD, option=True)
+        )
+    return lines
+
+
+def total(lines: Iterable[Line]) -> float:
+    """USD a month without options."""
+    return sum(line.usd for line in lines if not line.option)
+
+
+class Hour(msgspec.Struct, frozen=True, kw_only=True):
+    """USD an hour, now. `unknown`: instances whose price nobody named, which are not in it."""
+
+    instances: float
+    volumes: float
+    addresses: float
+    idle: float
+    unknown: int = 0
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.instances + self.volumes + self.addresses + self.idle
+
+
+def hour(instance_usd: Sequence[float | None], idle_month_usd: float, volume_gib: int) -> Hour:
+    """What a deployment costs an hour.
+
+    Args:
+        instance_usd: Each instance's price; None where it is not known.
+        idle_month_usd: What it costs at rest.
+        volume_gib: Of each instance.
+
+    >>> hour([0.03, 0.03], 2.0, 20).total
+    0.07712328767123287
+    """
+    count = len(instance_usd)
+    return Hour(
+        instances=sum(price for price in instance_usd if price is not None),
+        volumes=count * volume_gib * VOLUME_GB_USD / HOURS,
+        addresses=count * ADDRESS_HOUR_USD,
+        idle=idle_month_usd / HOURS,
+        unknown=sum(price is None for price in instance_usd),
+    )
+
+
+def on_demand_usd(instance_type: str) -> float | None:
+    """The list price of an hour of an instance of the fleet; of others None.
+
+    >>> on_demand_usd("c7g.xlarge"), on_demand_usd("t3.large")
+    (0.145, None)
+    """
+    family, _, size = instance_type.partition(".")
+    if family not in ON_DEMAND_USD or size not in VCPUS:
+        return None
+    return ON_DEMAND_USD[family] * VCPUS[size] / VCPUS["large"]

@@ -1,0 +1,83 @@
+"""The checkout that a deployment is made from, and the tools that this takes."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cloudpar.errors import ConfigurationError
+
+CDK = "2.1148.1"
+"""The CDK CLI's version: npm's `latest` may be one that cannot read the app."""
+
+NODE = 20
+BUNDLE = Path("build/functions")
+PLATFORM = "aarch64-manylinux2014"
+ANSWER_S = 60.0
+
+
+class Project:
+    """A checkout of Cloud Parallelizer."""
+
+    def __init__(self, root: Path, environment: Mapping[str, str] = os.environ) -> None:
+        self.root = root
+        self._environment = environment
+
+    def tool(self, name: str) -> str | None:
+        """Where an executable is: beside the CDK app's packages, or on the PATH."""
+        return shutil.which(name, path=self._environment.get("PATH"))
+
+    def answer(self, command: Sequence[str]) -> str | None:
+        """The first line that a command prints, if it ends well."""
+        try:
+            ended = subprocess.run(
+                command, cwd=self.root, env=dict(self._environment), capture_output=True, text=True, check=False,
+                timeout=ANSWER_S,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return (ended.stdout.strip().splitlines() or [""])[0] if ended.returncode == 0 else None
+
+    def cdk(self) -> list[str]:
+        """How to call the CDK CLI of the version that the app is made for: one that is there, or npx's."""
+        for path in (self.root / "node_modules/.bin/cdk", self.tool("cdk")):
+            if path is not None and (self.answer([str(path), "--version"]) or "").split(" ")[0] == CDK:
+                return [str(path)]
+        return ["npx", "--yes", f"aws-cdk@{CDK}"]
+
+    def uv(self) -> str | None:
+        """Where uv is, which bundles the functions."""
+        own = self.root / ".venv/bin/uv"
+        return str(own) if own.exists() else self.tool("uv")
+
+    def has_packages(self) -> bool:
+        """Whether `npm ci` has been run."""
+        return (self.root / "node_modules/aws-cdk-lib").is_dir()
+
+
+def find_project(named: Path | None) -> Project:
+    """The checkout: what is named, or the working folder or one above it, or where this package lies.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    here = Path(__file__).resolve()
+    candidates = [named] if named is not None else [Path.cwd(), *Path.cwd().parents, *here.parents]
+    for folder in candidates:
+        if _is_project(folder):
+            return Project(folder.resolve())
+    where = f"{named} holds" if named is not None else "neither the working folder nor one above it holds"
+    raise ConfigurationError(
+        f"{where} no Cloud Parallelizer to deploy (cdk.json and infra/): clone the repository, then run this in it or "
+        "name it by --project"
+    )
+
+
+def _is_project(folder: Path) -> bool:
+    try:
+        app = json.loads((folder / "cdk.json").read_text(encoding="utf-8")).get("app", "")
+    except (OSError, ValueError, AttributeError):
+        return False
+    return "infra/" in app

@@ -1,0 +1,106 @@
+"""What a CloudFormation template says: what it makes, what of that costs at rest, and what outlives the stack."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from .prices import Shape
+
+Group = Literal["storage", "queue", "services", "fleet", "observability", "permissions", "other"]
+
+_GROUPS: tuple[tuple[str, Group], ...] = (
+    ("AWS::DynamoDB::", "storage"),
+    ("AWS::S3::", "storage"),
+    ("AWS::SecretsManager::", "storage"),
+    ("AWS::SQS::", "queue"),
+    ("AWS::ApiGatewayV2::", "services"),
+    ("AWS::Lambda::", "services"),
+    ("AWS::Events::", "services"),
+    ("AWS::AutoScaling::", "fleet"),
+    ("AWS::EC2::", "fleet"),
+    ("AWS::CloudWatch::", "observability"),
+    ("AWS::Logs::", "observability"),
+    ("AWS::SNS::", "observability"),
+    ("AWS::IAM::", "permissions"),
+)
+
+RETAINABLE = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::Secret"}
+
+
+class Made(msgspec.Struct, frozen=True):
+    """So many resources of a type, and what they are for."""
+
+    group: Group
+    type: str
+    count: int
+
+
+def made(template: Mapping[str, Any]) -> list[Made]:
+    """What a template makes, by group and type."""
+    counts = Counter(each["Type"] for each in _resources(template).values() if each["Type"] != "AWS::CDK::Metadata")
+    found = [Made(_group(kind), kind, count) for kind, count in sorted(counts.items())]
+    order = [group for _, group in _GROUPS]
+    return sorted(found, key=lambda each: order.index(each.group) if each.group in order else len(order))
+
+
+def retained(template: Mapping[str, Any]) -> dict[str, str]:
+    """The resources that outlive their stack, with their types, by their names in the template."""
+    return {
+        name: each["Type"]
+        for name, each in sorted(_resources(template).items())
+        if str(each.get("DeletionPolicy", "")).startswith("Retain") and each["Type"] in RETAINABLE
+    }
+
+
+def named(template: Mapping[str, Any], kind: str) -> list[str]:
+    """The resources of a type, by their names in the template."""
+    return sorted(name for name, each in _resources(template).items() if each["Type"] == kind)
+
+
+def shape(template: Mapping[str, Any]) -> Shape:
+    """What of a template costs while nobody works."""
+    kinds = Counter(each["Type"] for each in _resources(template).values())
+    return Shape(
+        alarm_metrics=sum(_alarm_metrics(each) for each in _of(template, "AWS::CloudWatch::Alarm")),
+        dashboards=kinds["AWS::CloudWatch::Dashboard"],
+        secrets=kinds["AWS::SecretsManager::Secret"],
+        keys=kinds["AWS::KMS::Key"],
+        nat_gateways=kinds["AWS::EC2::NatGateway"],
+        timers=kinds["AWS::Events::Rule"],
+        timer_mb=max((_timer_mb(each) for each in _of(template, "AWS::Lambda::Function")), default=0),
+        queue_sources=sum(
+            "sqs" in str(each.get("EventSourceArn", "")).lower() or "Queue" in str(each.get("EventSourceArn", ""))
+            for each in _of(template, "AWS::Lambda::EventSourceMapping")
+        ),
+        recovery=any(
+            each.get("PointInTimeRecoverySpecification", {}).get("PointInTimeRecoveryEnabled") is True
+            for each in _of(template, "AWS::DynamoDB::Table")
+        ),
+    )
+
+
+def _resources(template: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = template.get("Resources", {})
+    return found
+
+
+def _of(template: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:
+    return (each.get("Properties", {}) for each in _resources(template).values() if each["Type"] == kind)
+
+
+def _group(kind: str) -> Group:
+    return next((group for prefix, group in _GROUPS if kind.startswith(prefix)), "other")
+
+
+def _alarm_metrics(alarm: Mapping[str, Any]) -> int:
+    """AWS charges for each metric that an alarm reads, not for the arithmetic."""
+    if "Metrics" not in alarm:
+        return 1
+    return sum("MetricStat" in each for each in alarm["Metrics"])
+
+
+def _timer_mb(function: Mapping[str, Any]) -> int:
+    timer = function.get("Handler") == "cloudpar_handlers.timer.handle"
+    return int(function.get("MemorySize", 128)) if timer else 0

@@ -1,0 +1,110 @@
+"""Payloads by presigned links, which may lead to any store: for a general HTTP client, imported with the first one."""
+
+import contextlib
+import socket
+from typing import IO, TYPE_CHECKING, Any, cast
+from weakref import WeakSet
+
+from cloudpar_protocol.payloads import Link
+
+from .errors import RequestError, Unavailable
+
+if TYPE_CHECKING:
+    import urllib3
+
+CONNECT_S = 10.0
+
+THERE_ALREADY = 412
+"""S3's answer to a second upload of a key; no key is ever used for two payloads."""
+
+STILL_WRITTEN = b"ConditionalRequestConflict"
+"""S3's reason, with status 409, while an earlier try is still under way."""
+
+
+class Links:
+    """One client's connections to stores; good for many threads."""
+
+    def __init__(self) -> None:
+        self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._manager: urllib3.PoolManager | None = None
+        self._closed = False
+
+    def put(self, link: Link, body: memoryview | IO[bytes], size: int, timeout_s: float) -> None:
+        """Upload a payload, once. A store that has one there already has it from an earlier try, or the same code.
+
+        Raises:
+            OSError: There is no answer.
+            RequestError: It was refused.
+        """
+        if not isinstance(body, memoryview):
+            body.seek(0)
+        answer = self._ask(link, {"Content-Length": str(size)}, body, timeout_s)
+        if not 200 <= answer.status < 300 and answer.status != THERE_ALREADY:
+            raise _refusal(answer, "upload")
+
+    def get(self, link: Link, start: int, end: int, timeout_s: float) -> bytes:
+        """Download bytes [start, end) of a payload, once; raises as `put` does."""
+        answer = self._ask(link, {"Range": f"bytes={start}-{end - 1}"}, None, timeout_s)
+        if answer.status not in {200, 206}:
+            raise _refusal(answer, "download")
+        data = answer.data
+        if answer.status == 200:  # a store that ignores ranges sends the whole
+            data = data[start:end]
+        if len(data) != end - start:
+            raise Unavailable(f"a download of {end - start} bytes brought {len(data)}")
+        return data
+
+    def _ask(
+        self, link: Link, headers: dict[str, str], body: memoryview | IO[bytes] | None, timeout_s: float
+    ) -> "urllib3.BaseHTTPResponse":
+        from urllib3 import Timeout  # noqa: PLC0415
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415
+
+        if self._closed:
+            raise ConnectionAbortedError("this side closes its connections")
+        self._manager = self._manager or _manager(self._sockets)
+        timeout = Timeout(connect=min(CONNECT_S, timeout_s), read=timeout_s)
+        try:
+            return self._manager.request(
+                link.method, link.url, body=cast("Any", body), headers={**link.headers, **headers}, timeout=timeout
+            )
+        except HTTPError as error:
+            raise ConnectionError(str(error)) from error
+
+    def close(self) -> None:
+        """End whatever is under way, in any thread, with an OSError."""
+        self._closed = True
+        for each in list(self._sockets):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        if self._manager is not None:
+            self._manager.clear()
+
+
+def _manager(sockets: WeakSet[socket.socket]) -> "urllib3.PoolManager":
+    import urllib3  # noqa: PLC0415
+
+    manager = urllib3.PoolManager(num_pools=16, maxsize=8, blocksize=1 << 20, retries=False)
+    manager.pool_classes_by_scheme = {
+        "http": _tracking(urllib3.HTTPConnectionPool, sockets),
+        "https": _tracking(urllib3.HTTPSConnectionPool, sockets),
+    }
+    return manager
+
+
+def _tracking(kind: type[Any], sockets: WeakSet[socket.socket]) -> type[Any]:
+    """A pool class whose connections note their sockets, so that they can be ended at once."""
+
+    class TrackedConnection(kind.ConnectionCls):  # type: ignore[misc,name-defined]
+        def connect(self) -> None:
+            super().connect()
+            sockets.add(self.sock)
+
+    return type("TrackedPool", (kind,), {"ConnectionCls": TrackedConnection})
+
+
+def _refusal(answer: "urllib3.BaseHTTPResponse", what: str) -> RequestError:
+    passing = answer.status in {408, 429} or answer.status >= 500 or STILL_WRITTEN in answer.data
+    kind = Unavailable if passing else RequestError
+    text = answer.data[:200].decode(errors="replace")
+    return kind(f"the {what} of a payload was answered with HTTP status {answer.status}: {text}")

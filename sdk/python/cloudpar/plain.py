@@ -1,0 +1,38 @@
+"""Task data and results of task code by reference: MessagePack, which any language reads, and no pickle."""
+
+from typing import IO, Any
+
+from msgspec import msgpack
+
+from .errors import SerializationError
+
+_encoder = msgpack.Encoder()
+_decoder = msgpack.Decoder()
+
+
+def dumps(value: object, what: str) -> bytes:
+    """Serialize one object; see `serialization.dumps`."""
+    try:
+        return _encoder.encode(value)
+    except Exception as error:
+        raise refusal(error, what) from error
+
+
+def write(value: object, file: IO[bytes]) -> None:
+    """Serialize one object into a file."""
+    file.write(_encoder.encode(value))
+
+
+def refusal(error: Exception, what: str) -> SerializationError:
+    """The error that says what to send instead."""
+    reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error) or type(error).__name__
+    return SerializationError(
+        f"{what} is not what MessagePack holds: {reason}; task code by reference takes None, booleans, numbers of at "
+        "most 64 bits, texts, bytes, dates, and lists and dicts of these: make such values from it, or send the "
+        "function itself instead of a reference"
+    )
+
+
+def loads(data: bytes) -> Any:
+    """What `dumps` made of an object, or a worker of a result. Nothing in it is executed."""
+    return _decoder.decode(data)

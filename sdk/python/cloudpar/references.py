@@ -1,0 +1,69 @@
+"""Task code by reference: functions that are installed at the workers, by their names."""
+
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from cloudpar_protocol import payloads
+
+
+class Reference:
+    """A function of an installed module by its name; what `reference` returns."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            self.text: str = msgspec.convert(text, payloads.Reference)
+        except msgspec.ValidationError:
+            raise ValueError(
+                f"{text!r} names no function: write 'package.module:function', in at most 200 letters, digits, "
+                "underscores and dots"
+            ) from None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Import the function here, and call it."""
+        module, _, path = self.text.partition(":")
+        function: Any = import_module(module)
+        for name in path.split("."):
+            function = getattr(function, name)
+        return function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"reference({self.text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def reference(text: str) -> Reference:
+    """Name a function that is installed at the workers, for `Pool.map` and `Pool.submit` in place of the function.
+
+    Nothing is pickled then, here or there: the workers import the function by its name, and task data and results
+    travel as MessagePack. So client and workers may run different versions of Python (the SDK for JavaScript starts
+    tasks in this way), and nobody executes what the other side has sent. What holds for it:
+
+    - Arguments and results are None, booleans, numbers of at most 64 bits, texts, bytes, dates, and lists and dicts of
+      these. A tuple or a set arrives as a list, a dataclass as a dict.
+    - An exception of the function arrives as `TaskRaised` with its text, the remote traceback as its cause.
+    - The module must be importable at the workers: install its package there, or put its folder on their PYTHONPATH.
+
+    Called here, it imports the function and calls it in this process.
+
+    Args:
+        text: "package.module:function", or "package.module:Class.method".
+
+    Raises:
+        ValueError: The text has another form.
+
+    Example:
+        >>> from cloudpar import Pool, reference
+        >>> with Pool(workers=2) as pool:
+        ...     roots = list(pool.map(reference("math:sqrt"), [1, 4, 9]))
+        ...     text = pool.submit(reference("json:dumps"), {"b": 1, "a": 2}, sort_keys=True).result()
+        >>> roots, text
+        ([1.0, 2.0, 3.0], '{"a": 2, "b": 1}')
+    """
+    return Reference(text)

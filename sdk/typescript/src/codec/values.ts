@@ -1,0 +1,58 @@
+import { decode } from '@msgpack/msgpack';
+import { SerializationError } from '../errors.ts';
+import { NotPlain, type Writer } from './writer.ts';
+
+/**
+ * Append a value that a task takes.
+ *
+ * @param where What it is, for the error message.
+ * @throws SerializationError when a part of it is not what MessagePack holds.
+ */
+export function writeValue(writer: Writer, value: unknown, where: string): void {
+  try {
+    writer.value(value);
+  } catch (error) {
+    if (!(error instanceof NotPlain)) {
+      throw error;
+    }
+    throw new SerializationError(
+      `${where}${error.path} ${error.message}, and MessagePack does not hold that: tasks take null, booleans, numbers, bigints of at most 64 ` +
+        'bits, strings, Uint8Arrays, Dates, and arrays and plain objects of these',
+    );
+  }
+}
+
+/**
+ * What a task came to. An integer is a number where that is exact, otherwise a bigint.
+ *
+ * @throws SerializationError when JavaScript cannot hold it.
+ */
+export function readValue(data: Uint8Array): unknown {
+  try {
+    return narrow(decode(data, { useBigInt64: true }));
+  } catch (error) {
+    throw new SerializationError(
+      `the result cannot be rebuilt here: ${(error as Error).message}; let the function return dicts with texts or ` +
+        'numbers as keys, lists, texts, bytes, numbers, dates and None',
+    );
+  }
+}
+
+/** The library makes bigints of all integers that travel in 64 bits. */
+export function narrow(value: unknown): unknown {
+  if (typeof value === 'bigint') {
+    const number = Number(value);
+    return Number.isSafeInteger(number) ? number : value;
+  }
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) {
+      value[index] = narrow(value[index]);
+    }
+  } else if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype) {
+    const record = value as Record<string, unknown>;
+    for (const key of Object.keys(record)) {
+      record[key] = narrow(record[key]);
+    }
+  }
+  return value;
+}

@@ -1,0 +1,272 @@
+import { encodeTimestampExtension } from '@msgpack/msgpack';
+
+const TEXT = new TextEncoder();
+const SMALLEST_BYTES = 256;
+const DEEPEST = 500;
+const LONGEST_PATH = 200;
+const TIMESTAMP = 0xff;
+
+/** Something that MessagePack does not hold; `path` leads to it, as in `[3].when`. */
+export class NotPlain extends Error {
+  path = '';
+}
+
+/**
+ * MessagePack, appended value by value, in the shortest forms: the bytes that the Python side writes.
+ *
+ * Encoders of libraries choose between integer and float by the value, and JavaScript does not tell 1.0 from 1. Here
+ * the caller chooses, who knows the field.
+ */
+export class Writer {
+  #bytes = new Uint8Array(SMALLEST_BYTES);
+  #view = new DataView(this.#bytes.buffer);
+
+  /** How much has been written. */
+  length = 0;
+
+  /** A view of what has been written between two places. Writing on may leave it behind. */
+  view(start = 0, end = this.length): Uint8Array<ArrayBuffer> {
+    return this.#bytes.subarray(start, end);
+  }
+
+  nil(): void {
+    this.#byte(0xc0);
+  }
+
+  bool(value: boolean): void {
+    this.#byte(value ? 0xc3 : 0xc2);
+  }
+
+  /** An integer between -(2 ** 63) and 2 ** 64 - 1. */
+  int(value: number | bigint): void {
+    if (typeof value === 'bigint' || value > 0xffffffff || value < -0x80000000) {
+      this.#wide(BigInt(value));
+    } else if (value >= 0) {
+      this.#natural(value);
+    } else {
+      this.#negative(value);
+    }
+  }
+
+  #natural(value: number): void {
+    if (value < 0x80) {
+      this.#byte(value);
+    } else {
+      this.#sized(value, 0xcc);
+    }
+  }
+
+  #negative(value: number): void {
+    if (value >= -0x20) {
+      this.#byte(0x100 + value);
+    } else if (value >= -0x80) {
+      this.#at(2, 0xd0).setInt8(this.length - 1, value);
+    } else if (value >= -0x8000) {
+      this.#at(3, 0xd1).setInt16(this.length - 2, value);
+    } else {
+      this.#at(5, 0xd2).setInt32(this.length - 4, value);
+    }
+  }
+
+  #wide(value: bigint): void {
+    if (value <= 0xffffffffn && value >= -0x80000000n) {
+      this.int(Number(value));
+    } else if (value >= 0n && value < 1n << 64n) {
+      this.#at(9, 0xcf).setBigUint64(this.length - 8, value);
+    } else if (value < 0n && value >= -(1n << 63n)) {
+      this.#at(9, 0xd3).setBigInt64(this.length - 8, value);
+    } else {
+      throw new NotPlain(`is ${value}, which has more than 64 bits`);
+    }
+  }
+
+  float(value: number): void {
+    this.#at(9, 0xcb).setFloat64(this.length - 8, value);
+  }
+
+  str(value: string): void {
+    const mostBytes = value.length * 3;
+    if (mostBytes < 0x20) {
+      this.#reserve(1 + mostBytes);
+      const { written } = TEXT.encodeInto(value, this.#bytes.subarray(this.length + 1));
+      this.#byte(0xa0 | written);
+      this.length += written;
+      return;
+    }
+    const bytes = TEXT.encode(value);
+    if (bytes.length < 0x20) {
+      this.#byte(0xa0 | bytes.length);
+    } else {
+      this.#sized(bytes.length, 0xd9);
+    }
+    this.raw(bytes);
+  }
+
+  bin(value: Uint8Array): void {
+    this.#sized(value.length, 0xc4);
+    this.raw(value);
+  }
+
+  /** Begin an array; its items follow. */
+  array(length: number): void {
+    if (length < 0x10) {
+      this.#byte(0x90 | length);
+    } else {
+      this.#counted(length, 0xdc);
+    }
+  }
+
+  /** Begin a map; its keys and values follow in turn. */
+  map(length: number): void {
+    if (length < 0x10) {
+      this.#byte(0x80 | length);
+    } else {
+      this.#counted(length, 0xde);
+    }
+  }
+
+  /** Append bytes as they are. */
+  raw(bytes: Uint8Array): void {
+    this.#reserve(bytes.length);
+    this.#bytes.set(bytes, this.length);
+    this.length += bytes.length;
+  }
+
+  /**
+   * Any value that is plain data.
+   *
+   * @throws NotPlain when a part of it is not.
+   */
+  value(value: unknown, depth = 0): void {
+    if (typeof value === 'string') {
+      this.str(value);
+    } else if (typeof value === 'number') {
+      this.#number(value);
+    } else if (typeof value === 'object' && value !== null) {
+      this.#object(value, depth);
+    } else if (typeof value === 'boolean') {
+      this.bool(value);
+    } else if (typeof value === 'bigint') {
+      this.int(value);
+    } else if (value === null || value === undefined) {
+      this.nil();
+    } else {
+      throw new NotPlain(`is a ${typeof value}`);
+    }
+  }
+
+  #number(value: number): void {
+    if (Number.isSafeInteger(value) && !Object.is(value, -0)) {
+      this.int(value);
+    } else {
+      this.float(value);
+    }
+  }
+
+  #object(value: object, depth: number): void {
+    if (depth > DEEPEST) {
+      throw new NotPlain('is nested too deeply, or contains itself');
+    }
+    if (Array.isArray(value)) {
+      this.#items(value, depth);
+    } else if (value instanceof Uint8Array || value instanceof ArrayBuffer) {
+      this.bin(value instanceof ArrayBuffer ? new Uint8Array(value) : value);
+    } else if (value instanceof Date) {
+      this.#timestamp(value);
+    } else {
+      this.#record(value, depth);
+    }
+  }
+
+  #items(items: readonly unknown[], depth: number): void {
+    this.array(items.length);
+    let index = 0;
+    try {
+      for (; index < items.length; index += 1) {
+        this.value(items[index], depth + 1);
+      }
+    } catch (error) {
+      throw located(error, `[${index}]`);
+    }
+  }
+
+  #record(record: object, depth: number): void {
+    const prototype: unknown = Object.getPrototypeOf(record);
+    if (prototype !== Object.prototype && prototype !== null) {
+      throw new NotPlain(`is a ${record.constructor?.name ?? 'class instance'}`);
+    }
+    const entries = Object.entries(record).filter(([, part]) => part !== undefined);
+    this.map(entries.length);
+    for (const [key, part] of entries) {
+      this.str(key);
+      try {
+        this.value(part, depth + 1);
+      } catch (error) {
+        throw located(error, `.${key}`);
+      }
+    }
+  }
+
+  #timestamp(value: Date): void {
+    if (Number.isNaN(value.getTime())) {
+      throw new NotPlain('is no valid date');
+    }
+    const data = encodeTimestampExtension(value) ?? new Uint8Array();
+    const code = { 4: 0xd6, 8: 0xd7 }[data.length];
+    if (code === undefined) {
+      this.#sized(data.length, 0xc7);
+    } else {
+      this.#byte(code);
+    }
+    this.#byte(TIMESTAMP);
+    this.raw(data);
+  }
+
+  /** A form of 1, 2 or 4 bytes, whose codes follow each other. */
+  #sized(size: number, code: number): void {
+    if (size < 0x100) {
+      this.#at(2, code).setUint8(this.length - 1, size);
+    } else {
+      this.#counted(size, code + 1);
+    }
+  }
+
+  /** A form of 2 or 4 bytes. */
+  #counted(count: number, code: number): void {
+    if (count < 0x10000) {
+      this.#at(3, code).setUint16(this.length - 2, count);
+    } else {
+      this.#at(5, code + 1).setUint32(this.length - 4, count);
+    }
+  }
+
+  #byte(value: number): void {
+    this.#at(1, value);
+  }
+
+  /** Make room for a form of `size` bytes that begins with `code`. */
+  #at(size: number, code: number): DataView {
+    this.#reserve(size);
+    this.#bytes[this.length] = code;
+    this.length += size;
+    return this.#view;
+  }
+
+  #reserve(size: number): void {
+    const needed = this.length + size;
+    if (needed > this.#bytes.length) {
+      const larger = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
+      larger.set(this.#bytes.subarray(0, this.length));
+      this.#bytes = larger;
+      this.#view = new DataView(larger.buffer);
+    }
+  }
+}
+
+/** The error, once more, from one level up. */
+function located(error: unknown, step: string): unknown {
+  if (error instanceof NotPlain && error.path.length < LONGEST_PATH) {
+    error.path = step + error.path;
+  }
+  return error;
+}

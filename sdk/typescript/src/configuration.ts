@@ -1,0 +1,134 @@
+import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { Address } from './connection.ts';
+import { ConfigurationError } from './errors.ts';
+import { describeStack, type Stack } from './stack.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where the master may be named. */
+export interface Whereabouts {
+  /** The master's URL. */
+  readonly endpoint?: string | undefined;
+  /** The account's token. */
+  readonly token?: string | undefined;
+  /** A deployed CloudFormation stack, such as "Cloudpar-dev", whose outputs name the endpoint. */
+  readonly stack?: string | undefined;
+  /** Name or ARN of the Secrets Manager secret that holds the account's token. */
+  readonly tokenSecret?: string | undefined;
+}
+
+interface Source {
+  readonly endpoint?: string | undefined;
+  readonly token?: string | undefined;
+  readonly name: string;
+}
+
+/**
+ * Find the master to talk to: arguments first, then CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN, then a deployed stack
+ * (argument or CLOUDPAR_STACK, with CLOUDPAR_TOKEN_SECRET), then the profile file.
+ *
+ * @throws ConfigurationError when endpoint or token is not known; the text says where they were looked for.
+ */
+export async function configure(
+  given: Whereabouts,
+  environment: Environment = process.env,
+  describe: (stack: Stack) => Promise<Address | { endpoint: string }> = describeStack,
+): Promise<Address> {
+  const { CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN, CLOUDPAR_STACK, CLOUDPAR_TOKEN_SECRET } = environment;
+  const sources: Source[] = [
+    { endpoint: given.endpoint, token: given.token, name: 'the options endpoint and token' },
+    {
+      endpoint: CLOUDPAR_ENDPOINT || undefined,
+      token: CLOUDPAR_TOKEN || undefined,
+      name: 'the environment variables CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN',
+    },
+  ];
+  const known = () => merge(sources);
+  const stack = given.stack ?? CLOUDPAR_STACK;
+  if (stack && !complete(known())) {
+    const tokenSecret = known().token ? undefined : (given.tokenSecret ?? CLOUDPAR_TOKEN_SECRET);
+    sources.push({ ...(await describe({ stack, tokenSecret })), name: `the stack ${stack}` });
+  }
+  const { endpoint, token } = known();
+  if (!token && (!endpoint || stack)) {
+    // A token goes to the endpoint that it was written down with, and to no other.
+    const profile = await readProfile(environment);
+    if (!endpoint || same(endpoint, profile.endpoint)) {
+      sources.push(profile);
+    }
+  }
+  return checked(known(), sources, stack);
+}
+
+function merge(sources: readonly Source[]): Partial<Address> {
+  const endpoint = sources.find((source) => source.endpoint)?.endpoint;
+  const token = sources.find((source) => source.token)?.token;
+  return { ...(endpoint && { endpoint }), ...(token && { token }) };
+}
+
+function complete(address: Partial<Address>): address is Address {
+  return address.endpoint !== undefined && address.token !== undefined;
+}
+
+function same(one: string, other: string | undefined): boolean {
+  return one.replace(/\/+$/, '') === other?.replace(/\/+$/, '');
+}
+
+function checked(address: Partial<Address>, sources: readonly Source[], stack: string | undefined): Address {
+  if (!complete(address)) {
+    const missing = ['endpoint', 'token'].filter((name) => !(name in address)).join(' and ');
+    const places = sources.map(({ name }) => name).join('; ');
+    const secret = stack ? ', or name the secret that holds the token by tokenSecret or CLOUDPAR_TOKEN_SECRET' : '';
+    throw new ConfigurationError(
+      `there is no ${missing} in ${places}: give both, by Pool.open({ endpoint, token }), by CLOUDPAR_ENDPOINT and ` +
+        `CLOUDPAR_TOKEN, or in the profile file${secret}; \`cloudpar up\` prints those of a master on this machine`,
+    );
+  }
+  if (!/^https?:\/\//.test(address.endpoint)) {
+    const endpoint = JSON.stringify(address.endpoint);
+    throw new ConfigurationError(`the endpoint ${endpoint} is no URL: it begins with http:// or https://`);
+  }
+  return address;
+}
+
+/** Where the profile file is: CLOUDPAR_PROFILE, or cloudpar/profile.toml in the user's configuration folder. */
+export function profilePath(environment: Environment): string {
+  const folder = environment.XDG_CONFIG_HOME || join(homedir(), '.config');
+  const named = environment.CLOUDPAR_PROFILE?.replace(/^~(?=\/)/, homedir());
+  return named || join(folder, 'cloudpar', 'profile.toml');
+}
+
+async function readProfile(environment: Environment): Promise<Source> {
+  const path = profilePath(environment);
+  const name = `the profile file ${path}`;
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+      throw new ConfigurationError(`${name} cannot be read: ${(error as Error).message}`);
+    }
+    if (environment.CLOUDPAR_PROFILE) {
+      throw new ConfigurationError(`CLOUDPAR_PROFILE names ${path}, which is no file: correct it, or unset it`);
+    }
+    return { name };
+  }
+  const { parse } = await import('smol-toml');
+  try {
+    const { endpoint, token } = parse(text);
+    return { endpoint: optionalText(endpoint), token: optionalText(token), name };
+  } catch (error) {
+    throw new ConfigurationError(
+      `${name} cannot be read: ${(error as Error).message}; it has two lines, endpoint = "..." and token = "..."`,
+    );
+  }
+}
+
+function optionalText(value: unknown): string | undefined {
+  if (value !== undefined && typeof value !== 'string') {
+    throw new Error('endpoint and token are texts');
+  }
+  return value || undefined;
+}

@@ -1,0 +1,181 @@
+import { decode, decodeError, encode, MSGPACK } from './codec/messages.ts';
+import { CloudparError, InternalError, MasterUnreachable, RequestError, Unavailable } from './errors.ts';
+import { ROUTES } from './generated/shapes.ts';
+import type { Link, Reply, Request, RouteName } from './messages.ts';
+import { type Acquaintance, PATIENCE_S, Tries } from './patience.ts';
+import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
+
+/** No answer for this long (beyond the time that a request asks to be held) counts as none. */
+const ANSWER_S = 30;
+
+/** Where the master is, and who we are. */
+export interface Address {
+  readonly endpoint: string;
+  readonly token: string;
+}
+
+/** Requests to one master, and to the places that it sends us to; repeated until they succeed or cannot. */
+export class Connection {
+  readonly endpoint: string;
+  readonly #token: string;
+  readonly #master: Acquaintance;
+  readonly #surroundings: Surroundings;
+  readonly #closing = new AbortController();
+
+  constructor(address: Address, patienceS = PATIENCE_S, surroundings: Surroundings = SURROUNDINGS) {
+    this.endpoint = address.endpoint.replace(/\/+$/, '');
+    this.#token = address.token;
+    this.#master = { patienceS, met: false };
+    this.#surroundings = surroundings;
+  }
+
+  /** Aborted once the connection is closed. */
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /**
+   * Send a message until it is answered. It is the same message each time, so repeating it is harmless.
+   *
+   * @param holdS How long the master may take on purpose.
+   * @throws RequestError when the master refuses.
+   * @throws MasterUnreachable when it did not answer for longer than the patience.
+   */
+  async call<R extends RouteName>(route: R, message: Request<R>, holdS = 0): Promise<Reply<R>> {
+    const { request, reply } = ROUTES[route];
+    const body = encode(request, message);
+    const headers = { Authorization: `Bearer ${this.#token}`, 'Content-Type': MSGPACK, Accept: MSGPACK };
+    return this.#persist(ANSWER_S + holdS, async (signal) => {
+      const init = { method: 'POST', headers, body, signal, redirect: 'error' } as const;
+      const response = await this.#surroundings.fetch(`${this.endpoint}/v1/${route}`, init);
+      const answer = new Uint8Array(await response.arrayBuffer());
+      if (response.status !== 200) {
+        throw refusal(answer, response.status);
+      }
+      return decode(reply, answer) as Reply<R>;
+    });
+  }
+
+  /** Upload a payload to where the master said. Putting the same payload again is harmless. */
+  async put(link: Link, body: Uint8Array<ArrayBuffer>): Promise<void> {
+    await this.#persist(ANSWER_S, async (signal) => {
+      const init = { method: link.method, headers: sendable(link), body, signal };
+      const response = await this.#surroundings.fetch(link.url, init);
+      const answer = new Uint8Array(await response.arrayBuffer());
+      if (!response.ok) {
+        throw blobError(answer, response.status, 'upload');
+      }
+    });
+  }
+
+  /** Download bytes [start, end) of a payload. */
+  async get(link: Link, start: number, end: number): Promise<Uint8Array> {
+    return this.#persist(ANSWER_S, async (signal) => {
+      const headers = { ...sendable(link), Range: `bytes=${start}-${end - 1}` };
+      const response = await this.#surroundings.fetch(link.url, { method: link.method, headers, signal });
+      const answer = new Uint8Array(await response.arrayBuffer());
+      if (response.status !== 200 && response.status !== 206) {
+        throw blobError(answer, response.status, 'download');
+      }
+      // A store that ignores ranges sends the whole.
+      const data = response.status === 200 ? answer.subarray(start, end) : answer;
+      if (data.length !== end - start) {
+        throw new Unavailable(`a download of ${end - start} bytes brought ${data.length}`);
+      }
+      return data;
+    });
+  }
+
+  /** End whatever is under way. */
+  close(): void {
+    this.#closing.abort(new CloudparError('the pool was closed meanwhile'));
+  }
+
+  async #persist<T>(answerS: number, once: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { now, sleep, random } = this.#surroundings;
+    const tries = new Tries(this.#master, answerS, now(), random);
+    for (;;) {
+      const reason = await this.#try(once, tries.timeoutS(now()));
+      if ('answer' in reason) {
+        return reason.answer;
+      }
+      this.closed.throwIfAborted();
+      const { error } = reason;
+      if (error instanceof RequestError && !error.retryable) {
+        throw this.#refused(error);
+      }
+      const failedAt = now();
+      const delayS = tries.failed(failedAt, error instanceof RequestError ? error.retryAfterS : undefined);
+      if (delayS === undefined) {
+        throw this.#givenUp(error, failedAt - tries.began);
+      }
+      await sleep(delayS, this.closed);
+    }
+  }
+
+  async #try<T>(
+    once: (signal: AbortSignal) => Promise<T>,
+    timeoutS: number,
+  ): Promise<{ answer: T } | { error: unknown }> {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(new Error(`no answer within ${timeoutS} s`)), timeoutS * 1000);
+    const close = () => late.abort(this.closed.reason);
+    this.closed.addEventListener('abort', close, { once: true });
+    try {
+      this.closed.throwIfAborted();
+      const answer = await once(late.signal);
+      this.#master.met = true;
+      return { answer };
+    } catch (error) {
+      return { error };
+    } finally {
+      clearTimeout(timer);
+      this.closed.removeEventListener('abort', close);
+    }
+  }
+
+  #refused(error: RequestError): CloudparError {
+    // A plain RequestError is no answer of ours: somebody answers, but it is no master.
+    if (error.constructor === RequestError && !this.#master.met) {
+      return this.#unreachable(error, 0);
+    }
+    this.#master.met = true;
+    return error;
+  }
+
+  #givenUp(error: unknown, waitedS: number): CloudparError {
+    return error instanceof RequestError && this.#master.met ? error : this.#unreachable(error, waitedS);
+  }
+
+  #unreachable(error: unknown, waitedS: number): MasterUnreachable {
+    const mend = this.#master.met
+      ? `waited ${waitedS.toFixed(0)} s for it (patienceS: ${this.#master.patienceS})`
+      : 'check the endpoint, and that its master runs (on one machine: `cloudpar up`)';
+    return new MasterUnreachable(`no master answers at ${this.endpoint}: ${brief(error)}; ${mend}`, { cause: error });
+  }
+}
+
+/** The link's headers, less those that fetch makes from the body itself. */
+function sendable(link: Link): Record<string, string> {
+  const own = new Set(['content-length', 'host']);
+  return Object.fromEntries(Object.entries(link.headers).filter(([name]) => !own.has(name.toLowerCase())));
+}
+
+function refusal(body: Uint8Array, status: number): RequestError {
+  const error = decodeError(body, status);
+  // Somebody else's page: no use in asking again.
+  return error instanceof InternalError && status < 500 ? new RequestError(error.message) : error;
+}
+
+function blobError(body: Uint8Array, status: number, what: string): RequestError {
+  const Kind = status === 408 || status === 429 || status >= 500 ? Unavailable : RequestError;
+  const text = new TextDecoder().decode(body.subarray(0, 200));
+  return new Kind(`the ${what} of a payload was answered with HTTP status ${status}: ${text}`);
+}
+
+/** fetch says only "fetch failed"; what failed is in the cause. */
+function brief(error: unknown): string {
+  const { message, cause } = error as Error;
+  const inner = cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : undefined;
+  return inner ?? message;
+}

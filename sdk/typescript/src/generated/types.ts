@@ -1,0 +1,883 @@
+// Made by `npm run generate` from docs/openapi.json. Do not edit.
+
+export interface components {
+    schemas: {
+        /**
+         * Account
+         * @description One user of the pool. `reserved_us` is held by running packages, on top of `spent_us`.
+         */
+        Account: {
+            account_id: string;
+            name: string;
+            /** @enum {unknown} */
+            state: "active" | "revoked";
+            granted_us: number;
+            spent_us: number;
+            /** @default 0 */
+            reserved_us?: number;
+            created_at: number;
+        };
+        /** AccountReply */
+        AccountReply: {
+            /** @default 1 */
+            v?: number;
+            account: components["schemas"]["Account"];
+        };
+        /**
+         * Acknowledge
+         * @description The client has what it wants of these packages: free their storage. A running one is cancelled first.
+         */
+        Acknowledge: {
+            /** @default 1 */
+            v?: number;
+            package_ids: string[];
+        };
+        /** AcknowledgeReply */
+        AcknowledgeReply: {
+            /** @default 1 */
+            v?: number;
+        };
+        /**
+         * AwaitTasks
+         * @description What is new? An embedded master may hold the request open up to `hold_s` until something is.
+         */
+        AwaitTasks: {
+            /** @default 1 */
+            v?: number;
+            /** @default - */
+            session?: string;
+            packages: components["schemas"]["Cursor"][];
+            /** @default 0 */
+            hold_s?: number;
+        };
+        /**
+         * AwaitTasksReply
+         * @description Packages in the order asked. An unknown or deleted package has no status but an error in `missing`.
+         *
+         *     `fleet` comes while one of the packages waits for its first workers, from a master that knows of a fleet.
+         */
+        AwaitTasksReply: {
+            /** @default 1 */
+            v?: number;
+            packages: components["schemas"]["PackageStatus"][];
+            /** @default {} */
+            missing?: {
+                [key: string]: string;
+            };
+            /** @default 0 */
+            retry_after_s?: number;
+            /** @default null */
+            fleet?: components["schemas"]["FleetStatus"] | null;
+        };
+        /**
+         * BlobData
+         * @description Task i's data lies in a blob: n serialized items one after the other, then a table of their n + 1 offsets.
+         *
+         *     An offset is 8 bytes, little-endian; the table starts at size - 8 * (n + 1). So a worker reads any range of
+         *     tasks with two byte-range requests, or one once it has the table.
+         */
+        BlobData: {
+            /** @enum {unknown} */
+            type: "blob";
+            blob: components["schemas"]["BlobRef"];
+        };
+        /**
+         * BlobRef
+         * @description Bytes [offset, offset + size) of a blob.
+         */
+        BlobRef: [
+            string,
+            number,
+            number
+        ];
+        /**
+         * CancelTasks
+         * @description Cancel the whole package, or (with `ranges`) some of its tasks. Confirmed only once it is decided.
+         *
+         *     `only_queued` spares what a worker has: these tasks go on, everything else of the package is cancelled.
+         */
+        CancelTasks: {
+            /** @default 1 */
+            v?: number;
+            package_id: string;
+            /** @default null */
+            ranges?: [
+                number,
+                number
+            ][] | null;
+            /** @default false */
+            only_queued?: boolean;
+        };
+        /**
+         * CancelTasksReply
+         * @description `cancelled`: the tasks that will have no value because of this call (whole packages: all without a result).
+         */
+        CancelTasksReply: {
+            /** @default 1 */
+            v?: number;
+            /** @enum {unknown} */
+            state: "cancelled" | "completed" | "error" | "expired" | "failed" | "running";
+            /** @default [] */
+            cancelled?: [
+                number,
+                number
+            ][];
+            /** @default 0 */
+            charged_us?: number;
+        };
+        /**
+         * CreateAccount
+         * @description The caller makes the token (256 random bits) and sends only its SHA-256, so the token never travels here.
+         */
+        CreateAccount: {
+            /** @default 1 */
+            v?: number;
+            idempotency_key: string;
+            name: string;
+            token_hash: string;
+            quota_us: number;
+        };
+        /**
+         * Cursor
+         * @description How far a client has read a package's results: the head version of the last page it has.
+         */
+        Cursor: {
+            package_id: string;
+            /** @default 0 */
+            cursor?: number;
+        };
+        /**
+         * ErrorReply
+         * @description The body of every answer whose status is not 200.
+         */
+        ErrorReply: {
+            /** @default 1 */
+            v?: number;
+            code: string;
+            message: string;
+            /** @default false */
+            retryable?: boolean;
+            /** @default null */
+            retry_after_s?: number | null;
+        };
+        /**
+         * ExtendLeases
+         * @description The worker lives; these leases go on.
+         */
+        ExtendLeases: {
+            /** @default 1 */
+            v?: number;
+            worker_id: string;
+            leases: components["schemas"]["LeaseRef"][];
+        };
+        /** ExtendLeasesReply */
+        ExtendLeasesReply: {
+            /** @default 1 */
+            v?: number;
+            leases: components["schemas"]["LeaseView"][];
+            /** @default false */
+            hungry?: boolean;
+        };
+        /**
+         * FleetStatus
+         * @description The hosts of a deployment's workers, which come and go with the work.
+         *
+         *     Attributes:
+         *         running: Those that are there.
+         *         starting: Those that are wanted and not there yet.
+         *         message: Why no more can start, in the words of who should start them.
+         */
+        FleetStatus: {
+            /** @default 0 */
+            running?: number;
+            /** @default 0 */
+            starting?: number;
+            /** @default null */
+            message?: string | null;
+        };
+        /** GiveBack */
+        GiveBack: {
+            /** @default 1 */
+            v?: number;
+            worker_id: string;
+            returns: components["schemas"]["Return"][];
+        };
+        /** GiveBackReply */
+        GiveBackReply: {
+            /** @default 1 */
+            v?: number;
+        };
+        /**
+         * GrantQuota
+         * @description Adds compute time; a negative sum takes some back, never below what is spent.
+         */
+        GrantQuota: {
+            /** @default 1 */
+            v?: number;
+            idempotency_key: string;
+            account_id: string;
+            quota_us: number;
+        };
+        /**
+         * Hello
+         * @description Is anybody there, and who am I?
+         */
+        Hello: {
+            /** @default 1 */
+            v?: number;
+        };
+        /** HelloReply */
+        HelloReply: {
+            /** @default 1 */
+            v?: number;
+            release: string;
+            /** @enum {unknown} */
+            role: "admin" | "user" | "worker";
+            /** @default null */
+            account_id?: string | null;
+            /** @default null */
+            name?: string | null;
+            /** @default 0 */
+            granted_us?: number;
+            /** @default 0 */
+            spent_us?: number;
+            /** @default 0 */
+            task_timeout_s?: number;
+        };
+        /**
+         * InlineData
+         * @description Task i's data is items[i], serialized by the client.
+         */
+        InlineData: {
+            /** @enum {unknown} */
+            type: "inline";
+            items: Uint8Array[];
+        };
+        /**
+         * Lease
+         * @description The right to run a chunk's tasks for `lease_s` from the answer on.
+         *
+         *     Attributes:
+         *         lease_id: New for each retrieval of the chunk; part of its result blobs' keys.
+         *         receipt: The queue's handle; sent back with whatever concerns this lease.
+         *         start, end, generation: The chunk, as it was cut.
+         *         ranges: What of it is left to do, in order; usually the whole.
+         *         attempt: 1 for the first retrieval.
+         *         account: Opaque; an executor never serves two.
+         *         code, code_link: The task code; the link is for code that is not inline.
+         *         data: For a range: the package's. Inline: the items of `ranges`, one after the other. Blob: the package's.
+         *         data_link: For a blob, good for byte ranges.
+         *         tasks: n of the package (the length of a data blob's table).
+         *         codec: Of task data and results; with "msgpack" the code is a reference, and `python` means nothing.
+         *         mean_us: How long a task of this package lasts, as measured so far; 0: unknown.
+         *         wait_us: How long the chunk lay in the queue; sent back with its publications.
+         *         task_timeout_s: The limit for one task.
+         *         budget_us: What the account has left; a task that runs longer is stopped.
+         */
+        Lease: {
+            package_id: string;
+            lease_id: string;
+            receipt: string;
+            start: number;
+            end: number;
+            generation: number;
+            ranges: [
+                number,
+                number
+            ][];
+            /** @default 1 */
+            attempt?: number;
+            account: string;
+            lease_s: number;
+            code: components["schemas"]["TaskCode"];
+            /** @default null */
+            code_link?: components["schemas"]["Link"] | null;
+            data: components["schemas"]["RangeData"] | components["schemas"]["InlineData"] | components["schemas"]["BlobData"];
+            /** @default null */
+            data_link?: components["schemas"]["Link"] | null;
+            tasks: number;
+            /**
+             * @default value
+             * @enum {unknown}
+             */
+            call?: "args" | "args_kwargs" | "value";
+            /**
+             * @default pickle
+             * @enum {unknown}
+             */
+            codec?: "msgpack" | "pickle";
+            python: string;
+            /** @default 0 */
+            mean_us?: number;
+            /** @default 0 */
+            wait_us?: number;
+            task_timeout_s: number;
+            budget_us: number;
+        };
+        /** LeaseRef */
+        LeaseRef: {
+            package_id: string;
+            lease_id: string;
+            receipt: string;
+            start: number;
+            end: number;
+            generation: number;
+        };
+        /**
+         * LeaseView
+         * @description What the master still wants of a lease.
+         */
+        LeaseView: {
+            lease_id: string;
+            /** @enum {unknown} */
+            state: "ended" | "finished" | "wanted";
+            /** @default [] */
+            ranges?: [
+                number,
+                number
+            ][];
+            /** @default 0 */
+            lease_s?: number;
+            /** @default 0 */
+            budget_us?: number;
+        };
+        /**
+         * Link
+         * @description A presigned request for one object and one method.
+         */
+        Link: {
+            /** @enum {unknown} */
+            method: "GET" | "PUT";
+            url: string;
+            /** @default {} */
+            headers?: {
+                [key: string]: string;
+            };
+        };
+        /** ListAccounts */
+        ListAccounts: {
+            /** @default 1 */
+            v?: number;
+        };
+        /** ListAccountsReply */
+        ListAccountsReply: {
+            /** @default 1 */
+            v?: number;
+            accounts: components["schemas"]["Account"][];
+        };
+        /**
+         * ListPackages
+         * @description The account's packages, newest first; an admin sees every account's.
+         */
+        ListPackages: {
+            /** @default 1 */
+            v?: number;
+            /** @default 100 */
+            limit?: number;
+        };
+        /** ListPackagesReply */
+        ListPackagesReply: {
+            /** @default 1 */
+            v?: number;
+            packages: components["schemas"]["PackageSummary"][];
+        };
+        /**
+         * PackageStatus
+         * @description One package's news.
+         *
+         *     Attributes:
+         *         cursor: Send this next time.
+         *         more: Further results are ready now; ask again at once.
+         *         results: In the order of their commitment, each task once.
+         *         links: For the blobs named by `results`, by key.
+         *         failed: Ranges of the tasks that ended in an error, at most 100 of them; progress.errors counts all.
+         *         cancelled: Ranges of the tasks that have no result because they were cancelled one by one.
+         *         reason: Of a failed, cancelled or expired package: a short code.
+         *         message: The same for people, with the mend.
+         *         settled: The charge is final.
+         *         codec: How `results` are serialized.
+         */
+        PackageStatus: {
+            package_id: string;
+            /** @enum {unknown} */
+            state: "cancelled" | "completed" | "error" | "expired" | "failed" | "running";
+            cursor: number;
+            /** @default false */
+            more?: boolean;
+            /** @default [] */
+            results?: components["schemas"]["TaskResult"][];
+            /** @default {} */
+            links?: {
+                [key: string]: components["schemas"]["Link"];
+            };
+            progress: components["schemas"]["Progress"];
+            /** @default [] */
+            failed?: [
+                number,
+                number
+            ][];
+            /** @default [] */
+            cancelled?: [
+                number,
+                number
+            ][];
+            /** @default null */
+            reason?: string | null;
+            /** @default null */
+            message?: string | null;
+            /** @default false */
+            settled?: boolean;
+            /**
+             * @default pickle
+             * @enum {unknown}
+             */
+            codec?: "msgpack" | "pickle";
+        };
+        /**
+         * PackageSummary
+         * @description One package of a list. `reason` and `message` as in PackageStatus.
+         */
+        PackageSummary: {
+            package_id: string;
+            account_id: string;
+            name: string;
+            /** @enum {unknown} */
+            state: "cancelled" | "completed" | "error" | "expired" | "failed" | "running";
+            started_at: number;
+            /** @default null */
+            ended_at?: number | null;
+            progress: components["schemas"]["Progress"];
+            /** @default null */
+            reason?: string | null;
+            /** @default null */
+            message?: string | null;
+        };
+        /**
+         * PrepareResult
+         * @description A link for one blob with the large results of a lease. `crc32` is zlib.crc32 of the blob.
+         */
+        PrepareResult: {
+            package_id: string;
+            lease_id: string;
+            seq: number;
+            size: number;
+            crc32: number;
+        };
+        /** PrepareResults */
+        PrepareResults: {
+            /** @default 1 */
+            v?: number;
+            results: components["schemas"]["PrepareResult"][];
+        };
+        /** PrepareResultsReply */
+        PrepareResultsReply: {
+            /** @default 1 */
+            v?: number;
+            results: components["schemas"]["PreparedResult"][];
+        };
+        /** PrepareUploads */
+        PrepareUploads: {
+            /** @default 1 */
+            v?: number;
+            uploads: components["schemas"]["Upload"][];
+        };
+        /** PrepareUploadsReply */
+        PrepareUploadsReply: {
+            /** @default 1 */
+            v?: number;
+            uploads: components["schemas"]["PreparedUpload"][];
+        };
+        /** PreparedResult */
+        PreparedResult: {
+            key: string;
+            link: components["schemas"]["Link"];
+        };
+        /**
+         * PreparedUpload
+         * @description Where to put it; no link means that it is there already.
+         */
+        PreparedUpload: {
+            key: string;
+            /** @default null */
+            link?: components["schemas"]["Link"] | null;
+        };
+        /**
+         * Progress
+         * @description How far a package is. `executors` are those that published lately; the last three are sums over its tasks.
+         */
+        Progress: {
+            tasks: number;
+            /** @default 0 */
+            done?: number;
+            /** @default 0 */
+            errors?: number;
+            /** @default 0 */
+            executors?: number;
+            /** @default 0 */
+            charged_us?: number;
+            /** @default 0 */
+            mean_us?: number;
+            /** @default 0 */
+            execute_us?: number;
+            /** @default 0 */
+            retrieve_us?: number;
+            /** @default 0 */
+            publish_us?: number;
+        };
+        /**
+         * Publication
+         * @description Results of one lease.
+         *
+         *     Attributes:
+         *         start, end, generation: The lease's chunk, as the lease said.
+         *         seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
+         *         results: Any tasks of the lease.
+         *         closes: Nothing of the lease will follow; its queue message may go.
+         *         wait_us: As the lease said.
+         *         retrieve_us: Time of the requests and downloads that brought this lease, held waiting excluded; sent once.
+         *         publish_us: Time of the worker's publish requests for this package since its last publication of it; said once.
+         *         refused: The worker cannot run this package at all ("python"); the package fails with this reason.
+         *         message: Why, for people, with the mend.
+         */
+        Publication: {
+            package_id: string;
+            lease_id: string;
+            receipt: string;
+            start: number;
+            end: number;
+            generation: number;
+            seq: number;
+            results: components["schemas"]["TaskResult"][];
+            /** @default false */
+            closes?: boolean;
+            /** @default 0 */
+            wait_us?: number;
+            /** @default 0 */
+            retrieve_us?: number;
+            /** @default 0 */
+            publish_us?: number;
+            /** @default null */
+            refused?: "python" | null;
+            /** @default null */
+            message?: string | null;
+        };
+        /** PublishResults */
+        PublishResults: {
+            /** @default 1 */
+            v?: number;
+            worker_id: string;
+            executors: number;
+            publications: components["schemas"]["Publication"][];
+        };
+        /**
+         * PublishResultsReply
+         * @description Every publication is durable. `hungry`: others idle; a worker with a long untouched rest gives some back.
+         */
+        PublishResultsReply: {
+            /** @default 1 */
+            v?: number;
+            leases: components["schemas"]["LeaseView"][];
+            /** @default false */
+            hungry?: boolean;
+        };
+        /**
+         * RangeData
+         * @description Task i's data is the integer start + i * step.
+         */
+        RangeData: {
+            /** @enum {unknown} */
+            type: "range";
+            start: number | bigint;
+            step: number | bigint;
+        };
+        /**
+         * RetrieveTasks
+         * @description Give me up to `chunks` chunks.
+         *
+         *     Attributes:
+         *         attempt_id: The same id on a retry of the same request brings the same chunks.
+         *         worker_id: This agent, for the count of executors.
+         *         executors: How many executors the agent has, busy or not.
+         */
+        RetrieveTasks: {
+            /** @default 1 */
+            v?: number;
+            attempt_id: string;
+            worker_id: string;
+            executors: number;
+            chunks: number;
+            /** @default 0 */
+            hold_s?: number;
+        };
+        /**
+         * RetrieveTasksReply
+         * @description No lease: ask again after `retry_after_s`.
+         */
+        RetrieveTasksReply: {
+            /** @default 1 */
+            v?: number;
+            /** @default [] */
+            leases?: components["schemas"]["Lease"][];
+            /** @default 0 */
+            retry_after_s?: number;
+        };
+        /**
+         * Return
+         * @description Untouched tasks of a lease that the worker will not run; see Publication for the other fields.
+         */
+        Return: {
+            package_id: string;
+            lease_id: string;
+            receipt: string;
+            start: number;
+            end: number;
+            generation: number;
+            seq: number;
+            ranges: [
+                number,
+                number
+            ][];
+            /** @default false */
+            closes?: boolean;
+        };
+        /**
+         * RevokeAccount
+         * @description The token is refused from now on, and the account's running packages are cancelled.
+         */
+        RevokeAccount: {
+            /** @default 1 */
+            v?: number;
+            account_id: string;
+        };
+        /**
+         * StartTasks
+         * @description Start a package of n tasks.
+         *
+         *     Attributes:
+         *         idempotency_key: Makes the package id; the same key with the same body answers with the same package.
+         *         session: The client process. Starting a package makes an await of the same session that does not name it answer
+         *             at once, whether it is held already or comes next (once for each start), so that the client asks anew.
+         *         name: The function's name, for people.
+         *         codec: Of task data and results; "msgpack" if, and only if, the code is a reference.
+         *         python: Minor version of the client's Python, "3.11"; without meaning when the codec is "msgpack".
+         *         chunksize: Tasks a chunk; None leaves it to the master, which measures.
+         *         task_timeout_s: Lowers the operator's maximum for each task of this package.
+         */
+        StartTasks: {
+            /** @default 1 */
+            v?: number;
+            idempotency_key: string;
+            /** @default - */
+            session?: string;
+            /** @default  */
+            name?: string;
+            n: number;
+            code: components["schemas"]["TaskCode"];
+            data: components["schemas"]["RangeData"] | components["schemas"]["InlineData"] | components["schemas"]["BlobData"];
+            /**
+             * @default value
+             * @enum {unknown}
+             */
+            call?: "args" | "args_kwargs" | "value";
+            /**
+             * @default pickle
+             * @enum {unknown}
+             */
+            codec?: "msgpack" | "pickle";
+            python: string;
+            /** @default null */
+            chunksize?: number | null;
+            /** @default null */
+            task_timeout_s?: number | null;
+        };
+        /** StartTasksReply */
+        StartTasksReply: {
+            /** @default 1 */
+            v?: number;
+            package_id: string;
+        };
+        /**
+         * TaskCode
+         * @description The function, serialized or by its name. Exactly one of `inline`, `blob` and `reference` is set.
+         *
+         *     Attributes:
+         *         hash: SHA-256 of the serialized function, or of the reference's text.
+         *         inline: The serialized function, if it is small.
+         *         blob: Where it lies otherwise.
+         *         reference: The function's name; the workers import it.
+         */
+        TaskCode: {
+            hash: string;
+            /** @default null */
+            inline?: Uint8Array | null;
+            /** @default null */
+            blob?: components["schemas"]["BlobRef"] | null;
+            /** @default null */
+            reference?: string | null;
+        };
+        /**
+         * TaskResult
+         * @description What became of one task.
+         *
+         *     Attributes:
+         *         index: The task's number in its package.
+         *         outcome: "ok": `data` is the serialized value. "error": the task code raised; `data` is the serialized
+         *             exception if it pickles (with codec "msgpack" there is none). Everything else: no value, and `message` says
+         *             why; "unpicklable": the value cannot be serialized by the package's codec.
+         *         duration_us: Monotonic wall time in the executor, unpickling included; this is what is charged.
+         *         data: The serialized value or exception, if it is small.
+         *         blob: Where it lies otherwise.
+         *         message: For people: the exception's line, or the reason.
+         *         traceback: The remote traceback, formatted.
+         *         stdout: What the task wrote to standard output, bounded, undecodable bytes replaced.
+         *         stderr: The same for standard error.
+         */
+        TaskResult: [
+            number,
+            "cancelled" | "crashed" | "error" | "lost" | "memory" | "ok" | "quota" | "timeout" | "unpicklable",
+            number,
+            Uint8Array | null,
+            components["schemas"]["BlobRef"] | null,
+            string | null,
+            string | null,
+            string | null,
+            string | null
+        ];
+        /**
+         * Upload
+         * @description A payload that is too large to travel inline.
+         *
+         *     Attributes:
+         *         crc32: zlib.crc32 of the payload: what makes a second, different upload to the same link fail.
+         *         hash: Of task code: its SHA-256, so that the same code is uploaded once.
+         */
+        Upload: {
+            /** @enum {unknown} */
+            kind: "code" | "data";
+            size: number;
+            crc32: number;
+            /** @default null */
+            hash?: string | null;
+        };
+    };
+    responses: {
+        /**
+         * @description `bad_request`: The request is malformed or contradicts itself.
+         *
+         *     `unsupported_version`: The request speaks a newer protocol than this master.
+         */
+        400: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/msgpack": components["schemas"]["ErrorReply"];
+                "application/json": components["schemas"]["ErrorReply"];
+            };
+        };
+        /** @description `invalid_token`: The token is missing, unknown or revoked. */
+        401: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/msgpack": components["schemas"]["ErrorReply"];
+                "application/json": components["schemas"]["ErrorReply"];
+            };
+        };
+        /** @description `quota_exhausted`: The account has no compute time left. */
+        402: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/msgpack": components["schemas"]["ErrorReply"];
+                "application/json": components["schemas"]["ErrorReply"];
+            };
+        };
+        /** @description `forbidden`: The token is good, but not for this call. */
+        403: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/msgpack": components["schemas"]["ErrorReply"];
+                "application/json": components["schemas"]["ErrorReply"];
+            };
+        };
+        /** @description `not_found`: Nothing of that name is visible to this token. */
+        404: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/msgpack": components["schemas"]["ErrorReply"];
+                "application/json": components["schemas"]["ErrorReply"];
+            };
+        };
+        /** @description `idempotency_conflict`: The idempotency key was used before with another request. */
+        409: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/msgpack": components["schemas"]["ErrorReply"];
+                "application/json": components["schemas"]["ErrorReply"];
+            };
+        };
+        /** @description `gone`: It was there and has been deleted; the text says when and why. */
+        410: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/msgpack": components["schemas"]["ErrorReply"];
+                "application/json": components["schemas"]["ErrorReply"];
+            };
+        };
+        /** @description `too_large`: Over a limit of `cloudpar_protocol.limits`. */
+        413: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/msgpack": components["schemas"]["ErrorReply"];
+                "application/json": components["schemas"]["ErrorReply"];
+            };
+        };
+        /** @description `rate_limited`: Too many at once; try again after `retry_after_s`. May be sent again. */
+        429: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/msgpack": components["schemas"]["ErrorReply"];
+                "application/json": components["schemas"]["ErrorReply"];
+            };
+        };
+        /** @description `internal`: A fault of the master. Nothing acknowledged is lost; the same request may be sent again. May be sent again. */
+        500: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/msgpack": components["schemas"]["ErrorReply"];
+                "application/json": components["schemas"]["ErrorReply"];
+            };
+        };
+        /** @description `unavailable`: The master cannot take the request now. May be sent again. */
+        503: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/msgpack": components["schemas"]["ErrorReply"];
+                "application/json": components["schemas"]["ErrorReply"];
+            };
+        };
+    };
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}

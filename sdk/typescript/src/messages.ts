@@ -1,0 +1,32 @@
+import type { ROUTES } from './generated/shapes.ts';
+import type { components } from './generated/types.ts';
+
+type Schemas = components['schemas'];
+
+/** The name of a message, or of a part of one, as in docs/openapi.json. */
+export type MessageName = keyof Schemas;
+
+/** A message as one writes it: what has a default may be left out. */
+export type Draft<K extends MessageName> = Schemas[K];
+
+/** A message as it is read: everything is there. */
+export type Message<K extends MessageName> = Whole<Schemas[K]>;
+
+type Whole<T> = T extends Uint8Array | string | number | bigint | boolean | null | undefined
+  ? T
+  : { [K in keyof T]-?: Whole<Exclude<T[K], undefined>> };
+
+/** The name of a call: POST /v1/<name>. */
+export type RouteName = keyof typeof ROUTES;
+
+export type Request<R extends RouteName> = Draft<(typeof ROUTES)[R]['request']>;
+export type Reply<R extends RouteName> = Message<(typeof ROUTES)[R]['reply']>;
+
+/** How the function f is called with a task's data d: f(d), f(*d), or f(*d[0], **d[1]). */
+export type CallStyle = NonNullable<Draft<'StartTasks'>['call']>;
+
+/** A presigned request for one object and one method. */
+export type Link = Message<'Link'>;
+
+/** How far a package is. */
+export type Progress = Message<'Progress'>;

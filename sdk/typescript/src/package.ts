@@ -1,0 +1,159 @@
+// One package as its client sees it: a state machine without I/O or clocks, like cloudpar/package.py.
+//
+//     running ──take(final status)──> ended
+//        └────────lost(error)───────────^
+//
+// Results come in any order and possibly twice; each is handed on once. Payloads that lie in blobs are asked for
+// (`fetches`) and come in later; the package has ended once the master says so and nothing is being fetched.
+
+import { type CloudparError, FAILURE_ERRORS, PackageFailed } from './errors.ts';
+import type { Link, Message, Progress } from './messages.ts';
+
+type Outcome = Message<'TaskResult'>[1];
+
+/** What became of one task. */
+export interface TaskResult {
+  readonly index: number;
+  readonly outcome: Outcome;
+  readonly data: Uint8Array | null;
+  readonly message: string | null;
+  readonly traceback: string | null;
+  readonly stdout: string | null;
+  readonly stderr: string | null;
+}
+
+/** Where a large result lies: bytes [offset, offset + size) of a blob. */
+export interface Fetch {
+  readonly result: TaskResult;
+  readonly key: string;
+  readonly size: number;
+  readonly offset: number;
+}
+
+/** What a status brought: results that are complete, and some whose payload must be fetched first. */
+export interface News {
+  readonly results: readonly TaskResult[];
+  readonly fetches: readonly Fetch[];
+  readonly links: Readonly<Record<string, Link>>;
+  /** The cursor that the status answered: asking from there again brings fresh links. */
+  readonly page: number;
+}
+
+const NO_NEWS: News = { results: [], fetches: [], links: {}, page: 0 };
+
+/** The client's knowledge of one package. */
+export class Package {
+  readonly id: string;
+  readonly tasks: number;
+  /** When it was started, by the clock of its user. */
+  readonly startedAt: number;
+  phase: 'running' | 'ended' = 'running';
+  state: Message<'PackageStatus'>['state'] = 'running';
+  /** How far its results have been read. */
+  cursor = 0;
+  /** Further results are ready at the master. */
+  more = false;
+  progress: Progress;
+  /** Why tasks without a result will never have one. */
+  failure: CloudparError | undefined;
+
+  readonly #seen: Uint8Array;
+  #received = 0;
+  #fetching = 0;
+
+  constructor(id: string, tasks: number, startedAt: number) {
+    this.id = id;
+    this.tasks = tasks;
+    this.startedAt = startedAt;
+    this.#seen = new Uint8Array(tasks);
+    const nothing = { charged_us: 0, mean_us: 0, execute_us: 0, retrieve_us: 0, publish_us: 0 };
+    this.progress = { tasks, done: 0, errors: 0, executors: 0, ...nothing };
+  }
+
+  /** Read one status; keeps of its results those that are new. */
+  take(status: Message<'PackageStatus'>): News {
+    if (this.phase === 'ended') {
+      return NO_NEWS;
+    }
+    const results: TaskResult[] = [];
+    const fetches: Fetch[] = [];
+    for (const [index, outcome, , data, blob, message, traceback, stdout, stderr] of status.results) {
+      if (this.#isNew(index)) {
+        const result = { index, outcome, data, message, traceback, stdout, stderr };
+        if (blob === null) {
+          results.push(result);
+        } else {
+          const [key, size, offset] = blob;
+          fetches.push({ result, key, size, offset });
+        }
+      }
+    }
+    results.push(...this.#cancelledOneByOne(status.cancelled));
+    this.#received += results.length;
+    this.#fetching += fetches.length;
+    const page = this.cursor;
+    this.cursor = status.cursor;
+    this.state = status.state;
+    this.more = status.more;
+    this.progress = status.progress;
+    if (!['running', 'completed', 'error'].includes(status.state)) {
+      this.failure ??= packageError(status);
+    }
+    this.#endIfDone();
+    return { results, fetches, links: status.links, page };
+  }
+
+  #isNew(index: number): boolean {
+    const isNew = this.#seen[index] === 0;
+    this.#seen[index] = 1;
+    return isNew;
+  }
+
+  /** The master only names these tasks; for their receivers they end like the others. */
+  *#cancelledOneByOne(ranges: readonly (readonly [number, number])[]): Generator<TaskResult> {
+    const texts = { message: 'the task was cancelled', traceback: null, stdout: null, stderr: null };
+    for (const [start, end] of ranges) {
+      for (let index = start; index < end; index += 1) {
+        if (this.#isNew(index)) {
+          yield { index, outcome: 'cancelled', data: null, ...texts };
+        }
+      }
+    }
+  }
+
+  /** So many payloads have come in. */
+  fetched(count: number): void {
+    this.#fetching -= count;
+    this.#received += count;
+    this.#endIfDone();
+  }
+
+  /** There will be no more news. */
+  lost(error: CloudparError): void {
+    if (this.phase !== 'ended') {
+      this.failure = error;
+      this.phase = 'ended';
+      this.more = false;
+    }
+  }
+
+  #endIfDone(): void {
+    const whole = this.#received === this.tasks;
+    if (this.phase === 'ended' || this.#fetching > 0 || !(whole || (this.state !== 'running' && !this.more))) {
+      return;
+    }
+    this.phase = 'ended';
+    if (!whole) {
+      const missing = this.tasks - this.#received;
+      this.failure ??= new PackageFailed(
+        `the master says that package ${this.id} is ${this.state}, but ${missing} of its results never came: ` +
+          'please report this',
+      );
+    }
+  }
+}
+
+function packageError({ state, reason, message }: Message<'PackageStatus'>): PackageFailed {
+  const Kind = FAILURE_ERRORS[reason ?? ''] ?? PackageFailed;
+  return new Kind(message ?? `the package has ${state}: ${reason ?? 'no reason given'}`, reason ?? undefined);
+}

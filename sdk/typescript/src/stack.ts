@@ -1,0 +1,77 @@
+// The AWS SDK is optional: it is loaded only when a deployed stack is asked for. It finds region and credentials by
+// itself, as the AWS command line does.
+
+import type { Address } from './connection.ts';
+import { ConfigurationError } from './errors.ts';
+
+/** A deployment, and where the user's token is kept. */
+export interface Stack {
+  readonly stack: string;
+  readonly tokenSecret: string | undefined;
+}
+
+/**
+ * Read a stack's outputs, and the token from its secret if one is named.
+ *
+ * @throws ConfigurationError when there is no such stack or secret, or AWS refuses.
+ */
+export async function describeStack({ stack, tokenSecret }: Stack): Promise<Address | { endpoint: string }> {
+  const endpoint = await readEndpoint(stack);
+  return tokenSecret ? { endpoint, token: await readToken(tokenSecret) } : { endpoint };
+}
+
+async function readEndpoint(stack: string): Promise<string> {
+  const aws = await load(() => import('@aws-sdk/client-cloudformation'), '@aws-sdk/client-cloudformation');
+  const client = new aws.CloudFormationClient();
+  try {
+    const command = new aws.DescribeStacksCommand({ StackName: stack });
+    const outputs = await client.send(command).then(({ Stacks }) => Stacks?.[0]?.Outputs ?? []);
+    const endpoint = outputs.find(({ OutputKey }) => OutputKey === 'Endpoint')?.OutputValue;
+    if (!endpoint) {
+      throw new Error('it has no output Endpoint: is it a stack of `cloudpar deploy`, and is it deployed?');
+    }
+    return endpoint;
+  } catch (error) {
+    throw refusal(`the stack ${stack}`, error);
+  } finally {
+    client.destroy();
+  }
+}
+
+/** The secret is the token itself, or JSON with a field "token". */
+async function readToken(tokenSecret: string): Promise<string> {
+  const aws = await load(() => import('@aws-sdk/client-secrets-manager'), '@aws-sdk/client-secrets-manager');
+  const client = new aws.SecretsManagerClient();
+  try {
+    const command = new aws.GetSecretValueCommand({ SecretId: tokenSecret });
+    const text = (await client.send(command)).SecretString?.trim() ?? '';
+    const token: unknown = text.startsWith('{') ? (JSON.parse(text) as { token?: unknown }).token : text;
+    if (typeof token !== 'string' || token === '') {
+      throw new Error('it holds no token: store the token as its text, or as {"token": "..."}');
+    }
+    return token;
+  } catch (error) {
+    throw refusal(`the secret ${tokenSecret}`, error);
+  } finally {
+    client.destroy();
+  }
+}
+
+async function load<T>(importing: () => Promise<T>, name: string): Promise<T> {
+  try {
+    return await importing();
+  } catch (error) {
+    throw new ConfigurationError(`a stack is read by ${name}, which is not installed here: npm install ${name}`, {
+      cause: error,
+    });
+  }
+}
+
+function refusal(what: string, error: unknown): ConfigurationError {
+  const { name, message } = error as Error;
+  return new ConfigurationError(
+    `${what} cannot be read: ${name}: ${message}; check its name, AWS_REGION and the credentials (aws sts ` +
+      'get-caller-identity), or give endpoint and token',
+    { cause: error },
+  );
+}

@@ -1,0 +1,128 @@
+import { CloudparError, TaskCancelled } from './errors.ts';
+import type { CallStyle, Draft } from './messages.ts';
+import { settle } from './outcomes.ts';
+import type { Package, TaskResult } from './package.ts';
+import { pack } from './packing.ts';
+import { taskCode } from './reference.ts';
+import type { Session } from './session.ts';
+
+/** One task on its way. */
+export interface Submission {
+  readonly reference: string;
+  readonly args: readonly unknown[];
+  readonly kwargs: Readonly<Record<string, unknown>>;
+  readonly taskTimeoutS: number | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+interface Waiting extends Submission {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+const CALL: CallStyle = 'args_kwargs';
+
+/** Submitted tasks: those of one function that are submitted in a row go in one package. */
+export class Submissions {
+  readonly #session: Session;
+  #waiting = new Map<string, Waiting[]>();
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** Have a task started soon; resolves with its value. */
+  submit(submission: Submission): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      submission.signal?.throwIfAborted();
+      if (this.#waiting.size === 0) {
+        setImmediate(() => this.#startAll());
+      }
+      const kind = `${submission.reference} ${submission.taskTimeoutS}`;
+      const batch = this.#waiting.get(kind) ?? [];
+      this.#waiting.set(kind, batch);
+      batch.push({ ...submission, resolve, reject });
+    });
+  }
+
+  #startAll(): void {
+    const batches = [...this.#waiting.values()];
+    this.#waiting = new Map();
+    for (const batch of batches) {
+      void new Batch(this.#session, batch).start();
+    }
+  }
+}
+
+/** Tasks of one package. */
+class Batch {
+  readonly #session: Session;
+  readonly #open: Map<number, Waiting>;
+  readonly #first: Waiting | undefined;
+  #started: Package | undefined;
+
+  constructor(session: Session, batch: readonly Waiting[]) {
+    this.#session = session;
+    this.#first = batch[0];
+    this.#open = new Map(batch.entries());
+  }
+
+  async start(): Promise<void> {
+    try {
+      await this.#start();
+    } catch (error) {
+      this.#end(error);
+    }
+    for (const [index, { signal }] of this.#open) {
+      const cancel = () => void this.#cancel(index, signal?.reason);
+      signal?.addEventListener('abort', cancel, { once: true });
+      if (signal?.aborted) {
+        cancel();
+      }
+    }
+  }
+
+  async #start(): Promise<void> {
+    if (this.#first === undefined) {
+      return;
+    }
+    const { reference, taskTimeoutS } = this.#first;
+    const code: Draft<'TaskCode'> = await taskCode(reference);
+    const packed = await pack([...this.#open.values()].map(({ args, kwargs }) => [args, kwargs]));
+    this.#started = await this.#session.start(
+      { code, packed, call: CALL, taskTimeoutS },
+      { receive: (results) => this.#receive(results), end: (failure) => this.#end(failure) },
+    );
+  }
+
+  #receive(results: readonly TaskResult[]): void {
+    for (const result of results) {
+      const waiting = this.#open.get(result.index);
+      this.#open.delete(result.index);
+      const settled = settle(result);
+      if (settled.status === 'fulfilled') {
+        waiting?.resolve(settled.value);
+      } else {
+        waiting?.reject(settled.reason);
+      }
+    }
+  }
+
+  #end(failure: unknown): void {
+    for (const waiting of this.#open.values()) {
+      waiting.reject(failure ?? new CloudparError("the package ended without this task's result"));
+    }
+    this.#open.clear();
+    if (this.#started !== undefined) {
+      this.#session.read(this.#started);
+    }
+  }
+
+  /** Its caller does not want it any more; whether it is stopped is the master's affair. */
+  async #cancel(index: number, reason: unknown): Promise<void> {
+    this.#open.get(index)?.reject(reason ?? new TaskCancelled('the task was cancelled'));
+    if (this.#open.delete(index) && this.#started !== undefined) {
+      await this.#session.cancel(this.#started, [[index, index + 1]]).catch(() => undefined);
+    }
+  }
+}

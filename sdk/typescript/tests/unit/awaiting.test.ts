@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+import { Awaiting, type Question, type Step } from '../../src/awaiting.ts';
+import { CloudparError, PackageFailed } from '../../src/errors.ts';
+import { HOLD_S } from '../../src/limits.ts';
+import type { Draft, Reply } from '../../src/messages.ts';
+import { Package } from '../../src/package.ts';
+import { progressOf, resultOf, statusOf, whole } from './statuses.ts';
+
+function started(awaiting: Awaiting, id: string, now = 0, tasks = 2): Package {
+  const pack = new Package(id, tasks, now);
+  awaiting.startBegins();
+  awaiting.startEnds(pack, now);
+  return pack;
+}
+
+function question(step: Step): Question {
+  if (step === 'rest' || !('ask' in step)) {
+    throw new Error(`it does not ask: ${JSON.stringify(step)}`);
+  }
+  return step.ask;
+}
+
+function replyOf(
+  packages: Draft<'PackageStatus'>[],
+  rest: Partial<Draft<'AwaitTasksReply'>> = {},
+): Reply<'await_tasks'> {
+  return whole('AwaitTasksReply', { packages, ...rest });
+}
+
+test('it rests until a package is started, asks at once, and rests when that has ended', () => {
+  const awaiting = new Awaiting('me');
+  expect(awaiting.next(0)).toBe('rest');
+  const pack = started(awaiting, 'p');
+  const asked = question(awaiting.next(0));
+  expect(asked.request).toEqual({ session: 'me', packages: [{ package_id: 'p', cursor: 0 }], hold_s: HOLD_S });
+  const results = [resultOf(0), resultOf(1)];
+  const news = awaiting.answered(asked, replyOf([statusOf('p', { state: 'completed', results })]), 1, 1);
+  expect(news.get(pack)?.results).toHaveLength(2);
+  expect(awaiting.next(1)).toBe('rest');
+});
+
+test('it goes on from the cursor, at once while more is ready, and then is not held', () => {
+  const awaiting = new Awaiting('me');
+  started(awaiting, 'p');
+  const reply = replyOf([statusOf('p', { cursor: 7, more: true, results: [resultOf(0)] })]);
+  awaiting.answered(question(awaiting.next(0)), reply, 1, 1);
+  expect(question(awaiting.next(1)).request).toMatchObject({ packages: [{ cursor: 7 }], hold_s: 0 });
+});
+
+describe('a master that never holds', () => {
+  test('is asked again after the time that it names', () => {
+    const awaiting = new Awaiting('me');
+    started(awaiting, 'p');
+    awaiting.answered(question(awaiting.next(0)), replyOf([statusOf('p')], { retry_after_s: 1.5 }), 0.01, 10);
+    expect(awaiting.next(10.5)).toEqual({ waitS: 1 });
+    expect(awaiting.next(11.5)).toHaveProperty('ask');
+  });
+
+  test('is asked soon for a package that is started meanwhile', () => {
+    const awaiting = new Awaiting('me');
+    started(awaiting, 'p');
+    awaiting.answered(question(awaiting.next(0)), replyOf([statusOf('p')], { retry_after_s: 5 }), 0.01, 10);
+    started(awaiting, 'q', 10);
+    expect(awaiting.next(10)).toEqual({ waitS: expect.closeTo(0.1) });
+    expect(question(awaiting.next(10.2)).request.packages).toHaveLength(2);
+  });
+});
+
+describe('a master that holds', () => {
+  test('is asked again at once', () => {
+    const awaiting = new Awaiting('me');
+    started(awaiting, 'p');
+    awaiting.answered(question(awaiting.next(0)), replyOf([statusOf('p')]), 20, 20);
+    expect(question(awaiting.next(20)).holdS).toBe(HOLD_S);
+  });
+
+  test('that answers at once without news, again and again, is asked no faster than it can bear', () => {
+    const awaiting = new Awaiting('me');
+    started(awaiting, 'p');
+    const waits = Array.from({ length: 6 }, () => {
+      awaiting.answered(question(awaiting.next(100)), replyOf([statusOf('p')]), 0.001, 0);
+      const step = awaiting.next(0);
+      return step !== 'rest' && 'waitS' in step ? step.waitS : 0;
+    });
+    expect(waits).toEqual([0, 0, 0, 0.05, 0.05, 0.05]);
+  });
+
+  test('is not asked to hold while a package is being started', () => {
+    const awaiting = new Awaiting('me');
+    started(awaiting, 'p');
+    awaiting.startBegins();
+    expect(question(awaiting.next(0)).holdS).toBe(0);
+    awaiting.startEnds(undefined, 0);
+    expect(question(awaiting.next(0)).holdS).toBe(HOLD_S);
+  });
+});
+
+test('news of short tasks may gather for a share of the time', () => {
+  const awaiting = new Awaiting('me');
+  started(awaiting, 'p', 0, 1000);
+  const progress = progressOf({ tasks: 1000, done: 100, executors: 1, mean_us: 100_000 });
+  const reply = replyOf([statusOf('p', { cursor: 1, results: [resultOf(0)], progress })]);
+  awaiting.answered(question(awaiting.next(0)), reply, 1, 2);
+  expect(awaiting.next(2)).toEqual({ waitS: expect.closeTo(0.1) });
+});
+
+test('more packages than fit in a question take turns', () => {
+  const awaiting = new Awaiting('me');
+  const all = Array.from({ length: 150 }, (_, number) => started(awaiting, `p${number}`));
+  const first = question(awaiting.next(0));
+  expect([first.asked.length, first.holdS]).toEqual([100, 0]);
+  awaiting.answered(first, replyOf(first.asked.map(({ id }) => statusOf(id))), 0.01, 0);
+  const second = question(awaiting.next(1));
+  expect(second.asked.slice(0, 50)).toEqual(all.slice(100));
+});
+
+test('a package that the master does not know is lost, and the others go on', () => {
+  const awaiting = new Awaiting('me');
+  const [lost, other] = [started(awaiting, 'p'), started(awaiting, 'q')];
+  const asked = question(awaiting.next(0));
+  const reply = replyOf([statusOf('q', { cursor: 1, results: [resultOf(0)] })], { missing: { p: 'deleted' } });
+  const news = awaiting.answered(asked, reply, 1, 1);
+  expect(lost.failure).toEqual(new PackageFailed('deleted'));
+  expect([...news.keys()]).toEqual([other, lost]);
+  expect(awaiting.underWay).toEqual([other]);
+});
+
+test('without an answer all are lost', () => {
+  const awaiting = new Awaiting('me');
+  const pack = started(awaiting, 'p');
+  const error = new CloudparError('no master');
+  awaiting.unanswered(question(awaiting.next(0)), error);
+  expect([pack.failure, awaiting.next(0)]).toEqual([error, 'rest']);
+});
+
+test('a package that is dropped is not asked for', () => {
+  const awaiting = new Awaiting('me');
+  awaiting.drop(started(awaiting, 'p'));
+  expect(awaiting.next(0)).toBe('rest');
+});
+
+test('a package whose large results are still coming in is not asked for', () => {
+  const awaiting = new Awaiting('me');
+  const pack = started(awaiting, 'p', 0, 1);
+  const results = [resultOf(0, ['key', 1, 0])];
+  awaiting.answered(question(awaiting.next(0)), replyOf([statusOf('p', { state: 'completed', results })]), 1, 1);
+  expect([pack.phase, awaiting.next(1)]).toEqual(['running', 'rest']);
+});

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import { decode } from '../../src/codec/messages.ts';
+import { Connection } from '../../src/connection.ts';
+import { CloudparError, InternalError, InvalidToken, MasterUnreachable, RequestError } from '../../src/errors.ts';
+import type { Link } from '../../src/messages.ts';
+import { type Answer, error, reply, Scripted, silence } from './scripted-fetch.ts';
+
+const STARTED = reply('StartTasksReply', { package_id: 'p' });
+const ORDER = {
+  idempotency_key: 'a key',
+  n: 1,
+  code: { hash: '0'.repeat(64), reference: 'a:b' },
+  data: { type: 'range', start: 0, step: 1 },
+  codec: 'msgpack',
+  python: '',
+} as const;
+
+function connect(...answers: Answer[]): [Connection, Scripted] {
+  const scripted = new Scripted(...answers);
+  return [new Connection({ endpoint: 'http://master/', token: 'secret' }, 300, scripted), scripted];
+}
+
+describe('calls', () => {
+  test('carry the token and the message', async () => {
+    const [connection, { sent }] = connect(STARTED);
+    expect(await connection.call('start_tasks', ORDER)).toEqual({ v: 1, package_id: 'p' });
+    expect(sent).toHaveLength(1);
+    expect(sent[0]).toMatchObject({ url: 'http://master/v1/start_tasks', method: 'POST' });
+    expect(sent[0]?.headers.get('authorization')).toBe('Bearer secret');
+    expect(sent[0]?.headers.get('content-type')).toBe('application/msgpack');
+    expect(decode('StartTasks', sent[0]?.body ?? new Uint8Array())).toMatchObject(ORDER);
+  });
+
+  test('are repeated as they were, after growing delays, while the error is worth it', async () => {
+    const faults = [silence, error('internal', 500), error('unavailable', 503), error('rate_limited', 429), silence];
+    const [connection, { sent, slept }] = connect(STARTED, ...faults, STARTED);
+    await connection.call('start_tasks', ORDER);
+    await connection.call('start_tasks', ORDER);
+    expect(sent).toHaveLength(7);
+    expect(new Set(sent.map(({ body }) => Buffer.from(body).toString('hex'))).size).toBe(1);
+    expect(slept).toEqual([0.02, 0.04, 0.08, 0.16, 0.32]);
+  });
+
+  test('wait for as long as the master asks', async () => {
+    const [connection, { slept }] = connect(error('rate_limited', 429, 7), STARTED);
+    await connection.call('start_tasks', ORDER);
+    expect(slept).toEqual([7]);
+  });
+
+  test('are not repeated when the master refuses', async () => {
+    const [connection, { sent }] = connect(error('invalid_token', 401));
+    await expect(connection.call('hello', {})).rejects.toThrow(new InvalidToken('because of invalid_token'));
+    expect(sent).toHaveLength(1);
+  });
+
+  test('to a place without a master fail within 10 s', async () => {
+    const [connection, scripted] = connect(silence);
+    const call = connection.call('hello', {});
+    await expect(call).rejects.toBeInstanceOf(MasterUnreachable);
+    await expect(call).rejects.toThrow(
+      /no master answers at http:\/\/master: connect ECONNREFUSED; check the endpoint/,
+    );
+    expect(scripted.now()).toBeLessThan(10);
+  });
+
+  test('to somebody else fail at once', async () => {
+    const [connection, { sent }] = connect(() => new Response('<html>', { status: 404 }));
+    await expect(connection.call('hello', {})).rejects.toThrow(/not from a Cloud Parallelizer master/);
+    expect(sent).toHaveLength(1);
+  });
+
+  test('to a master that went away fail after the patience', async () => {
+    const [connection, scripted] = connect(STARTED, silence);
+    await connection.call('start_tasks', ORDER);
+    await expect(connection.call('start_tasks', ORDER)).rejects.toThrow(/waited \d+ s for it \(patienceS: 300\)/);
+    expect(scripted.now()).toBeGreaterThan(290);
+    expect(scripted.now()).toBeLessThanOrEqual(300);
+  });
+
+  test('to a master that fails on and on fail with its error', async () => {
+    const [connection] = connect(STARTED, error('internal', 500));
+    await connection.call('start_tasks', ORDER);
+    await expect(connection.call('start_tasks', ORDER)).rejects.toThrow(new InternalError('because of internal'));
+  });
+
+  test('end when the connection is closed', async () => {
+    const [connection, { sent }] = connect(() => {
+      connection.close();
+      return silence();
+    });
+    await expect(connection.call('hello', {})).rejects.toThrow(new CloudparError('the pool was closed meanwhile'));
+    await expect(connection.call('hello', {})).rejects.toThrow('the pool was closed meanwhile');
+    expect(sent).toHaveLength(1);
+  });
+});
+
+describe('payloads', () => {
+  const put: Link = { method: 'PUT', url: 'http://store/key', headers: { 'Content-Length': '3', 'x-amz-c': 'x' } };
+  const get: Link = { method: 'GET', url: 'http://store/key', headers: {} };
+  const bytes = new Uint8Array([1, 2, 3]);
+
+  test('are put as the link says', async () => {
+    const [connection, { sent }] = connect(
+      () => new Response(null, { status: 503 }),
+      () => new Response(null),
+    );
+    await connection.put(put, bytes);
+    expect(sent.map(({ body }) => body)).toEqual([bytes, bytes]);
+    expect(Object.fromEntries(sent[0]?.headers ?? [])).toEqual({ 'x-amz-c': 'x' });
+  });
+
+  test('that are refused say why', async () => {
+    const [connection] = connect(() => new Response('expired', { status: 403 }));
+    await expect(connection.put(put, bytes)).rejects.toBeInstanceOf(MasterUnreachable);
+    await expect(connection.put(put, bytes)).rejects.toThrow(/upload .* HTTP status 403: expired/);
+  });
+
+  test('are read in ranges, also from a store that ignores them', async () => {
+    const [connection, { sent }] = connect(
+      () => new Response(new Uint8Array([5, 6]), { status: 206 }),
+      () => new Response(new Uint8Array([4, 5, 6, 7]), { status: 200 }),
+    );
+    expect(await connection.get(get, 1, 3)).toEqual(new Uint8Array([5, 6]));
+    expect(await connection.get(get, 1, 3)).toEqual(new Uint8Array([5, 6]));
+    expect(sent[0]?.headers.get('range')).toBe('bytes=1-2');
+  });
+
+  test('that are cut short are read again', async () => {
+    const [connection, { sent }] = connect(
+      () => new Response(new Uint8Array([5]), { status: 206 }),
+      () => new Response(new Uint8Array([5, 6]), { status: 206 }),
+    );
+    expect(await connection.get(get, 1, 3)).toHaveLength(2);
+    expect(sent).toHaveLength(2);
+  });
+
+  test('of a link that has grown old are an error of the request', async () => {
+    const [connection] = connect(STARTED, () => new Response('expired', { status: 403 }));
+    await connection.call('start_tasks', ORDER);
+    await expect(connection.get(get, 0, 1)).rejects.toBeInstanceOf(RequestError);
+  });
+});

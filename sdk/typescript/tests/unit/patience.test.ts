@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { type Acquaintance, Tries } from '../../src/patience.ts';
+
+const master = (met: boolean): Acquaintance => ({ patienceS: 300, met });
+
+function delays(tries: Tries, count: number): (number | undefined)[] {
+  return Array.from({ length: count }, () => tries.failed(0));
+}
+
+test('delays double from 20 ms to 5 s', () => {
+  expect(delays(new Tries(master(true), 30, 0, () => 0.5), 10)).toEqual([
+    0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5, 5,
+  ]);
+});
+
+test('delays are jittered by a quarter', () => {
+  expect(delays(new Tries(master(true), 30, 0, () => 0), 2)).toEqual([0.015, 0.03]);
+  expect(delays(new Tries(master(true), 30, 0, () => 1), 2)).toEqual([0.025, 0.05]);
+});
+
+test('a master that was met is waited for from its failure on', () => {
+  const tries = new Tries(master(true), 30, 0, () => 0.5);
+  expect(tries.failed(1000)).toBeDefined();
+  expect(tries.failed(1299)).toBeDefined();
+  expect(tries.failed(1300)).toBeUndefined();
+  expect(tries.timeoutS(1000)).toBe(30);
+});
+
+test('a stranger is waited for 8 s from the first try on', () => {
+  const tries = new Tries(master(false), 30, 100, () => 0.5);
+  expect(tries.timeoutS(102)).toBe(6);
+  expect(tries.failed(107)).toBeDefined();
+  expect(tries.failed(108)).toBeUndefined();
+  expect(tries.timeoutS(200)).toBe(0.1);
+});
+
+test('the wish of the master is kept', () => {
+  expect(new Tries(master(true), 30, 0, () => 0.5).failed(0, 12)).toBe(12);
+});

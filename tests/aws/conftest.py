@@ -1,0 +1,34 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aws.stores import on_dynamodb_local, on_moto
+from master.stores import SetClock, Stores
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def stores(tmp_path: Path, clock: SetClock) -> Iterator[Stores]:
+    """Everything on moto."""
+    with on_moto(tmp_path, clock) as stores:
+        yield stores
+
+
+@pytest.fixture
+def real_tables(tmp_path: Path, clock: SetClock) -> Iterator[Stores]:
+    """Tables on AWS's own engine."""
+    with on_dynamodb_local(tmp_path, clock) as stores:
+        yield stores
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Waits before the next attempt are noted, not waited."""
+    waits: list[float] = []
+    monkeypatch.setattr("cloudpar_master.adapters.aws.backoff.time.sleep", waits.append)
+    return waits

@@ -1,0 +1,128 @@
+"""What stands in for AWS: moto in this process, DynamoDB Local and ElasticMQ as processes of their own.
+
+Each starts when it is first asked for, and all end with `stop`.
+"""
+
+import atexit
+import logging
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from contextlib import ExitStack, suppress
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+import urllib3
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from .downloads import jars
+
+READY_S = 60.0
+
+LIFE_LINE = '"$@" & cat; kill -9 $!'
+"""Runs a program until standard input ends: with `stop`, or with this process, however that ends."""
+
+running = ExitStack()
+
+
+class _Silent(WSGIRequestHandler):
+    protocol_version = "HTTP/1.0"
+
+    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+def stop() -> None:
+    """End what was started."""
+    running.close()
+    for start in (moto, dynamodb_local, elasticmq):
+        start.cache_clear()
+
+
+atexit.register(stop)
+
+
+@cache
+def moto() -> str:
+    """The endpoint of moto. It takes one request at a time, since under threads its conditions do not hold."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = make_server(
+        "127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=False, request_handler=_Silent
+    )
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+
+    def end() -> None:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+    running.callback(end)
+    return f"http://127.0.0.1:{server.server_port}"
+
+
+@cache
+def dynamodb_local() -> str:
+    """The endpoint of DynamoDB Local, AWS's own engine, in memory."""
+    lib = jars("com.amazonaws", "DynamoDBLocal", "2.6.1")
+    port = _free_port()
+    _start(
+        lib, ["-Djava.library.path=.", "com.amazonaws.services.dynamodbv2.local.main.ServerRunner",
+              "-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)], port,
+    )  # fmt: skip
+    return f"http://127.0.0.1:{port}"
+
+
+@cache
+def elasticmq() -> str:
+    """The endpoint of ElasticMQ."""
+    lib = jars("org.elasticmq", "elasticmq-server_2.13", "1.7.1")
+    port = _free_port()
+    folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
+    (folder / "elasticmq.conf").write_text(
+        'include classpath("application.conf")\n'
+        f'node-address {{ host = "127.0.0.1", port = {port} }}\n'
+        f'rest-sqs {{ bind-hostname = "127.0.0.1", bind-port = {port} }}\n'
+        "rest-stats { enabled = false }\n"
+    )
+    _start(lib, [f"-Dconfig.file={folder / 'elasticmq.conf'}", "org.elasticmq.server.Main"], port)
+    return f"http://127.0.0.1:{port}"
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def _start(lib: Path, arguments: list[str], port: int) -> None:
+    options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx512m"]
+    log = running.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  the stack closes it
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", LIFE_LINE, "engine", "java", *options, "-cp", "*", *arguments],
+        cwd=lib, stdin=subprocess.PIPE, stdout=log, stderr=log,
+    )  # fmt: skip
+
+    def end() -> None:
+        process.communicate()
+
+    running.callback(end)
+    _wait(process, port, log)
+
+
+def _wait(process: "subprocess.Popen[bytes]", port: int, log: IO[bytes]) -> None:
+    """Until it answers anything at all."""
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
+    deadline = time.monotonic() + READY_S
+    patience = urllib3.Retry(total=20, backoff_factor=0.02, backoff_max=0.1)
+    with urllib3.HTTPConnectionPool("127.0.0.1", port, retries=patience, timeout=READY_S) as pool:
+        while process.poll() is None and time.monotonic() < deadline:
+            with suppress(urllib3.exceptions.HTTPError):
+                pool.request("GET", "/")
+                return
+    log.seek(0)
+    raise RuntimeError(f"the engine on port {port} did not start: {log.read()[-2000:].decode(errors='replace')}")

@@ -1,0 +1,91 @@
+"""The functions as Lambda starts them: fresh modules in an environment that names what the stack made."""
+
+import importlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from aws import engines
+from aws.stores import REGION, clients, create, name_of, on_moto
+from cloudpar_master.services.deployment import hash_token
+from master.stores import SetClock, Stores
+
+WORKER_TOKEN = "worker-token"
+USER_TOKEN = "user-token"
+
+Start = Callable[[str], ModuleType]
+
+
+class Context:
+    """What Lambda hands to a handler."""
+
+    aws_request_id = "request-1"
+    remaining_ms = 30_000
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_ms
+
+
+class RunningClock(SetClock):
+    """The functions go by the machine's time, and so shall moto."""
+
+    def now(self) -> float:
+        return time.time()
+
+
+@pytest.fixture
+def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stores:
+    """Resources on moto, the environment of the functions, and adapters to look behind them."""
+    with on_moto(tmp_path, RunningClock()) as stores:
+        pass
+    endpoint = engines.moto()
+    at = clients(endpoint)
+    names = create(name_of(tmp_path), endpoint, endpoint, endpoint)
+    secret = at.secrets.create_secret(Name=f"token-{name_of(tmp_path)}", SecretString=WORKER_TOKEN)["ARN"]
+    for name, value in {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": REGION,
+        "CLOUDPAR_PACKAGE_TABLE": names.packages,
+        "CLOUDPAR_ACCOUNT_TABLE": names.accounts,
+        "CLOUDPAR_QUEUE_URL": names.queue_url,
+        "CLOUDPAR_DEAD_LETTER_QUEUE_URL": names.dead_letter_url,
+        "CLOUDPAR_BUCKET": names.bucket,
+        "CLOUDPAR_WORKER_TOKEN_SECRET": secret,
+        "CLOUDPAR_POLICY": json.dumps({"lease_s": 30, "chunk_target_us": 1000}),
+        "POWERTOOLS_SERVICE_NAME": name_of(tmp_path),  # a service has one logger, and one stream, for ever
+        "POWERTOOLS_METRICS_NAMESPACE": "Cloudpar",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return stores
+
+
+@pytest.fixture
+def start(stack: Stores) -> Iterator[Start]:
+    """Import a handler's module anew."""
+
+    def fresh(name: str) -> ModuleType:
+        sys.modules.pop(f"cloudpar_handlers.{name}", None)
+        return importlib.import_module(f"cloudpar_handlers.{name}")
+
+    yield fresh
+    for name in [name for name in sys.modules if name.startswith("cloudpar_handlers.")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def log(capsys: pytest.CaptureFixture[str]) -> Callable[[], list[dict[str, Any]]]:
+    """The lines that were logged since the last look."""
+
+    def lines() -> list[dict[str, Any]]:
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    return lines
+
+
+__all__ = ["USER_TOKEN", "WORKER_TOKEN", "Context", "Start", "hash_token"]

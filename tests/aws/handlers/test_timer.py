@@ -1,0 +1,101 @@
+"""The function that comes once a minute, and the one behind the dead letters."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cloudpar_master.core.head import Piece
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.folding import chunk_body
+from master.packages import make_head, make_spec
+from master.stores import Stores
+
+from .conftest import Context, Start
+
+Log = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def account(stack: Stores) -> None:
+    stack.accounts.create(AccountRecord("a", "ann", "hash", "active", 10**12, 0, 0, 0.0))
+
+
+def create(stack: Stores, package_id: str, open_pieces: list[Piece] | None = None, *, reserved_us: int = 0) -> None:
+    spec = make_spec(package_id, started_at=time.time() - 120)
+    head = make_head(spec, 1)
+    head.slice_us = 1000
+    if open_pieces:
+        head.open, head.cursor, head.reserved_us = open_pieces, head.tasks, reserved_us
+    stack.packages.create(spec, head)
+
+
+def test_what_is_due_is_folded(start: Start, stack: Stores, log: Log) -> None:
+    create(stack, "p")
+    timer = start("timer")
+    assert timer.handle({}, Context()) == {"folded": 1}
+    head = stack.packages.load("p")
+    assert head is not None
+    assert head.version > 1
+    assert head.reserved_us > 0
+    (line,) = log()
+    assert (line["message"], line["folded"]) == ("tick", 1)
+
+
+def test_an_idle_minute_costs_a_line_and_no_figure(start: Start, log: Log) -> None:
+    assert start("timer").handle({}, Context()) == {"folded": 0}
+    (line,) = log()
+    assert "_aws" not in line
+
+
+def test_rounds_follow_while_there_is_more_and_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    timer, context = start("timer"), Context()
+    rounds = iter([timer.PACKAGES, timer.PACKAGES, 3, 99])
+    monkeypatch.setattr(timer._timer, "fold_due", lambda: next(rounds))
+    assert timer.handle({}, context) == {"folded": 2 * timer.PACKAGES + 3}
+    rounds = iter([timer.PACKAGES, 99])
+    context.remaining_ms = timer.ENOUGH_MS - 1
+    assert timer.handle({}, context) == {"folded": timer.PACKAGES}
+
+
+def test_a_tick_that_fails_says_so(start: Start, monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
+    timer = start("timer")
+
+    def fail() -> int:
+        raise RuntimeError("x")
+
+    monkeypatch.setattr(timer._timer, "fold_due", fail)
+    with pytest.raises(RuntimeError):
+        timer.handle({}, Context())
+    line, figure = log()
+    assert line["level"] == "ERROR"
+    assert figure["InternalErrors"] == [1.0]
+
+
+def record(body: str, number: int) -> dict[str, Any]:
+    return {"messageId": f"m{number}", "receiptHandle": f"r{number}", "body": body, "attributes": {}}
+
+
+def test_a_lost_chunk_is_cut_anew(start: Start, stack: Stores, log: Log) -> None:
+    piece = Piece(0, 4, 1, sent=True)
+    create(stack, "p", [piece], reserved_us=10_000)
+    answer = start("lost").handle({"Records": [record(chunk_body("p", piece), 1)]}, Context())
+    assert answer == {"batchItemFailures": []}
+    head = stack.packages.load("p")
+    assert head is not None
+    assert [(each.start, each.end) for each in head.open] == [(0, 2), (2, 4)]
+    assert len(stack.queue.receive(10, 60.0, "attempt")) == 2
+    line, figure = log()
+    assert (line["message"], line["package_ids"], line["chunks"]) == ("lost", ["p"], 1)
+    assert figure["ChunksLost"] == [1.0]
+
+
+def test_a_letter_that_fails_comes_again_and_the_others_go(start: Start, stack: Stores, log: Log) -> None:
+    piece = Piece(0, 4, 1, sent=True)
+    create(stack, "p", [piece], reserved_us=10_000)
+    records = [record("nonsense", 1), record(chunk_body("p", piece), 2), record(chunk_body("gone", piece), 3)]
+    answer = start("lost").handle({"Records": records}, Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+    line, _ = log()
+    assert (line["level"], line["failed"], line["package_ids"]) == ("ERROR", 1, ["p", "gone"])

@@ -1,0 +1,127 @@
+"""DynamoAccountStore: what the port's suite cannot know of."""
+
+from typing import Any
+
+import pytest
+
+from cloudpar_master.adapters.aws import backoff
+from cloudpar_master.adapters.aws.account_store import KNOWN_TOKENS, TOKEN_MEMORY_S, DynamoAccountStore
+from cloudpar_master.adapters.aws.table import Table
+from cloudpar_master.ports import AccountRecord, Reservation
+from cloudpar_protocol.errors import Unavailable
+from master.stores import NOW, SetClock, Stores
+
+from .stubs import offline, stubbed
+from .test_table import cancelled
+
+
+def make_account(name: str = "a", granted_us: int = 1000) -> AccountRecord:
+    return AccountRecord(name, f"name of {name}", f"hash of {name}", "active", granted_us, 0, 0, NOW)
+
+
+def rows(stores: Stores) -> dict[tuple[str, str], dict[str, Any]]:
+    assert isinstance(stores.accounts, DynamoAccountStore)
+    table = stores.accounts._table
+    items = table._client.scan(TableName=table._name)["Items"]
+    return {(str(item["pk"]["S"]), str(item["sk"]["S"])): item for item in items}
+
+
+def test_what_is_free_is_kept_beside_its_parts(stores: Stores) -> None:
+    accounts = stores.accounts
+    accounts.create(make_account())
+    accounts.reserve("a", "p", 0, 300)
+    accounts.reserve("a", "q", 0, 200)
+    accounts.settle("a", "p", 450)
+    accounts.grant("a", "k", -50)
+    account = accounts.get("a")
+    assert account is not None
+    assert (account.granted_us, account.spent_us, account.reserved_us) == (950, 450, 200)
+    assert rows(stores)["a#a", "account"]["free_us"]["N"] == str(account.free_us) == "300"
+
+
+def test_all_but_accounts_have_a_last_day(stores: Stores) -> None:
+    stores.accounts.create(make_account())
+    stores.accounts.reserve("a", "p", 0, 300)
+    stores.accounts.grant("a", "k", 5)
+    stores.accounts.settle("a", "q", 5)
+    lasting = {key for key, row in rows(stores).items() if "expires_at" not in row}
+    assert lasting == {("a#a", "account"), ("t#hash of a", "token"), ("accounts", "a")}
+
+
+def test_an_account_found_by_its_token_is_a_few_seconds_old_at_most(stores: Stores, clock: SetClock) -> None:
+    stores.accounts.create(make_account())
+    assert isinstance(stores.accounts, DynamoAccountStore)
+    others = DynamoAccountStore(stores.accounts._table, clock)
+    assert others.by_token("hash of a") == make_account()
+    stores.accounts.revoke("a")
+    assert others.by_token("hash of a") == make_account()
+    clock.move(TOKEN_MEMORY_S)
+    found = others.by_token("hash of a")
+    assert found is not None
+    assert found.state == "revoked"
+
+
+def test_what_this_process_changed_shows_at_once(stores: Stores) -> None:
+    stores.accounts.create(make_account())
+
+    def seen() -> AccountRecord:
+        account = stores.accounts.by_token("hash of a")
+        assert account is not None
+        assert account == stores.accounts.get("a")
+        return account
+
+    assert seen().free_us == 1000
+    stores.accounts.reserve("a", "p", 0, 300)
+    assert seen().reserved_us == 300
+    stores.accounts.settle("a", "p", 100)
+    assert seen().spent_us == 100
+    stores.accounts.grant("a", "k", 11)
+    assert seen().granted_us == 1011
+    stores.accounts.revoke("a")
+    assert seen().state == "revoked"
+
+
+def test_tokens_that_are_remembered_are_bounded(stores: Stores) -> None:
+    accounts = stores.accounts
+    assert isinstance(accounts, DynamoAccountStore)
+    accounts.create(make_account())
+    accounts._owners.update({f"t{number}": f"x{number}" for number in range(KNOWN_TOKENS)})
+    assert accounts.by_token("hash of a") == make_account()
+    assert len(accounts._owners) == KNOWN_TOKENS
+
+
+def test_nothing_wanted_keeps_no_slice(stores: Stores) -> None:
+    stores.accounts.create(make_account())
+    assert stores.accounts.reserve("a", "p", 0, 0).granted_us == 0
+    assert stores.accounts.reserve("a", "p", 0, 300) == Reservation(300, exhausted=False)
+
+
+def test_a_slice_costs_one_call(clock: SetClock) -> None:
+    client = offline().dynamodb
+    with stubbed(client) as stub:
+        stub.add_response("transact_write_items", {})
+        assert DynamoAccountStore(Table(client, "t"), clock).reserve("a", "p", 0, 5) == Reservation(5, exhausted=False)
+
+
+def test_a_busy_account(clock: SetClock, no_waiting: list[float]) -> None:
+    client = offline().dynamodb
+    store = DynamoAccountStore(Table(client, "t"), clock)
+    with stubbed(client) as stub:
+        for _ in range(backoff.ATTEMPTS):
+            cancelled(stub, "None", "None", "TransactionConflict")
+        with pytest.raises(Unavailable):
+            store.reserve("a", "p", 0, 5)
+    assert no_waiting
+
+
+def test_what_others_take_in_between_is_not_reserved_twice(clock: SetClock, no_waiting: list[float]) -> None:
+    """What was free when the condition failed is gone when it is asked for."""
+    client = offline().dynamodb
+    store = DynamoAccountStore(Table(client, "t"), clock)
+    account = {"pk": {"S": "a#a"}, "free_us": {"N": "3"}, "reserved_us": {"N": "9"}}
+    with stubbed(client) as stub:
+        cancelled(stub, "None", "None", "ConditionalCheckFailed", Item=account)
+        cancelled(stub, "None", "None", "ConditionalCheckFailed", Item={**account, "free_us": {"N": "0"}})
+        stub.add_response("get_item", {"Item": {"pk": {"S": "p#p"}, "held_us": {"N": "4"}}})
+        assert store.reserve("a", "p", 0, 5) == Reservation(0, exhausted=False)
+    assert len(no_waiting) == 1

@@ -1,0 +1,51 @@
+"""What a master on AWS is put together from."""
+
+import msgspec
+import pytest
+
+from cloudpar_master.adapters.aws.deployment import POLICY, from_environment, read_policy
+from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
+from cloudpar_master.ports.fleet import StandingFleet
+
+ENVIRONMENT = {
+    "CLOUDPAR_PACKAGE_TABLE": "packages",
+    "CLOUDPAR_ACCOUNT_TABLE": "accounts",
+    "CLOUDPAR_QUEUE_URL": "live",
+    "CLOUDPAR_DEAD_LETTER_QUEUE_URL": "dead",
+    "CLOUDPAR_BUCKET": "bucket",
+}
+
+
+def test_without_a_fleet_and_without_tokens() -> None:
+    deployment = from_environment(ENVIRONMENT)
+    assert isinstance(deployment.fleet, StandingFleet)
+    assert (deployment.worker_token_hash, deployment.admin_token_hash) == ("", "")
+    assert deployment.policy == POLICY
+    deployment.fleet.wake()
+
+
+def test_with_a_fleet() -> None:
+    assert isinstance(from_environment(ENVIRONMENT | {"CLOUDPAR_FLEET_GROUP": "g"}).fleet, AutoScalingFleet)
+
+
+def test_who_checks_no_token_reads_no_secret() -> None:
+    """There is nobody who could answer."""
+    secret = ENVIRONMENT | {"CLOUDPAR_WORKER_TOKEN_SECRET": "arn"}
+    assert from_environment(secret, worker_token=False).worker_token_hash == ""
+
+
+@pytest.mark.parametrize("name", ENVIRONMENT)
+def test_what_is_missing_is_named(name: str) -> None:
+    with pytest.raises(KeyError, match=name):
+        from_environment({other: value for other, value in ENVIRONMENT.items() if other != name})
+
+
+def test_a_policy_overrides_figures() -> None:
+    policy = read_policy('{"lease_s": 5, "first_window": 3}')
+    assert (policy.lease_s, policy.first_window, policy.chunk_target_us) == (5.0, 3, POLICY.chunk_target_us)
+
+
+@pytest.mark.parametrize("text", ['{"nonsense": 1}', "[]", '{"first_window": 1.5}', "x"])
+def test_a_policy_that_is_none(text: str) -> None:
+    with pytest.raises((ValueError, msgspec.DecodeError)):
+        read_policy(text)

@@ -1,0 +1,251 @@
+"""DynamoPackageStore: what the port's suite cannot know of."""
+
+import random
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cloudpar_master.adapters.aws.package_rows import SHARDS, shard
+from cloudpar_master.adapters.aws.package_store import DAY_S, DynamoPackageStore
+from cloudpar_master.adapters.aws.table import Table
+from cloudpar_master.core.events import Acknowledged, ExecutorsIdle, Published
+from cloudpar_master.ports import ResultPage
+from cloudpar_protocol.errors import TooLarge
+from cloudpar_protocol.payloads import TaskResult
+from master.packages import make_head, make_page, make_spec
+from master.stores import NOW, SetClock, Stores
+
+from .stores import KEPT_S
+from .stubs import ANY, offline, stubbed
+
+
+class SetIds:
+    """The same name, again and again."""
+
+    def fresh(self) -> str:
+        return "writer"
+
+
+@pytest.fixture
+def client(stores: Stores) -> Any:
+    return client_of(stores)
+
+
+@pytest.fixture
+def name(stores: Stores) -> str:
+    return table_of(stores)._name
+
+
+def table_of(stores: Stores) -> Table:
+    assert isinstance(stores.packages, DynamoPackageStore)
+    return stores.packages._table
+
+
+def client_of(stores: Stores) -> Any:
+    return table_of(stores)._client
+
+
+def rows(stores: Stores) -> list[dict[str, Any]]:
+    pages = client_of(stores).get_paginator("scan").paginate(TableName=table_of(stores)._name)
+    return [row for page in pages for row in page["Items"]]
+
+
+def noise(size: int) -> bytes:
+    return random.Random(7).randbytes(size)
+
+
+def published(data: bytes) -> Published:
+    return Published(worker_id="w", executors=1, generation=1, results=[TaskResult(0, "ok", 1, data=data)])
+
+
+def test_every_row_has_its_last_day(stores: Stores) -> None:
+    spec = make_spec()
+    stores.packages.create(spec, make_head(spec))
+    stores.packages.append("p", [("k", Acknowledged())])
+    stores.packages.put_page("p", make_page(1))
+    stores.packages.save(make_head(spec, 1), NOW)
+    found = rows(stores)
+    assert sorted(row["sk"]["S"].partition("#")[0] for row in found) == ["head", "i", "r", "spec"]
+    for row in found:
+        last_day = int(row["expires_at"]["N"])
+        assert KEPT_S < last_day - NOW <= KEPT_S + DAY_S
+        assert last_day % DAY_S == 0
+
+
+def test_a_save_that_was_sent_twice_is_not_taken_for_anothers(clock: SetClock) -> None:
+    """The answer to the first was lost, and the library sent it again."""
+    client = offline().dynamodb
+    store = DynamoPackageStore(Table(client, "t"), clock, SetIds(), KEPT_S)
+    for writer, won in (("writer", True), ("another", False)):
+        with stubbed(client) as stub:
+            stub.add_client_error(
+                "put_item", "ConditionalCheckFailedException",
+                modeled_fields={"Item": {"pk": {"S": "p"}, "writer": {"S": writer}}},
+            )  # fmt: skip
+            assert store.save(make_head(make_spec(), 1), NOW) is won
+
+
+def test_the_registry_changes_once_a_minute_at_most(stores: Stores, client: Any, name: str, clock: SetClock) -> None:
+    store = DynamoPackageStore(Table(client, name), clock, stores.ids, KEPT_S)
+    spec = make_spec(started_at=NOW + 1)
+    store.create(spec, make_head(spec))
+    places = set()
+    for version, second in enumerate((1.0, 2.0, 30.0, 59.5, 60.0), 1):
+        assert store.save(make_head(spec, version), NOW + second)
+        places.add(next(row["due_at"]["N"] for row in rows(stores) if row["sk"]["S"] == "head"))
+    assert places == {f"{NOW + 60:.0f}"}
+    assert store.due(NOW + 59, 10) == []
+    assert store.due(NOW + 60, 10) == ["p"]
+
+
+def test_the_registry_has_several_shards_and_is_read_whole(stores: Stores) -> None:
+    names = [f"p{number}" for number in range(20)]
+    assert {shard(name) for name in names} == set(range(SHARDS))
+    for number, name in enumerate(names):
+        spec = make_spec(name)
+        stores.packages.create(spec, make_head(spec))
+        stores.packages.save(make_head(spec, 1), NOW + number)
+    assert stores.packages.due(NOW + 15, 100) == names[:16]
+    assert stores.packages.due(NOW + 15, 3) == names[:3]
+
+
+def test_the_indexes_are_sparse(stores: Stores) -> None:
+    """A package whose tasks are all in chunks costs nothing in the index of those that are not."""
+    spec = make_spec()
+    stores.packages.create(spec, make_head(spec))
+    (head,) = (row for row in rows(stores) if row["sk"]["S"] == "head")
+    assert head["uncut"]["S"] == "0"
+    stores.packages.save(make_head(spec, 1, cursor=4), NOW)
+    (head,) = (row for row in rows(stores) if row["sk"]["S"] == "head")
+    assert "uncut" not in head
+    assert "uncut_since" not in head
+
+
+def test_what_repeats_itself_is_stored_small(stores: Stores) -> None:
+    page = ResultPage(1, "n", (0, ""), [TaskResult(index, "ok", 1000, data=b"\x80\x04K*.") for index in range(4000)])
+    stores.packages.put_page("p", page)
+    (row,) = rows(stores)
+    assert len(row["results"]["B"]) < 20_000
+    assert stores.packages.pages("p", 0, 1, 1) == [page]
+
+
+def test_a_page_that_no_row_holds_is_split(real_tables: Stores) -> None:
+    page = make_page(7)._replace(results=[TaskResult(0, "ok", 1, data=noise(1_200_000))])
+    real_tables.packages.put_page("p", page)
+    real_tables.packages.put_page("p", make_page(8))
+    assert [row["parts"]["N"] for row in rows(real_tables)] == ["4", "4", "4", "4", "1"]
+    assert real_tables.packages.pages("p", 0, 9, 1) == [page, make_page(8)]
+    real_tables.packages.delete_pages("p")
+    assert rows(real_tables) == []
+
+
+def test_a_page_that_was_never_finished_is_not_there(stores: Stores, client: Any, name: str) -> None:
+    stores.packages.put_page("p", make_page(7)._replace(results=[TaskResult(0, "ok", 1, data=noise(400_000))]))
+    last = max(row["sk"]["S"] for row in rows(stores))
+    client.delete_item(TableName=name, Key={"pk": {"S": "p"}, "sk": {"S": last}})
+    assert stores.packages.pages("p", 0, 9, 1) == []
+
+
+def test_pages_of_one_version_come_together(stores: Stores) -> None:
+    """Cut in between, the one that the head names could be missing."""
+    for version, nonce in ((1, "a"), (2, "a"), (3, "a"), (3, "b")):
+        stores.packages.put_page("p", make_page(version, nonce, size=100))
+    read = stores.packages.pages("p", 0, 3, 250)
+    assert [(page.version, page.nonce) for page in read] == [(1, "a"), (2, "a"), (3, "a"), (3, "b")]
+
+
+def test_a_key_of_any_length(stores: Stores) -> None:
+    keys = ["é" * 700, "x" * 1000, "short"]
+    stores.packages.append("p", [(key, ExecutorsIdle(executors=1)) for key in keys])
+    assert [item.key for item in stores.packages.inbox("p", 9)] == keys
+    stores.packages.delete_events("p", keys[:2])
+    assert [item.key for item in stores.packages.inbox("p", 9)] == keys[2:]
+
+
+@pytest.mark.parametrize("damaged", [b"\x78nonsense", b"\xc1", b""], ids=["compressed", "plain", "empty"])
+def test_an_unreadable_event_is_set_aside_by_its_key(stores: Stores, client: Any, name: str, damaged: bytes) -> None:
+    stores.packages.append("p", [("good", Acknowledged())])
+    client.put_item(
+        TableName=name,
+        Item={"pk": {"S": "p"}, "sk": {"S": "i#bad"}, "event": {"B": damaged}, "at": {"N": "1"}},
+    )
+    assert [(item.key, item.event) for item in stores.packages.inbox("p", 9)] == [
+        ("bad", None),
+        ("good", Acknowledged()),
+    ]
+
+
+def test_an_event_that_no_row_holds_is_refused(stores: Stores) -> None:
+    with pytest.raises(TooLarge, match="fewer"):
+        stores.packages.append("p", [("k", published(noise(400_000)))])
+
+
+def test_a_long_inbox_is_read_a_megabyte_at_a_time(real_tables: Stores) -> None:
+    events = [(f"{number:02}", published(noise(250_000))) for number in range(12)]
+    real_tables.packages.append("p", events)
+    seen: list[str] = []
+    while items := real_tables.packages.inbox("p", 90):
+        assert len(items) <= 5
+        seen += [item.key for item in items]
+        real_tables.packages.delete_events("p", [item.key for item in items])
+    assert seen == [key for key, _ in events]
+
+
+def test_what_a_crash_of_forget_left_is_forgotten_again(stores: Stores, client: Any, name: str) -> None:
+    spec = make_spec()
+    stores.packages.create(spec, make_head(spec))
+    client.delete_item(TableName=name, Key={"pk": {"S": "p"}, "sk": {"S": "spec"}})
+    assert stores.packages.load("p") is not None
+    stores.packages.forget("p")
+    assert rows(stores) == []
+
+
+def test_a_package_that_is_being_forgotten_is_not_made_yet(
+    stores: Stores, client: Any, name: str, no_waiting: list[float]
+) -> None:
+    spec = make_spec()
+    stores.packages.create(spec, make_head(spec))
+    client.delete_item(TableName=name, Key={"pk": {"S": "p"}, "sk": {"S": "spec"}})
+    with pytest.raises(Exception, match="busy"):
+        stores.packages.create(spec, make_head(spec))
+    stores.packages.forget("p")
+    assert stores.packages.create(spec, make_head(spec)) is spec
+    assert no_waiting
+
+
+def test_an_event_of_a_master_whose_clock_is_behind_is_not_lost(stores: Stores, client: Any, name: str) -> None:
+    store = DynamoPackageStore(Table(client, name), SetClock(), stores.ids, KEPT_S)
+    stores.packages.append("p", [("early", Acknowledged())])
+    spec = make_spec()
+    store.create(spec, make_head(spec))
+    assert [item.key for item in store.inbox("p", 9)] == ["early"]
+
+
+def test_what_was_left_of_an_earlier_package_is_cleared_away(stores: Stores, client: Any, name: str) -> None:
+    old = {"pk": {"S": "p"}, "sk": {"S": "i#old"}, "event": {"B": b"x"}, "at": {"N": "1"}}
+    client.put_item(TableName=name, Item=old)
+    spec = make_spec()
+    store = DynamoPackageStore(Table(client, name), SetClock(), stores.ids, KEPT_S)
+    store.create(spec, make_head(spec))
+    stores.packages.append("p", [("new", Acknowledged())])
+    assert [item.key for item in store.inbox("p", 9)] == ["new"]
+    assert "i#old" not in {row["sk"]["S"] for row in rows(stores)}
+
+
+def test_a_package_whose_head_is_not_in_the_table_is_not_listed(stores: Stores) -> None:
+    """An index lags behind its table."""
+    client = offline().dynamodb
+    store = DynamoPackageStore(Table(client, "t"), SetClock(), SetIds(), KEPT_S)
+    head = replace(make_head(make_spec("q")))
+    stored = rows_of(stores, "q")
+    with stubbed(client) as stub:
+        listed = [{"pk": {"S": name}, "sk": {"S": "head"}, "started_at": {"N": "1"}} for name in ("p", "q")]
+        stub.add_response("query", {"Items": listed}, None)
+        stub.add_response("batch_get_item", {"Responses": {"t": stored}}, {"RequestItems": ANY})
+        assert store.of_account("a", 10) == [head]
+
+
+def rows_of(stores: Stores, package_id: str) -> list[dict[str, Any]]:
+    stores.packages.create(make_spec(package_id), make_head(make_spec(package_id)))
+    return [row for row in rows(stores) if row["sk"]["S"] == "head"]

@@ -1,0 +1,268 @@
+"""SqsTaskQueue: what AWS answers, and what the port's suite cannot ask."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from cloudpar_master.adapters.aws.task_queue import DEAD, ENTRY_ATTEMPTS, LARGEST_RECEIVES, SqsTaskQueue
+from cloudpar_master.adapters.embedded.system import SystemClock
+from cloudpar_master.ports import Message, Sending
+from master.stores import NOW, SetClock
+
+from . import engines
+from .stores import clients, create_queues
+from .stubs import ANY, Stubber, client_error, offline, stubbed
+
+Scripted = tuple[SqsTaskQueue, Stubber]
+
+
+@pytest.fixture
+def scripted(clock: SetClock) -> Iterator[Scripted]:
+    client = offline().sqs
+    with stubbed(client) as stub:
+        yield SqsTaskQueue(client, "live", "dead", clock), stub
+
+
+def sendings(count: int) -> list[Sending]:
+    return [Sending(f"g{number}", f"body {number}") for number in range(count)]
+
+
+def done(*ids: int) -> list[dict[str, str]]:
+    return [{"Id": str(number), "MessageId": "m", "MD5OfMessageBody": "x"} for number in ids]
+
+
+def taken(*ids: int) -> list[dict[str, str]]:
+    return [{"Id": str(number)} for number in ids]
+
+
+def failed(*ids: int, fault: bool = False, code: str = "InternalError") -> list[dict[str, Any]]:
+    return [{"Id": str(number), "SenderFault": fault, "Code": code} for number in ids]
+
+
+def entry(number: int) -> dict[str, str]:
+    name = f"g{number}"
+    return {"Id": str(number), "MessageBody": f"body {number}", "MessageGroupId": name, "MessageDeduplicationId": name}
+
+
+def test_ten_at_a_time(scripted: Scripted) -> None:
+    queue, stub = scripted
+    for part in (range(10), range(10, 20), range(20, 23)):
+        expected = {"QueueUrl": "live", "Entries": [entry(number) for number in part]}
+        stub.add_response("send_message_batch", {"Successful": done(*part), "Failed": []}, expected)
+    assert queue.send(sendings(23)) == [True] * 23
+
+
+def test_what_fails_of_a_batch_is_sent_again(scripted: Scripted, no_waiting: list[float]) -> None:
+    queue, stub = scripted
+    stub.add_response("send_message_batch", {"Successful": done(0), "Failed": failed(1, 2)})
+    again = {"QueueUrl": "live", "Entries": [entry(1), entry(2)]}
+    stub.add_response("send_message_batch", {"Successful": done(2), "Failed": failed(1)}, again)
+    stub.add_response("send_message_batch", {"Successful": done(1), "Failed": []})
+    assert queue.send(sendings(3)) == [True] * 3
+    assert len(no_waiting) == 2
+
+
+def test_what_fails_again_and_again_is_for_the_next_fold(scripted: Scripted, no_waiting: list[float]) -> None:
+    queue, stub = scripted
+    for _ in range(ENTRY_ATTEMPTS):
+        stub.add_response("send_message_batch", {"Successful": [], "Failed": failed(1)})
+    assert queue.send(sendings(3)) == [True, False, True]
+    assert len(no_waiting) == ENTRY_ATTEMPTS - 1
+
+
+def test_a_throttled_batch_is_for_the_next_fold_and_the_others_go(clock: SetClock) -> None:
+    class Throttled:
+        calls = 0
+
+        def send_message_batch(self, **_: Any) -> dict[str, Any]:
+            self.calls += 1
+            if self.calls == 1:
+                raise client_error("ThrottlingException")
+            return {"Successful": []}
+
+    assert SqsTaskQueue(Throttled(), "live", "dead", clock).send(sendings(12)) == [False] * 10 + [True] * 2  # type: ignore[arg-type]
+
+
+def test_what_may_not_be_done_is_an_error(scripted: Scripted) -> None:
+    queue, stub = scripted
+    stub.add_client_error("send_message_batch", "AccessDenied")
+    with pytest.raises(Exception, match="AccessDenied"):
+        queue.send(sendings(1))
+
+
+def received(*numbers: int, receives: int = 1) -> dict[str, Any]:
+    attributes = {"ApproximateReceiveCount": str(receives), "SentTimestamp": str(round((NOW - 2.5) * 1000))}
+    return {
+        "Messages": [
+            {"Body": f"body {number}", "ReceiptHandle": f"r{number}", "Attributes": attributes} for number in numbers
+        ]
+    }
+
+
+def asked(limit: int, attempt_id: str, visibility_s: int = 60) -> dict[str, Any]:
+    return {
+        "QueueUrl": "live",
+        "MaxNumberOfMessages": limit,
+        "VisibilityTimeout": visibility_s,
+        "ReceiveRequestAttemptId": attempt_id,
+        "MessageSystemAttributeNames": ["ApproximateReceiveCount", "SentTimestamp"],
+    }
+
+
+def test_an_attempt_has_parts_of_ten(scripted: Scripted) -> None:
+    queue, stub = scripted
+    stub.add_response("receive_message", received(*range(10)), asked(10, "attempt#0"))
+    stub.add_response("receive_message", received(*range(10, 20)), asked(10, "attempt#1"))
+    stub.add_response("receive_message", received(20), asked(5, "attempt#2"))
+    messages = queue.receive(25, 59.1, "attempt")
+    assert messages[0] == Message("body 0", "r0", 1, 2_500_000)
+    assert [message.body for message in messages] == [f"body {number}" for number in range(21)]
+
+
+def test_a_part_that_is_not_full_is_the_last(scripted: Scripted) -> None:
+    queue, stub = scripted
+    stub.add_response("receive_message", received(*range(9)), ANY_PARAMETERS)
+    assert len(queue.receive(100, 60.0, "attempt")) == 9
+
+
+def test_what_is_leased_already_is_not_lost_by_a_later_part(scripted: Scripted) -> None:
+    queue, stub = scripted
+    stub.add_response("receive_message", received(*range(10)))
+    stub.add_client_error("receive_message", "OverLimit", http_status_code=403)
+    assert len(queue.receive(20, 60.0, "attempt")) == 10
+    stub.add_client_error("receive_message", "OverLimit", http_status_code=403)
+    with pytest.raises(Exception, match="OverLimit"):
+        queue.receive(20, 60.0, "attempt")
+
+
+ANY_PARAMETERS = {
+    "QueueUrl": ANY, "MaxNumberOfMessages": ANY, "VisibilityTimeout": ANY, "ReceiveRequestAttemptId": ANY,
+    "MessageSystemAttributeNames": ANY,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attempt_id", ["x" * 200, "é", "a\nb", "a b"])
+def test_an_attempt_id_of_any_kind(attempt_id: str) -> None:
+    sent: list[str] = []
+
+    class Listening:
+        def receive_message(self, **given: Any) -> dict[str, Any]:
+            sent.append(given["ReceiveRequestAttemptId"])
+            return {}
+
+    queue = SqsTaskQueue(Listening(), "live", "dead", SetClock())  # type: ignore[arg-type]
+    for _ in range(2):
+        assert queue.receive(1, 60.0, attempt_id) == []
+    assert sent[0] == sent[1]
+    assert len(sent[0]) <= 128
+    assert sent[0].isascii()
+    assert sent[0].isprintable()
+    assert " " not in sent[0]
+
+
+def test_when_it_surfaces_again_its_wait_is_unknown(scripted: Scripted) -> None:
+    queue, stub = scripted
+    stub.add_response("receive_message", received(1, receives=2))
+    assert queue.receive(1, 60.0, "attempt") == [Message("body 1", "r1", 2, 0)]
+
+
+def test_receipts_that_expired_are_ignored(scripted: Scripted) -> None:
+    queue, stub = scripted
+    bad = failed(0, fault=True, code="ReceiptHandleIsInvalid")
+    stub.add_response("delete_message_batch", {"Successful": taken(1), "Failed": bad})
+    queue.delete(["old", "good", "old"])
+    bad = failed(0, fault=True, code="InvalidParameterValue")
+    stub.add_response("change_message_visibility_batch", {"Successful": taken(1), "Failed": bad})
+    queue.extend(["old", "good"], 60.0)
+
+
+def test_a_delete_that_never_succeeds_is_left_to_the_queue(scripted: Scripted, no_waiting: list[float]) -> None:
+    queue, stub = scripted
+    for _ in range(ENTRY_ATTEMPTS):
+        stub.add_response("delete_message_batch", {"Successful": [], "Failed": failed(0)})
+    queue.delete(["r"])
+    assert no_waiting
+
+
+def test_twelve_hours_at_most(scripted: Scripted) -> None:
+    queue, stub = scripted
+    expected = {"QueueUrl": "live", "Entries": [{"Id": "0", "ReceiptHandle": "r", "VisibilityTimeout": 43_200}]}
+    stub.add_response("change_message_visibility_batch", {"Successful": taken(0), "Failed": []}, expected)
+    queue.extend(["r"], 100_000.0)
+
+
+def test_a_dead_letters_receipt_goes_to_its_own_queue(scripted: Scripted) -> None:
+    queue, stub = scripted
+    stub.add_response("receive_message", received(1, receives=9), {"QueueUrl": "dead", "MaxNumberOfMessages": 10})
+    (message,) = queue.dead(50)
+    assert message == Message("body 1", f"{DEAD}r1", LARGEST_RECEIVES, 0)
+    for url, receipt in (("live", "r2"), ("dead", "r1")):
+        expected = {"QueueUrl": url, "Entries": [{"Id": "0", "ReceiptHandle": receipt}]}
+        stub.add_response("delete_message_batch", {"Successful": taken(0), "Failed": []}, expected)
+    queue.delete([message.receipt, "r2"])
+
+
+def test_nobody_there(clock: SetClock) -> None:
+    class Unreachable:
+        def __getattr__(self, name: str) -> Any:
+            def call(**_: Any) -> None:
+                raise EndpointConnectionError(endpoint_url="x")
+
+            return call
+
+    queue = SqsTaskQueue(Unreachable(), "live", "dead", clock)  # type: ignore[arg-type]
+    assert queue.send(sendings(2)) == [False, False]
+    queue.delete(["r"])
+
+
+class TestOnElasticMQ:
+    """A second opinion on what a FIFO queue does; it goes by its own time, so nothing here waits for any to pass."""
+
+    @pytest.fixture
+    def queue(self, request: pytest.FixtureRequest) -> SqsTaskQueue:
+        sqs = clients(engines.elasticmq())
+        return SqsTaskQueue(sqs.sqs, *create_queues(sqs, str(abs(hash(request.node.nodeid)))), SystemClock())
+
+    def test_every_chunk_is_received_once(self, queue: SqsTaskQueue) -> None:
+        assert queue.send(sendings(35)) == [True] * 35
+        messages = queue.receive(100, 600.0, "attempt")
+        assert {message.body for message in messages} == {f"body {number}" for number in range(35)}
+        assert len(messages) == 35
+        assert all(message.receives == 1 and message.wait_us < 60_000_000 for message in messages)
+        assert queue.receive(10, 600.0, "another") == []
+
+    def test_a_group_is_sent_once(self, queue: SqsTaskQueue) -> None:
+        queue.send(sendings(2))
+        queue.send(sendings(2))
+        messages = queue.receive(10, 600.0, "attempt")
+        assert len(messages) == 2
+        queue.delete([message.receipt for message in messages])
+        queue.send(sendings(2))
+        assert queue.receive(10, 600.0, "another") == []
+
+    def test_what_surfaces_is_another_delivery(self, queue: SqsTaskQueue) -> None:
+        queue.send(sendings(1))
+        (first,) = queue.receive(1, 600.0, "a")
+        queue.extend([first.receipt], 0.0)
+        (second,) = queue.receive(1, 600.0, "b")
+        assert (second.body, second.receives) == (first.body, 2)
+        queue.delete([second.receipt])
+        queue.extend([second.receipt], 0.0)
+        assert queue.receive(1, 600.0, "c") == []
+
+    def test_delivered_too_often_it_is_dead(self, queue: SqsTaskQueue) -> None:
+        queue.send(sendings(1))
+        for number in range(LARGEST_RECEIVES):
+            (message,) = queue.receive(1, 600.0, str(number))
+            queue.extend([message.receipt], 0.0)
+        assert queue.receive(1, 600.0, "last") == []
+        (dead,) = queue.dead(10)
+        assert dead.body == "body 0"
+        queue.delete([dead.receipt])
+        assert queue.dead(10) == []
+
+    def test_receipts_that_never_were(self, queue: SqsTaskQueue) -> None:
+        queue.delete(["00000000-0000-0000-0000-000000000000#00000000-0000-0000-0000-000000000000"])
+        queue.extend(["00000000-0000-0000-0000-000000000000#00000000-0000-0000-0000-000000000000"], 60.0)

@@ -1,0 +1,32 @@
+"""What a caller is told of AWS's errors."""
+
+import pytest
+from botocore.exceptions import EndpointConnectionError, NoCredentialsError, ReadTimeoutError
+
+from cloudpar_master.adapters.aws.trouble import translate
+from cloudpar_protocol.errors import NotFound, Unavailable
+
+from .stubs import client_error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        client_error("ThrottlingException"),
+        client_error("ProvisionedThroughputExceededException"),
+        client_error("SlowDown", 503),
+        client_error("WhoKnows", 500),
+        EndpointConnectionError(endpoint_url="http://127.0.0.1:9"),
+        ReadTimeoutError(endpoint_url="http://127.0.0.1:9"),
+    ],
+    ids=str,
+)
+def test_what_passes_may_be_tried_again(error: Exception) -> None:
+    assert isinstance(translate(error), Unavailable)
+
+
+@pytest.mark.parametrize(
+    "error", [client_error("AccessDenied", 403), NoCredentialsError(), NotFound("x"), ValueError("x")], ids=str
+)
+def test_everything_else_stays_what_it_is(error: Exception) -> None:
+    assert translate(error) is error

@@ -1,0 +1,113 @@
+"""An AWS account that exists in this process only, a checkout to deploy from, and the tools on its PATH."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.loaders import create_loader
+from moto import mock_aws
+
+from cli.deployment import fake_cdk
+from cli.deployment.stand_in import StandIn
+
+LOADER = create_loader()
+
+TEMPLATE: dict[str, Any] = {
+    "Resources": {
+        "Packages": {"Type": "AWS::DynamoDB::Table", "Properties": {}, "DeletionPolicy": "Retain"},
+        "Blobs": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"},
+        "Token": {"Type": "AWS::SecretsManager::Secret", "DeletionPolicy": "Retain"},
+        "Tasks": {"Type": "AWS::SQS::Queue", "DeletionPolicy": "Delete"},
+        "Log": {"Type": "AWS::Logs::LogGroup", "DeletionPolicy": "Delete"},
+        "Timer": {
+            "Type": "AWS::Lambda::Function",
+            "Properties": {"Handler": "cloudpar_handlers.timer.handle", "MemorySize": 512},
+        },
+        "Client": {
+            "Type": "AWS::Lambda::Function",
+            "Properties": {"Handler": "cloudpar_handlers.client.handle", "MemorySize": 1024},
+        },
+        "Lost": {
+            "Type": "AWS::Lambda::EventSourceMapping",
+            "Properties": {"EventSourceArn": {"Fn::GetAtt": ["QueueLost", "Arn"]}},
+        },
+        "Schedule": {"Type": "AWS::Events::Rule", "Properties": {}},
+        "Errors": {"Type": "AWS::CloudWatch::Alarm", "Properties": {"MetricName": "5xx"}},
+        "Grow": {
+            "Type": "AWS::CloudWatch::Alarm",
+            "Properties": {"Metrics": [{"Expression": "a + b"}, {"MetricStat": {}}, {"MetricStat": {}}]},
+        },
+        "CDKMetadata": {"Type": "AWS::CDK::Metadata"},
+    }
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with credentials for nobody's AWS account, from which no network is reached."""
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "CLOUDPAR_", "XDG_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "NO_PROXY": "127.0.0.1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return tmp_path
+
+
+@pytest.fixture
+def aws(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """AWS, with nothing in it."""
+    cloud = home / "cloud"
+    cloud.mkdir()
+    with mock_aws():
+        stand_in = StandIn(cloud)
+        stand_in.template = TEMPLATE
+        monkeypatch.setattr(
+            "botocore.client.BaseClient._make_api_call",
+            stand_in.call_for,
+        )
+        # Every session would read AWS's models anew, which is most of what a test would do.
+        monkeypatch.setattr("botocore.session.create_loader", lambda *_: LOADER)
+        monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+        monkeypatch.setenv("CLOUD", str(cloud))
+        yield stand_in
+
+
+@pytest.fixture
+def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with its packages installed, in which this process works, and a PATH with all tools."""
+    root, tools = home / "checkout", home / "bin"
+    (root / "node_modules/aws-cdk-lib").mkdir(parents=True)
+    (root / "functions").mkdir()
+    (root / "cdk.json").write_text(json.dumps({"app": "npx tsx infra/bin/cloudpar.ts"}))
+    script(root / "functions/bundle.sh", '#!/bin/sh\necho "bundled for $2"\n')
+    tools.mkdir()
+    script(tools / "cdk", f"#!{sys.executable} -ISE\n{Path(fake_cdk.__file__).read_text()}")
+    for name, answer in {"node": "v20.20.2", "npx": "10.8.2", "uv": "uv 0.9", "docker": "Docker 28"}.items():
+        script(tools / name, f"#!/bin/sh\necho {answer}\n")
+    monkeypatch.setenv("PATH", f"{tools}:/bin:/usr/bin")
+    monkeypatch.chdir(root)
+    return root
+
+
+def script(path: Path, text: str) -> None:
+    """An executable."""
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def outputs(endpoint: str = "https://pool.example") -> dict[str, str]:
+    """Of a stack whose queues do not exist."""
+    return {"Endpoint": endpoint, "AccountFunction": "account-function", "Region": "us-east-1"}

@@ -1,0 +1,195 @@
+"""What moto does not do: CloudFormation's stacks as the CDK leaves them, quotas, and the account function.
+
+Every other call goes to moto. Parameters are validated against AWS's own models either way.
+"""
+
+import io
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
+from botocore.validate import ParamValidator
+
+from cloudpar_protocol.account_messages import Account
+
+Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+NAME = "Cloudpar-dev"
+STACK_ID = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{NAME}/1"
+
+
+def refusal(operation: str, code: str, text: str) -> ClientError:
+    """An error as AWS answers."""
+    return ClientError({"Error": {"Code": code, "Message": text}}, operation)
+
+
+class StandIn:
+    """Answers for AWS where moto cannot. `folder` is shared with the fake `cdk`, which deploys into it.
+
+    Attributes:
+        refusals: By operation, what AWS says instead of an answer.
+        quotas: By code.
+        accounts: Those that were made.
+        calls: What was asked of this stand-in, in order.
+        group: Answers for the fleet instead of moto's, with `activities`, `lifecycles` and `spot_prices`.
+        undeletable: An object that may not be deleted.
+        pages: Of a bucket's list, instead of moto's.
+        images: Sizes of what lies in the CDK's registry.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.refusals: dict[str, tuple[str, str]] = {}
+        self.quotas = {"L-34B43A08": 64.0, "L-B99A9384": 1000.0}
+        self.accounts: list[Account] = []
+        self.token_hashes: list[str] = []
+        self.calls: list[str] = []
+        self.protected = False
+        self.retained: dict[str, str] = {}
+        self.deletion = ["DELETE_COMPLETE"]
+        self.group: dict[str, Any] | None = None
+        self.activities: list[dict[str, Any]] = []
+        self.lifecycles: dict[str, str] = {}
+        self.spot_prices: dict[tuple[str, str], float] = {}
+        self.images: list[int] = []
+        self.undeletable: str | None = None
+        self.pages: list[dict[str, Any]] = []
+        self._reason = ""
+        self.account_function: Callable[[dict[str, Any]], Any] = self._account_function
+        self._events: list[dict[str, str]] = [_event("old", "CREATE_COMPLETE", NAME)]
+        self._deleting = False
+        self._answers: dict[str, Answer] = {
+            "DescribeStacks": self._describe_stacks,
+            "DescribeStackEvents": lambda _: {"StackEvents": self._events[::-1]},
+            "GetTemplate": lambda _: {"TemplateBody": json.dumps(self.template)},
+            "ListStackResources": lambda _: {"StackResourceSummaries": [*map(_resource, self.retained.items())]},
+            "DeleteStack": self._delete_stack,
+            "GetServiceQuota": lambda asked: {"Quota": {"Value": self.quotas[asked["QuotaCode"]]}},
+            "Invoke": self._invoke,
+            "DescribeImages": self._describe_images,
+        }
+        self._group_answers: dict[str, Answer] = {
+            "DescribeAutoScalingGroups": lambda _: {"AutoScalingGroups": [self.group]},
+            "DescribeScalingActivities": lambda _: {"Activities": self.activities},
+            "DescribeInstances": lambda _: {
+                "Reservations": [{"Instances": [*map(_instance, self.lifecycles.items())]}]
+            },
+            "DescribeSpotPriceHistory": lambda _: {"SpotPriceHistory": [*map(_price, self.spot_prices.items())]},
+        }
+
+    @property
+    def template(self) -> dict[str, Any]:
+        """What the fake `cdk` synthesizes."""
+        read: dict[str, Any] = json.loads((self.folder / "template.json").read_text())
+        return read
+
+    @template.setter
+    def template(self, body: Mapping[str, Any]) -> None:
+        (self.folder / "template.json").write_text(json.dumps(body))
+
+    def deploy(self, outputs: Mapping[str, str], state: str = "CREATE_COMPLETE") -> None:
+        """The stack is there."""
+        (self.folder / "stack.json").write_text(json.dumps({"state": state, "outputs": outputs}))
+
+    @property
+    def call_for(self) -> Callable[[BaseClient, str, Mapping[str, Any]], Any]:
+        """A function, so that it becomes a method of the clients when it is put into their class."""
+
+        def call(client: BaseClient, operation: str, parameters: Mapping[str, Any]) -> Any:
+            return self._call(client, operation, parameters)
+
+        return call
+
+    def _call(self, client: BaseClient, operation: str, parameters: Mapping[str, Any]) -> Any:
+        model = client.meta.service_model.operation_model(operation)
+        problems = ParamValidator().validate(dict(parameters), model.input_shape) if model.input_shape else None
+        assert problems is None or not problems.has_errors(), problems.generate_report()
+        if operation in self.refusals:
+            raise refusal(operation, *self.refusals[operation])
+        answers = self._answers | (self._group_answers if self.group is not None else {})
+        if operation == "DeleteObjects" and self.undeletable:
+            return {"Errors": [{"Key": self.undeletable, "Code": "AccessDenied", "Message": "Access Denied"}]}
+        if operation == "ListObjectsV2" and self.pages:
+            return self.pages.pop(0)
+        if operation in answers:
+            self.calls.append(operation)
+            return answers[operation](parameters)
+        return _ORIGINAL(client, operation, parameters)
+
+    def _describe_stacks(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        path = self.folder / "stack.json"
+        if asked["StackName"] not in {NAME, STACK_ID} or not path.exists():
+            text = f"Stack with id {asked['StackName']} does not exist"
+            raise refusal("DescribeStacks", "ValidationError", text)
+        found = json.loads(path.read_text())
+        if self._deleting and self.deletion:
+            found["state"] = self.deletion.pop(0)
+            self._events.append(_event(f"e{len(self._events)}", found["state"], NAME))
+        outputs = [{"OutputKey": key, "OutputValue": value} for key, value in found["outputs"].items()]
+        stack = {"StackName": NAME, "StackId": STACK_ID, "StackStatus": found["state"], "Outputs": outputs}
+        return {"Stacks": [{**stack, "EnableTerminationProtection": self.protected, "StackStatusReason": self._reason}]}
+
+    def _describe_images(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        if not self.images:
+            raise refusal("DescribeImages", "RepositoryNotFoundException", f"no {asked['repositoryName']}")
+        return {"imageDetails": [{"imageSizeInBytes": size} for size in self.images]}
+
+    def _delete_stack(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        assert asked["StackName"] == STACK_ID
+        self._deleting = True
+        return {}
+
+    def _invoke(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        assert asked["FunctionName"] == "account-function"
+        answer = self.account_function(json.loads(asked["Payload"]))
+        if isinstance(answer, Exception):
+            said = json.dumps({"errorType": type(answer).__name__, "errorMessage": str(answer)})
+            return {"StatusCode": 200, "FunctionError": "Unhandled", "Payload": io.BytesIO(said.encode())}
+        return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(answer).encode())}
+
+    def _account_function(self, event: dict[str, Any]) -> dict[str, Any]:
+        body = event["body"]
+        if event["route"] == "create_account":
+            made = Account(
+                account_id=f"a{len(self.accounts) + 1}", name=body["name"], state="active",
+                granted_us=body["quota_us"], spent_us=0, created_at=time.time(),
+            )  # fmt: skip
+            self.accounts.append(made)
+            self.token_hashes.append(body["token_hash"])
+            return _answer({"v": 1, "account": _builtins(made)})
+        if event["route"] == "list_accounts":
+            return _answer({"v": 1, "accounts": [_builtins(each) for each in self.accounts]})
+        error = {"v": 1, "code": "not_found", "message": f"no account {body['account_id']}", "retryable": False}
+        return {"status": 404, "body": error}
+
+
+_ORIGINAL: Callable[[BaseClient, str, Mapping[str, Any]], Any] = vars(BaseClient)["_make_api_call"]
+
+
+def _answer(body: dict[str, Any]) -> dict[str, Any]:
+    return {"status": 200, "body": body}
+
+
+def _builtins(made: Account) -> dict[str, Any]:
+    return {name: getattr(made, name) for name in made.__struct_fields__}
+
+
+def _resource(named: tuple[str, str]) -> dict[str, str]:
+    return {"LogicalResourceId": named[0], "PhysicalResourceId": named[1], "ResourceType": "AWS::Some::Thing"}
+
+
+def _instance(known: tuple[str, str]) -> dict[str, str]:
+    return {"InstanceId": known[0]} | ({"InstanceLifecycle": known[1]} if known[1] else {})
+
+
+def _price(known: tuple[tuple[str, str], float]) -> dict[str, str]:
+    (kind, zone), usd = known
+    return {"InstanceType": kind, "AvailabilityZone": zone, "SpotPrice": str(usd)}
+
+
+def _event(event_id: str, state: str, name: str) -> dict[str, str]:
+    return {"EventId": event_id, "ResourceStatus": state, "LogicalResourceId": name, "StackId": STACK_ID}

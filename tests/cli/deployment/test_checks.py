@@ -1,0 +1,171 @@
+"""What deploy looks at first; each finding names its mend."""
+
+import json
+import sys
+from pathlib import Path
+
+import boto3
+import pytest
+
+from cli.deployment.conftest import script
+from cli.deployment.stand_in import StandIn
+from cloudpar.cli.application import run
+from cloudpar.deployment import checks
+from cloudpar.deployment.aws import Aws
+from cloudpar.deployment.checks import Check, Findings, Plan
+from cloudpar.deployment.failures import DeploymentError
+from cloudpar.deployment.project import Project, find_project
+from cloudpar.errors import ConfigurationError
+
+PLAN = Plan(max_instances=4, instance_size="xlarge", builds_image=True, builds_functions=True)
+
+
+def look(plan: Plan = PLAN) -> Findings:
+    return checks.check(Aws(), find_project(None), plan)
+
+
+def one(name: str, plan: Plan = PLAN) -> Check:
+    return next(each for each in look(plan).checks if each.name == name)
+
+
+def bootstrapped(version: str = "21") -> None:
+    boto3.client("ssm", "us-east-1").put_parameter(Name=checks.BOOTSTRAP_PARAMETER, Value=version, Type="String")
+
+
+def test_all_is_well(aws: StandIn, project: Path) -> None:
+    bootstrapped()
+    found = look()
+    assert {each.state for each in found.checks} == {"ok"}
+    assert (found.account, found.region) == ("123456789012", "us-east-1")
+    found.require()
+
+
+def test_no_credentials(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    aws.refusals["GetCallerIdentity"] = ("InvalidClientTokenId", "The security token is invalid.")
+    with pytest.raises(DeploymentError, match="aws configure"):
+        look()
+
+
+def test_expired_credentials(aws: StandIn, project: Path) -> None:
+    aws.refusals["GetCallerIdentity"] = ("ExpiredToken", "expired")
+    with pytest.raises(DeploymentError, match="have expired: run"):
+        look()
+
+
+def test_no_region(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_REGION")
+    with pytest.raises(ConfigurationError, match="--region"):
+        Aws()
+
+
+def test_the_named_region_wins(aws: StandIn) -> None:
+    assert Aws("eu-central-1").region == "eu-central-1"
+
+
+def test_no_such_aws_profile(aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(DeploymentError, match="correct AWS_PROFILE"):
+        Aws()
+
+
+def test_the_library_is_an_extra(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    with pytest.raises(DeploymentError, match=r"pip install 'cloudpar\[aws\]'"):
+        Aws()
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer", "check", "words"),
+    [
+        ("node", "echo v18.1.0", "node", "Node.js 20 or newer"),
+        ("node", "exit 1", "node", "Node.js 20 or newer"),
+        ("uv", "exit 127", "uv", "pip install uv"),
+        ("docker", "exit 1", "docker", "--set workerImage="),
+    ],
+)
+def test_a_tool_that_will_not_do(  # noqa: PLR0917
+    aws: StandIn, project: Path, home: Path, tool: str, answer: str, check: str, words: str
+) -> None:
+    script(home / "bin" / tool, f"#!/bin/sh\n{answer}\n")
+    found = one(check)
+    assert found.state == "failed"
+    assert words in found.mend
+
+
+def test_a_given_image_and_bundle_need_neither_docker_nor_uv(aws: StandIn, project: Path) -> None:
+    plan = checks.read_plan("dev", {"workerImage": "x:1", "bundle": "there"})
+    assert {"docker", "uv"}.isdisjoint(each.name for each in look(plan).checks)
+
+
+def test_another_cdk_is_not_taken(aws: StandIn, project: Path, home: Path) -> None:
+    script(home / "bin/cdk", "#!/bin/sh\necho '3.0.0 (build 1)'\n")
+    assert Project(project).cdk() == ["npx", "--yes", "aws-cdk@2.1148.1"]
+    assert one("cdk").found.endswith("which npx downloads")
+
+
+def test_neither_cdk_nor_npx(aws: StandIn, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "bin/cdk").unlink()
+    (home / "bin/npx").unlink()
+    monkeypatch.setenv("PATH", str(home / "bin"))
+    assert one("cdk").state == "failed"
+
+
+def test_packages_that_are_not_installed(aws: StandIn, project: Path) -> None:
+    (project / "node_modules/aws-cdk-lib").rmdir()
+    found = one("CDK app")
+    assert (found.state, found.mend) == ("failed", f"run `npm ci` in {project}")
+
+
+def test_bootstrap(aws: StandIn, project: Path) -> None:
+    assert one("bootstrap").state == "missing"
+    bootstrapped("5")
+    found = look()
+    assert found.missing("bootstrap")
+    found.require()  # deploy makes it
+
+
+def test_spot_quota(aws: StandIn, project: Path) -> None:
+    aws.quotas["L-34B43A08"] = 5.0
+    found = one("spot quota")
+    assert (found.state, found.found) == ("warning", "5 spot vCPUs: room for 1 of 4 instances")
+    assert "--quota-code L-34B43A08 --desired-value 16 --region us-east-1" in found.mend
+    aws.quotas["L-34B43A08"] = 0.0
+    with pytest.raises(DeploymentError, match="request-service-quota-increase"):
+        look().require()
+
+
+def test_lambda_quota(aws: StandIn, project: Path) -> None:
+    aws.quotas["L-B99A9384"] = 10.0
+    found = one("Lambda quota")
+    assert found.state == "warning"
+    assert "--service-code lambda --quota-code L-B99A9384" in found.mend
+
+
+def test_a_quota_that_may_not_be_read_is_no_obstacle(aws: StandIn, project: Path) -> None:
+    aws.refusals["GetServiceQuota"] = ("AccessDeniedException", "no")
+    found = one("spot quota")
+    assert found.state == "warning"
+    assert "service-quotas:GetServiceQuota" in found.mend
+
+
+@pytest.mark.parametrize(
+    ("settings", "vcpus"), [({}, 2), ({"instanceSize": "4xlarge"}, 16), ({"instanceSize": "unheard-of"}, 32)]
+)
+def test_the_plan(settings: dict[str, str], vcpus: int) -> None:
+    assert checks.read_plan("dev", settings).instance_vcpus == vcpus
+
+
+def test_a_plan_that_is_none() -> None:
+    with pytest.raises(ConfigurationError, match="--set maxInstances=4"):
+        checks.read_plan("dev", {"maxInstances": "many"})
+
+
+def test_the_checkout_is_found_from_below(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project / "functions")
+    assert find_project(None).root == project
+
+
+def test_no_checkout(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "cdk.json").write_text(json.dumps({"app": "another"}))
+    assert run(["deploy", "--project", str(home)]) == 2
+    assert "clone the repository" in capsys.readouterr().err

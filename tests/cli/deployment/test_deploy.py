@@ -1,0 +1,190 @@
+"""`cloudpar deploy` from nothing to a working map, and everything that can stop it."""
+
+import io
+import json
+import stat
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from cli.deployment.conftest import outputs, script
+from cli.deployment.stand_in import NAME, StandIn
+from cloudpar.cli.application import run
+from cloudpar.deployment import checks, profile
+from cloudpar.deployment.profile import Profile
+from sdk.fake_master import TOKEN, FakeMaster
+
+
+@pytest.fixture
+def master(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMaster]:
+    """The master that the deployed endpoint leads to; the CDK is bootstrapped."""
+    boto3.client("ssm", "us-east-1").put_parameter(Name=checks.BOOTSTRAP_PARAMETER, Value="21", Type="String")
+    monkeypatch.setattr("cloudpar.cli.deploy.secrets.token_urlsafe", lambda _: TOKEN)
+    with FakeMaster() as running:
+        (aws.folder / "outputs.json").write_text(json.dumps(outputs(running.endpoint)))
+        yield running
+
+
+def cdk_calls(aws: StandIn) -> list[list[str]]:
+    path = aws.folder / "calls"
+    return [json.loads(line)["arguments"] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_from_nothing_to_a_map(master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["deploy", "--yes", "--account", "ada", "--set", "maxInstances=2"]) == 0
+    out, err = capsys.readouterr()
+    assert "The first map took" in out
+    assert f"{NAME} is at {master.endpoint}" in out
+    for words in (
+        "bundled for aarch64-manylinux2014",
+        "CREATE_IN_PROGRESS",
+        "USD a month while nobody works",
+        "Alarms",
+    ):
+        assert words in err
+    synth, deploy = cdk_calls(aws)
+    assert synth[:3] == ["synth", NAME, "--quiet"]
+    assert synth[-4:] == ["-c", "env=dev", "-c", "maxInstances=2"]
+    assert deploy[:2] == ["deploy", NAME]
+    assert [(each.name, each.granted_us) for each in aws.accounts] == [("ada", 36_000_000_000)]
+    assert master.seen["start_tasks"] == 1
+
+
+def test_the_profile_file_is_its_owners_alone(master: FakeMaster, aws: StandIn, home: Path) -> None:
+    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    path = home / ".config/cloudpar/profile.toml"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert profile.read() == Profile(master.endpoint, TOKEN)
+    assert aws.token_hashes == [sha256(TOKEN.encode()).hexdigest()]
+    assert master.seen["start_tasks"] == 0
+
+
+def test_json(master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["deploy", "--yes", "--json"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    found = json.loads(out)
+    assert found["endpoint"] == master.endpoint
+    assert {each["state"] for each in found["checks"]} == {"ok"}
+    assert found["idle_usd_month"] == round(sum(usd for _, _, usd, option in found["idle"] if not option), 2)
+    assert found["first_map_s"] is not None
+    assert TOKEN not in out
+
+
+def test_deploying_again_keeps_account_and_profile(
+    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["deploy", "--yes"]) == 0
+    capsys.readouterr()
+    assert run(["deploy", "--yes"]) == 0
+    assert "update (CREATE_COMPLETE now)" in " ".join(capsys.readouterr().err.split())
+    assert len(aws.accounts) == 1
+
+
+def test_another_pools_profile_is_kept(master: FakeMaster, aws: StandIn, home: Path) -> None:
+    profile.write(Profile("https://other.example", "other"))
+    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    assert "other.example" in (home / ".config/cloudpar/profile.toml.old").read_text()
+    assert profile.read() == Profile(master.endpoint, TOKEN)
+
+
+@pytest.mark.parametrize("answer", ["n\n", ""])
+def test_who_says_no_has_changed_nothing(
+    master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    _answer(monkeypatch, answer)
+    assert run(["deploy"]) == 130
+    assert [call[0] for call in cdk_calls(aws)] == ["synth"]
+    assert aws.accounts == []
+
+
+def test_who_says_yes_deploys(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    _answer(monkeypatch, "y\n")
+    assert run(["deploy", "--no-first-map"]) == 0
+    assert len(aws.accounts) == 1
+
+
+def test_bootstrap_comes_first(master: FakeMaster, aws: StandIn) -> None:
+    boto3.client("ssm", "us-east-1").delete_parameter(Name=checks.BOOTSTRAP_PARAMETER)
+    assert run(["deploy", "--yes", "--no-first-map", "--region", "eu-west-1"]) == 0
+    assert [call[0] for call in cdk_calls(aws)] == ["synth", "bootstrap", "deploy"]
+    assert cdk_calls(aws)[1] == ["bootstrap", "aws://123456789012/eu-west-1", "--app", ""]
+    regions = [json.loads(line)["region"] for line in (aws.folder / "calls").read_text().splitlines()]
+    assert set(regions) == {"eu-west-1"}
+
+
+def failed(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int = 8) -> str:
+    """The one line of an error, the last on standard error."""
+    assert run(arguments) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    last = err.splitlines()[-1]
+    assert last.startswith("cloudpar: error: ")
+    return last
+
+
+@pytest.mark.parametrize("command", ["synth", "deploy"])
+def test_the_cdk_fails(master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    (aws.folder / f"fail-{command}").write_text("cloudpar: drainMinutes=1 must be a whole number from 2 to 360\n")
+    error = failed(capsys, ["deploy", "--yes"])
+    assert f"cdk {command} failed (exit status 1)" in error
+    assert "drainMinutes=1 must be" in error
+    assert aws.accounts == []
+
+
+def test_the_functions_cannot_be_built(master: FakeMaster, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script(project / "functions/bundle.sh", "#!/bin/sh\necho no wheel for msgspec; exit 3\n")
+    assert "building the functions failed (exit status 3): no wheel" in failed(capsys, ["deploy", "--yes"])
+
+
+def test_the_functions_are_built_with_the_uv_that_was_found(
+    master: FakeMaster, project: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script(project / "functions/bundle.sh", '#!/bin/sh\necho "with $UV"\n')
+    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    assert f"with {home}/bin/uv" in capsys.readouterr().err
+
+
+def test_a_failed_check_stops_before_anything(
+    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aws.quotas["L-34B43A08"] = 0.0
+    assert "aws service-quotas request-service-quota-increase" in failed(capsys, ["deploy", "--yes"])
+    assert cdk_calls(aws) == []
+
+
+@pytest.mark.parametrize("setting", ["nonsense", "=1", "env=prod"])
+def test_settings_that_cannot_be_read(master: FakeMaster, capsys: pytest.CaptureFixture[str], setting: str) -> None:
+    assert "--set" in failed(capsys, ["deploy", "--set", setting], 2)
+
+
+def test_the_account_function_fails(master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.account_function = lambda _: RuntimeError("no table")
+    error = failed(capsys, ["deploy", "--yes"])
+    assert "account-function failed: no table" in error
+    assert profile.read() is None
+
+
+@pytest.mark.parametrize("answer", [None, [], {"status": 200}, "text"])
+def test_an_account_function_of_another_release(
+    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str], answer: Any
+) -> None:
+    aws.account_function = lambda _: answer
+    assert "run `cloudpar deploy` again" in failed(capsys, ["deploy", "--yes"], 1)
+
+
+def test_no_worker_comes_for_the_first_map(
+    master: FakeMaster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    master.automatic = False
+    monkeypatch.setattr("cloudpar.cli.deploy.FIRST_MAP_S", 0.0)
+    assert "cloudpar status" in failed(capsys, ["deploy", "--yes"])
+
+
+def _answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))

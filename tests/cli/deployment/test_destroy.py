@@ -1,0 +1,153 @@
+"""`cloudpar destroy` says what stays before it acts."""
+
+import io
+import json
+
+import boto3
+import pytest
+
+from cli.deployment.conftest import outputs
+from cli.deployment.stand_in import StandIn
+from cloudpar.cli.application import run
+from cloudpar.deployment import buckets, profile
+from cloudpar.deployment.aws import Aws
+from cloudpar.deployment.profile import Profile
+
+
+@pytest.fixture
+def deployed(aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """A stack that retains a table, a bucket and a secret."""
+    monkeypatch.setattr("cloudpar.cli.destroy.LOOK_S", 0.0)
+    boto3.client("dynamodb", "us-east-1").create_table(
+        TableName="packages", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+    )  # fmt: skip
+    aws.retained = {"Packages": "packages", "Blobs": "blobs", "Token": "arn:token", "Tasks": "tasks"}
+    aws.deploy(outputs())
+    return aws
+
+
+def test_it_says_what_stays_and_acts(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    profile.write(Profile("https://pool.example", "token"))
+    deployed.deletion = ["DELETE_IN_PROGRESS", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]
+    assert run(["destroy", "--yes"]) == 0
+    out, err = capsys.readouterr()
+    for words in ("packages", "blobs", "arn:token", "aws s3 rb --force s3://blobs", "USD a month", "DELETE_COMPLETE"):
+        assert words in err
+    assert "what is left costs 0.40 USD a month" in out
+    assert profile.read() is None
+    assert deployed.calls.count("DeleteStack") == 1
+
+
+def test_json(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["destroy", "--yes", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(each["name"], each["size_bytes"]) for each in found["left"]] == [
+        ("blobs", None), ("packages", 0), ("arn:token", None)
+    ]  # fmt: skip
+    assert found["left_usd_month"] == 0.4
+    assert found["profile"] is None
+
+
+def test_another_pools_profile_stays(deployed: StandIn) -> None:
+    profile.write(Profile("https://other.example", "token"))
+    assert run(["destroy", "--yes"]) == 0
+    assert profile.read() == Profile("https://other.example", "token")
+
+
+def test_nothing_happens_without_a_yes(
+    deployed: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert run(["destroy"]) == 130
+    assert "What outlives the stack" in capsys.readouterr().err
+    assert "DeleteStack" not in deployed.calls
+
+
+def test_nothing_stays(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.template = {"Resources": {"Tasks": {"Type": "AWS::SQS::Queue"}}}
+    assert run(["destroy", "--yes"]) == 0
+    assert "Nothing stays" in capsys.readouterr().err
+
+
+def test_images_of_the_worker_stay(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.images = [400_000_000, 350_000_000]
+    assert run(["destroy", "--yes", "--json"]) == 0
+    left = json.loads(capsys.readouterr().out)["left"][-1]
+    assert (left["type"], left["size_bytes"]) == ("AWS::ECR::Repository", 750_000_000)
+    assert left["usd"] == pytest.approx(0.075)
+
+
+def test_a_protected_stack(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.protected = True
+    assert run(["destroy", "--yes"]) == 8
+    assert "--no-enable-termination-protection --stack-name Cloudpar-dev" in capsys.readouterr().err
+    assert "DeleteStack" not in deployed.calls
+
+
+def test_what_cannot_be_deleted(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.deletion = ["DELETE_FAILED", "DELETE_FAILED"]
+    assert run(["destroy", "--yes"]) == 8
+    assert "could not be deleted" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.fixture
+def bucket(deployed: StandIn) -> str:
+    """The stack's bucket, which is not retained, with objects in it."""
+    deployed.template = {"Resources": {"Blobs": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Delete"}}}
+    fill("blobs", 3)
+    return "blobs"
+
+
+def fill(name: str, objects: int) -> None:
+    s3 = boto3.client("s3", "us-east-1")
+    s3.create_bucket(Bucket=name)
+    for number in range(objects):
+        s3.put_object(Bucket=name, Key=f"data/{number}", Body=b"x")
+
+
+def objects(name: str) -> int:
+    return int(boto3.client("s3", "us-east-1").list_objects_v2(Bucket=name)["KeyCount"])
+
+
+def test_a_bucket_that_goes_is_emptied_first(
+    deployed: StandIn, bucket: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("cloudpar.deployment.buckets.BATCH", 2)
+    assert run(["destroy", "--yes"]) == 0
+    assert "3 objects of blobs are deleted" in capsys.readouterr().err
+    assert objects(bucket) == 0
+
+
+def test_a_bucket_that_was_written_meanwhile_is_emptied_again(deployed: StandIn, bucket: str) -> None:
+    deployed.deletion = ["DELETE_FAILED", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]
+    assert run(["destroy", "--yes"]) == 0
+    assert deployed.calls.count("DeleteStack") == 2
+
+
+def test_a_bucket_that_stays_keeps_its_objects(deployed: StandIn) -> None:
+    fill("blobs", 1)
+    assert run(["destroy", "--yes"]) == 0
+    assert objects("blobs") == 1
+
+
+def test_objects_that_may_not_be_deleted(deployed: StandIn, bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.undeletable = "data/1"
+    assert run(["destroy", "--yes"]) == 8
+    assert "data/1: Access Denied" in capsys.readouterr().err.splitlines()[-1]
+    assert "DeleteStack" not in deployed.calls
+
+
+def test_many_objects_are_listed_in_pages(deployed: StandIn, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = {"Contents": [{"Key": "a"}], "IsTruncated": True, "NextContinuationToken": "next"}
+    deployed.pages = [first, {"KeyCount": 0}]
+    assert buckets.empty(Aws(), bucket) == 1
+    assert deployed.pages == []
+
+
+def test_a_bucket_that_is_gone(aws: StandIn) -> None:
+    assert buckets.empty(Aws(), "gone") == 0
+
+
+def test_no_stack(aws: StandIn) -> None:
+    assert run(["destroy", "--yes"]) == 5

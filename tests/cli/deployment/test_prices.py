@@ -1,0 +1,75 @@
+"""The idle deployment costs under 2 USD a month, line by line, without free tiers; the dashboard is extra."""
+
+import pytest
+
+from cli.deployment.conftest import TEMPLATE
+from cloudpar.deployment import prices, template
+from cloudpar.deployment.prices import Shape
+
+
+def usd(shape: Shape) -> dict[str, float]:
+    return {line.name: line.usd for line in prices.idle(shape)}
+
+
+def test_an_idle_deployment_costs_under_two_dollars() -> None:
+    assert prices.total(prices.idle(Shape())) < 2
+
+
+def test_the_lines_add_up_and_the_dashboard_is_on_its_own() -> None:
+    with_dashboard = prices.idle(Shape(dashboards=1))
+    assert prices.total(with_dashboard) == pytest.approx(prices.total(prices.idle(Shape())))
+    assert [(line.name, line.usd) for line in with_dashboard if line.option] == [("Dashboard", 3.0)]
+
+
+def test_what_each_line_comes_from() -> None:
+    lines = usd(Shape())
+    assert lines["Alarms"] == pytest.approx(1.10)
+    assert lines["Secrets"] == pytest.approx(0.40)
+    # Five long polls of 20 s at a time, all month.
+    assert lines["Polling of queues"] == pytest.approx(5 * 730 * 3600 / 20 * 0.5e-6)
+    assert lines["Timer, calls"] == pytest.approx(43_800 * 0.2e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "more"),
+    [(Shape(keys=1), 1.0), (Shape(secrets=2), 0.4), (Shape(alarm_metrics=12), 0.1), (Shape(nat_gateways=1), 32.85)],
+)
+def test_what_more_costs(shape: Shape, more: float) -> None:
+    assert prices.total(prices.idle(shape)) - prices.total(prices.idle(Shape())) == pytest.approx(more)
+
+
+def test_the_shape_is_read_off_the_template() -> None:
+    shape = template.shape(TEMPLATE)
+    assert shape == Shape(alarm_metrics=3, dashboards=0, secrets=1, timers=1, timer_mb=512, queue_sources=1)
+
+
+def test_recovery_is_seen() -> None:
+    properties = {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
+    body = {"Resources": {"Packages": {"Type": "AWS::DynamoDB::Table", "Properties": properties}}}
+    assert template.shape(body).recovery
+
+
+def test_what_a_template_makes() -> None:
+    made = template.made(TEMPLATE)
+    assert [each.group for each in made][:3] == ["storage", "storage", "storage"]
+    assert {each.type: each.count for each in made}["AWS::Lambda::Function"] == 2
+    assert "AWS::CDK::Metadata" not in {each.type for each in made}
+
+
+def test_what_a_template_retains() -> None:
+    kinds = template.retained(TEMPLATE)
+    assert sorted(kinds) == ["Blobs", "Packages", "Token"]
+
+
+def test_an_hour() -> None:
+    hour = prices.hour([0.05, None], 1.46, 20)
+    assert hour.instances == 0.05
+    assert hour.unknown == 1
+    assert hour.addresses == pytest.approx(0.01)
+    assert hour.volumes == pytest.approx(2 * 20 * 0.08 / 730)
+    assert hour.total == pytest.approx(0.05 + 0.01 + 2 * 20 * 0.08 / 730 + 0.002)
+
+
+def test_larger_instances_cost_in_proportion() -> None:
+    assert prices.on_demand_usd("m7g.2xlarge") == pytest.approx(4 * prices.ON_DEMAND_USD["m7g"])
+    assert prices.on_demand_usd("m7g.metal") is None

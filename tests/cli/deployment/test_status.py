@@ -1,0 +1,155 @@
+"""`cloudpar status` says what AWS says of a deployment."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+
+from cli.deployment.conftest import outputs
+from cli.deployment.stand_in import NAME, StandIn
+from cloudpar.cli.application import run
+from cloudpar.deployment import fleet
+from cloudpar.deployment.aws import Aws
+from cloudpar.deployment.fleet import Fleet
+
+GROUP = f"{NAME}-workers"
+
+
+@pytest.fixture
+def deployed(aws: StandIn) -> StandIn:
+    """A stack with queues and a fleet that is asleep."""
+    sqs = boto3.client("sqs", "us-east-1")
+    urls = [
+        sqs.create_queue(QueueName=f"{name}.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+        for name in ("tasks", "lost")
+    ]
+    template = {"ImageId": "ami-12c6146b", "InstanceType": "c7g.large"}
+    boto3.client("ec2", "us-east-1").create_launch_template(LaunchTemplateName="workers", LaunchTemplateData=template)
+    boto3.client("autoscaling", "us-east-1").create_auto_scaling_group(
+        AutoScalingGroupName=GROUP, MinSize=0, MaxSize=4, AvailabilityZones=["us-east-1a"],
+        LaunchTemplate={"LaunchTemplateName": "workers"},
+    )  # fmt: skip
+    aws.deploy(outputs() | {"QueueUrl": urls[0], "DeadLetterQueueUrl": urls[1], "FleetGroup": GROUP})
+    return aws
+
+
+def status(capsys: pytest.CaptureFixture[str]) -> Any:
+    capsys.readouterr()
+    assert run(["status", "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def want(instances: int) -> None:
+    boto3.client("autoscaling", "us-east-1").set_desired_capacity(AutoScalingGroupName=GROUP, DesiredCapacity=instances)
+
+
+def test_asleep(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    found = status(capsys)
+    assert (found["stack"], found["state"], found["region"]) == (NAME, "CREATE_COMPLETE", "us-east-1")
+    assert found["fleet"] == {
+        "desired": 0, "maximum": 4, "running": 0, "starting": 0, "instances": [], "reason": None
+    }  # fmt: skip
+    assert found["queue"] == {"waiting": 0, "running": 0, "lost": 0}
+    hour = found["usd_hour"]
+    assert (hour["instances"], hour["volumes"], hour["addresses"]) == (0, 0, 0)
+    assert found["usd_hour_total"] == pytest.approx(hour["idle"], abs=1e-4)
+
+
+def test_at_work(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    want(2)
+    boto3.client("sqs", "us-east-1").send_message(
+        QueueUrl=deployed_url("tasks"), MessageBody="x", MessageGroupId="g", MessageDeduplicationId="g"
+    )
+    found = status(capsys)
+    assert (found["fleet"]["running"], found["fleet"]["starting"]) == (2, 0)
+    assert found["queue"]["waiting"] == 1
+    for instance in found["fleet"]["instances"]:
+        assert (instance["type"], instance["spot"], instance["state"]) == ("c7g.large", False, "InService")
+        assert instance["usd"] == 0.0725
+    assert found["usd_hour"]["instances"] == pytest.approx(0.145)
+    assert run(["status"]) == 0
+    out = capsys.readouterr().out
+    for words in ("2 instances; wanted 2, at most 4", "1 chunks wait", "on demand", "USD an hour"):
+        assert words in out
+
+
+def deployed_url(name: str) -> str:
+    return str(boto3.client("sqs", "us-east-1").get_queue_url(QueueName=f"{name}.fifo")["QueueUrl"])
+
+
+def test_why_none_can_start(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.group = {"DesiredCapacity": 2, "MaxSize": 4, "Instances": []}
+    deployed.activities = [activity("Failed", "We currently do not have sufficient c7g.large capacity.")]
+    found = status(capsys)
+    assert (found["fleet"]["running"], found["fleet"]["starting"]) == (0, 2)
+    assert found["fleet"]["reason"] == "We currently do not have sufficient c7g.large capacity."
+    assert run(["status"]) == 0
+    assert "AWS says: We currently" in capsys.readouterr().out
+
+
+def test_spot_instances_at_their_prices_now(deployed: StandIn) -> None:
+    member = {"InstanceId": "i-1", "InstanceType": "c8g.large", "AvailabilityZone": "us-east-1b"}
+    other = {"InstanceId": "i-2", "InstanceType": "x9.large", "AvailabilityZone": "us-east-1b"}
+    members = [each | {"LifecycleState": "Pending"} for each in (member, other)]
+    deployed.group = {"DesiredCapacity": 2, "MaxSize": 4, "Instances": members}
+    deployed.lifecycles = {"i-1": "spot", "i-2": ""}
+    deployed.spot_prices = {("c8g.large", "us-east-1b"): 0.031}
+    found = fleet.read(Aws(), GROUP)
+    assert isinstance(found, Fleet)
+    assert [(each.spot, each.usd) for each in found.instances] == [(True, 0.031), (False, None)]
+    deployed.refusals["DescribeSpotPriceHistory"] = ("UnauthorizedOperation", "no")
+    found = fleet.read(Aws(), GROUP)
+    assert isinstance(found, Fleet)
+    assert [each.usd for each in found.instances] == [None, None]
+
+
+def activity(code: str, message: str | None = None, what: str = "Launching a new EC2 instance") -> dict[str, Any]:
+    made = {"ActivityId": "1", "AutoScalingGroupName": GROUP, "Cause": "c", "StartTime": datetime.now(UTC)}
+    return made | {"Description": what, "StatusCode": code} | ({"StatusMessage": message} if message else {})
+
+
+@pytest.mark.parametrize(
+    ("activities", "reason"),
+    [
+        ([], None),
+        ([activity("Successful"), activity("Failed", "old")], None),
+        ([activity("Failed", "end", what="Terminating EC2 instance"), activity("Failed", "full")], "full"),
+        ([activity("Cancelled")], "Cancelled"),
+        ([activity("WaitingForSpotInstanceId", "waits")], "waits"),
+    ],
+)
+def test_the_newest_launch_counts(activities: list[dict[str, Any]], reason: str | None) -> None:
+    assert fleet.failure(activities) == reason
+
+
+def test_a_stack_that_is_not_whole(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.deploy({}, "ROLLBACK_COMPLETE")
+    found = status(capsys)
+    assert (found["state"], found["fleet"], found["queue"], found["endpoint"]) == (
+        "ROLLBACK_COMPLETE",
+        None,
+        None,
+        None,
+    )
+
+
+def test_no_stack(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["status", "--env", "staging"]) == 5
+    assert "there is no stack Cloudpar-staging in us-east-1" in capsys.readouterr().err
+
+
+def test_not_allowed(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.refusals["DescribeStacks"] = ("AccessDenied", "User is not authorized")
+    assert run(["status"]) == 8
+    err = capsys.readouterr().err
+    assert "may not call cloudformation:DescribeStacks" in err
+    assert err.count("\n") == 1
+
+
+def test_nobody_answers(home: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr("cloudpar.deployment.aws.ATTEMPTS", 1)
+    assert run(["status"]) == 8
+    assert "cloudformation does not answer in us-east-1" in capsys.readouterr().err

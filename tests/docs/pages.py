@@ -1,0 +1,47 @@
+"""The pages of the documentation, and the fenced blocks in them."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "examples/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+_FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A fenced block. `then` is the text of a ```text block that follows with nothing but "prints" in between."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    then: str | None
+
+    @property
+    def name(self) -> str:
+        """Where it stands."""
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(page: Path) -> list[Block]:
+    """All blocks of a page, in order."""
+    content = page.read_text(encoding="utf-8")
+    found = list(_FENCE.finditer(content))
+    made = []
+    for number, match in enumerate(found):
+        after = found[number + 1] if number + 1 < len(found) else None
+        prints = after is not None and content[match.end() : after.start()].strip() == "prints"
+        line = content.count("\n", 0, match.start()) + 1
+        then = after["text"] if after is not None and prints else None
+        made.append(Block(page, line, match["language"], match["text"], then))
+    return made
+
+
+ALL = [block for page in PAGES for block in blocks(page)]
+
+
+def of(language: str) -> list[Block]:
+    """All blocks of one language, but for the reference's, which are the docstrings'."""
+    return [block for block in ALL if block.language == language and block.page.name != "reference.md"]

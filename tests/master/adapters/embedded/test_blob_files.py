@@ -1,0 +1,108 @@
+"""FileBlobStore: its files."""
+
+import asyncio
+import errno
+import os
+import stat
+import zlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
+from cloudpar_protocol.errors import TooLarge, Unavailable
+from master.stores import NOW, SetClock
+
+BODY = b"payload"
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: SetClock) -> FileBlobStore:
+    return FileBlobStore(tmp_path / "blobs", "http://master.test", b"secret", clock)
+
+
+def write(store: FileBlobStore, key: str, body: AsyncIterator[bytes]) -> None:
+    query = dict(parse_qsl(urlsplit(store.put_link(key, len(BODY), zlib.crc32(BODY)).url).query))
+    asyncio.run(store.write(key, query, body))
+
+
+async def whole() -> AsyncIterator[bytes]:
+    yield BODY
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("key", ["a", "../a", "/etc/a", "..", "a/../../b", ".", "~/a", "a\x00b", "a\nb", ".upload-x"])
+def test_no_key_leads_out_of_the_folder(store: FileBlobStore, tmp_path: Path, key: str) -> None:
+    write(store, key, whole())
+    (path,) = files(tmp_path)
+    assert path.parts[0] == "blobs"
+    assert path.suffix == ".blob"
+    assert ".." not in path.parts
+    assert store.exists(key)
+
+
+def test_a_blob_is_its_owners_only(store: FileBlobStore, tmp_path: Path) -> None:
+    write(store, "a/b", whole())
+    assert stat.S_IMODE((tmp_path / "blobs" / "a" / "b.blob").stat().st_mode) == 0o600
+
+
+def test_nothing_is_left_of_an_upload_that_fails(store: FileBlobStore, tmp_path: Path) -> None:
+    async def hung_up() -> AsyncIterator[bytes]:
+        yield BODY[:3]
+        raise ConnectionError
+
+    async def too_long() -> AsyncIterator[bytes]:
+        yield BODY
+        yield BODY
+
+    with pytest.raises(ConnectionError):
+        write(store, "a", hung_up())
+    with pytest.raises(TooLarge):
+        write(store, "a", too_long())
+    assert files(tmp_path) == []
+
+
+def test_a_full_disk_is_worth_another_try(store: FileBlobStore, tmp_path: Path) -> None:
+    async def onto_a_full_disk() -> AsyncIterator[bytes]:
+        yield BODY
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(Unavailable, match="disk is full"):
+        write(store, "a", onto_a_full_disk())
+    assert files(tmp_path) == []
+
+
+def test_uploads_that_a_dead_process_left_are_removed(store: FileBlobStore, tmp_path: Path, clock: SetClock) -> None:
+    write(store, ".upload-not", whole())
+    (tmp_path / "blobs" / ".upload-abc").write_bytes(b"part")
+    FileBlobStore(tmp_path / "blobs", "http://master.test", b"secret", clock)
+    assert not (tmp_path / "blobs" / ".upload-abc").exists()
+    assert store.exists(".upload-not")
+
+
+def test_a_sweep_removes_what_was_long_unused(store: FileBlobStore, tmp_path: Path, clock: SetClock) -> None:
+    for name in ("old", "used", "new", "results/p/old"):
+        write(store, name, whole())
+    for path in files(tmp_path):
+        os.utime(tmp_path / path, (NOW - 100.0, NOW - 100.0))
+    os.utime(tmp_path / "blobs" / "new.blob", (NOW, NOW))
+    assert store.exists("used")
+    assert len(list(store.sweep(50.0))) == 4
+    assert [store.exists(name) for name in ("old", "used", "new", "results/p/old")] == [False, True, True, False]
+
+
+def test_a_sweep_bears_what_others_remove(store: FileBlobStore, tmp_path: Path, clock: SetClock) -> None:
+    for number in range(5):
+        write(store, f"results/p{number}/0", whole())
+    clock.move(10.0)
+    sweep = store.sweep(0.0)
+    next(sweep)
+    for number in range(5):
+        store.delete(f"results/p{number}/")
+    assert list(sweep) == []
+    assert files(tmp_path) == []

@@ -1,0 +1,97 @@
+"""No call of the embedded adapters reads all there is: with 100,000 rows each finds its own by an index."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
+from cloudpar_master.adapters.embedded.database import Database
+from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
+from cloudpar_master.adapters.embedded.signals import NoSignals
+from cloudpar_master.adapters.embedded.system import RandomIds
+from cloudpar_master.adapters.embedded.task_queue import MEMORY_S, SqliteTaskQueue
+from cloudpar_master.core.events import Acknowledged
+from cloudpar_master.ports import Sending
+from master.packages import make_head, make_page, make_spec
+from master.stores import NOW, SetClock
+
+MANY = 100_000
+STEPS = 20_000
+"""Of SQLite's machine, for one call: a look at each of MANY rows would take several times as many."""
+
+Call = Callable[[SqlitePackageStore, SqliteAccountStore, SqliteTaskQueue], object]
+
+CALLS: dict[str, Call] = {
+    "receive": lambda packages, accounts, queue: queue.receive(10, 6.0, "attempt"),
+    "send": lambda packages, accounts, queue: queue.send([Sending("new", "body")]),
+    "delete": lambda packages, accounts, queue: queue.delete(["receipt 7"]),
+    "extend": lambda packages, accounts, queue: queue.extend(["receipt 7"], 6.0),
+    "waiting": lambda packages, accounts, queue: queue.waiting(),
+    "dead": lambda packages, accounts, queue: queue.dead(10),
+    "due": lambda packages, accounts, queue: packages.due(NOW, 10),
+    "uncut": lambda packages, accounts, queue: packages.uncut(10),
+    "of_account": lambda packages, accounts, queue: packages.of_account("a", 10),
+    "of_all": lambda packages, accounts, queue: packages.of_account(None, 10),
+    "load": lambda packages, accounts, queue: packages.load("p7"),
+    "save": lambda packages, accounts, queue: packages.save(make_head(make_spec("p7"), 1), NOW),
+    "append": lambda packages, accounts, queue: packages.append("p7", [("key", Acknowledged())]),
+    "inbox": lambda packages, accounts, queue: packages.inbox("p7", 10),
+    "put_page": lambda packages, accounts, queue: packages.put_page("p7", make_page(1)),
+    "pages": lambda packages, accounts, queue: packages.pages("p7", 0, 9, 1000),
+    "forget": lambda packages, accounts, queue: packages.forget("p7"),
+    "reserve": lambda packages, accounts, queue: accounts.reserve("a", "p7", 1, 10),
+    "settle": lambda packages, accounts, queue: accounts.settle("a", "p7", 10),
+}
+
+
+def fill(database: Database, state: str) -> None:
+    """Rows as they would be, made by one statement each."""
+    database.execute("CREATE TEMP TABLE n (i INTEGER PRIMARY KEY)")
+    database.executemany("INSERT INTO n VALUES (?)", ((number,) for number in range(MANY)))
+    for insert in (
+        "INSERT INTO packages SELECT 'p' || i, 'a', i, 0, 1e12, i = 7, x'' FROM n",
+        "INSERT INTO specs SELECT 'p' || i, x'' FROM n",
+        "INSERT INTO inbox (package_id, key, event) SELECT 'p' || i, 'key', x'' FROM n",
+        "INSERT INTO pages SELECT 'p' || i, 1, 'n', 0, '', x'90' FROM n",
+        "INSERT INTO settlements SELECT 's' || i, 1, 1e12 FROM n",
+        "INSERT INTO slices SELECT 's' || i, 1, 1 FROM n",
+        "INSERT INTO attempts SELECT 'attempt ' || i, 'receipt ' || i, 1e12 FROM n",
+        "INSERT INTO sent_groups SELECT 'group ' || i, 1e12 FROM n",
+    ):
+        database.execute(insert)
+    messages = "INSERT INTO messages SELECT i, 'body', ?, 1e12, 1, 'receipt ' || i FROM n"
+    database.execute(messages, (state,))
+    read = "UPDATE packages SET head = ? WHERE package_id = 'p7' OR started_at > ?"
+    database.execute(read, (encoded_head(database), MANY - 20))
+
+
+def encoded_head(database: Database) -> bytes:
+    packages = SqlitePackageStore(database, NoSignals())
+    packages.create(make_spec("template"), make_head(make_spec("template")))
+    (head,) = database.execute("SELECT head FROM packages WHERE package_id = 'template'").fetchone()
+    return bytes(head)
+
+
+@contextmanager
+def counted(database: Database) -> Iterator[list[int]]:
+    """How many hundreds of steps SQLite took."""
+    hundreds: list[int] = []
+    database._connection.set_progress_handler(lambda: hundreds.append(1), 100)
+    yield hundreds
+    database._connection.set_progress_handler(None, 0)
+
+
+@pytest.mark.parametrize("state", ["waiting", "hidden", "dead"])
+def test_every_call_takes_few_steps(database: Database, clock: SetClock, state: str) -> None:
+    fill(database, state)
+    packages = SqlitePackageStore(database, NoSignals())
+    accounts = SqliteAccountStore(database, clock)
+    queue = SqliteTaskQueue(database, clock, RandomIds(), NoSignals())
+    queue._swept_at = clock.now() - MEMORY_S / 10
+    steps: dict[str, int] = {}
+    for name, call in CALLS.items():
+        with counted(database) as hundreds:
+            call(packages, accounts, queue)
+        steps[name] = 100 * len(hundreds)
+    assert {name: count for name, count in steps.items() if count > STEPS} == {}

@@ -1,0 +1,45 @@
+"""What the adapters tell the server of their own process."""
+
+from cloudpar_master.adapters.embedded.database import Database
+from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
+from cloudpar_master.adapters.embedded.system import RandomIds
+from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
+from cloudpar_master.ports import Sending
+from master.packages import make_head, make_spec
+from master.stores import SetClock
+
+
+class Recorded:
+    """Keeps the signals, and looks whether what they tell of is there already."""
+
+    def __init__(self, database: Database) -> None:
+        self.heads: list[str] = []
+        self.chunks: list[int] = []
+        self._database = database
+
+    def head_saved(self, package_id: str) -> None:
+        assert not self._database._connection.in_transaction
+        self.heads.append(package_id)
+
+    def chunks_sent(self, count: int) -> None:
+        assert not self._database._connection.in_transaction
+        self.chunks.append(count)
+
+
+def test_a_saved_head_is_told_and_a_lost_save_is_not(database: Database) -> None:
+    signals = Recorded(database)
+    packages = SqlitePackageStore(database, signals)
+    spec = make_spec()
+    packages.create(spec, make_head(spec))
+    assert packages.save(make_head(spec, 1), 0.0)
+    assert not packages.save(make_head(spec, 1), 0.0)
+    assert signals.heads == ["p"]
+
+
+def test_chunks_are_told_once_they_are_there(database: Database, clock: SetClock) -> None:
+    signals = Recorded(database)
+    queue = SqliteTaskQueue(database, clock, RandomIds(), signals)
+    queue.send([Sending("g1", "b"), Sending("g2", "b")])
+    queue.send([Sending("g2", "b"), Sending("g3", "b")])
+    queue.send([Sending("g3", "b")])
+    assert signals.chunks == [2, 1]

@@ -1,0 +1,119 @@
+"""AccountStore: accounts, tokens, grants."""
+
+from pathlib import Path
+
+import pytest
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.ports.account_store import MOST_US
+from cloudpar_protocol.errors import IdempotencyConflict
+from master.races import race
+from master.stores import NOW, Factory, SetClock, Stores
+
+
+def make_account(name: str = "a", *, granted_us: int = 1000, created_at: float = NOW) -> AccountRecord:
+    return AccountRecord(name, f"name of {name}", f"hash of {name}", "active", granted_us, 0, 0, created_at)
+
+
+def test_what_never_was_is_none(stores: Stores) -> None:
+    assert stores.accounts.get("a") is None
+    assert stores.accounts.by_token("hash of a") is None
+    assert stores.accounts.revoke("a") is None
+    assert stores.accounts.list() == []
+
+
+def test_an_account_comes_back_whole(stores: Stores, others: Stores) -> None:
+    account = make_account(granted_us=2**63 - 1)
+    assert stores.accounts.create(account) == account
+    assert others.accounts.get("a") == account
+    assert others.accounts.by_token("hash of a") == account
+    assert others.accounts.list() == [account]
+
+
+def test_create_again_returns_what_is_stored(stores: Stores, others: Stores) -> None:
+    account = stores.accounts.create(make_account())
+    again = account._replace(name="other", token_hash="other", granted_us=5)
+    assert others.accounts.create(again) == account
+    assert stores.accounts.get("a") == account
+    assert stores.accounts.by_token("other") is None
+
+
+def test_a_token_of_another_account_is_a_conflict(stores: Stores, others: Stores) -> None:
+    stores.accounts.create(make_account())
+    with pytest.raises(IdempotencyConflict, match="fresh"):
+        others.accounts.create(make_account("b")._replace(token_hash="hash of a"))
+    assert stores.accounts.get("b") is None
+    assert stores.accounts.by_token("hash of a") == make_account()
+
+
+def test_many_create_and_one_wins(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+    candidates = [make_account()._replace(name=str(number), token_hash=str(number)) for number in range(16)]
+    stored = race(
+        factory, tmp_path, clock, 16, lambda racer, number: racer.accounts.create(candidates[number])
+    )  # fmt: skip
+    assert len(set(stored)) == 1
+    assert stored[0] in candidates
+    assert stores.accounts.list() == [stored[0]]
+
+
+def test_oldest_first(stores: Stores) -> None:
+    for name, age_s in (("a", 1.0), ("b", 5.0), ("c", 3.0)):
+        stores.accounts.create(make_account(name, created_at=NOW - age_s))
+    assert [account.account_id for account in stores.accounts.list()] == ["b", "c", "a"]
+
+
+def test_revoked_stays_known(stores: Stores, others: Stores) -> None:
+    stores.accounts.create(make_account())
+    revoked = make_account()._replace(state="revoked")
+    assert stores.accounts.revoke("a") == revoked
+    assert others.accounts.revoke("a") == revoked
+    assert others.accounts.by_token("hash of a") == revoked
+
+
+def test_a_grant_adds_once_for_each_key(stores: Stores, others: Stores) -> None:
+    stores.accounts.create(make_account(granted_us=1000))
+    stores.accounts.create(make_account("b", granted_us=1000))
+    for each, key, granted_us in ((stores, "k", 1500), (others, "k", 1500), (others, "l", 2000), (stores, "k", 2000)):
+        account = each.accounts.grant("a", key, 500)
+        assert account is not None
+        assert account.granted_us == granted_us
+    other = stores.accounts.grant("b", "k", 500)
+    assert other is not None
+    assert other.granted_us == 1500
+
+
+def test_a_grant_for_nobody_leaves_its_key_unused(stores: Stores) -> None:
+    assert stores.accounts.grant("a", "k", 500) is None
+    stores.accounts.create(make_account(granted_us=1000))
+    account = stores.accounts.grant("a", "k", 500)
+    assert account is not None
+    assert account.granted_us == 1500
+
+
+def test_a_grant_may_take_but_not_what_is_spent_or_reserved(stores: Stores) -> None:
+    stores.accounts.create(make_account(granted_us=1000))
+    stores.accounts.reserve("a", "p", 0, 300)
+    stores.accounts.settle("a", "p", 200)
+    stores.accounts.reserve("a", "q", 0, 100)
+    for key, taken_us, granted_us in (("k", -600, 400), ("l", -600, 300), ("k", -600, 300)):
+        account = stores.accounts.grant("a", key, taken_us)
+        assert account is not None
+        assert account.granted_us == granted_us
+        assert account.free_us == granted_us - 300
+
+
+def test_a_grant_stops_at_the_most(stores: Stores) -> None:
+    stores.accounts.create(make_account(granted_us=2**62))
+    for key in ("k", "l"):
+        account = stores.accounts.grant("a", key, 2**62)
+        assert account is not None
+        assert account.granted_us == MOST_US
+        assert isinstance(account.granted_us, int)
+
+
+def test_many_grant_and_each_key_counts_once(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+    stores.accounts.create(make_account(granted_us=1000))
+    race(factory, tmp_path, clock, 16, lambda racer, number: racer.accounts.grant("a", str(number % 4), 10))
+    account = stores.accounts.get("a")
+    assert account is not None
+    assert account.granted_us == 1040

@@ -1,0 +1,146 @@
+"""PackageStore: heads and specs."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cloudpar_master.core.head import Head
+from cloudpar_protocol.payloads import InlineData, RangeData
+from cloudpar_protocol.samples import samples
+from master.packages import make_head, make_spec
+from master.races import race
+from master.stores import Factory, SetClock, Stores
+
+RACERS = 16
+
+
+def test_what_never_was_is_none(stores: Stores) -> None:
+    assert stores.packages.load("p") is None
+    assert stores.packages.spec("p") is None
+    assert not stores.packages.save(make_head(make_spec(), 1), 0.0)
+    stores.packages.delete_pages("p")
+    stores.packages.forget("p")
+    assert stores.packages.load("p") is None
+
+
+def test_create_writes_spec_and_head(stores: Stores, others: Stores) -> None:
+    spec, head = make_spec(), make_head(make_spec(), 1)
+    assert stores.packages.create(spec, head) is spec
+    for each in (stores, others):
+        assert each.packages.spec("p") == spec
+        assert each.packages.load("p") == head
+
+
+def test_create_again_changes_nothing_and_returns_what_is_stored(stores: Stores, others: Stores) -> None:
+    first, second = make_spec(), make_spec(data=RangeData(0, 1), started_at=5.0)
+    stores.packages.create(first, make_head(first, 1))
+    for each in (stores, others):
+        stored = each.packages.create(second, make_head(second, 7))
+        assert stored == first
+        assert stored is not second
+    head = others.packages.load("p")
+    assert head is not None
+    assert head.version == 1
+
+
+def test_a_retry_of_create_is_not_taken_for_the_first(stores: Stores, others: Stores) -> None:
+    spec = make_spec()
+    stores.packages.create(spec, make_head(spec, 1))
+    again = make_spec()
+    assert others.packages.create(again, make_head(again, 1)) is not again
+
+
+def test_many_create_and_one_wins(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+    specs = [make_spec(data=RangeData(number, 1)) for number in range(RACERS)]
+    stored = race(
+        factory, tmp_path, clock, RACERS,
+        lambda racer, number: racer.packages.create(specs[number], make_head(specs[number], 1)),
+    )  # fmt: skip
+    winners = [spec for number, spec in enumerate(stored) if spec is specs[number]]
+    assert len(winners) == 1
+    assert stored == winners * RACERS
+
+
+@pytest.mark.parametrize("sample", samples(Head))
+def test_a_whole_head_comes_back(stores: Stores, others: Stores, sample: Head) -> None:
+    spec = make_spec()
+    stores.packages.create(spec, make_head(spec, 1))
+    head = replace(sample, package_id="p", version=2)
+    assert stores.packages.save(head, 9.0)
+    assert others.packages.load("p") == head
+
+
+def test_save_needs_the_version_before(stores: Stores, others: Stores) -> None:
+    spec = make_spec()
+    stores.packages.create(spec, make_head(spec, 1))
+    for version in (0, 1, 3):
+        assert not stores.packages.save(make_head(spec, version), 0.0)
+    assert stores.packages.save(make_head(spec, 2), 0.0)
+    assert not others.packages.save(make_head(spec, 2), 0.0)
+    assert others.packages.save(make_head(spec, 3), 0.0)
+
+
+def test_many_save_and_one_wins(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+    spec = make_spec()
+    stores.packages.create(spec, make_head(spec, 0))
+    heads = [make_head(spec, 1, cursor=number) for number in range(RACERS)]
+
+    saved = race(
+        factory, tmp_path, clock, RACERS, lambda racer, number: racer.packages.save(heads[number], float(number))
+    )
+
+    assert saved.count(True) == 1
+    assert stores.packages.load("p") == heads[saved.index(True)]
+
+
+def test_every_save_of_a_race_counts_once(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+    """What folds do: each loads, adds one, and tries again until its own save won."""
+    spec, turns = make_spec(), 10
+
+    def add(racer: Stores, number: int) -> None:
+        racer.packages.create(spec, make_head(spec, 0))
+        for _ in range(turns):
+            while True:
+                head = racer.packages.load("p")
+                assert head is not None
+                head.version, head.used_us = head.version + 1, head.used_us + 1
+                if racer.packages.save(head, 0.0):
+                    break
+
+    race(factory, tmp_path, clock, 4, add)
+    head = stores.packages.load("p")
+    assert head is not None
+    assert (head.version, head.used_us) == (4 * turns, 4 * turns)
+
+
+def test_a_cached_spec_is_the_stored_one(stores: Stores) -> None:
+    specs = [make_spec(f"p{number}") for number in range(200)]
+    for spec in specs:
+        stores.packages.create(spec, make_head(spec))
+    for _ in range(2):
+        assert [stores.packages.spec(spec.package_id) for spec in specs] == specs
+
+
+def test_deleted_pages_take_the_inlined_data_along(stores: Stores, others: Stores) -> None:
+    spec = make_spec(data=InlineData([b"secret"] * 4))
+    stores.packages.create(spec, make_head(spec, 1))
+    stores.packages.delete_pages("p")
+    for each in (stores, others):
+        freed = each.packages.spec("p")
+        assert freed is not None
+        assert isinstance(freed.start.data, InlineData)
+        assert freed.start.data.items == []
+        assert freed.request_hash == spec.request_hash
+        assert each.packages.load("p") == make_head(spec, 1)
+    stores.packages.delete_pages("p")
+
+
+def test_forget_leaves_nothing(stores: Stores, others: Stores) -> None:
+    for name in ("p", "q"):
+        stores.packages.create(make_spec(name), make_head(make_spec(name), 1))
+    stores.packages.forget("p")
+    assert others.packages.load("p") is None
+    assert others.packages.spec("p") is None
+    assert not stores.packages.save(make_head(make_spec(), 2), 0.0)
+    assert others.packages.load("q") is not None

@@ -1,0 +1,96 @@
+"""PackageStore: what is due, what has uncut tasks, what belongs to an account."""
+
+from msgspec.structs import replace
+
+from cloudpar_master.core.head import Head, Spec
+from master.packages import make_head, make_spec
+from master.stores import NOW, Stores
+
+
+def create(stores: Stores, package_id: str, started_at: float = NOW, account_id: str = "a") -> tuple[Spec, Head]:
+    spec = replace(make_spec(package_id, started_at=started_at), account_id=account_id)
+    head = make_head(spec)
+    stores.packages.create(spec, head)
+    return spec, head
+
+
+def saved(stores: Stores, spec: Spec, version: int, due_at: float, **changes: object) -> None:
+    head = make_head(spec, version)
+    for name, value in changes.items():
+        setattr(head, name, value)
+    assert stores.packages.save(head, due_at)
+
+
+def test_a_new_package_is_due_at_once(stores: Stores, others: Stores) -> None:
+    """Its creator may die before it sends anything."""
+    create(stores, "p", started_at=NOW)
+    assert others.packages.due(NOW, 10) == ["p"]
+
+
+def test_due_as_saved(stores: Stores, others: Stores) -> None:
+    for number in range(4):
+        spec, _ = create(stores, f"p{number}")
+        saved(stores, spec, 1, NOW + 10.0 * number)
+    assert sorted(others.packages.due(NOW, 10)) == ["p0"]
+    assert sorted(others.packages.due(NOW + 20.0, 10)) == ["p0", "p1", "p2"]
+    saved(stores, make_spec("p0"), 2, NOW + 99.0)
+    assert sorted(others.packages.due(NOW + 30.0, 10)) == ["p1", "p2", "p3"]
+
+
+def test_the_longest_due_come_first(stores: Stores) -> None:
+    for number, due_at in enumerate((30.0, 10.0, 20.0)):
+        spec, _ = create(stores, f"p{number}")
+        saved(stores, spec, 1, NOW + due_at)
+    assert stores.packages.due(NOW + 99.0, 2) == ["p1", "p2"]
+
+
+def test_a_lost_save_leaves_the_registry_alone(stores: Stores) -> None:
+    spec, _ = create(stores, "p")
+    saved(stores, spec, 1, NOW + 10.0)
+    assert not stores.packages.save(make_head(spec, 1), NOW)
+    assert stores.packages.due(NOW + 5.0, 10) == []
+
+
+def test_a_forgotten_package_is_in_no_register(stores: Stores) -> None:
+    create(stores, "p")
+    stores.packages.forget("p")
+    assert stores.packages.due(NOW * 2, 10) == []
+    assert stores.packages.uncut(10) == []
+    assert stores.packages.of_account(None, 10) == []
+
+
+def test_uncut_oldest_first(stores: Stores, others: Stores) -> None:
+    for package_id, age_s in (("p1", 5.0), ("p2", 9.0), ("p3", 7.0)):
+        create(stores, package_id, started_at=NOW - age_s)
+    assert others.packages.uncut(10) == ["p2", "p3", "p1"]
+    assert others.packages.uncut(2) == ["p2", "p3"]
+
+
+def test_uncut_while_tasks_are_in_no_chunk(stores: Stores) -> None:
+    spec, _ = create(stores, "p")
+    saved(stores, spec, 1, NOW, cursor=3)
+    assert stores.packages.uncut(10) == ["p"]
+    saved(stores, spec, 2, NOW, cursor=4)
+    assert stores.packages.uncut(10) == []
+
+
+def test_an_ended_package_has_nothing_uncut(stores: Stores) -> None:
+    spec, _ = create(stores, "p")
+    saved(stores, spec, 1, NOW, state="cancelled")
+    assert stores.packages.uncut(10) == []
+
+
+def test_of_an_account_newest_first(stores: Stores, others: Stores) -> None:
+    heads = {}
+    for package_id, account_id, age_s in (("p1", "a", 5.0), ("p2", "b", 3.0), ("p3", "a", 1.0), ("p4", "a", 9.0)):
+        heads[package_id] = create(stores, package_id, NOW - age_s, account_id)[1]
+    assert others.packages.of_account("a", 10) == [heads["p3"], heads["p1"], heads["p4"]]
+    assert others.packages.of_account("a", 2) == [heads["p3"], heads["p1"]]
+    assert others.packages.of_account(None, 3) == [heads["p3"], heads["p2"], heads["p1"]]
+    assert others.packages.of_account("nobody", 10) == []
+
+
+def test_of_an_account_as_last_saved(stores: Stores, others: Stores) -> None:
+    spec, _ = create(stores, "p")
+    saved(stores, spec, 1, NOW, name="renamed")
+    assert [head.name for head in others.packages.of_account("a", 10)] == ["renamed"]

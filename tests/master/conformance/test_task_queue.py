@@ -1,0 +1,132 @@
+"""TaskQueue: sending, receiving, deduplication, order."""
+
+from itertools import chain
+from pathlib import Path
+
+from cloudpar_master.ports import Message, Sending
+from master.races import race
+from master.stores import Factory, SetClock, Stores
+
+VISIBILITY_S = 6.0
+DEDUPLICATION_S = 300.0
+
+
+def send(stores: Stores, *names: str) -> None:
+    assert stores.queue.send([Sending(name, f"body of {name}") for name in names]) == [True] * len(names)
+
+
+def take(stores: Stores, limit: int = 10, visibility_s: float = VISIBILITY_S) -> list[Message]:
+    """Receive as a new attempt."""
+    return stores.queue.receive(limit, visibility_s, stores.ids.fresh())
+
+
+def bodies(messages: list[Message]) -> list[str]:
+    return [message.body for message in messages]
+
+
+def test_an_empty_queue(stores: Stores) -> None:
+    assert take(stores) == []
+    assert stores.queue.waiting() == 0
+    assert stores.queue.dead(10) == []
+    assert stores.queue.send([]) == []
+
+
+def test_what_is_sent_is_received_once(stores: Stores, others: Stores) -> None:
+    send(stores, "g1", "g2")
+    assert others.queue.waiting() == 2
+    messages = take(others)
+    assert sorted(bodies(messages)) == ["body of g1", "body of g2"]
+    assert {message.receives for message in messages} == {1}
+    assert len({message.receipt for message in messages}) == 2
+    assert take(stores) == take(others) == []
+    assert stores.queue.waiting() == 0
+
+
+def test_first_in_first_out(stores: Stores, others: Stores, clock: SetClock) -> None:
+    for number in range(6):
+        send(stores if number % 2 else others, f"g{number}")
+        clock.move(1.0)
+    assert bodies(take(stores, 4)) == [f"body of g{number}" for number in range(4)]
+    assert bodies(take(stores, 4)) == ["body of g4", "body of g5"]
+
+
+def test_a_group_that_is_out_holds_no_other_back(stores: Stores) -> None:
+    send(stores, "g1")
+    assert bodies(take(stores)) == ["body of g1"]
+    send(stores, "g2")
+    assert bodies(take(stores)) == ["body of g2"]
+
+
+def test_at_most_the_limit(stores: Stores) -> None:
+    send(stores, *(f"g{number}" for number in range(5)))
+    assert [len(take(stores, 2)) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_more_than_one_call_of_a_service_may_carry(stores: Stores) -> None:
+    names = [f"g{number:03}" for number in range(400)]
+    send(stores, *names)
+    assert stores.queue.waiting() == 400
+    received: list[str] = []
+    while messages := take(stores, 100):
+        received += bodies(messages)
+    assert sorted(received) == [f"body of {name}" for name in names]
+
+
+def test_a_text_comes_back_whole(stores: Stores) -> None:
+    text = 'p#0#5#7 é漢😀 "quoted" \\ \n'
+    stores.queue.send([Sending("g", text)])
+    assert bodies(take(stores)) == [text]
+
+
+def test_how_long_it_lay(stores: Stores, clock: SetClock) -> None:
+    send(stores, "g1")
+    clock.move(2.5)
+    (message,) = take(stores)
+    assert message.wait_us == 2_500_000
+    clock.move(VISIBILITY_S + 1.5)
+    (again,) = take(stores)
+    assert (again.receives, again.wait_us) == (2, 1_500_000)
+
+
+def test_a_group_is_sent_once_in_five_minutes(stores: Stores, others: Stores, clock: SetClock) -> None:
+    send(stores, "g", "g")
+    clock.move(DEDUPLICATION_S - 1.0)
+    send(others, "g")
+    (message,) = take(stores)
+    stores.queue.delete([message.receipt])
+    send(stores, "g")
+    assert take(stores) == []
+
+
+def test_later_it_is_another_message(stores: Stores, clock: SetClock) -> None:
+    send(stores, "g")
+    (message,) = take(stores)
+    stores.queue.delete([message.receipt])
+    clock.move(DEDUPLICATION_S + 1.0)
+    send(stores, "g")
+    assert bodies(take(stores)) == ["body of g"]
+    clock.move(DEDUPLICATION_S - 1.0)
+    send(stores, "g")
+    assert stores.queue.waiting() == 1
+
+
+def test_many_send_the_same_and_it_comes_once(
+    factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores
+) -> None:
+    names = [f"g{number}" for number in range(10)]
+    race(factory, tmp_path, clock, 8, lambda racer, _: send(racer, *names))
+    assert sorted(bodies(take(stores, 100))) == [f"body of {name}" for name in names]
+
+
+def test_one_message_one_winner(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+    names = [f"g{number:02}" for number in range(60)]
+    send(stores, *names)
+
+    def take_all(racer: Stores, number: int) -> list[str]:
+        taken: list[str] = []
+        while messages := take(racer, 1 + number % 3):
+            taken += bodies(messages)
+        return taken
+
+    taken = race(factory, tmp_path, clock, 8, take_all)
+    assert sorted(chain.from_iterable(taken)) == [f"body of {name}" for name in names]

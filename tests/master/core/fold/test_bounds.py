@@ -1,0 +1,159 @@
+"""The head stays small, whatever workers and clients send; and what it declined is done in the end."""
+
+import random
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloudpar_master.core.events import CancelAsked, Cleared, Event, ExecutorsIdle, GaveBack, Lost, Published
+from cloudpar_master.core.head import ENTRIES, FAILED_RANGES, FLEET, HEAD_BYTES, MESSAGE_CHARS, Head, Member, Piece
+from cloudpar_master.core.outstanding import DEPTH, SMALL_WINDOW
+from cloudpar_master.core.policy import Policy
+from cloudpar_protocol.limits import PACKAGE_TASKS
+from master.core.folds import NOW, PLENTY_US, granted, new, published, spans, take, then
+
+POLICY = Policy()
+MOST_ENTRIES = ENTRIES + DEPTH + SMALL_WINDOW
+LONG_NAME = "\N{GRINNING FACE}" * 200
+
+
+def bounded(head: Head) -> Head:
+    assert len(head.open) + len(head.cancelled) + len(head.stopping) <= MOST_ENTRIES
+    assert len(msgspec.msgpack.encode(head)) < HEAD_BYTES
+    return head
+
+
+def at_work(tasks: int = PACKAGE_TASKS, chunksize: int = 25_000, window: int = POLICY.largest_window) -> Head:
+    return granted(new(tasks, chunksize=chunksize, window=window, name=LONG_NAME), PLENTY_US)
+
+
+def every_other(piece: Piece, most: int = 1_000) -> Event:
+    return published(piece.generation, range(piece.start + 1, piece.end, 2)[:most], outcome="error", duration_us=1)
+
+
+def scattered_return(piece: Piece) -> Event:
+    ranges = [(start, start + 1) for start in range(piece.start + 1, piece.end, 2)[:1_000]]
+    return GaveBack(generation=piece.generation, ranges=ranges)
+
+
+def scattered_clearing(piece: Piece) -> Event:
+    return Cleared(generation=piece.generation, ranges=[(piece.start + 1, piece.start + 2), (piece.end - 2, piece.end)])
+
+
+def loss(piece: Piece) -> Event:
+    return Lost(start=piece.start, end=piece.end, generation=piece.generation, receives=4)
+
+
+def scattered_cancel(piece: Piece) -> Event:
+    return CancelAsked(ranges=[(piece.start + step, piece.start + step + 1) for step in range(1, 40, 4)])
+
+
+def middle_result(piece: Piece) -> Event:
+    return published(piece.generation, [(piece.start + piece.end) // 2], worker_id=f"{piece.start}{LONG_NAME}")
+
+
+NUISANCES: list[Callable[[Piece], Event]] = [
+    every_other, scattered_return, scattered_clearing, loss, scattered_cancel, middle_result,
+]  # fmt: skip
+
+
+def test_the_largest_head_there_can_be_fits() -> None:
+    """Every field at its widest; the lists as large as they get, of the entries that take most."""
+    most = 2**62
+    pieces = [Piece(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1, 2**32 - 1)] * MOST_ENTRIES
+    head = Head(
+        package_id="f" * 32, account_id="f" * 16, name=LONG_NAME, version=2**32 - 1, state="cancelled",
+        reason="acknowledged", message=LONG_NAME[:1] * MESSAGE_CHARS, tasks=PACKAGE_TASKS, chunksize=2**63 - 1,
+        cursor=PACKAGE_TASKS, open=pieces, done=PACKAGE_TASKS, errors=PACKAGE_TASKS, used_us=most, reserved_us=most,
+        failed=[(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1)] * FAILED_RANGES, slice=2**32 - 1, slice_us=most, slice_at=NOW,
+        mean_us=1.5, measured=PACKAGE_TASKS, execute_us=most, retrieve_us=most, publish_us=most,
+        fleet={2**32 - 1 - number: Member(10_000, NOW) for number in range(FLEET)},
+        page=(2**32 - 1, "f" * 32), started_at=NOW, now=NOW, ended_at=NOW, settle_at=NOW, acknowledged_at=NOW,
+        deleted_at=NOW, window=2**16, window_since=2**32 - 1,
+    )  # fmt: skip
+    assert len(msgspec.msgpack.encode(head)) < HEAD_BYTES
+
+
+@pytest.mark.parametrize("nuisance", NUISANCES, ids=[each.__name__ for each in NUISANCES])
+def test_one_kind_of_nuisance_on_every_chunk(nuisance: Callable[[Piece], Event]) -> None:
+    head = at_work()
+    for _ in range(3):
+        for piece in list(head.open)[::11]:
+            head = bounded(then(head, nuisance(piece)))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_all_kinds_of_nuisance_together(chance: random.Random) -> None:
+    head = at_work(chunksize=chance.choice([50, 4_000, 25_000]))
+    for _ in range(25):
+        if head.ended:
+            break
+        pieces = [chance.choice(head.open) for _ in range(chance.randint(1, 25))] if head.open else []
+        events = [chance.choice(NUISANCES)(piece) for piece in pieces]
+        head = bounded(then(head, *events, ExecutorsIdle(executors=10_000), now=head.now + chance.random()))
+    head = bounded(then(head, CancelAsked()))
+    stopped = [span[0] for span in head.stopping] + [sum(span) // 2 for span in head.stopping]
+    bounded(then(head, published(0, stopped, outcome="cancelled")))
+
+
+def test_declined_results_are_queued_again_and_a_worker_in_order_finishes_them() -> None:
+    head = at_work(tasks=40_000, chunksize=100)
+    committed: set[int] = set()
+    declined = 0
+    for piece in list(head.open):
+        folded = take(head, every_other(piece))
+        committed |= {result.index for result in folded.results}
+        declined += not folded.results
+        head = bounded(folded.head)
+    assert declined > 300
+    assert spans(head.unsent)[-1] == (39_900, 40_000)
+    while not head.ended:
+        piece = head.open[0]
+        folded = take(head, published(piece.generation, range(piece.start, piece.end)))
+        assert not committed & {result.index for result in folded.results}
+        committed |= {result.index for result in folded.results}
+        head = bounded(folded.head)
+    assert (head.state, len(committed)) == ("completed", 40_000)
+
+
+def test_results_in_order_are_never_declined() -> None:
+    head = at_work(tasks=40_000, chunksize=100)
+    for piece in list(head.open):
+        head = then(head, every_other(piece))
+    before = len(head.open)
+    last = head.open[-1]
+    folded = take(head, published(last.generation, range(last.start, last.start + 5)))
+    assert len(folded.results) == 5
+    assert len(folded.head.open) == before
+
+
+def test_tasks_that_all_kill_their_workers_all_fail() -> None:
+    """Depth first: with room for no other half, that of the first piece is always found."""
+    head = at_work(tasks=1_200, chunksize=3)
+    rounds = 0
+    while not head.ended:
+        head = bounded(then(head, *map(loss, head.open)))
+        rounds += 1
+    assert (head.state, head.errors, head.done) == ("completed", 1_200, 1_200)
+    assert rounds < 100
+
+
+def test_a_refusal_of_any_length_fits() -> None:
+    event = Published(worker_id="w", executors=1, generation=2, results=[], refused="python", message=LONG_NAME * 100)
+    bounded(then(at_work(), event))
+
+
+def test_a_package_with_many_cancelled_tasks_goes_on_in_small_steps() -> None:
+    head = at_work(tasks=4_000, chunksize=1, window=8)
+    while head.room > 20:
+        start = head.cursor
+        head = then(head, CancelAsked(ranges=[(start + step, start + step + 1) for step in range(1, 20, 2)]))
+        head = bounded(then(head, *[published(piece.generation, [piece.start]) for piece in head.open]))
+    while not head.ended:
+        assert head.open
+        head = bounded(then(head, *[published(piece.generation, [piece.start]) for piece in head.open]))
+    assert head.state == "completed"

@@ -1,0 +1,231 @@
+"""A package under every event there is, in any order, told again and told late."""
+
+import msgspec
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from cloudpar_master.core import ranges
+from cloudpar_master.core.effects import Delete, Reserve, Send, Settle, due_at, pending
+from cloudpar_master.core.events import (
+    Acknowledged,
+    CancelAsked,
+    Cleared,
+    Deleted,
+    Event,
+    ExecutorsIdle,
+    GaveBack,
+    Lost,
+    QuotaGranted,
+    Sent,
+    Settled,
+)
+from cloudpar_master.core.head import HEAD_BYTES, Head, Piece
+from cloudpar_master.core.policy import Policy
+from cloudpar_protocol.payloads import Outcome, Range
+from master.core.folds import new, published, take
+
+POLICY = Policy(first_window=2, largest_window=12, lifetime_s=10_000.0, retention_s=1_000.0, tombstone_s=100.0)
+GRANTED_US = 4 * 10**7
+
+chances = st.integers(0, 10**6)
+outcomes: st.SearchStrategy[Outcome] = st.sampled_from(["ok", "ok", "ok", "error", "cancelled", "quota"])
+
+
+class Package(RuleBasedStateMachine):
+    """Everything that is told, and what may never be untrue of the head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = new()
+        self.committed: dict[int, int] = {}
+        self.stopped_us = 0
+        self.chunks: list[Piece] = []
+        self.told: list[Event] = []
+        self.slices: dict[int, int] = {}
+        self.ahead_s = 0.0
+
+    @initialize(tasks=st.integers(1, 400), chunksize=st.none() | st.integers(1, 60), window=st.integers(1, 12))
+    def start(self, tasks: int, chunksize: int | None, window: int) -> None:
+        self.head = new(tasks, chunksize=chunksize, window=window, policy=POLICY)
+
+    # what workers and clients tell
+
+    def chunk(self, chance: int) -> Piece:
+        """One that was cut some time: the newest are likelier."""
+        return self.chunks[-1 - min(chance % 7 * (chance % 3), len(self.chunks) - 1)]
+
+    @precondition(lambda self: self.chunks)
+    @rule(chance=chances, wait_us=st.sampled_from([0, 10**5, 10**7]), data=st.data(), worker=st.integers(0, 99))
+    def publish(self, chance: int, wait_us: int, data: st.DataObject, worker: int) -> None:
+        chunk = self.chunk(chance)
+        indices = data.draw(st.lists(st.integers(chunk.start, chunk.end - 1), max_size=30))
+        duration_us, outcome = data.draw(st.integers(0, 10**6)), data.draw(outcomes)
+        self.tell(
+            published(
+                chunk.generation, indices, duration_us=duration_us, outcome=outcome, wait_us=wait_us,
+                worker_id=f"{worker}" * 100,
+            )
+        )  # fmt: skip
+
+    @precondition(lambda self: self.chunks)
+    @rule(chance=chances)
+    def finish(self, chance: int) -> None:
+        chunk = self.chunk(chance)
+        self.tell(published(chunk.generation, range(chunk.start, chunk.end), duration_us=chance))
+
+    @precondition(lambda self: self.chunks)
+    @rule(chance=chances, data=st.data())
+    def give_back(self, chance: int, data: st.DataObject) -> None:
+        chunk = self.chunk(chance)
+        self.tell(GaveBack(generation=chunk.generation, ranges=data.draw(st.lists(_within(chunk), max_size=5))))
+
+    @precondition(lambda self: self.chunks)
+    @rule(chance=chances)
+    def lose(self, chance: int) -> None:
+        chunk = self.chunk(chance)
+        self.tell(Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=4))
+
+    @precondition(lambda self: self.chunks)
+    @rule(chance=chances)
+    def clear(self, chance: int) -> None:
+        chunk = self.chunk(chance)
+        if self.head.draining:
+            self.tell(Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)]))
+
+    @rule(asked=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400)), max_size=4))
+    def cancel_some(self, asked: list[Range]) -> None:
+        self.tell(CancelAsked(ranges=[(start, min(end, start + 9)) for start, end in asked]))
+
+    @rule(chance=chances, event=st.sampled_from([CancelAsked(), CancelAsked(only_queued=True), Acknowledged()]))
+    def wind_up(self, chance: int, event: Event) -> None:
+        if chance % 4 == 0:
+            self.tell(event)
+
+    @rule(executors=st.integers(1, 10_000))
+    def idle(self, executors: int) -> None:
+        self.tell(ExecutorsIdle(executors=executors))
+
+    @precondition(lambda self: self.told)
+    @rule(chance=chances)
+    def tell_again(self, chance: int) -> None:
+        self.tell(self.told[chance % len(self.told)])
+
+    @precondition(lambda self: len(self.told) > 1)
+    @rule(picks=st.lists(chances, min_size=2, max_size=8))
+    def tell_many_again(self, picks: list[int]) -> None:
+        self.fold([self.told[chance % len(self.told)] for chance in picks])
+
+    # what time and the outside world bring
+
+    @rule(seconds=st.sampled_from([-50.0, 0.5, 5.0, 20.0, 400.0]))
+    def wait(self, seconds: float) -> None:
+        self.ahead_s = seconds
+        self.fold([])
+        self.ahead_s = 0.0
+
+    @rule(which=st.integers(0, 3), kept=st.booleans())
+    def carry_out(self, which: int, kept: bool) -> None:
+        effects = pending(self.head, POLICY)
+        if which < len(effects):
+            answer = self.answer(effects[which], whole=kept)
+            if answer is not None:
+                self.tell(answer)
+
+    def answer(self, effect: object, *, whole: bool = True) -> Event | None:
+        match effect:
+            case Reserve(slice=number, wanted_us=wanted_us):
+                left_us = GRANTED_US - sum(self.slices.values())
+                granted_us = self.slices.get(number) or min(wanted_us, left_us)
+                if granted_us:
+                    self.slices[number] = granted_us
+                return QuotaGranted(slice=number, granted_us=granted_us, exhausted=granted_us == 0)
+            case Send(chunks=chunks):
+                sent = chunks if whole else chunks[1:]
+                return Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in sent])
+            case Settle(used_us=used_us):
+                return Settled(charged_us=min(used_us, sum(self.slices.values())))
+            case Delete():
+                return Deleted()
+        return None
+
+    # what may never be untrue
+
+    def tell(self, event: Event) -> None:
+        self.told.append(event)
+        self.fold([event])
+        counted = self.counted()
+        self.fold([event])
+        assert self.counted() == counted, "an event that is folded twice changes nothing that counts"
+
+    def counted(self) -> tuple[object, ...]:
+        head = self.head
+        tasks = ranges.union((piece.start, piece.end) for piece in head.open)
+        outstanding = ranges.union(tasks, [(head.cursor, head.tasks)])
+        money = (head.used_us, head.reserved_us, head.execute_us, head.settled)
+        return (head.state, head.done, head.errors, head.cancelled, head.stopping, outstanding, money)
+
+    def fold(self, events: list[Event]) -> None:
+        before = self.head
+        after, results = take(before, *events, now=before.now + self.ahead_s, policy=POLICY)
+        self.head = after
+        for each in results:
+            assert each.index not in self.committed, "a task is committed once"
+            assert each.outcome != "cancelled", "what was cancelled has no result"
+            self.committed[each.index] = each.duration_us
+        assert after.version == before.version + 1
+        assert after.now >= before.now
+        assert after.page == ((after.version, f"nonce{after.version}") if results else before.page)
+        assert before.state in {"running", after.state} or after.state == "expired"
+        stopped_us = after.used_us - sum(self.committed.values())
+        assert stopped_us >= self.stopped_us, "a charge is never taken back"
+        assert stopped_us == self.stopped_us or before.stopping or after.ended or after.cancelled
+        self.stopped_us = stopped_us
+        _check(after, set(self.committed))
+        self.chunks += [piece for piece in after.open if piece.generation == after.version]
+
+    def teardown(self) -> None:
+        """Let the workers do their work: every package ends, settles, and is forgotten in the end."""
+        for _ in range(3_000):
+            effects = pending(self.head, POLICY)
+            answers = [answer for effect in effects if (answer := self.answer(effect)) is not None]
+            work = [published(piece.generation, range(piece.start, piece.end)) for piece in self.head.open[:1]]
+            if not answers and not work:
+                if self.head.deleted_at is not None and effects:
+                    return
+                self.ahead_s = max(due_at(self.head, POLICY) - self.head.now, 0.0)
+            self.fold([*answers, *work])
+            self.ahead_s = 0.0
+        raise AssertionError(self.head)
+
+
+def _within(chunk: Piece) -> st.SearchStrategy[Range]:
+    numbers = st.integers(chunk.start, chunk.end)
+    return st.tuples(numbers, numbers)
+
+
+def _numbers(some: list[Range]) -> set[int]:
+    return {number for start, end in some for number in range(start, end)}
+
+
+def _check(head: Head, committed: set[int]) -> None:
+    cancelled, stopping = _numbers(head.cancelled), _numbers(head.stopping)
+    outstanding = [number for piece in head.open for number in range(piece.start, piece.end)]
+    assert outstanding == sorted(set(outstanding)), "open pieces are sorted and disjoint"
+    open_tasks = set(outstanding)
+    assert not open_tasks & (committed | cancelled | stopping)
+    assert not committed & (cancelled | stopping)
+    assert head.done == len(committed) + len(cancelled)
+    assert all(piece.start < piece.end <= head.cursor <= head.tasks for piece in head.open)
+    if not head.ended:
+        assert committed | cancelled | open_tasks | set(range(head.cursor, head.tasks)) == set(range(head.tasks))
+    assert head.state != "completed" or head.done == head.tasks
+    assert head.charged_us <= head.reserved_us <= GRANTED_US
+    assert head.errors >= ranges.size(head.failed)
+    assert _numbers(head.failed) <= committed
+    assert len(msgspec.msgpack.encode(head)) < HEAD_BYTES
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(head), type=Head) == head
+
+
+TestPackage = Package.TestCase
+TestPackage.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

@@ -1,0 +1,106 @@
+from msgspec.structs import replace
+
+from cloudpar_master.core.effects import RETRY_S, Delete, Forget, Reserve, Send, Settle, due_at, pending
+from cloudpar_master.core.events import Acknowledged, CancelAsked, Deleted, Sent, Settled
+from cloudpar_master.core.head import Head
+from cloudpar_master.core.quota import FIRST_SLICE_US
+from master.core.folds import NOW, POLICY, finished, new, published, running, then
+
+LIFETIME = NOW + POLICY.lifetime_s
+
+
+def sent(head: Head) -> Head:
+    return then(head, Sent(chunks=[(piece.start, piece.end, piece.generation) for piece in head.unsent]))
+
+
+def settled(head: Head) -> Head:
+    return then(head, Settled(charged_us=head.used_us))
+
+
+def test_a_new_package_reserves_before_it_sends() -> None:
+    assert pending(new(), POLICY) == [Reserve(0, FIRST_SLICE_US)]
+
+
+def test_chunks_are_sent_until_somebody_says_that_they_are() -> None:
+    head = running()
+    assert pending(head, POLICY) == [Send(head.open)]
+    assert due_at(head, POLICY) == NOW + RETRY_S
+    assert pending(sent(head), POLICY) == []
+    assert due_at(sent(head), POLICY) == LIFETIME
+
+
+def test_of_a_partial_sending_the_rest_is_sent_again() -> None:
+    head = running()
+    first = head.open[0]
+    head = then(head, Sent(chunks=[(first.start, first.end, first.generation)]))
+    assert pending(head, POLICY) == [Send(head.open[1:])]
+
+
+def test_what_a_worker_has_results_of_was_sent() -> None:
+    head = running()
+    head = then(head, published(head.version, [0, 1]))
+    assert [piece.sent for piece in head.open] == [True, False, False, False]
+
+
+def test_a_late_result_does_not_pass_for_a_sending_of_a_newer_generation() -> None:
+    head = running()
+    head = then(head, published(head.version - 1, [0]))
+    assert not any(piece.sent for piece in head.open)
+
+
+def test_nothing_is_sent_while_all_that_was_reserved_is_used() -> None:
+    head = running(granted_us=5_000)
+    head = then(head, published(head.version, [0], duration_us=5_000))
+    assert pending(head, POLICY) == [Reserve(1, head.slice_us)]
+
+
+def test_while_others_hold_the_rest_of_the_quota_it_is_due_when_it_may_ask_again() -> None:
+    head = replace(sent(running()), slice_at=NOW + 0.7)
+    assert due_at(head, POLICY) == NOW + 0.7
+
+
+def test_an_ended_package_settles_once() -> None:
+    head = finished(running())
+    assert pending(head, POLICY) == [Settle(100_000)]
+    assert pending(settled(head), POLICY) == []
+
+
+def test_stopped_tasks_are_waited_for_before_settling() -> None:
+    head = then(sent(running()), CancelAsked())
+    over = NOW + 2 * POLICY.lease_s
+    assert pending(head, POLICY) == []
+    assert due_at(head, POLICY) == over
+    assert pending(then(head, now=over), POLICY) == [Settle(0)]
+
+
+def test_a_package_settles_early_when_all_that_was_stopped_has_reported() -> None:
+    head = then(sent(running(tasks=2)), CancelAsked())
+    head = then(head, published(1, [0, 1], outcome="cancelled"))
+    assert pending(head, POLICY) == [Settle(2_000)]
+
+
+def test_an_unacknowledged_package_is_due_when_its_retention_ends() -> None:
+    head = settled(finished(running()))
+    assert due_at(head, POLICY) == NOW + POLICY.retention_s
+
+
+def test_an_acknowledged_package_is_deleted_once_settled() -> None:
+    head = then(finished(running()), Acknowledged())
+    assert Delete() not in pending(head, POLICY)
+    head = settled(head)
+    assert pending(head, POLICY) == [Delete()]
+    assert due_at(head, POLICY) == NOW + RETRY_S
+
+
+def test_an_expired_package_is_deleted() -> None:
+    head = then(settled(finished(running())), now=NOW + POLICY.retention_s)
+    assert head.state == "expired"
+    assert pending(head, POLICY) == [Delete()]
+
+
+def test_a_tombstone_is_forgotten_after_its_time() -> None:
+    head = then(settled(then(finished(running()), Acknowledged())), Deleted())
+    assert pending(head, POLICY) == []
+    assert due_at(head, POLICY) == NOW + POLICY.tombstone_s
+    head = then(head, now=NOW + POLICY.tombstone_s)
+    assert pending(head, POLICY) == [Forget()]

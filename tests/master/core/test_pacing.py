@@ -1,0 +1,29 @@
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cloudpar_master.core.head import Member
+from cloudpar_master.core.pacing import CLIENT_BOUNDS_S, POLLS_PER_S, WORKER_BOUNDS_S, client_delay_s, worker_delay_s
+from master.core.folds import NOW, running
+
+
+def test_a_client_waits_a_tenth_of_what_is_left() -> None:
+    head = replace(running(), mean_us=1e6, done=80, fleet={1: Member(4, NOW)})
+    assert client_delay_s(head) == 20 / 4 / 10
+
+
+def test_of_an_unmeasured_package_a_task_is_taken_to_last_a_second() -> None:
+    assert client_delay_s(replace(running(), done=90)) == 1.0
+
+
+@given(st.integers(0, 100), st.floats(0, 1e13), st.integers(1, 10_000))
+def test_a_clients_delay_is_bounded(done: int, mean_us: float, executors: int) -> None:
+    head = replace(running(), mean_us=mean_us, done=done, fleet={1: Member(executors, NOW)})
+    assert CLIENT_BOUNDS_S[0] <= client_delay_s(head) <= CLIENT_BOUNDS_S[1]
+
+
+@given(st.integers(1, 1_000_000))
+def test_idle_workers_together_ask_at_a_bounded_rate(workers: int) -> None:
+    delay_s = worker_delay_s(workers)
+    assert WORKER_BOUNDS_S[0] <= delay_s <= WORKER_BOUNDS_S[1]
+    assert delay_s == WORKER_BOUNDS_S[1] or workers / delay_s <= POLLS_PER_S + 1e-9

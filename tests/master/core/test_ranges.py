@@ -1,0 +1,65 @@
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudpar_master.core import ranges
+from cloudpar_protocol.payloads import Range
+
+loose = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=12)
+numbers = st.sets(st.integers(0, 40))
+
+
+def numbers_of(given_ranges: list[Range]) -> set[int]:
+    return {number for start, end in given_ranges for number in range(start, end)}
+
+
+def is_canonical(given_ranges: list[Range]) -> bool:
+    ends_before_next = all(one[1] < two[0] for one, two in pairwise(given_ranges))
+    return ends_before_next and all(start < end for start, end in given_ranges)
+
+
+@given(st.lists(loose, max_size=4))
+def test_union_is_that_of_sets(sets: list[list[Range]]) -> None:
+    joined = ranges.union(*sets)
+    assert numbers_of(joined) == set().union(*map(numbers_of, sets))
+    assert is_canonical(joined)
+
+
+@given(numbers, numbers)
+def test_subtract_is_that_of_sets(all_numbers: set[int], taken: set[int]) -> None:
+    left = ranges.subtract(ranges.of(sorted(all_numbers)), ranges.of(sorted(taken)))
+    assert numbers_of(left) == all_numbers - taken
+    assert is_canonical(left)
+
+
+@given(loose, numbers)
+def test_subtract_takes_unsorted_minuends(minuend: list[Range], taken: set[int]) -> None:
+    assert numbers_of(ranges.subtract(minuend, ranges.of(sorted(taken)))) == numbers_of(minuend) - taken
+
+
+@given(numbers, numbers)
+def test_intersect_is_that_of_sets(one: set[int], two: set[int]) -> None:
+    both = ranges.intersect(ranges.of(sorted(one)), ranges.of(sorted(two)))
+    assert numbers_of(both) == one & two
+    assert is_canonical(both)
+
+
+@given(loose, numbers)
+def test_intersect_takes_unsorted_ranges(one: list[Range], two: set[int]) -> None:
+    both = ranges.intersect(one, ranges.of(sorted(two)))
+    assert numbers_of(both) == numbers_of(one) & two
+    assert all(start < end for start, end in both)
+
+
+@given(numbers, st.integers(0, 41))
+def test_contains_is_membership(some: set[int], number: int) -> None:
+    assert ranges.contains(ranges.of(sorted(some)), number) == (number in some)
+
+
+@given(numbers)
+def test_of_and_size_are_those_of_the_set(some: set[int]) -> None:
+    made = ranges.of(sorted(some))
+    assert numbers_of(made) == some
+    assert ranges.size(made) == len(some)
+    assert is_canonical(made)

@@ -1,0 +1,230 @@
+"""A client and workers that do what the real ones do, one step a turn."""
+
+import zlib
+from collections import deque
+from collections.abc import Callable
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import (
+    Acknowledge,
+    AwaitTasks,
+    Cursor,
+    PackageStatus,
+    StartTasks,
+)
+from cloudpar_protocol.payloads import BlobRef, Outcome, TaskResult
+from cloudpar_protocol.worker_messages import (
+    ExtendLeases,
+    GiveBack,
+    Lease,
+    LeaseRef,
+    LeaseView,
+    PrepareResult,
+    PrepareResults,
+    Publication,
+    PublishResults,
+    RetrieveTasks,
+    Return,
+)
+
+from .world import World
+
+TASK_US = 1_000
+"""A task lasts a little longer than this, each execution by another time: so a wrong charge shows."""
+
+
+def value(index: int) -> bytes:
+    """The right result of a task."""
+    return f"value {index}".encode()
+
+
+class Client:
+    """Starts a package, reads its results to the end, and acknowledges it."""
+
+    def __init__(self, world: World, start: StartTasks) -> None:
+        self._world = world
+        self._cursor = 0
+        self.results: dict[int, TaskResult] = {}
+        self.values: dict[int, bytes | None] = {}
+        self.package_id = world.ask("user", routes.START_TASKS, start).package_id
+        self.status = self.read()
+
+    def read(self) -> PackageStatus:
+        """What is new."""
+        cursor = Cursor(package_id=self.package_id, cursor=self._cursor)
+        reply = self._world.ask("user", routes.AWAIT_TASKS, AwaitTasks(packages=[cursor]))
+        assert not reply.missing
+        (self.status,) = reply.packages
+        self._cursor = self.status.cursor
+        for result in self.status.results:
+            assert result.index not in self.results, "a task has one result"
+            self.results[result.index] = result
+            self.values[result.index] = self._fetch(result)
+        return self.status
+
+    def _fetch(self, result: TaskResult) -> bytes | None:
+        if result.blob is None:
+            return result.data
+        answer = self._world.stores.transfer(self.status.links[result.blob.key])
+        assert answer.status == 200
+        return answer.body
+
+    def acknowledge(self) -> None:
+        """Nothing of it is needed any more."""
+        self._world.ask("user", routes.ACKNOWLEDGE, Acknowledge(package_ids=[self.package_id]))
+
+
+class Job:
+    """A lease at a worker: what is left of it, and how many publications it had."""
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self.todo = deque(index for start, end in lease.ranges for index in range(start, end))
+        self.running: int | None = None
+        self.seq = 0
+
+    @property
+    def ref(self) -> LeaseRef:
+        """How the master knows it."""
+        lease = self.lease
+        return LeaseRef(
+            package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt,
+            start=lease.start, end=lease.end, generation=lease.generation,
+        )  # fmt: skip
+
+
+class Worker:
+    """Runs one task a turn and publishes it alone.
+
+    Attributes:
+        mortal: It dies with the master: its next life knows nothing of its leases.
+        gives_back: Having run the first task of its first lease, it gives the rest back.
+        deadly: This task ends the worker, each time.
+        large: Results of these tasks go to the blob store.
+        used_us: The time of every task that it published, results of stopped ones included, by (lease, index).
+    """
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        used_us: dict[tuple[str, int], int],
+        *,
+        mortal: bool = False,
+        gives_back: bool = False,
+        deadly: int | None = None,
+        large: Callable[[int], bool] = lambda index: False,
+    ) -> None:
+        self._world = world
+        self._name = name
+        self._used_us = used_us
+        self._mortal = mortal
+        self._gives_back = gives_back
+        self._deadly = deadly
+        self._large = large
+        self.jobs: list[Job] = []
+        self.ran: list[int] = []
+
+    def step(self) -> None:
+        """A turn: retrieve, or finish a task; then begin the next one. While a lease's first one runs, say we live."""
+        crashes = len(self._world.crashes)
+        if self.jobs:
+            self._finish(self.jobs[0])
+            self._begin()
+        else:
+            self._retrieve()
+            self._begin()
+            self._extend()
+        if self._mortal and len(self._world.crashes) > crashes:
+            self.jobs = []
+
+    def _retrieve(self) -> None:
+        request = RetrieveTasks(attempt_id=self._world.ids.fresh(), worker_id=self._name, executors=1, chunks=1)
+        if self._mortal:
+            reply = self._world.ask_or_die("worker", routes.RETRIEVE_TASKS, request)
+        else:
+            reply = self._world.ask("worker", routes.RETRIEVE_TASKS, request)
+        self.jobs = [Job(lease) for lease in reply.leases] if reply else []
+
+    def _begin(self) -> None:
+        for job in self.jobs:
+            job.running = job.todo.popleft()
+            self.ran.append(job.running)
+            if job.running == self._deadly:
+                self.jobs = []
+
+    def _finish(self, job: Job) -> None:
+        assert job.running is not None
+        index, job.running = job.running, None
+        result = self._result(job, index, "ok")
+        if self._gives_back and job.todo:
+            self._gives_back = False
+            self._publish(job, [result], closes=False)
+            self._give_back(job)
+        else:
+            self._publish(job, [result], closes=not job.todo)
+
+    def _result(self, job: Job, index: int, outcome: Outcome) -> TaskResult:
+        duration_us = TASK_US + 2 ** (len(self._used_us) % 9)
+        self._used_us[job.lease.lease_id, index] = duration_us
+        if outcome != "ok":
+            return TaskResult(index, outcome, duration_us, message="stopped")
+        if not self._large(index):
+            return TaskResult(index, outcome, duration_us, data=value(index))
+        return TaskResult(index, outcome, duration_us, blob=self._upload(job, value(index)))
+
+    def _upload(self, job: Job, body: bytes) -> BlobRef:
+        lease = job.lease
+        wanted = PrepareResult(
+            package_id=lease.package_id, lease_id=lease.lease_id, seq=job.seq, size=len(body), crc32=zlib.crc32(body)
+        )
+        (prepared,) = self._world.ask("worker", routes.PREPARE_RESULTS, PrepareResults(results=[wanted])).results
+        assert self._world.stores.transfer(prepared.link, body).status == 200
+        return BlobRef(prepared.key, len(body))
+
+    def _publish(self, job: Job, results: list[TaskResult], *, closes: bool) -> None:
+        lease = job.lease
+        publication = Publication(
+            package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt,
+            start=lease.start, end=lease.end, generation=lease.generation,
+            seq=job.seq, results=results, closes=closes, wait_us=lease.wait_us,
+        )  # fmt: skip
+        job.seq += 1
+        if closes:
+            self.jobs.remove(job)
+        request = PublishResults(worker_id=self._name, executors=1, publications=[publication])
+        if self._mortal:
+            reply = self._world.ask_or_die("worker", routes.PUBLISH_RESULTS, request)
+        else:
+            reply = self._world.ask("worker", routes.PUBLISH_RESULTS, request)
+        if reply is not None and job in self.jobs:
+            self._heed(job, reply.leases[0])
+
+    def _give_back(self, job: Job) -> None:
+        lease = job.lease
+        item = Return(
+            package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt,
+            start=lease.start, end=lease.end, generation=lease.generation,
+            seq=job.seq, ranges=[(job.todo[0], job.todo[-1] + 1)], closes=True,
+        )  # fmt: skip
+        self.jobs.remove(job)
+        self._world.ask("worker", routes.GIVE_BACK, GiveBack(worker_id=self._name, returns=[item]))
+
+    def _extend(self) -> None:
+        if not self.jobs:
+            return
+        request = ExtendLeases(worker_id=self._name, leases=[job.ref for job in self.jobs])
+        reply = self._world.ask("worker", routes.EXTEND_LEASES, request)
+        for job, view in zip(list(self.jobs), reply.leases, strict=True):
+            self._heed(job, view)
+
+    def _heed(self, job: Job, view: LeaseView) -> None:
+        """Do what the master says of a lease: stop what is not wanted, and publish its time."""
+        wanted = {index for start, end in view.ranges for index in range(start, end)}
+        job.todo = deque(index for index in job.todo if index in wanted)
+        stopped = job.running if job.running not in wanted else None
+        if stopped is None and (job.todo or job.running is not None):
+            return
+        job.running = None if stopped is not None else job.running
+        results = [self._result(job, stopped, "cancelled")] if stopped is not None else []
+        self._publish(job, results, closes=not job.todo)

@@ -1,0 +1,21 @@
+"""The master dies before and after every single port call of a run: after its restart the run ends as it should."""
+
+from pathlib import Path
+
+import pytest
+
+from master.stores import FACTORIES, Factory, SetClock
+
+from .crashing import CrashPoint
+from .scenarios import SCENARIOS, Scenario, run
+
+
+@pytest.mark.parametrize("factory", FACTORIES, ids=lambda factory: str(factory.__name__))
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario.name))
+def test_g09_every_crash_point(scenario: Scenario, factory: Factory, tmp_path: Path) -> None:
+    clock = SetClock()
+    calls = run(scenario, factory, tmp_path, clock, name="without").fuse.calls
+    for call in range(len(calls)):
+        for side in ("before", "after"):
+            world = run(scenario, factory, tmp_path, clock, name=f"{side}-{call}", at=CrashPoint(call, side))
+            assert len(world.crashes) == 1

@@ -1,0 +1,127 @@
+"""A master that may die, its data that stay, and callers that retry as the real ones do."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec import Struct
+
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.deployment import Deployment, hash_token
+from cloudpar_master.services.reception import Reception
+from cloudpar_master.services.timer import Timer
+from cloudpar_protocol import codec
+from cloudpar_protocol.routes import ReplyT, RequestT, Route
+from master.stores import NOW, Factory, SetClock, Stores
+
+from .crashing import Crash, CrashPoint, Fuse, fused
+
+TURN_S = 1.0
+TURNS = 100
+"""Far more than any scenario needs: who needs more stands still."""
+
+POLICY = Policy(first_window=1, lease_s=2.0, slice_us=10_000)
+
+
+class CountedIds:
+    """No randomness, so that a run can be repeated."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._count = 0
+
+    def fresh(self) -> str:
+        """The next name."""
+        self._count += 1
+        return f"{self._run}{self._count:020x}"
+
+
+class World:
+    """One deployment over the lives of several processes.
+
+    Runs may follow each other on the same data: each has an account of its own, named like the run.
+    """
+
+    def __init__(
+        self, factory: Factory, folder: Path, clock: SetClock, name: str, at: CrashPoint | None, *, granted_us: int
+    ) -> None:
+        self.name = name
+        self.clock = clock
+        self.ids = CountedIds(name)
+        self.fuse = Fuse(at)
+        self.crashes: list[str] = []
+        self._factory = factory
+        self._folder = folder
+        self._tokens = {"user": f"a user's {name}", "worker": "the workers'", "admin": "the operator's"}
+        self._stack = ExitStack()
+        self._start()
+        token_hash = hash_token(self._tokens["user"])
+        self.stores.accounts.create(AccountRecord(name, "user", token_hash, "active", granted_us, 0, 0, NOW))
+
+    def _start(self) -> None:
+        """Another process on the same data."""
+        self._stack.close()
+        self.stores: Stores = self._stack.enter_context(self._factory(self._folder, self.clock))
+        deployment = Deployment(
+            packages=fused(self.stores.packages, "packages", self.fuse),
+            accounts=fused(self.stores.accounts, "accounts", self.fuse),
+            queue=fused(self.stores.queue, "queue", self.fuse),
+            blobs=fused(self.stores.blobs, "blobs", self.fuse),
+            clock=self.clock,
+            ids=self.ids,
+            policy=POLICY,
+            worker_token_hash=hash_token(self._tokens["worker"]),
+            admin_token_hash=hash_token(self._tokens["admin"]),
+        )
+        self._reception = Reception(deployment)
+        self._timer = Timer(deployment)
+
+    def _die(self, crash: Crash) -> None:
+        self.crashes.append(str(crash))
+        self._start()
+
+    def ask(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
+        """A call, made again with the same content until it is answered."""
+        while True:
+            try:
+                return self.ask_once(role, route, request)
+            except Crash as crash:
+                self._die(crash)
+
+    def ask_or_die(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT | None:
+        """A call by somebody who dies together with the master: then None."""
+        try:
+            return self.ask_once(role, route, request)
+        except Crash as crash:
+            self._die(crash)
+            return None
+
+    def ask_once(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
+        """A call, over the wire and back."""
+        call = self._reception.admit(route.name, self._tokens[role], codec.encode(request), codec.MSGPACK)
+        reply: Any = self._reception.perform(call)
+        return codec.decode(codec.encode(reply), route.reply)
+
+    def pass_turn(self) -> None:
+        """The timer's turn; and time passes."""
+        try:
+            self._timer.tick()
+        except Crash as crash:
+            self._die(crash)
+        self.clock.move(TURN_S)
+
+    def account(self) -> AccountRecord:
+        """The account now, whatever dies."""
+        account = self.stores.accounts.get(self.name)
+        assert account is not None
+        return account
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()

@@ -1,0 +1,33 @@
+"""Many processes at once, played by threads that each have adapters of their own."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from .stores import Factory, SetClock, Stores
+
+T = TypeVar("T")
+
+LONGEST_S = 60.0
+
+
+def race(factory: Factory, folder: Path, clock: SetClock, racers: int, run: Callable[[Stores, int], T]) -> list[T]:
+    """Have `run(stores, number)` done by so many at once, none starting before all are there.
+
+    The data are there already: a process makes them alone, under the folder's lock.
+    """
+    line = threading.Barrier(racers, timeout=LONGEST_S)
+
+    def racer(number: int) -> T:
+        try:
+            with factory(folder, clock) as stores:
+                line.wait()
+                return run(stores, number)
+        except BaseException:
+            line.abort()
+            raise
+
+    with ThreadPoolExecutor(racers) as threads:
+        return list(threads.map(racer, range(racers)))

@@ -1,0 +1,13 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .served import Served
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    served = Served(tmp_path / "data")
+    yield served
+    served.close()

@@ -1,0 +1,117 @@
+"""`python -m cloudpar_master` as a process."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec import Struct
+
+from cloudpar_protocol import codec
+from cloudpar_protocol.routes import ReplyT, RequestT, Route
+
+END_S = 60.0
+"""Only a hang takes this long."""
+
+TOKENS = {"user_token": "user", "worker_token": "worker", "admin_token": "admin"}
+
+
+def command(folder: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "cloudpar_master", "--data", str(folder), *options]
+
+
+class Master:
+    """A master that is ready. Without `stdin` it has a port of its own choice and no parent's life line."""
+
+    def __init__(
+        self, folder: Path, *options: str, stdin: bool = False, settings: dict[str, float] | None = None
+    ) -> None:
+        line = ["--stdin"] if stdin else []
+        self.process = subprocess.Popen(
+            command(folder, *(options or ("--port", "0")), *line),
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        if self.process.stdin is not None:
+            self.process.stdin.write(json.dumps({**TOKENS, "settings": settings or {}}).encode() + b"\n")
+            self.process.stdin.flush()
+        assert self.process.stdout is not None
+        said = self.process.stdout.readline()
+        assert said, self.process.communicate()
+        ready = json.loads(said)
+        assert ready["event"] == "ready"
+        self.endpoint: str = ready["endpoint"]
+        self.port = int(self.endpoint.rpartition(":")[2])
+
+    def connect(self) -> http.client.HTTPConnection:
+        """A connection of one's own."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=END_S)
+
+    def begin(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> http.client.HTTPConnection:
+        """A call, on a connection of its own, whose answer is still to be read."""
+        connection = self.connect()
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": codec.MSGPACK}
+        connection.request("POST", route.path, codec.encode(request), headers)
+        return connection
+
+    def call(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
+        """A call that succeeds, on a connection that ends with it."""
+        connection = self.begin(token, route, request)
+        response = connection.getresponse()
+        body = response.read()
+        connection.close()
+        assert response.status == 200, body
+        return codec.decode(body, route.reply)
+
+    def speak(self, request: bytes) -> bytes:
+        """Send bytes as they are, and read what comes until the master has had enough."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=END_S) as peer:
+            peer.sendall(request)
+            peer.shutdown(socket.SHUT_WR)
+            said = b""
+            while part := peer.recv(65536):
+                said += part
+            return said
+
+    def kill(self) -> None:
+        """End it without any warning."""
+        self.process.kill()
+        self.process.communicate(timeout=END_S)
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, bytes]:
+        """Ask it to end; its exit code, and what it wrote to standard error."""
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> tuple[int, bytes]:
+        """Let it end; its exit code, and what it wrote to standard error."""
+        _, errors = self.process.communicate(timeout=END_S)
+        return self.process.returncode, errors
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.kill()
+
+
+def connection_of(folder: Path) -> Any:
+    """What a master wrote for others."""
+    return json.loads((folder / "connection.json").read_bytes())
+
+
+def run(folder: Path, *options: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """A master that ends by itself."""
+    return subprocess.run(
+        command(folder, *options), input=stdin, capture_output=True, check=False, timeout=END_S, env=os.environ
+    )

@@ -1,0 +1,95 @@
+"""What holds of the blobs' routes beside their store's conformance: requests that no link asks for."""
+
+import zlib
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+import pytest
+
+from cloudpar_master.server.blob_routes import parse_range
+from cloudpar_protocol.errors import BadRequest
+
+from .served import CONNECTION, Served, error
+
+BODY = b"payload"
+
+
+def query(served: Served, method: str, key: str = "k") -> dict[str, str]:
+    """The parts of a good link."""
+    blobs = served.assembly.blobs
+    link = blobs.put_link(key, len(BODY), zlib.crc32(BODY)) if method == "PUT" else blobs.get_link(key)
+    return dict(parse_qsl(urlsplit(link.url).query))
+
+
+def put(served: Served, key: str = "k") -> None:
+    path = f"/blobs/{quote(key)}?{urlencode(query(served, 'PUT', key))}"
+    assert served.send("PUT", path, BODY).status == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+@pytest.mark.parametrize("part", ["expires", "size", "crc32", "signature"])
+@pytest.mark.parametrize("value", [None, "", "x", "-1", "1e999", "nan", "9" * 5000, "é", "\x00", "1\n2"])
+def test_a_malformed_link_is_refused(served: Served, method: str, part: str, value: str | None) -> None:
+    put(served)
+    parts = query(served, method)
+    parts.pop(part, None)
+    if value is not None:
+        parts[part] = value
+    elif part not in query(served, method):
+        parts["another"] = "part"
+    answer = served.send(method, f"/blobs/k?{urlencode(parts)}", BODY)
+    assert (answer.status, error(answer).code) == (403, "forbidden")
+
+
+def test_no_part_of_a_link_passes_for_another(served: Served) -> None:
+    """A line of its own in a key or a value must not sign as the part that it looks like."""
+    parts = query(served, "GET", "k\nexpires=99999999999")
+    for path in ("k", "k\nexpires=99999999999"):
+        for expires in ("99999999999", f"99999999999\n{parts['expires']}"):
+            forged = {"expires": expires, "signature": parts["signature"]}
+            assert served.send("GET", f"/blobs/{quote(path)}?{urlencode(forged)}").status in {403, 404}
+
+
+@pytest.mark.parametrize("key", ["", "..", "../master.sqlite", "%2e%2e/secret", "a\x00b", "a" * 5000, "/etc/passwd"])
+def test_an_unsigned_key_is_refused(served: Served, key: str) -> None:
+    for method in ("GET", "PUT"):
+        answer = served.send(method, f"/blobs/{quote(key)}", BODY)
+        assert (answer.status, error(answer).code) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("method", ["HEAD", "DELETE", "POST", "PATCH", "OPTIONS"])
+def test_other_methods_are_refused(served: Served, method: str) -> None:
+    put(served)
+    answer = served.send(method, f"/blobs/k?{urlencode(query(served, 'GET'))}")
+    assert answer.status == (403 if method == "HEAD" else 405)
+
+
+def test_a_blob_says_nothing_of_its_type(served: Served) -> None:
+    put(served)
+    answer = served.send("GET", f"/blobs/k?{urlencode(query(served, 'GET'))}")
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["accept-ranges"] == "bytes"
+
+
+def test_a_missing_blob(served: Served) -> None:
+    answer = served.send("GET", f"/blobs/k?{urlencode(query(served, 'GET'))}")
+    assert (answer.status, error(answer).code) == (404, "not_found")
+
+
+def test_an_upload_in_parts_and_one_that_does_not_end(served: Served) -> None:
+    path = f"/blobs/k?{urlencode(query(served, 'PUT'))}"
+    assert served.send("PUT", path, [b"x" * 10**6] * 1000).status == 413
+    assert served.send("PUT", path, [b"pay", b"", b"load"]).status == 200
+
+
+def test_links_name_the_endpoint(served: Served) -> None:
+    assert served.assembly.blobs.get_link("a/b").url.startswith(f"{CONNECTION.endpoint}/blobs/a/b?")
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=1", "bytes=--1", "bytes=0-1,4-5", "lines=0-1", "bytes=0x1-2",
+     "bytes=1 - 2", "bytes=٣-٤", "bytes=" + "9" * 30 + "-"],
+)  # fmt: skip
+def test_what_is_no_range(header: str) -> None:
+    with pytest.raises(BadRequest, match="bytes=0-99"):
+        parse_range(header, 10)

@@ -1,0 +1,95 @@
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from cloudpar_master.server.data_folder import Connection, DataFolder, DataFolderError
+
+NOTHING_GIVEN = Connection(endpoint="http://127.0.0.1:1", token="", worker_token="", admin_token="")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_it_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "data"
+    folder = DataFolder(path)
+    folder.connect(NOTHING_GIVEN)
+    folder.secret()
+    assert mode(path) == 0o700
+    assert mode(path / "connection.json") == 0o600
+    assert mode(path / "secret") == 0o600
+    folder.close()
+
+
+def test_tokens_are_made_and_kept(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    first = folder.connect(NOTHING_GIVEN)
+    tokens = {first.token, first.worker_token, first.admin_token}
+    assert len(tokens) == 3
+    assert min(map(len, tokens)) >= 43
+    folder.close()
+
+    folder = DataFolder(tmp_path)
+    moved = Connection(endpoint="http://127.0.0.1:2", token="", worker_token="given", admin_token="")
+    second = folder.connect(moved)
+    assert second == Connection(
+        endpoint=moved.endpoint, token=first.token, worker_token="given", admin_token=first.admin_token
+    )
+    assert json.loads((tmp_path / "connection.json").read_bytes()) == {
+        "endpoint": second.endpoint,
+        "token": second.token,
+        "worker_token": "given",
+        "admin_token": second.admin_token,
+    }
+    folder.close()
+
+
+def test_the_secret_is_kept(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    assert folder.secret() == folder.secret()
+    assert len(folder.secret()) == 32
+    folder.close()
+
+
+def test_an_empty_secret_is_none(tmp_path: Path) -> None:
+    (tmp_path / "secret").touch()
+    folder = DataFolder(tmp_path)
+    assert len(folder.secret()) == 32
+    assert mode(tmp_path / "secret") == 0o600
+    folder.close()
+
+
+def test_one_master_at_a_time(tmp_path: Path) -> None:
+    first = DataFolder(tmp_path)
+    with pytest.raises(DataFolderError, match=r"another master.*choose another folder"):
+        DataFolder(tmp_path)
+    first.close()
+    DataFolder(tmp_path).close()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"endpoint": 1}', b"\xff"])
+def test_an_unreadable_file_is_named_with_the_mend(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "connection.json").write_bytes(content)
+    folder = DataFolder(tmp_path)
+    with pytest.raises(DataFolderError, match=r"connection\.json cannot be read.*mend or remove it"):
+        folder.connect(NOTHING_GIVEN)
+    assert (tmp_path / "connection.json").read_bytes() == content
+    folder.close()
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(DataFolderError, match="cannot be used"):
+            DataFolder(path)
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    (tmp_path / "connection.new").mkdir()
+    with pytest.raises(DataFolderError, match=r"connection\.json cannot be written"):
+        folder.connect(NOTHING_GIVEN)
+    folder.close()

@@ -1,0 +1,23 @@
+import pytest
+
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.server.greeting import Greeting, parse
+
+
+def test_a_full_line() -> None:
+    line = b'{"user_token": "u", "worker_token": "w", "admin_token": "a", "settings": {"lease_s": 2.5}}\n'
+    assert parse(line) == Greeting(user_token="u", worker_token="w", admin_token="a", settings=Policy(lease_s=2.5))
+
+
+def test_everything_may_be_left_out() -> None:
+    assert parse(b"{}") == Greeting()
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [(b"", "truncated"), (b"[]", "object"), (b"{", "truncated"), (b'{"token": "u"}', "token"),
+     (b'{"settings": {"lease": 2}}', "lease"), (b'{"settings": {"lease_s": "2"}}', "lease_s"), (b"\xff\n", "standard")],
+)  # fmt: skip
+def test_what_is_wrong_is_named(line: bytes, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        parse(line)

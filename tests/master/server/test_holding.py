@@ -1,0 +1,255 @@
+"""Held requests. A test lets the loop turn until a request waits, so nothing here depends on time."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from cloudpar_master.core.policy import Policy
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import AwaitTasksReply
+from cloudpar_protocol.limits import HOLD_S
+from cloudpar_protocol.worker_messages import RetrieveTasksReply
+from master.asgi import Answer
+
+from .served import Served, awaiting, decoded, publication, retrieval, start_tasks
+
+TURNS = 20
+"""Of the loop: more than any request needs until it waits for the bell, or from the bell to its answer."""
+
+
+async def held(work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+    """Begin it, and let it come to where it waits."""
+    task = asyncio.ensure_future(work)
+    await turn()
+    assert not task.done()
+    return task
+
+
+async def turn() -> None:
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+
+
+def retrieving(served: Served, name: str = "w", chunks: int = 1) -> Coroutine[Any, Any, RetrieveTasksReply]:
+    return served.ask("worker", routes.RETRIEVE_TASKS, retrieval(name, chunks=chunks, hold_s=HOLD_S))
+
+
+def hearing(
+    served: Served, *packages: str, session: str = "-", cursor: int = 0
+) -> Coroutine[Any, Any, AwaitTasksReply]:
+    request = awaiting(*packages, session=session, cursor=cursor, hold_s=HOLD_S)
+    return served.ask("user", routes.AWAIT_TASKS, request)
+
+
+async def start(served: Served, key: str = "key", *, tasks: int = 1, session: str = "-") -> str:
+    request = start_tasks(key, tasks=tasks, session=session)
+    return (await served.ask("user", routes.START_TASKS, request)).package_id
+
+
+def test_a_held_retrieval_wakes_on_a_start(served: Served) -> None:
+    async def run() -> None:
+        retrieve = await held(retrieving(served))
+        package_id = await start(served)
+        reply = await retrieve
+        assert [lease.package_id for lease in reply.leases] == [package_id]
+        assert reply.retry_after_s == 0.0
+
+    asyncio.run(run())
+
+
+def test_what_is_there_is_not_held(served: Served) -> None:
+    async def run() -> None:
+        package_id = await start(served)
+        (lease,) = (await retrieving(served)).leases
+        await served.ask("worker", routes.PUBLISH_RESULTS, publication(lease))
+        reply = await hearing(served, package_id)
+        assert [result.data for result in reply.packages[0].results] == [b"value"]
+
+    asyncio.run(run())
+
+
+def test_one_chunk_wakes_one_in_the_order_of_their_coming(served: Served) -> None:
+    async def run() -> None:
+        tasks = [await held(retrieving(served, f"w{number}")) for number in range(3)]
+        for number in range(3):
+            await start(served, f"key {number}")
+            await turn()
+            assert [task.done() for task in tasks] == [at <= number for at in range(3)]
+            assert len((await tasks[number]).leases) == 1
+
+    asyncio.run(run())
+
+
+def test_a_worker_that_hung_up_gets_nothing_and_its_wake_goes_on(served: Served) -> None:
+    async def run() -> None:
+        way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval("gone", hold_s=HOLD_S))
+        gone = await held(way.run(served.app))
+        other = await held(retrieving(served, "other"))
+        way.hang_up()
+        await start(served)  # before the server has seen the one go
+        reply = await other
+        assert [lease.attempt for lease in reply.leases] == [1]
+        await gone
+
+    asyncio.run(run())
+
+
+def test_a_worker_that_went_before_its_turn_gets_nothing(served: Served) -> None:
+    async def run() -> None:
+        await start(served)
+        way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval("gone", hold_s=HOLD_S))
+        way.hang_up()
+        await way.run(served.app)
+        (lease,) = (await retrieving(served, "other")).leases
+        assert lease.attempt == 1
+
+    asyncio.run(run())
+
+
+def test_a_client_that_hangs_up_is_let_go(served: Served) -> None:
+    async def run() -> Answer:
+        package_id = await start(served)
+        way = served.exchange("user", routes.AWAIT_TASKS, awaiting(package_id, cursor=10**6, hold_s=HOLD_S))
+        gone = await held(way.run(served.app))
+        way.hang_up()
+        answer: Answer = await gone
+        await turn()
+        assert len(asyncio.all_tasks()) == 1
+        return answer
+
+    assert asyncio.run(run()).status == 499
+
+
+def test_a_lost_chunk_wakes_whom_the_clock_finds_waiting(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nobody rings when a lease runs out: the tick does, also for those that were held before the lease was given."""
+    served = Served(tmp_path_factory.mktemp("data"), Policy(lease_s=0.0))
+
+    async def run() -> None:
+        first, second = await held(retrieving(served, "dies")), await held(retrieving(served, "waits"))
+        await start(served)
+        (lost,) = (await first).leases
+        served.assembly.tick()
+        (lease,) = (await second).leases
+        assert (lease.start, lease.generation, lease.attempt) == (lost.start, lost.generation, 2)
+
+    asyncio.run(run())
+    served.close()
+
+
+def test_an_await_wakes_on_news(served: Served) -> None:
+    async def run() -> None:
+        package_id = await start(served)
+        (lease,) = (await retrieving(served)).leases
+        cursor = (await served.ask("user", routes.AWAIT_TASKS, awaiting(package_id))).packages[0].cursor
+        news = await held(hearing(served, package_id, cursor=cursor))
+        await served.ask("worker", routes.PUBLISH_RESULTS, publication(lease))
+        (status,) = (await news).packages
+        assert len(status.results) == 1
+        assert status.cursor > cursor
+
+    asyncio.run(run())
+
+
+def test_another_packages_news_wakes_nobody(served: Served) -> None:
+    async def run() -> None:
+        mine, other = await start(served, "mine"), await start(served, "other")
+        news = await held(hearing(served, mine, session="s", cursor=10**6))
+        for _ in range(2):
+            (lease,) = (await retrieving(served, "w")).leases
+            if lease.package_id == other:
+                break
+            lease = (await retrieving(served, "w2")).leases[0]
+        await served.ask("worker", routes.PUBLISH_RESULTS, publication(lease))
+        await turn()
+        assert not news.done()
+        news.cancel()
+
+    asyncio.run(run())
+
+
+def test_an_unknown_package_is_news_at_once(served: Served) -> None:
+    async def run() -> None:
+        reply = await hearing(served, "nobody's")
+        assert list(reply.missing) == ["nobody's"]
+
+    asyncio.run(run())
+
+
+def test_a_new_package_of_the_session_wakes_its_await_once(served: Served) -> None:
+    async def run() -> None:
+        first = await start(served, "first", session="s")
+        news = await held(hearing(served, first, session="s", cursor=10**6))
+        other = await held(hearing(served, first, session="another", cursor=10**6))
+        second = await start(served, "second", session="s")
+        assert [status.package_id for status in (await news).packages] == [first]
+        again = await held(hearing(served, first, session="s", cursor=10**6))
+        assert not other.done()
+        both = await held(hearing(served, first, second, session="s", cursor=10**6))
+        for task in (again, both, other):
+            task.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_package_started_before_the_await_counts_too(served: Served) -> None:
+    async def run() -> None:
+        first = await start(served, "first", session="s")
+        await start(served, "second", session="s")
+        await hearing(served, first, session="s", cursor=10**6)
+        news = await held(hearing(served, first, session="s", cursor=10**6))
+        news.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_named_package_needs_no_word(served: Served) -> None:
+    async def run() -> None:
+        first = await start(served, "first", session="s")
+        news = await held(hearing(served, first, session="s", cursor=10**6))
+        news.cancel()
+
+    asyncio.run(run())
+
+
+def test_the_end_of_the_server_answers_all_at_once(served: Served) -> None:
+    async def run() -> None:
+        package_id = await start(served, tasks=1)
+        await retrieving(served, "busy")
+        news = await held(hearing(served, package_id, cursor=10**6))
+        retrieve = await held(retrieving(served))
+        served.assembly.holding.end()
+        assert (await retrieve).leases == []
+        assert (await news).packages[0].state == "running"
+        late = await retrieving(served, "late")
+        assert (late.leases, late.retry_after_s > 0) == ([], True)
+        assert (await hearing(served, package_id, cursor=10**6)).retry_after_s > 0
+
+    asyncio.run(run())
+
+
+def test_nothing_is_held_longer_than_asked(served: Served) -> None:
+    async def run() -> None:
+        for request in (retrieval(), retrieval("b", hold_s=0.001)):
+            answer = await served.exchange("worker", routes.RETRIEVE_TASKS, request).run(served.app)
+            assert decoded(answer, RetrieveTasksReply).leases == []
+        package_id = await start(served)
+        brief = awaiting(package_id, cursor=10**6, hold_s=0.001)
+        (status,) = (await served.ask("user", routes.AWAIT_TASKS, brief)).packages
+        assert status.results == []
+
+    asyncio.run(run())
+
+
+def test_a_fault_in_a_held_request_reaches_its_caller(served: Served) -> None:
+    async def run() -> Answer:
+        way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval(hold_s=HOLD_S))
+        task = await held(way.run(served.app))
+        served.assembly.database.execute("ALTER TABLE messages RENAME TO gone")
+        served.assembly.bell.everybody()
+        with pytest.raises(Exception, match="messages"):
+            await task
+        return way.answer()
+
+    assert asyncio.run(run()).status == 500

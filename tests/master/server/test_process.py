@@ -1,0 +1,192 @@
+"""The life of a master's process."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import Hello
+from cloudpar_protocol.limits import HOLD_S
+
+from .masters import END_S, Master, command, connection_of, run
+from .served import awaiting, publication, retrieval, start_tasks
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_when_it_is_asked(tmp_path: Path, number: int) -> None:
+    with Master(tmp_path) as master:
+        assert master.call(connection_of(tmp_path)["token"], routes.HELLO, Hello()).role == "user"
+        assert master.end(number) == (0, b"")
+
+
+def test_it_ends_with_its_standard_input(tmp_path: Path) -> None:
+    with Master(tmp_path, stdin=True) as master:
+        assert master.call("admin", routes.HELLO, Hello()).role == "admin"
+        assert master.process.stdin is not None
+        master.process.stdin.close()
+        master.process.stdin = None
+        assert master.wait() == (0, b"")
+
+
+PARENT = """
+import subprocess, sys, os
+reading, writing = os.pipe()  # somebody else keeps the writing end: only the parent's death tells
+master = subprocess.Popen(sys.argv[1:], stdin=reading)
+os.write(writing, b"{}\\n")
+os.set_inheritable(writing, True)
+keeper = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], pass_fds=[writing])
+print(master.pid, keeper.pid, flush=True)
+os._exit(0) if sys.stdin.readline() else None
+"""
+
+
+def test_it_ends_with_its_parent(tmp_path: Path) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, *command(tmp_path, "--port", "0", "--stdin")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    said = sorted([parent.stdout.readline(), parent.stdout.readline()])
+    pids = next(line for line in said if not line.startswith("{")).split()
+    master, keeper = (psutil.Process(int(pid)) for pid in pids)
+    assert master.is_running()
+    parent.kill()
+    parent.wait(END_S)
+    gone, _ = psutil.wait_procs([master], timeout=END_S)
+    parent.stdin.close()
+    parent.stdout.close()
+    keeper.terminate()
+    assert gone == [master]
+
+
+def test_its_end_answers_who_is_held(tmp_path: Path) -> None:
+    with Master(tmp_path, stdin=True) as master:
+        package_id = master.call("user", routes.START_TASKS, start_tasks()).package_id
+        master.call("worker", routes.RETRIEVE_TASKS, retrieval())
+        ways = [
+            master.begin("worker", routes.RETRIEVE_TASKS, retrieval("other", hold_s=HOLD_S)),
+            master.begin("user", routes.AWAIT_TASKS, awaiting(package_id, cursor=10**6, hold_s=HOLD_S)),
+        ]
+        master.call("user", routes.HELLO, Hello())  # served after them: so they are held by now
+        assert master.end() == (0, b"")
+        for connection in ways:
+            assert connection.getresponse().status == 200
+            connection.close()
+
+
+def test_a_port_in_use_is_named_with_the_mend(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = run(tmp_path, "--port", str(port))
+    assert ended.returncode == 1
+    assert ended.stderr.count(b"\n") == 1
+    assert f"port {port} is in use".encode() in ended.stderr
+    assert b"--port" in ended.stderr
+
+
+@pytest.mark.parametrize("port", ["65536", "-1", "http"])
+def test_what_is_no_port(tmp_path: Path, port: str) -> None:
+    ended = run(tmp_path, "--port", port)
+    assert ended.returncode == 2
+    assert b"Traceback" not in ended.stderr
+    assert b"--port" in ended.stderr
+
+
+def test_two_masters_on_one_folder(tmp_path: Path) -> None:
+    with Master(tmp_path):
+        ended = run(tmp_path, "--port", "0")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(b"cloudpar master: another master runs on the data folder")
+    assert ended.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "named"),
+    [("connection.json", 1, b"mend or remove it"), ("master.sqlite", 1, b"not a database")],
+)
+def test_a_broken_file_is_named(tmp_path: Path, name: str, code: int, named: bytes) -> None:
+    (tmp_path / name).write_bytes(b"broken" * 1000)
+    ended = run(tmp_path, "--port", "0")
+    assert (ended.returncode, ended.stderr.count(b"\n")) == (code, 1)
+    assert named in ended.stderr
+
+
+def test_a_greeting_that_is_none(tmp_path: Path) -> None:
+    ended = run(tmp_path, "--port", "0", "--stdin", stdin=b'{"settings": {"lease": 1}}\n')
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert b"lease" in ended.stderr
+    assert b"Traceback" not in ended.stderr
+
+
+def test_it_listens_on_this_machine_only(tmp_path: Path) -> None:
+    with Master(tmp_path) as master:
+        connections = psutil.Process(master.process.pid).net_connections(kind="inet")
+        assert {(each.laddr.ip, each.laddr.port) for each in connections if each.status == psutil.CONN_LISTEN} == {
+            ("127.0.0.1", master.port)
+        }
+
+
+def test_it_takes_a_socket_that_listens_already(tmp_path: Path) -> None:
+    """Others may connect before it is there."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        early = socket.create_connection(listening.getsockname(), timeout=END_S)
+        descriptor = os.dup(listening.fileno())
+        os.set_inheritable(descriptor, True)
+        process = subprocess.Popen(
+            command(tmp_path, "--listen-fd", str(descriptor)),
+            pass_fds=[descriptor], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        os.close(descriptor)
+        early.sendall(b"POST /v1/hello HTTP/1.1\r\nHost: m\r\nContent-Length: 0\r\n\r\n")
+        assert early.recv(65536).startswith(b"HTTP/1.1 401")
+        early.close()
+    process.terminate()
+    _, errors = process.communicate(timeout=END_S)
+    assert (process.returncode, errors) == (0, b"")
+
+
+def test_all_files_are_their_owners_only(tmp_path: Path) -> None:
+    """Also in a folder that others may read, and under any mask."""
+    tmp_path.chmod(0o755)
+    before = os.umask(0)
+    try:
+        master = Master(tmp_path)
+    finally:
+        os.umask(before)
+    with master:
+        token = connection_of(tmp_path)["token"]
+        master.call(token, routes.START_TASKS, start_tasks())
+        for path in tmp_path.rglob("*"):
+            assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+def test_a_killed_master_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+    with Master(tmp_path) as master:
+        tokens = connection_of(tmp_path)
+        package_id = master.call(tokens["token"], routes.START_TASKS, start_tasks(tasks=3)).package_id
+        (lease,) = master.call(tokens["worker_token"], routes.RETRIEVE_TASKS, retrieval("a")).leases
+        master.call(tokens["worker_token"], routes.PUBLISH_RESULTS, publication(lease))
+        master.kill()
+    with Master(tmp_path) as master:
+        assert connection_of(tmp_path) == {**tokens, "endpoint": master.endpoint}
+        (status,) = master.call(tokens["token"], routes.AWAIT_TASKS, awaiting(package_id)).packages
+        assert [result.data for result in status.results] == [b"value"] * (lease.end - lease.start)
+        again = master.call(tokens["token"], routes.START_TASKS, start_tasks(tasks=3))
+        assert again.package_id == package_id
+        while status.state == "running":
+            leases = master.call(tokens["worker_token"], routes.RETRIEVE_TASKS, retrieval(f"{status.cursor}")).leases
+            for lease in leases:
+                master.call(tokens["worker_token"], routes.PUBLISH_RESULTS, publication(lease))
+            (status,) = master.call(tokens["token"], routes.AWAIT_TASKS, awaiting(package_id)).packages
+        assert sorted(result.index for result in status.results) == [0, 1, 2]
+        assert (status.state, status.progress.charged_us) == ("completed", 30)

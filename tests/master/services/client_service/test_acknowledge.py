@@ -1,0 +1,135 @@
+from pathlib import Path
+
+import pytest
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol.client_messages import ListPackages
+from cloudpar_protocol.payloads import BlobData, BlobRef
+from master.services.world import POLICY, World, publication
+
+DAY_S = 86400.0
+
+
+def blobs_of(tmp_path: Path) -> list[Path]:
+    return [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+
+
+def put(world: World, key: str) -> None:
+    """What an upload leaves."""
+    path = world.on.blobs._path(key)  # type: ignore[attr-defined]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"payload")
+
+
+def test_an_acknowledged_package_is_deleted_and_says_when(world: World, ann: AccountRecord, tmp_path: Path) -> None:
+    data = BlobData(BlobRef(f"data/{ann.account_id}/d", size=1_000))
+    package_id = world.start(ann, data=data)
+    put(world, data.blob.key)
+    put(world, f"results/{package_id}/lease/0")
+    world.work_all()
+    assert len(blobs_of(tmp_path)) == 2
+    world.clock.move(60)
+    world.acknowledge(ann, package_id)
+    assert blobs_of(tmp_path) == []
+    assert world.on.packages.pages(package_id, 0, 2**60, 10**9) == []
+    status = world.status(ann, package_id)
+    assert (status.state, status.results) == ("expired", [])
+    assert status.message == "deleted at 2027-01-15 08:01:00 UTC: acknowledged by its client"
+    assert status.progress.charged_us == 10_000
+
+
+def test_a_running_package_is_cancelled_first(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    lease = world.lease()
+    world.acknowledge(ann, package_id)
+    assert world.retrieve() == []
+    assert world.extend(lease)[0].state == "ended"
+    head = world.head(package_id)
+    assert (head.state, head.reason, head.deleted_at) == ("cancelled", "acknowledged", None)
+    world.publish(publication(lease, [0], outcome="cancelled", duration_us=70, closes=True))
+    world.settle()
+    head = world.head(package_id)
+    assert head.deleted_at == world.clock.now()
+    assert world.record(ann.account_id).spent_us == 70
+
+
+def test_unknown_packages_are_as_good_as_deleted(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    world.work_all()
+    world.acknowledge(ann, "nonsense", package_id, package_id)
+    world.acknowledge(ann, package_id)
+    assert world.head(package_id).deleted_at is not None
+
+
+def test_a_tombstone_is_forgotten_after_a_day(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    world.work_all()
+    world.acknowledge(ann, package_id)
+    world.clock.move(DAY_S - 1)
+    world.timer.tick()
+    assert world.status(ann, package_id).state == "expired"
+    world.clock.move(1)
+    world.timer.tick()
+    assert world.on.packages.load(package_id) is None
+    assert "it was deleted over a day ago" in world.news(ann, package_id).missing[package_id]
+
+
+def test_what_nobody_acknowledges_expires_and_says_when_and_why(
+    world: World, ann: AccountRecord, tmp_path: Path
+) -> None:
+    package_id = world.start(ann)
+    put(world, f"results/{package_id}/lease/0")
+    world.work_all()
+    world.clock.move(POLICY.retention_s - 1)
+    world.timer.tick()
+    assert world.status(ann, package_id).state == "completed"
+    world.clock.move(1)
+    world.timer.tick()
+    assert blobs_of(tmp_path) == []
+    world.clock.move(3_600)
+    status = world.status(ann, package_id)
+    assert (status.state, status.reason, status.results) == ("expired", "expired", [])
+    assert status.message == (
+        "deleted at 2027-01-22 08:00:00 UTC: nobody acknowledged it for 7 days after it ended (completed)"
+    )
+
+
+@pytest.mark.parametrize("end", ["timer", "await"])
+def test_either_the_timer_or_an_await_notices_the_time(world: World, ann: AccountRecord, end: str) -> None:
+    package_id = world.start(ann)
+    world.work_all()
+    world.clock.move(POLICY.retention_s)
+    if end == "timer":
+        world.timer.tick()
+    assert world.status(ann, package_id).state == "expired"
+    assert world.head(package_id).deleted_at == world.clock.now()
+
+
+def test_late_results_of_a_deleted_package_change_nothing(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    lease = world.lease()
+    world.acknowledge(ann, package_id)
+    world.settle()
+    world.publish(publication(lease))
+    assert world.record(ann.account_id).spent_us == 0
+    world.clock.move(2 * DAY_S)
+    world.timer.tick()
+    (view,) = world.publish(publication(lease, seq=1)).leases
+    assert view.state == "ended"
+    assert world.on.packages.inbox(package_id, 10) == []
+
+
+def test_a_list_shows_what_each_was_charged_and_why_it_failed(world: World, ann: AccountRecord) -> None:
+    first = world.start(ann, name="crunch")
+    world.work_all(duration_us=70)
+    world.clock.move(1)
+    second = world.start(ann)
+    world.cancel(ann, second)
+    newest, oldest = world.client.list_packages(ann, ListPackages()).packages
+    assert (oldest.package_id, oldest.name, oldest.state, oldest.progress.charged_us) == (
+        first, "crunch", "completed", 700,
+    )  # fmt: skip
+    assert (oldest.reason, oldest.message) == (None, None)
+    assert (newest.package_id, newest.state, newest.ended_at) == (second, "cancelled", world.clock.now())
+    assert (newest.reason, newest.message) == ("cancelled", "cancelled by its client")
+    assert len(world.client.list_packages(ann, ListPackages(limit=1)).packages) == 1

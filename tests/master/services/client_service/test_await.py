@@ -1,0 +1,185 @@
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from cloudpar_master.ports import AccountRecord, ResultPage
+from cloudpar_master.services.client_service import STALE_S
+from cloudpar_protocol import codec
+from cloudpar_protocol.client_messages import AwaitTasks, Cursor
+from cloudpar_protocol.limits import BODY_BYTES
+from cloudpar_protocol.payloads import BlobRef, TaskResult
+from cloudpar_protocol.worker_messages import Publication
+from master.services.world import POLICY, WatchedWorld, World, all_results, publication
+
+
+def test_a_running_package_says_how_far_it_is_and_when_to_ask_again(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    reply = world.news(ann, package_id)
+    (status,) = reply.packages
+    assert (status.state, status.results, status.more, status.settled) == ("running", [], False, False)
+    assert (status.progress.tasks, status.progress.done) == (10, 0)
+    assert reply.retry_after_s == 1.0
+
+
+def test_results_come_as_they_are_committed_each_once(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    one, two = world.retrieve()
+    world.publish(publication(two))
+    first = world.status(ann, package_id)
+    assert (first.state, all_results(first)) == ("running", [5, 6, 7, 8, 9])
+    world.publish(publication(one))
+    rest = world.status(ann, package_id, first.cursor)
+    assert (rest.state, all_results(rest)) == ("completed", [0, 1, 2, 3, 4])
+    assert all_results(world.status(ann, package_id, rest.cursor)) == []
+    assert all_results(world.status(ann, package_id)) == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
+
+
+def test_news_is_answered_with_no_delay(world: World, ann: AccountRecord) -> None:
+    idle, busy = world.start(ann), world.start(ann)
+    world.work(lease for lease in world.retrieve() if lease.package_id == busy)
+    assert world.news(ann, idle).retry_after_s > 0
+    assert world.news(ann, idle, busy).retry_after_s == 0
+
+
+def test_failed_tasks_are_told_and_the_package_ends_with_an_error(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    one, two = world.retrieve()
+    world.publish(publication(one, outcome="error"), publication(two))
+    status = world.status(ann, package_id)
+    assert (status.state, status.failed, status.progress.errors) == ("error", [(0, 5)], 5)
+    assert (status.reason, status.settled) == (None, True)
+
+
+def test_an_unknown_package_is_missing_and_the_others_are_told(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    reply = world.news(ann, "nonsense", package_id)
+    assert [status.package_id for status in reply.packages] == [package_id]
+    assert "it never was, or it was deleted over a day ago" in reply.missing["nonsense"]
+    assert reply.retry_after_s == 0
+
+
+def test_large_results_come_with_a_link_for_each_blob(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    lease = world.lease()
+    blob = BlobRef(f"results/{package_id}/{lease.lease_id}/0", size=10)
+    results = [TaskResult(index, "ok", 1, blob=blob) for index in range(5)]
+    world.publish(replace(publication(lease), results=results))
+    status = world.status(ann, package_id)
+    assert list(status.links) == [blob.key]
+    assert status.links[blob.key].method == "GET"
+
+
+# pages
+
+
+def publish_all(world: World, data: bytes) -> None:
+    while leases := world.retrieve():
+        for lease in leases:
+            world.publish(publication(lease, data=data))
+
+
+def test_an_answer_is_no_larger_than_a_body_and_says_that_there_is_more(world: World, ann: AccountRecord) -> None:
+    package_ids = [world.start(ann, tasks=20, chunksize=1) for _ in range(8)]
+    publish_all(world, data=b"x" * 200_000)
+    seen: dict[str, list[int]] = {package_id: [] for package_id in package_ids}
+    cursors = dict.fromkeys(package_ids, 0)
+    while any(len(indices) < 20 for indices in seen.values()):
+        asked = [Cursor(package_id=package_id, cursor=cursor) for package_id, cursor in cursors.items()]
+        reply = world.client.await_tasks(ann, AwaitTasks(packages=asked))
+        assert len(codec.encode(reply)) < BODY_BYTES
+        assert reply.retry_after_s == 0
+        for status in reply.packages:
+            seen[status.package_id] += all_results(status)
+            cursors[status.package_id] = status.cursor
+    assert all(sorted(indices) == list(range(20)) for indices in seen.values())
+
+
+def test_a_package_that_there_is_no_room_for_says_that_there_is_more(world: World, ann: AccountRecord) -> None:
+    one, two = world.start(ann, tasks=20, chunksize=1), world.start(ann, tasks=20, chunksize=1)
+    publish_all(world, data=b"x" * 200_000)
+    first, second = world.news(ann, one, two).packages
+    assert first.results
+    assert (second.results, second.more, second.cursor) == ([], True, 0)
+
+
+def leave(world: World, package_id: str, nonce: str, indices: Sequence[int], size: int = 1) -> ResultPage:
+    """What a fold leaves behind that lost its race, or crashed before its head was saved."""
+    head = world.head(package_id)
+    results = [TaskResult(index, "ok", 1, data=b"lost" * size) for index in indices]
+    page = ResultPage(head.version + 1, nonce, head.page, results)
+    world.on.packages.put_page(package_id, page)
+    return page
+
+
+def test_pages_of_lost_races_are_skipped(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    for lease in world.retrieve():
+        for step in range(5):
+            for nonce in ("", "zzz"):  # sorted before and behind every true one
+                leave(world, package_id, f"{nonce}{step}", range(10))
+            world.publish(publication(lease, [lease.start + step], seq=step, closes=step == 4))
+    leave(world, package_id, "at the end", range(10))
+    status = world.status(ann, package_id)
+    assert all_results(status) == list(range(10))
+    assert {result.data for result in status.results} == {b"value"}
+    assert status.state == "completed"
+
+
+def test_large_leftovers_do_not_hide_what_is_true(world: World, ann: AccountRecord) -> None:
+    """Among more leftovers of one version than are read at once, the true page is found."""
+    package_id = world.start(ann, tasks=5)
+    leave(world, package_id, "", [0], size=BODY_BYTES)
+    leave(world, package_id, "0", [0], size=BODY_BYTES // 4)
+    leave(world, package_id, "00", [0], size=BODY_BYTES // 4)
+    world.work_all()
+    status = world.status(ann, package_id)
+    assert (all_results(status), status.more) == ([0, 1, 2, 3, 4], False)
+
+
+def test_pages_that_are_deleted_meanwhile_are_no_error(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    world.work_all()
+    head = world.head(package_id)
+    watched = WatchedWorld(world)
+    watched.ports["packages"].instead["load"] = lambda _: head
+    world.acknowledge(ann, package_id)
+    status = watched.status(ann, package_id)
+    assert (status.results, status.more, status.cursor) == ([], False, 0)
+    assert world.status(ann, package_id).state == "expired"
+
+
+# time
+
+
+def leave_unfolded(world: World, made: Publication) -> None:
+    """A master appended it and died."""
+    watched = WatchedWorld(world)
+    watched.ports["packages"].instead["inbox"] = lambda *_: []
+    watched.publish(made)
+
+
+def test_an_await_folds_what_another_master_left(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    (lease, _) = world.retrieve()
+    leave_unfolded(world, publication(lease))
+    assert all_results(world.status(ann, package_id)) == []
+    world.clock.move(STALE_S + 0.1)
+    assert all_results(world.status(ann, package_id)) == [0, 1, 2, 3, 4]
+
+
+def test_an_await_folds_a_head_from_a_master_whose_clock_is_ahead(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    one, two = world.retrieve()
+    world.clock.move(100.0)
+    world.publish(publication(one))
+    world.clock.move(-100.0)
+    leave_unfolded(world, publication(two))
+    assert len(all_results(world.status(ann, package_id))) == 10
+
+
+def test_a_package_that_runs_too_long_fails_and_says_so(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    world.clock.move(POLICY.lifetime_s + 1)
+    status = world.status(ann, package_id)
+    assert (status.state, status.reason) == ("failed", "expired")
+    assert status.message == "it still ran after 14 days, the most that a package may"

@@ -1,0 +1,46 @@
+"""An await tells how workers start, while a package waits for its first, and only then."""
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.client_service import LONELY_S
+from cloudpar_protocol.client_messages import FleetStatus
+from master.services.world import World
+
+STARTING = FleetStatus(starting=2, message="no capacity")
+
+
+class Watch:
+    """A fleet that starts."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def status(self) -> FleetStatus:
+        self.looks += 1
+        return STARTING
+
+
+def test_only_who_waits_is_told(world: World, ann: AccountRecord) -> None:
+    watch = Watch()
+    watched = World(world.on._replace(watch=watch), world.clock)
+    package_id = watched.start(ann)
+    assert watched.news(ann, package_id).fleet is None  # a worker that is awake would be faster than this
+    watched.clock.move(LONELY_S + 1)
+    assert watched.news(ann, package_id).fleet == STARTING
+    watched.work(watched.retrieve())
+    assert watched.news(ann, package_id).fleet is None
+    assert watch.looks == 1
+
+
+def test_packages_share_one_look(world: World, ann: AccountRecord) -> None:
+    watch = Watch()
+    watched = World(world.on._replace(watch=watch), world.clock)
+    packages = [watched.start(ann), watched.start(ann)]
+    watched.clock.move(LONELY_S + 1)
+    assert watched.news(ann, *packages).fleet == STARTING
+    assert watch.looks == 1
+
+
+def test_a_master_without_a_fleet_tells_nothing(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    world.clock.move(LONELY_S + 1)
+    assert world.news(ann, package_id).fleet is None

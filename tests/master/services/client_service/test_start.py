@@ -1,0 +1,118 @@
+import pytest
+
+from cloudpar_master.core.quota import FIRST_SLICE_US
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol.errors import IdempotencyConflict, QuotaExhausted
+from cloudpar_protocol.payloads import InlineData
+from master.services.world import HOUR_US, WatchedWorld, World, start_tasks
+
+
+def test_a_started_package_has_chunks_in_the_queue(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=12)
+    assert world.on.queue.waiting() == 3
+    head = world.head(package_id)
+    assert (head.state, head.cursor, head.account_id) == ("running", 12, ann.account_id)
+    assert world.record(ann.account_id).reserved_us == FIRST_SLICE_US
+
+
+def test_the_same_key_with_the_same_body_is_the_same_package(world: World, ann: AccountRecord) -> None:
+    first = world.client.start_tasks(ann, start_tasks("key"))
+    again = world.client.start_tasks(ann, start_tasks("key"))
+    assert first == again
+    assert world.on.queue.waiting() == 2
+    assert len(world.on.packages.of_account(ann.account_id, 10)) == 1
+
+
+def test_a_retry_from_another_session_is_the_same_package(world: World, ann: AccountRecord) -> None:
+    first = world.client.start_tasks(ann, start_tasks("key", session="one"))
+    assert first == world.client.start_tasks(ann, start_tasks("key", session="two"))
+
+
+@pytest.mark.parametrize("changes", [{"tasks": 11}, {"call": "args"}, {"python": "3.14"}, {"name": "other"}])
+def test_the_same_key_with_another_body_is_a_conflict(
+    world: World, ann: AccountRecord, changes: dict[str, object]
+) -> None:
+    world.client.start_tasks(ann, start_tasks("key"))
+    with pytest.raises(IdempotencyConflict, match="make a new key for each package"):
+        world.client.start_tasks(ann, start_tasks("key", **changes))  # type: ignore[arg-type]
+    assert len(world.on.packages.of_account(ann.account_id, 10)) == 1
+
+
+def test_two_accounts_may_use_one_key(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+    first = world.client.start_tasks(ann, start_tasks("key"))
+    second = world.client.start_tasks(bob, start_tasks("key", tasks=3))
+    assert first.package_id != second.package_id
+
+
+def test_with_no_quota_left_nothing_is_queued(world: World) -> None:
+    poor = world.account("poor", quota_us=0)
+    with pytest.raises(QuotaExhausted, match="'poor' has used its 0 h of compute time: ask the operator to grant more"):
+        world.start(poor)
+    assert world.on.queue.waiting() == 0
+    assert world.on.packages.of_account(None, 10) == []
+
+
+def test_a_retry_is_answered_even_when_the_quota_is_used_up_since(world: World) -> None:
+    poor = world.account("poor", quota_us=10_000)
+    package_id = world.client.start_tasks(poor, start_tasks("key")).package_id
+    world.work_all()
+    assert world.record(poor.account_id).spent_us == 10_000
+    again = world.client.start_tasks(world.record(poor.account_id), start_tasks("key"))
+    assert again.package_id == package_id
+
+
+def test_what_is_left_may_all_be_held_by_packages_that_run(world: World) -> None:
+    ann = world.account("ann", quota_us=FIRST_SLICE_US)
+    one, two = world.start(ann), world.start(ann)
+    assert world.head(two).slice_at > world.clock.now()
+    assert world.on.queue.waiting() == 2
+    world.work_all()
+    assert world.head(one).settled
+    world.clock.move(1.0)
+    world.timer.tick()
+    world.work_all()
+    assert world.status(ann, two).state == "completed"
+    assert world.record(ann.account_id).spent_us == 20_000
+
+
+@pytest.mark.parametrize("crash", ["packages.inbox", "accounts.reserve", "packages.save", "queue.send"])
+def test_a_package_whose_start_crashed_goes_on_with_the_timer(world: World, ann: AccountRecord, crash: str) -> None:
+    def fail(*args: object, **more: object) -> None:
+        raise OSError(crash)
+
+    watched = WatchedWorld(world)
+    port, _, call = crash.partition(".")
+    watched.ports[port].instead[call] = fail
+    with pytest.raises(OSError, match=crash):
+        watched.client.start_tasks(ann, start_tasks("key"))
+    package_id = world.client.start_tasks(ann, start_tasks("key")).package_id
+    world.clock.move(3.0)
+    world.timer.tick()
+    world.work_all()
+    assert world.status(ann, package_id).state == "completed"
+    assert world.record(ann.account_id).spent_us == 10_000
+
+
+def test_a_million_tasks_make_the_same_port_calls_as_a_hundred(world: World, ann: AccountRecord) -> None:
+    made = []
+    for tasks in (100, 1_000_000):
+        watched = WatchedWorld(world)
+        watched.start(ann, tasks, chunksize=None)
+        made.append(watched.calls)
+    assert made[0] == made[1]
+    assert len(made[0]) < 15
+
+
+def test_inline_data_of_the_right_number_is_taken(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=3, data=InlineData([b"a", b"b", b"c"]))
+    lease = world.lease()
+    assert lease.package_id == package_id
+    assert lease.data == InlineData([b"a", b"b", b"c"])
+
+
+def test_an_account_that_was_granted_more_may_start_again(world: World) -> None:
+    poor = world.account("poor", quota_us=10_000)
+    world.start(poor)
+    world.work_all()
+    world.on.accounts.grant(poor.account_id, "more", HOUR_US)
+    assert world.head(world.start(world.record(poor.account_id))).state == "running"

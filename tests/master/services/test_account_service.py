@@ -1,0 +1,97 @@
+import pytest
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.deployment import hash_token
+from cloudpar_protocol.account_messages import Account, CreateAccount, GrantQuota, ListAccounts, RevokeAccount
+from cloudpar_protocol.errors import IdempotencyConflict, NotFound
+from master.services.world import HOUR_US, World, publication
+
+
+def create(world: World, *, key: str = "key", name: str = "cy", text: str = "t", quota_us: int = HOUR_US) -> Account:
+    request = CreateAccount(idempotency_key=key, name=name, token_hash=hash_token(text), quota_us=quota_us)
+    return world.accounts.create_account(request).account
+
+
+def grant(world: World, account_id: str, quota_us: int, key: str = "grant") -> Account:
+    request = GrantQuota(idempotency_key=key, account_id=account_id, quota_us=quota_us)
+    return world.accounts.grant_quota(request).account
+
+
+def test_an_account_is_created_once_for_each_key(world: World) -> None:
+    first = create(world)
+    assert (first.name, first.state, first.granted_us, first.spent_us) == ("cy", "active", HOUR_US, 0)
+    assert create(world) == first
+    assert create(world, key="other", text="other").account_id != first.account_id
+    assert len(world.accounts.list_accounts(ListAccounts()).accounts) == 2
+
+
+def test_a_key_makes_one_account_only(world: World) -> None:
+    create(world)
+    for name, text in [("di", "t"), ("cy", "another")]:
+        with pytest.raises(IdempotencyConflict, match="make a new key"):
+            create(world, name=name, text=text)
+
+
+def test_a_token_belongs_to_one_account_only(world: World) -> None:
+    create(world)
+    with pytest.raises(IdempotencyConflict, match="this token belongs to another account: make a fresh one"):
+        create(world, key="other")
+
+
+def test_compute_time_is_granted_once_for_each_key(world: World) -> None:
+    account = create(world)
+    assert grant(world, account.account_id, 5).granted_us == HOUR_US + 5
+    assert grant(world, account.account_id, 5).granted_us == HOUR_US + 5
+    assert grant(world, account.account_id, 5, key="again").granted_us == HOUR_US + 10
+
+
+def test_no_more_is_taken_back_than_is_left(world: World, ann: AccountRecord) -> None:
+    world.start(ann)
+    world.work_all()
+    assert grant(world, ann.account_id, -(2**62)).granted_us == 10_000
+
+
+def test_no_grant_is_wider_than_a_table_holds(world: World) -> None:
+    account = create(world, quota_us=2**63 - 1)
+    granted = grant(world, account.account_id, 2**62)
+    assert granted.granted_us == 2**63 - 1
+    assert grant(world, account.account_id, -1, key="less").granted_us == 2**63 - 2
+
+
+def test_a_revoked_account_runs_nothing_more(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+    mine, other = world.start(ann), world.start(bob)
+    lease = world.lease()
+    reply = world.accounts.revoke_account(RevokeAccount(account_id=ann.account_id))
+    assert reply.account.state == "revoked"
+    assert world.extend(lease)[0].state == "ended"
+    head = world.head(mine)
+    assert (head.state, head.reason, head.message) == (
+        "cancelled", "revoked", "the operator revoked the account's token",
+    )  # fmt: skip
+    assert {each.package_id for each in world.retrieve()} == {other}
+    world.publish(publication(lease, [0], outcome="cancelled", duration_us=9, closes=True))
+    world.settle()
+    assert world.record(ann.account_id).spent_us == 9
+
+
+def test_revoking_twice_is_as_good_as_once(world: World, ann: AccountRecord) -> None:
+    request = RevokeAccount(account_id=ann.account_id)
+    assert world.accounts.revoke_account(request) == world.accounts.revoke_account(request)
+
+
+def test_unknown_accounts_are_not_found(world: World) -> None:
+    text = "no account 'nobody': 'cloudpar account list' shows them"
+    with pytest.raises(NotFound, match=text):
+        grant(world, "nobody", 5)
+    with pytest.raises(NotFound, match=text):
+        world.accounts.revoke_account(RevokeAccount(account_id="nobody"))
+
+
+def test_accounts_are_listed_oldest_first_with_what_they_used(world: World, ann: AccountRecord) -> None:
+    world.clock.move(1)
+    world.account("bob")
+    world.start(ann)
+    world.work_all(duration_us=7)
+    first, second = world.accounts.list_accounts(ListAccounts()).accounts
+    assert (first.name, first.spent_us, first.reserved_us) == ("ann", 70, 0)
+    assert second.name == "bob"

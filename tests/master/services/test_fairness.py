@@ -1,0 +1,121 @@
+"""One account's work does not delay another's: simulated time, an agent that works ahead as the real one does."""
+
+from heapq import heappop, heappush
+from pathlib import Path
+
+import pytest
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol.worker_messages import Lease
+from master.services.world import HOUR_US, POLICY, World, master, publication
+
+TASK_S = 0.010
+AHEAD_S = 0.3
+EXECUTORS = 2
+SWITCH_S = 0.5
+"""What an agent's patience and fresh executors cost before it serves another account."""
+
+
+class Agent:
+    """Executors that run whole chunks, first come, first served, with some chunks in stock."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.stock: list[Lease] = []
+        self.running: list[tuple[float, int, Lease]] = []
+        self.done = 0
+
+    def step(self) -> None:
+        """Until the next chunk is done."""
+        self.fill()
+        while self.stock and len(self.running) < EXECUTORS:
+            lease = self.stock.pop(0)
+            self.done += 1
+            heappush(self.running, (self.world.clock.now() + _length_s(lease), self.done, lease))
+            self.fill()
+        if self.running:
+            at, _, lease = heappop(self.running)
+            self.world.clock.move(at - self.world.clock.now())
+            self.world.publish(publication(lease, duration_us=round(TASK_S * 1e6)))
+        else:
+            self.world.clock.move(0.01)
+
+    def fill(self) -> None:
+        while sum(map(_length_s, self.stock)) < AHEAD_S * EXECUTORS:
+            more = self.world.retrieve(chunks=1, executors=EXECUTORS)
+            if not more:
+                return
+            self.stock += more
+
+
+def _length_s(lease: Lease) -> float:
+    return TASK_S * sum(end - start for start, end in lease.ranges)
+
+
+@pytest.mark.parametrize("packages", [1, 5, 1_000])
+def test_ten_tasks_are_not_delayed_by_another_accounts_hundred_thousand(tmp_path: Path, packages: int) -> None:
+    with master(tmp_path) as world:
+        ann, bob = world.account("ann", 100 * HOUR_US), world.account("bob")
+        for _ in range(packages):
+            world.start(ann, tasks=100_000 // packages, chunksize=None)
+        agent = Agent(world)
+        for _ in range(4):
+            for _ in range(37):
+                agent.step()
+            began = world.clock.now()
+            package_id = world.start(bob, tasks=10, chunksize=None)
+            while not world.head(package_id).ended:
+                agent.step()
+            assert world.clock.now() - began + SWITCH_S < 2.0
+
+
+def test_an_account_opens_few_packages_while_others_wait_in_the_queue(world: World, ann: AccountRecord) -> None:
+    large = [world.start(ann, tasks=1_000) for _ in range(4)]
+    small = [world.start(ann, tasks=32, chunksize=None) for _ in range(4)]
+    assert [world.head(each).closed for each in large] == [False, False, True, True]
+    assert [world.head(each).closed for each in small] == [False, False, True, True]
+    closed = world.head(large[3])
+    assert (closed.open, closed.slice_us, closed.reserved_us) == ([], 0, 0)
+    assert world.status(ann, large[3]).state == "running"
+
+
+def test_with_an_empty_queue_every_package_opens(world: World, ann: AccountRecord) -> None:
+    for _ in range(5):
+        package_id = world.start(ann, tasks=100, chunksize=50)
+        assert not world.head(package_id).closed
+        assert len(world.retrieve()) == 2
+
+
+def test_what_waits_opens_when_executors_idle_oldest_first(world: World, ann: AccountRecord) -> None:
+    package_ids = [world.start(ann, tasks=1_000) for _ in range(4)]
+    while not world.head(package_ids[0]).ended:
+        world.work(world.retrieve(chunks=4))
+    world.work_all()
+    assert {world.status(ann, each).state for each in package_ids} == {"completed"}
+    assert world.record(ann.account_id).spent_us == 4_000 * 1_000
+
+
+def test_other_accounts_have_their_own_limit(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+    for _ in range(5):
+        world.start(ann, tasks=1_000)
+    assert not world.head(world.start(bob, tasks=1_000)).closed
+
+
+def test_what_waits_can_be_cancelled(world: World, ann: AccountRecord) -> None:
+    _, _, three, four = [world.start(ann, tasks=1_000) for _ in range(4)]
+    assert world.cancel(ann, three).cancelled == [(0, 1_000)]
+    assert world.cancel(ann, four, only_queued=True).cancelled == [(0, 1_000)]
+    assert world.status(ann, four).state == "completed"
+
+
+def test_what_waits_keeps_the_timer_busy_once_only(world: World, ann: AccountRecord) -> None:
+    """The registry is told when it starts; only a fold can say that there is nothing to do for it."""
+    package_ids = [world.start(ann, tasks=1_000) for _ in range(4)]
+    world.timer.tick()
+    world.clock.move(60.0)
+    assert world.timer.tick() <= 2
+    assert world.timer.tick() == 0
+    assert world.head(package_ids[3]).closed
+    world.clock.move(POLICY.lifetime_s)
+    world.timer.tick()
+    assert world.status(ann, package_ids[3]).reason == "expired"

@@ -1,0 +1,161 @@
+import pytest
+from msgspec.structs import replace
+
+from cloudpar_master.core.events import CancelAsked, Event
+from cloudpar_master.ports import AccountRecord, InboxItem
+from cloudpar_master.services.folding import EVENTS, Folding
+from cloudpar_protocol.errors import Unavailable
+from master.services.world import WatchedWorld, World, all_results, publication
+
+
+def losing(world: World, times: int) -> WatchedWorld:
+    """A master that loses so many races: another folds just before its save."""
+    watched = WatchedWorld(world)
+    left = [times]
+
+    def save(*args: object) -> bool:
+        if left[0]:
+            left[0] -= 1
+            Folding(world.on).advance(args[0].package_id)  # type: ignore[attr-defined]
+        saved: bool = world.on.packages.save(*args)  # type: ignore[arg-type]
+        return saved
+
+    watched.ports["packages"].instead["save"] = save
+    return watched
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_lost_race_loses_nothing(world: World, ann: AccountRecord, times: int) -> None:
+    watched = losing(world, times)
+    package_id = watched.start(ann, tasks=40)
+    world.clock.move(3.0)
+    world.timer.tick()
+    loser = losing(world, times)
+    while leases := loser.retrieve():
+        for lease in leases:
+            loser.publish(publication(lease, [lease.start, lease.start + 1]))
+            loser.publish(publication(lease, range(lease.start + 2, lease.end), seq=1, closes=True))
+    status = world.status(ann, package_id)
+    assert (status.state, sorted(all_results(status))) == ("completed", list(range(40)))
+    assert world.record(ann.account_id).spent_us == 40_000
+
+
+def test_the_loser_of_a_race_leaves_its_answers_to_others(world: World, ann: AccountRecord) -> None:
+    watched = losing(world, 1)
+    package_id = watched.start(ann)
+    head = world.head(package_id)
+    assert head.reserved_us == world.record(ann.account_id).reserved_us
+    assert head.open != []
+
+
+def test_the_winner_looks_again_after_its_save(world: World, ann: AccountRecord) -> None:
+    """Rule 1: an event that came while it folded is not left lying."""
+    package_id = world.start(ann)
+    one, two = world.retrieve()
+    watched = WatchedWorld(world)
+
+    def save(*args: object) -> bool:
+        watched.ports["packages"].instead.clear()
+        late = WatchedWorld(world)
+        late.ports["packages"].instead["save"] = lambda *_: False
+        late.publish(publication(two))
+        saved: bool = world.on.packages.save(*args)  # type: ignore[arg-type]
+        return saved
+
+    watched.ports["packages"].instead["save"] = save
+    watched.publish(publication(one))
+    assert world.head(package_id).done == 10
+
+
+def test_a_confirmation_waits_for_the_fold_that_took_the_event(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    watched = losing(world, 3)
+    watched.ports["packages"].instead["save"], save = (
+        lambda *_: False,
+        watched.ports["packages"].instead["save"],
+    )
+    calls = [0]
+
+    def sometimes(*args: object) -> bool:
+        calls[0] += 1
+        return bool(save(*args)) if calls[0] > 3 else False
+
+    watched.ports["packages"].instead["save"] = sometimes
+    head = watched.client._folding.confirm(package_id, "cancel", CancelAsked())
+    assert head is not None
+    assert head.state == "cancelled"
+
+
+def test_a_confirmation_behind_a_full_inbox_is_no_guess(world: World, ann: AccountRecord) -> None:
+    """What lies behind the oldest events is not seen, and so not known to be taken."""
+    package_id = world.start(ann)
+    older: list[tuple[str, Event]] = [(f"old {number}", CancelAsked(ranges=[])) for number in range(2 * EVENTS)]
+    world.on.packages.append(package_id, older)
+    watched = WatchedWorld(world)
+    watched.ports["packages"].instead["save"] = lambda *_: False
+    with pytest.raises(Unavailable, match="is very busy: try again") as caught:
+        watched.cancel(ann, package_id)
+    assert caught.value.retryable
+    assert caught.value.retry_after_s == 1.0
+    assert world.head(package_id).state == "running"
+    world.client._folding.advance(package_id)
+    assert world.head(package_id).state == "cancelled", "the event is durable, and is taken in the end"
+
+
+def test_many_events_are_folded_in_bounded_batches(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    older: list[tuple[str, Event]] = [(f"old {number}", CancelAsked(ranges=[])) for number in range(3 * EVENTS)]
+    world.on.packages.append(package_id, older)
+    version = world.head(package_id).version
+    world.client._folding.advance(package_id)
+    assert world.head(package_id).version == version + 4
+    assert world.on.packages.inbox(package_id, 1) == []
+
+
+def test_an_unreadable_event_fails_its_package_with_the_reason(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    watched = WatchedWorld(world)
+    read = [[InboxItem("strange", None)], []]
+    watched.ports["packages"].instead["inbox"] = lambda *_: read.pop(0) if read else []
+    watched.client._folding.advance(package_id)
+    status = world.status(ann, package_id)
+    assert (status.state, status.reason, status.message) == ("failed", "broken", "event strange is unreadable")
+
+
+def test_an_event_that_cannot_be_folded_fails_its_package(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    watched = WatchedWorld(world)
+    wrong: object = "no event"
+    read = [[InboxItem("wrong", wrong)], []]  # type: ignore[arg-type]
+    watched.ports["packages"].instead["inbox"] = lambda *_: read.pop(0) if read else []
+    watched.client._folding.advance(package_id)
+    status = world.status(ann, package_id)
+    assert (status.state, status.reason) == ("failed", "broken")
+    assert status.message is not None
+    assert "report this with the package id" in status.message
+
+
+def test_a_newer_masters_head_is_left_alone(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    (lease, _) = world.retrieve()
+    newer = replace(world.head(package_id), schema=99, version=world.head(package_id).version + 1)
+    assert world.on.packages.save(newer, 0.0)
+    world.publish(publication(lease))
+    assert world.head(package_id).done == 0
+    assert world.on.packages.save(replace(newer, schema=1, version=newer.version + 1), 0.0)
+    world.timer.tick()
+    assert world.head(package_id).done == 5
+
+
+def test_chunks_that_the_queue_did_not_take_are_sent_again(world: World, ann: AccountRecord) -> None:
+    watched = WatchedWorld(world)
+    watched.ports["queue"].instead["send"] = lambda messages: [
+        world.on.queue.send([message])[0] if number else False for number, message in enumerate(messages)
+    ]
+    package_id = watched.start(ann)
+    assert world.on.queue.waiting() == 1
+    world.clock.move(3.0)
+    world.timer.tick()
+    assert world.on.queue.waiting() == 2
+    world.work_all()
+    assert world.status(ann, package_id).state == "completed"

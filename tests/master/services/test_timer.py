@@ -1,0 +1,85 @@
+from cloudpar_master.core.events import Lost
+from cloudpar_master.ports import AccountRecord
+from master.services.world import POLICY, World, all_results, publication
+
+
+def kill_workers(world: World) -> None:
+    """Every worker dies with what it has, until the queue gives it up."""
+    while world.retrieve():
+        world.clock.move(POLICY.lease_s + 1)
+
+
+def test_a_chunk_whose_workers_die_is_halved(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    kill_workers(world)
+    assert world.timer.tick() == 1
+    assert [(piece.start, piece.end) for piece in world.head(package_id).open] == [(0, 3), (3, 5)]
+    assert world.on.queue.dead(10) == []
+    assert {lease.attempt for lease in world.retrieve()} == {1}
+
+
+def test_only_the_task_that_kills_its_workers_fails(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    while world.status(ann, package_id).state == "running":
+        for lease in world.retrieve():
+            if not lease.start <= 3 < lease.end:
+                world.publish(publication(lease))
+        world.clock.move(POLICY.lease_s + 1)
+        world.timer.tick()
+    status = world.status(ann, package_id)
+    assert (status.state, status.failed) == ("error", [(3, 4)])
+    (failed,) = [result for result in status.results if result.outcome != "ok"]
+    assert (failed.outcome, failed.message) == ("lost", "its worker was lost 4 times while it had this task")
+    assert world.record(ann.account_id).spent_us == 4_000
+
+
+def test_a_result_that_comes_before_the_loss_is_noticed_counts(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    lease = world.lease()
+    kill_workers(world)
+    world.clock.move(POLICY.lease_s + 1)
+    world.publish(publication(lease))
+    world.timer.tick()
+    status = world.status(ann, package_id)
+    assert (status.state, all_results(status)) == ("completed", [0, 1, 2, 3, 4])
+
+
+def test_a_lost_chunk_of_a_forgotten_package_goes_away(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    for _ in range(4):
+        world.on.queue.receive(1, POLICY.lease_s, "")
+        world.clock.move(POLICY.lease_s + 1)
+        world.on.queue.receive(0, POLICY.lease_s, "other")
+    world.on.packages.forget(package_id)
+    world.timer.tick()
+    assert world.on.queue.dead(10) == []
+
+
+def test_a_loss_told_again_after_a_crash_counts_once(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    loss = Lost(start=0, end=5, generation=world.head(package_id).version, receives=4)
+    generation = world.head(package_id).open[0].generation
+    loss = Lost(start=0, end=5, generation=generation, receives=4)
+    for _ in range(3):
+        world.on.packages.append(package_id, [("loss", loss)])
+        world.client._folding.advance(package_id)
+    assert len(world.head(package_id).open) == 2
+
+
+def test_a_tick_says_how_much_there_was_to_do(world: World, ann: AccountRecord) -> None:
+    assert world.timer.tick() == 0
+    for _ in range(3):
+        world.start(ann)
+    world.clock.move(POLICY.lifetime_s)
+    assert world.timer.tick() == 3
+    assert world.timer.tick() == 0
+
+
+def test_what_nobody_asks_for_ends_all_the_same(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    world.clock.move(POLICY.lifetime_s)
+    world.timer.tick()
+    assert (world.head(package_id).state, world.head(package_id).settled) == ("failed", False)
+    world.settle()
+    assert world.head(package_id).settled
+    assert world.record(ann.account_id).reserved_us == 0

@@ -1,0 +1,112 @@
+"""extend_leases, give_back and prepare_results."""
+
+from collections import Counter
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol.worker_messages import GiveBack, LeaseView, PrepareResult, PrepareResults, Return
+from master.services.world import POLICY, WatchedWorld, World, publication
+
+
+def test_an_extended_lease_stays_with_its_worker(world: World, ann: AccountRecord) -> None:
+    world.start(ann)
+    leases = world.retrieve("steady")
+    for _ in range(5):
+        world.clock.move(POLICY.lease_s * 0.9)
+        views = world.extend(*leases)
+        assert [(view.state, view.ranges, view.lease_s) for view in views] == [
+            ("wanted", [(0, 5)], POLICY.lease_s), ("wanted", [(5, 10)], POLICY.lease_s),
+        ]  # fmt: skip
+        assert world.retrieve("other") == []
+    world.clock.move(POLICY.lease_s + 1)
+    assert len(world.retrieve("other")) == 2
+
+
+def test_a_finished_lease_is_told_so(world: World, ann: AccountRecord) -> None:
+    world.start(ann)
+    one, two = world.retrieve()
+    world.publish(publication(one))
+    assert [view.state for view in world.extend(one, two)] == ["finished", "wanted"]
+
+
+def test_leases_of_a_completed_package_are_finished_and_of_another_ended(world: World, ann: AccountRecord) -> None:
+    world.start(ann, tasks=5)
+    cancelled = world.start(ann, tasks=5)
+    one, two = world.retrieve()
+    world.publish(publication(one))
+    world.cancel(ann, cancelled)
+    assert world.extend(one, two) == [
+        LeaseView(lease_id=one.lease_id, state="finished"), LeaseView(lease_id=two.lease_id, state="ended"),
+    ]  # fmt: skip
+
+
+def test_a_hundred_leases_of_one_package_are_extended_with_few_calls(world: World, ann: AccountRecord) -> None:
+    world.start(ann, tasks=100, chunksize=1)
+    leases = world.retrieve(executors=100)
+    leases += world.retrieve(executors=100)
+    assert len(leases) == 100
+    watched = WatchedWorld(world)
+    watched.extend(*leases)
+    assert Counter(watched.calls) == {
+        "packages.load": 1, "accounts.get": 1, "queue.extend": 1,
+    }  # fmt: skip
+
+
+def test_what_is_given_back_is_there_for_others_at_once(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    slow = world.lease("slow")
+    world.give_back(slow, (2, 5))
+    (again,) = world.retrieve("other")
+    assert (again.start, again.end, again.ranges, again.attempt) == (2, 5, [(2, 5)], 1)
+    assert world.extend(slow)[0].ranges == [(0, 2)]
+    world.publish(publication(slow, [0, 1], closes=True), publication(again))
+    assert world.status(ann, package_id).state == "completed"
+
+
+def test_a_whole_lease_given_back_leaves_no_message(world: World, ann: AccountRecord) -> None:
+    world.start(ann, tasks=5)
+    world.give_back(world.lease(), (0, 5), closes=True)
+    assert world.on.queue.waiting() == 1
+    again = world.lease()
+    assert again.attempt == 1
+    world.give_back(again, (0, 5), closes=True)
+    world.clock.move(POLICY.lease_s + 1)
+    assert world.on.queue.waiting() == 1
+
+
+def test_a_retried_give_back_counts_once(world: World, ann: AccountRecord) -> None:
+    world.start(ann, tasks=5)
+    lease = world.lease()
+    for _ in range(3):
+        world.give_back(lease, (2, 5))
+    assert world.on.queue.waiting() == 1
+
+
+def test_give_backs_of_several_packages_in_bulk(world: World, ann: AccountRecord) -> None:
+    world.start(ann, tasks=5)
+    world.start(ann, tasks=5)
+    returns = [
+        Return(
+            package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt, start=lease.start,
+            end=lease.end, generation=lease.generation, seq=0, ranges=[(0, 5)], closes=True,
+        )
+        for lease in world.retrieve()
+    ]  # fmt: skip
+    world.worker.give_back(GiveBack(worker_id="w", returns=returns))
+    assert world.on.queue.waiting() == 2
+
+
+def test_give_backs_of_ended_or_unknown_packages_are_answered(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    lease = world.lease()
+    world.cancel(ann, package_id)
+    world.give_back(lease, (0, 5), closes=True)
+    world.on.packages.forget(package_id)
+    world.give_back(lease, (0, 5), seq=1, closes=True)
+    assert world.on.queue.waiting() == 0
+
+
+def test_a_large_result_has_a_place_that_names_its_lease(world: World) -> None:
+    asked = [PrepareResult(package_id="p", lease_id="l", seq=seq, size=9, crc32=1) for seq in (0, 1)]
+    one, two = world.worker.prepare_results(PrepareResults(results=asked)).results
+    assert (one.key, two.key) == ("results/p/l/0", "results/p/l/1")
+    assert (one.link.method, two.link.method) == ("PUT", "PUT")

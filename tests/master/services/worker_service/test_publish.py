@@ -1,0 +1,122 @@
+from msgspec.structs import replace
+
+from cloudpar_master.ports import AccountRecord
+from master.services.world import POLICY, World, all_results, publication
+
+
+def test_results_are_committed_and_charged_exactly(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=7)
+    for number, lease in enumerate(world.retrieve()):
+        world.publish(publication(lease, duration_us=1_000 + number))
+    assert world.head(package_id).settled
+    account = world.record(ann.account_id)
+    assert (account.spent_us, account.reserved_us) == (5 * 1_000 + 2 * 1_001, 0)
+
+
+def test_several_leases_of_several_packages_in_bulk(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+    package_ids = [world.start(ann), world.start(bob)]
+    leases = world.retrieve()
+    reply = world.publish(*map(publication, leases))
+    assert [view.lease_id for view in reply.leases] == [lease.lease_id for lease in leases]
+    assert {view.state for view in reply.leases} == {"finished"}
+    assert world.status(ann, package_ids[0]).state == world.status(bob, package_ids[1]).state == "completed"
+
+
+def test_a_partial_publication_tells_what_is_still_wanted(world: World, ann: AccountRecord) -> None:
+    world.start(ann, tasks=5)
+    lease = world.lease()
+    (view,) = world.publish(publication(lease, [0, 3])).leases
+    assert (view.state, view.ranges, view.lease_s) == ("wanted", [(1, 3), (4, 5)], POLICY.lease_s)
+    assert view.budget_us == ann.granted_us - 2_000
+
+
+def test_a_retried_publication_counts_once(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    lease, _ = world.retrieve()
+    made = publication(lease)
+    for _ in range(3):
+        (view,) = world.publish(made).leases
+        assert view.state == "finished"
+    assert (world.head(package_id).done, world.head(package_id).used_us) == (5, 5_000)
+
+
+def test_a_zombie_does_not_overwrite_its_rival(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    zombie = world.lease("zombie")
+    world.clock.move(POLICY.lease_s + 1)
+    rival = world.lease("rival")
+    world.publish(publication(rival, data=b"rival", duration_us=10), worker_id="rival")
+    (view,) = world.publish(publication(zombie, data=b"zombie", duration_us=99), worker_id="zombie").leases
+    assert view.state == "finished"
+    status = world.status(ann, package_id)
+    assert {result.data for result in status.results} == {b"rival"}
+    assert status.progress.charged_us == 50
+
+
+def test_two_that_run_the_same_chunk_share_it_first_come_first_served(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    one = world.lease("one")
+    world.clock.move(POLICY.lease_s + 1)
+    two = world.lease("two")
+    world.publish(publication(one, [0, 1, 2], data=b"one"))
+    world.publish(publication(two, [1, 2, 3], data=b"two"))
+    (view,) = world.extend(two)
+    assert view.ranges == [(4, 5)]
+    world.publish(publication(one, [3, 4], data=b"one", seq=1))
+    results = {result.index: result.data for result in world.status(ann, package_id).results}
+    assert results == {0: b"one", 1: b"one", 2: b"one", 3: b"two", 4: b"one"}
+    assert world.record(ann.account_id).spent_us == 5_000
+
+
+def test_a_task_that_a_mistaken_worker_stopped_runs_again(world: World, ann: AccountRecord) -> None:
+    """Its lease ran out and somebody else gave the task back, so it is told that the task is unwanted."""
+    package_id = world.start(ann, tasks=5)
+    late = world.lease("late")
+    world.clock.move(POLICY.lease_s + 1)
+    world.give_back(world.lease("other"), (0, 5), closes=True)
+    assert world.extend(late)[0].state == "finished"
+    world.publish(publication(late, [2], outcome="cancelled", closes=True))
+    world.work_all()
+    status = world.status(ann, package_id)
+    assert (status.state, status.progress.errors, sorted(all_results(status))) == ("completed", 0, [0, 1, 2, 3, 4])
+
+
+def test_a_worker_of_another_python_fails_the_package_and_says_why(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    lease = world.lease()
+    refusal = publication(lease, [], refused="python", message="needs 3.11, runs 3.14", closes=True)
+    (view,) = world.publish(refusal).leases
+    assert view.state == "ended"
+    status = world.status(ann, package_id)
+    assert (status.state, status.reason, status.message) == ("failed", "python", "needs 3.11, runs 3.14")
+    assert world.retrieve() == []
+    world.settle()
+    assert world.record(ann.account_id).spent_us == 0
+
+
+def test_a_publication_for_nobody_is_answered(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    lease = world.lease()
+    made = replace(publication(lease), package_id="nobody's")
+    (view,) = world.publish(made).leases
+    assert view.state == "ended"
+    assert world.head(package_id).done == 0
+
+
+def test_a_hungry_master_says_so(world: World, ann: AccountRecord) -> None:
+    world.start(ann, tasks=5)
+    lease = world.lease("busy")
+    assert not world.publish(publication(lease, [0]), worker_id="busy").hungry
+    assert world.retrieve("idle") == []
+    assert world.publish(publication(lease, [1], seq=1), worker_id="busy").hungry
+    assert not world.publish(publication(lease, [2], seq=2), worker_id="idle").hungry
+    world.clock.move(60.0)
+    assert not world.publish(publication(lease, [3], seq=3), worker_id="busy").hungry
+
+
+def test_the_costs_of_transport_are_summed(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    lease = world.lease()
+    world.publish(publication(lease, retrieve_us=30, publish_us=4))
+    progress = world.status(ann, package_id).progress
+    assert (progress.execute_us, progress.retrieve_us, progress.publish_us) == (5_000, 30, 4)

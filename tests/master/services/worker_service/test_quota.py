@@ -1,0 +1,122 @@
+from collections.abc import Callable
+
+import pytest
+
+from cloudpar_master.core.quota import FIRST_SLICE_US
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol.payloads import TaskResult
+from master.services.world import HOUR_US, POLICY, World, all_results, publication
+
+MENDING = "ask the operator to grant more"
+
+
+def test_a_result_that_crosses_the_quota_fails_the_package_and_the_rest_never_runs(world: World) -> None:
+    poor = world.account("poor", quota_us=25_000)
+    package_id = world.start(poor, tasks=1_000)
+    one, *others = world.retrieve(chunks=3)
+    (view,) = world.publish(publication(one, duration_us=6_000)).leases
+    assert view.state == "ended"
+    assert {each.state for each in world.extend(*others)} == {"ended"}
+    assert world.on.queue.waiting() > 0
+    assert world.retrieve() == []
+    assert world.on.queue.waiting() == 0, "retrieval skips and clears the rest"
+    status = world.status(poor, package_id)
+    assert (status.state, status.reason, all_results(status)) == ("failed", "quota", [0, 1, 2, 3, 4])
+    assert status.message is not None
+    assert MENDING in status.message
+    account = world.record(poor.account_id)
+    assert (account.spent_us, account.reserved_us, status.settled) == (25_000, 0, True)
+
+
+def test_results_that_come_after_the_quota_are_not_charged(world: World) -> None:
+    poor = world.account("poor", quota_us=25_000)
+    package_id = world.start(poor, tasks=1_000)
+    one, two = world.retrieve(chunks=2)
+    world.publish(publication(one, duration_us=6_000))
+    world.publish(publication(two, outcome="cancelled", duration_us=6_000))
+    assert world.status(poor, package_id).progress.done == 5
+    assert world.record(poor.account_id).spent_us == 25_000
+
+
+def test_a_worker_is_told_how_much_is_left(world: World) -> None:
+    poor = world.account("poor", quota_us=25_000)
+    world.start(poor)
+    lease = world.lease()
+    assert lease.budget_us == 25_000
+    (view,) = world.publish(publication(lease, [0], duration_us=5_000)).leases
+    assert view.budget_us == 20_000
+    world.start(world.record(poor.account_id))
+    assert world.extend(lease)[0].budget_us == 20_000, "nothing is free beyond what its package holds"
+
+
+def test_a_task_that_the_worker_stopped_at_the_end_of_the_quota_is_charged(world: World) -> None:
+    poor = world.account("poor", quota_us=25_000)
+    package_id = world.start(poor, tasks=5)
+    lease = world.lease()
+    stopped = TaskResult(0, "quota", 25_000, message="stopped at the end of the quota")
+    made = publication(lease, [])
+    made.results.append(stopped)
+    world.publish(made)
+    assert world.status(poor, package_id).results == [stopped]
+    world.settle()
+    assert world.record(poor.account_id).spent_us == 25_000
+
+
+def holding_each_other(world: World) -> tuple[AccountRecord, str, str]:
+    """Two packages of one account that share all it has, half each."""
+    ann = world.account("ann", quota_us=2 * FIRST_SLICE_US)
+    one, two = world.start(ann, tasks=40), world.start(ann, tasks=40)
+    assert world.record(ann.account_id).free_us == 0
+    return ann, one, two
+
+
+def test_while_another_package_holds_the_rest_chunks_wait_and_are_not_lost(world: World) -> None:
+    ann, one, two = holding_each_other(world)
+    first, *others = world.retrieve()
+    theirs = [lease for lease in others if lease.package_id == two]
+    world.publish(publication(first, duration_us=FIRST_SLICE_US // 5))
+    for _ in range(20):  # its other leases run out, but nothing is handed out that nobody pays for
+        world.clock.move(POLICY.lease_s - 1)
+        world.timer.tick()
+        world.extend(*theirs)
+        assert world.retrieve() == []
+    for lease in theirs:
+        world.publish(publication(lease, duration_us=10))
+    assert world.status(ann, two).state == "completed"
+    world.clock.move(1.5)
+    world.timer.tick()
+    world.work_all()
+    status = world.status(ann, one)
+    assert (status.state, status.progress.errors, status.progress.done) == ("completed", 0, 40)
+    world.settle()
+    assert world.record(ann.account_id).spent_us == FIRST_SLICE_US + 35 * 1_000 + 40 * 10
+
+
+def test_packages_that_wait_for_each_other_do_not_wait_for_ever(world: World) -> None:
+    ann, one, two = holding_each_other(world)
+    for lease in world.retrieve():
+        world.publish(publication(lease, duration_us=FIRST_SLICE_US))
+    world.clock.move(2.0)
+    world.timer.tick()
+    states = {world.status(ann, each).state for each in (one, two)}
+    assert states == {"failed"}
+    world.settle()
+    account = world.record(ann.account_id)
+    assert (account.spent_us, account.reserved_us) == (2 * FIRST_SLICE_US, 0)
+
+
+@pytest.mark.parametrize("come_back", ["grant", "settle"])
+def test_a_waiting_package_goes_on_when_there_is_more(world: World, come_back: str) -> None:
+    ann, one, two = holding_each_other(world)
+    mine = [lease for lease in world.retrieve() if lease.package_id == one]
+    world.publish(publication(mine[0], duration_us=FIRST_SLICE_US // 5))
+    more: dict[str, Callable[[], object]] = {
+        "grant": lambda: world.on.accounts.grant(ann.account_id, "more", HOUR_US),
+        "settle": lambda: world.cancel(ann, two),
+    }
+    more[come_back]()
+    world.settle()
+    world.clock.move(1.5)
+    world.timer.tick()
+    world.work_all()
+    assert world.status(ann, one).state == "completed"

@@ -1,0 +1,120 @@
+from msgspec.structs import replace
+
+from cloudpar_master.core.events import GaveBack
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode
+from cloudpar_protocol.worker_messages import RetrieveTasks
+from master.services.world import CODE, POLICY, World, publication
+
+
+def test_a_lease_brings_what_a_worker_needs(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=12, call="args", task_timeout_s=7.5, data=RangeData(3, 2))
+    world.clock.move(0.25)
+    lease = world.lease()
+    assert (lease.package_id, lease.start, lease.end, lease.ranges) == (package_id, 0, 5, [(0, 5)])
+    assert (lease.attempt, lease.account, lease.lease_s) == (1, ann.account_id, POLICY.lease_s)
+    assert (lease.code, lease.code_link, lease.data, lease.data_link) == (CODE, None, RangeData(3, 2), None)
+    assert (lease.tasks, lease.call, lease.python, lease.codec) == (12, "args", "3.11", "pickle")
+    assert (lease.mean_us, lease.wait_us, lease.task_timeout_s) == (0, 250_000, 7.5)
+    assert lease.budget_us == ann.granted_us
+
+
+def test_a_task_may_run_no_longer_than_the_operator_says(world: World, ann: AccountRecord) -> None:
+    world.start(ann, task_timeout_s=1e6)
+    assert world.lease().task_timeout_s == POLICY.task_timeout_s
+
+
+def test_payloads_in_blobs_come_with_links(world: World, ann: AccountRecord) -> None:
+    code = TaskCode("0" * 64, blob=BlobRef(f"code/{ann.account_id}/{'0' * 64}", size=9))
+    world.start(ann, code=code, data=BlobData(BlobRef(f"data/{ann.account_id}/d", size=500)))
+    lease = world.lease()
+    assert lease.code_link is not None
+    assert lease.data_link is not None
+    assert {lease.code_link.method, lease.data_link.method} == {"GET"}
+
+
+def test_of_inline_data_only_what_is_wanted_travels(world: World, ann: AccountRecord) -> None:
+    world.start(ann, data=InlineData([str(index).encode() for index in range(10)]))
+    lease = world.lease()
+    world.publish(publication(lease, [1, 3]))
+    world.clock.move(POLICY.lease_s + 1)
+    again = next(each for each in world.retrieve() if each.start == 0)
+    assert (again.ranges, again.data) == ([(0, 1), (2, 3), (4, 5)], InlineData([b"0", b"2", b"4"]))
+
+
+def test_workers_get_different_chunks(world: World, ann: AccountRecord) -> None:
+    world.start(ann)
+    assert (world.lease("one").start, world.lease("two").start) == (0, 5)
+    assert world.retrieve() == []
+
+
+def test_a_retried_retrieval_brings_the_same_chunks(world: World, ann: AccountRecord) -> None:
+    world.start(ann)
+    first = world.retrieve(attempt="same")
+    again = world.retrieve(attempt="same")
+    assert [lease.receipt for lease in again] == [lease.receipt for lease in first]
+    assert [(lease.start, lease.attempt) for lease in again] == [(0, 1), (5, 1)]
+
+
+def test_no_more_chunks_than_asked_for(world: World, ann: AccountRecord) -> None:
+    world.start(ann, tasks=100)
+    assert len(world.retrieve(chunks=3)) == 3
+
+
+def test_an_idle_worker_opens_the_window(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=1_000)
+    assert len(world.retrieve()) == POLICY.first_window
+    assert len(world.retrieve(executors=3)) == 3
+    assert world.head(package_id).window == POLICY.first_window + 3
+
+
+def test_idle_workers_open_only_as_many_windows_as_they_need(world: World, ann: AccountRecord) -> None:
+    packages = [world.start(ann, tasks=1_000) for _ in range(5)]
+    while len(world.retrieve(executors=1)) > 1:
+        pass
+    assert [world.head(package_id).window for package_id in packages] == [9, 8, 0, 0, 0]
+
+
+def test_without_work_it_says_when_to_ask_again(world: World) -> None:
+    request = RetrieveTasks(attempt_id="1", worker_id="w", executors=2, chunks=4)
+    assert world.worker.retrieve_tasks(request).retry_after_s == 0.2
+    for number in range(30):
+        reply = world.worker.retrieve_tasks(replace(request, worker_id=f"w{number}", attempt_id=f"{number}"))
+    assert reply.retry_after_s == 3.1
+
+
+def test_a_message_of_finished_tasks_is_deleted(world: World, ann: AccountRecord) -> None:
+    """The publication's own deletion came too late: its receipt was no longer good."""
+    world.start(ann, tasks=5)
+    slow = world.lease()
+    world.clock.move(POLICY.lease_s + 1)
+    world.publish(publication(replace(slow, receipt="expired")))
+    assert world.on.queue.waiting() == 1
+    assert world.retrieve() == []
+    world.clock.move(POLICY.lease_s + 1)
+    assert world.on.queue.waiting() == 0
+
+
+def test_a_message_of_a_forgotten_package_is_deleted(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    world.on.packages.forget(package_id)
+    assert world.retrieve() == []
+    world.clock.move(POLICY.lease_s + 1)
+    assert world.on.queue.waiting() == 0
+
+
+def test_what_was_given_back_is_not_handed_out_with_the_old_message(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=5)
+    world.on.packages.append(package_id, [("g", GaveBack(generation=2, ranges=[(3, 5)]))])
+    world.worker._folding.advance(package_id)
+    assert [lease.ranges for lease in world.retrieve()] == [[(0, 3)], [(3, 5)]]
+
+
+def test_a_lease_that_ran_out_goes_to_another(world: World, ann: AccountRecord) -> None:
+    world.start(ann, tasks=5)
+    dead = world.lease("dead")
+    assert world.retrieve("alive") == []
+    world.clock.move(POLICY.lease_s + 1)
+    again = world.lease("alive")
+    assert (again.start, again.attempt) == (0, 2)
+    assert again.lease_id != dead.lease_id

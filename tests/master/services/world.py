@@ -1,0 +1,219 @@
+"""A master without a server: services on SQLite, a clock that a test moves, and short names for requests."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from cloudpar_master.core.head import Head
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.account_service import AccountService
+from cloudpar_master.services.client_service import ClientService
+from cloudpar_master.services.deployment import Deployment, hash_token
+from cloudpar_master.services.reception import Reception
+from cloudpar_master.services.timer import Timer
+from cloudpar_master.services.worker_service import WorkerService
+from cloudpar_protocol.account_messages import CreateAccount
+from cloudpar_protocol.client_messages import (
+    Acknowledge,
+    AwaitTasks,
+    AwaitTasksReply,
+    CancelTasks,
+    CancelTasksReply,
+    Cursor,
+    PackageStatus,
+    StartTasks,
+)
+from cloudpar_protocol.payloads import Outcome, Range, RangeData, TaskCode, TaskResult
+from cloudpar_protocol.worker_messages import (
+    ExtendLeases,
+    GiveBack,
+    Lease,
+    LeaseRef,
+    LeaseView,
+    Publication,
+    PublishResults,
+    PublishResultsReply,
+    RetrieveTasks,
+    Return,
+)
+from master.stores import SetClock, embedded
+
+HOUR_US = 3_600_000_000
+POLICY = Policy()
+CODE = TaskCode("0" * 64, b"code")
+
+
+def start_tasks(key: str, tasks: int = 10, **changes: Any) -> StartTasks:
+    request = StartTasks(idempotency_key=key, n=tasks, code=CODE, data=RangeData(0, 1), python="3.11", chunksize=5)
+    return replace(request, **changes)
+
+
+class World:
+    """One process of a master."""
+
+    def __init__(self, deployment: Deployment, clock: SetClock) -> None:
+        self.on = deployment
+        self.clock = clock
+        self.reception = Reception(deployment)
+        self.client = ClientService(deployment)
+        self.worker = WorkerService(deployment)
+        self.accounts = AccountService(deployment)
+        self.timer = Timer(deployment)
+        self.numbers = count()
+
+    def account(self, name: str = "ann", quota_us: int = HOUR_US) -> AccountRecord:
+        request = CreateAccount(idempotency_key=name, name=name, token_hash=hash_token(name), quota_us=quota_us)
+        return self.record(self.accounts.create_account(request).account.account_id)
+
+    def record(self, account_id: str) -> AccountRecord:
+        account = self.on.accounts.get(account_id)
+        assert account is not None
+        return account
+
+    def head(self, package_id: str) -> Head:
+        head = self.on.packages.load(package_id)
+        assert head is not None
+        return head
+
+    # the client
+
+    def start(self, account: AccountRecord, tasks: int = 10, **changes: Any) -> str:
+        request = start_tasks(f"key {next(self.numbers)}", tasks, **changes)
+        return self.client.start_tasks(account, request).package_id
+
+    def news(self, account: AccountRecord, *package_ids: str, cursor: int = 0) -> AwaitTasksReply:
+        packages = [Cursor(package_id=package_id, cursor=cursor) for package_id in package_ids]
+        return self.client.await_tasks(account, AwaitTasks(packages=packages))
+
+    def status(self, account: AccountRecord, package_id: str, cursor: int = 0) -> PackageStatus:
+        (status,) = self.news(account, package_id, cursor=cursor).packages
+        return status
+
+    def cancel(self, account: AccountRecord | None, package_id: str, **changes: Any) -> CancelTasksReply:
+        return self.client.cancel_tasks(account, CancelTasks(package_id=package_id, **changes))
+
+    def acknowledge(self, account: AccountRecord, *package_ids: str) -> None:
+        self.client.acknowledge(account, Acknowledge(package_ids=list(package_ids)))
+
+    # a worker
+
+    def retrieve(self, worker_id: str = "w", chunks: int = 100, executors: int = 2, attempt: str = "") -> list[Lease]:
+        request = RetrieveTasks(
+            attempt_id=attempt or f"attempt {next(self.numbers)}",
+            worker_id=worker_id,
+            executors=executors,
+            chunks=chunks,
+        )
+        return self.worker.retrieve_tasks(request).leases
+
+    def lease(self, worker_id: str = "w") -> Lease:
+        (lease,) = self.retrieve(worker_id, chunks=1)
+        return lease
+
+    def publish(self, *publications: Publication, worker_id: str = "w") -> PublishResultsReply:
+        request = PublishResults(worker_id=worker_id, executors=2, publications=list(publications))
+        return self.worker.publish_results(request)
+
+    def extend(self, *leases: Lease, worker_id: str = "w") -> list[LeaseView]:
+        refs = [LeaseRef(**_of(lease)) for lease in leases]
+        return self.worker.extend_leases(ExtendLeases(worker_id=worker_id, leases=refs)).leases
+
+    def give_back(self, lease: Lease, *ranges: Range, seq: int = 0, closes: bool = False) -> None:
+        back = Return(**_of(lease), seq=seq, ranges=list(ranges), closes=closes)
+        self.worker.give_back(GiveBack(worker_id="w", returns=[back]))
+
+    def work(self, leases: Iterable[Lease], duration_us: int = 1_000) -> None:
+        for lease in leases:
+            self.publish(publication(lease, duration_us=duration_us))
+
+    def work_all(self, duration_us: int = 1_000) -> None:
+        """Until nothing is left to retrieve."""
+        while leases := self.retrieve():
+            self.work(leases, duration_us)
+
+    def settle(self) -> None:
+        """Let the time pass that a worker has for reporting what it stopped."""
+        self.clock.move(2 * POLICY.lease_s + 1)
+        self.timer.tick()
+
+
+def publication(
+    lease: Lease,
+    indices: Sequence[int] | None = None,
+    *,
+    outcome: Outcome = "ok",
+    duration_us: int = 1_000,
+    seq: int = 0,
+    closes: bool | None = None,
+    data: bytes = b"value",
+    **changes: Any,
+) -> Publication:
+    """Results of a lease; of all its tasks if nothing else is said."""
+    if indices is None:
+        indices = [index for start, end in lease.ranges for index in range(start, end)]
+        closes = True if closes is None else closes
+    results = [TaskResult(index, outcome, duration_us, data=data) for index in indices]
+    changes.setdefault("wait_us", lease.wait_us)
+    return Publication(**_of(lease), seq=seq, results=results, closes=bool(closes), **changes)
+
+
+def _of(lease: Lease) -> dict[str, Any]:
+    names = ("package_id", "lease_id", "receipt", "start", "end", "generation")
+    return {name: getattr(lease, name) for name in names}
+
+
+def all_results(status: PackageStatus) -> list[int]:
+    return [result.index for result in status.results]
+
+
+class Watched:
+    """A port whose calls are counted, and some of them made otherwise."""
+
+    def __init__(self, name: str, port: object, calls: list[str]) -> None:
+        self._name = name
+        self._port = port
+        self._calls = calls
+        self.instead: dict[str, Callable[..., Any]] = {}
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            self._calls.append(f"{self._name}.{name}")
+            done = self.instead.get(name) or getattr(self._port, name)
+            return done(*args, **more)
+
+        return call
+
+
+class WatchedWorld(World):
+    """A world whose ports tell what is asked of them. `ports` are by their names in Deployment."""
+
+    def __init__(self, world: World) -> None:
+        self.calls: list[str] = []
+        names = ("packages", "accounts", "queue", "blobs")
+        self.ports = {name: Watched(name, getattr(world.on, name), self.calls) for name in names}
+        super().__init__(world.on._replace(**cast("dict[str, Any]", self.ports)), world.clock)
+        self.numbers = world.numbers
+
+
+@contextmanager
+def master(folder: Path, policy: Policy = POLICY, clock: SetClock | None = None) -> Iterator[World]:
+    """A process on the data of a folder; several may be open on the same one."""
+    clock = clock or SetClock()
+    with embedded(folder, clock) as stores:
+        deployment = Deployment(
+            packages=stores.packages,
+            accounts=stores.accounts,
+            queue=stores.queue,
+            blobs=stores.blobs,
+            clock=clock,
+            ids=stores.ids,
+            policy=policy,
+            worker_token_hash=hash_token("worker"),
+            admin_token_hash=hash_token("admin"),
+        )
+        yield World(deployment, clock)

@@ -1,0 +1,88 @@
+"""The adapters under test: every suite in this folder runs on each of FACTORIES."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
+from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
+from cloudpar_master.adapters.embedded.database import Database
+from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
+from cloudpar_master.adapters.embedded.signals import NoSignals
+from cloudpar_master.adapters.embedded.system import RandomIds
+from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
+from cloudpar_master.ports import AccountStore, BlobStore, Ids, PackageStore, TaskQueue
+from cloudpar_master.server.blob_routes import BlobRoutes
+from cloudpar_master.server.bodies import refusal
+from cloudpar_protocol.errors import RequestError
+from cloudpar_protocol.payloads import Link
+from master.asgi import Answer, exchange
+
+NOW = 1_800_000_000.0
+
+
+class SetClock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def now(self) -> float:
+        """Seconds since 1970, UTC."""
+        return self.time
+
+    def move(self, seconds: float) -> None:
+        """Let time pass."""
+        self.time += seconds
+
+
+class Transfer(Protocol):
+    """Does exactly what a link says, as its holder would."""
+
+    def __call__(self, link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer: ...
+
+
+class Stores(NamedTuple):
+    """One process's adapters."""
+
+    packages: PackageStore
+    accounts: AccountStore
+    queue: TaskQueue
+    blobs: BlobStore
+    ids: Ids
+    transfer: Transfer
+
+
+Factory = Callable[[Path, SetClock], AbstractContextManager[Stores]]
+"""Opens the adapters of one process on the data that belong to a folder; several may be open on the same one."""
+
+
+@contextmanager
+def embedded(folder: Path, clock: SetClock) -> Iterator[Stores]:
+    """SQLite and files."""
+    database, ids, signals = Database(folder / "master.sqlite"), RandomIds(), NoSignals()
+    database.execute("PRAGMA synchronous = OFF")  # no test cuts the power
+    blobs = FileBlobStore(folder / "blobs", "http://master.test", b"secret", clock)
+    route = Route("/blobs/{key:path}", BlobRoutes(blobs).serve, methods=["GET", "PUT"])
+    app = Starlette(routes=[route], exception_handlers={RequestError: refusal, HTTPException: refusal})
+
+    def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
+        return exchange(app, link.method, link.url, body, {**link.headers, **(headers or {})})
+
+    yield Stores(
+        packages=SqlitePackageStore(database, signals),
+        accounts=SqliteAccountStore(database, clock),
+        queue=SqliteTaskQueue(database, clock, ids, signals),
+        blobs=blobs,
+        ids=ids,
+        transfer=transfer,
+    )
+    database.close()
+
+
+FACTORIES: list[Factory] = [embedded]

@@ -1,0 +1,174 @@
+"""One kept connection, against a server that answers byte by byte as it is told."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from cloudpar_protocol.line import Answer, Lines
+
+TIME_S = 30.0
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+
+class Script:
+    """Serves one connection after the other: each entry is what one connection answers, one item a request."""
+
+    def __init__(self, *connections: list[list[bytes]]) -> None:
+        self.connections = list(connections)
+        self.requests: list[bytes] = []
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"http://127.0.0.1:{self.listening.getsockname()[1]}"
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+
+    def serve(self) -> None:
+        for answers in self.connections:
+            line, _ = self.listening.accept()
+            with line, line.makefile("rb") as stream:
+                for answer in answers:
+                    head = b""
+                    while not head.endswith(b"\r\n\r\n") and (more := stream.readline()):
+                        head += more
+                    size = int(head.lower().partition(b"content-length:")[2].split()[0])
+                    self.requests.append(head + stream.read(size))
+                    for part in answer:
+                        line.sendall(part)
+
+
+@contextmanager
+def serving(*connections: list[list[bytes]], path: str = "") -> Iterator[tuple[Script, Lines]]:
+    script = Script(*connections)
+    lines = Lines(script.endpoint + path, {"Authorization": "Bearer x"})
+    script.thread.start()
+    try:
+        yield script, lines
+    finally:
+        lines.close()
+        script.listening.close()
+        script.thread.join(TIME_S)
+
+
+def ask(lines: Lines) -> Answer:
+    return lines.post("/v1/hello", b"body", connect_s=TIME_S, answer_s=TIME_S)
+
+
+def test_what_is_sent() -> None:
+    with serving([[OK]], path="/stage/") as (script, lines):
+        assert ask(lines) == Answer(200, b"hi")
+        host = script.endpoint.removeprefix("http://")
+    assert script.requests == [
+        f"POST /stage/v1/hello HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer x\r\n".encode()
+        + b"Content-Length: 4\r\n\r\nbody"
+    ]
+
+
+def test_a_connection_is_kept() -> None:
+    with serving([[OK], [OK], [OK]]) as (_, lines):
+        assert [ask(lines).body for _ in range(3)] == [b"hi"] * 3
+
+
+def test_answers_come_in_any_pieces_and_in_chunks() -> None:
+    chunked = b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"
+    with serving([[OK[i : i + 1] for i in range(len(OK))], [chunked]]) as (_, lines):
+        assert ask(lines) == Answer(200, b"hi")
+        assert ask(lines) == Answer(503, b"abc")
+
+
+def test_a_connection_that_ended_while_it_idled_is_replaced() -> None:
+    with serving([[OK]], [[OK]]) as (_, lines):
+        assert ask(lines).body == b"hi"
+        idle = lines._idle[0]
+        assert idle.recv(1, socket.MSG_PEEK) == b""  # its end has come
+        assert ask(lines).body == b"hi"
+
+
+def test_so_is_one_whose_server_says_that_it_closes_it() -> None:
+    closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi"
+    with serving([[closing]], [[OK]]) as (_, lines):
+        assert ask(lines).body == b"hi"
+        assert lines._idle == []
+        assert ask(lines).body == b"hi"
+
+
+@pytest.mark.parametrize("part", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", OK[:-1], b"SSH-2.0-OpenSSH\r\n"])
+def test_a_part_of_an_answer_is_none(part: bytes) -> None:
+    with serving([[part]]) as (_, lines), pytest.raises(ConnectionError):
+        ask(lines)
+
+
+def test_silence_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        lines = Lines(f"http://127.0.0.1:{silent.getsockname()[1]}", {})
+        with pytest.raises(TimeoutError):
+            lines.post("/v1/hello", b"", connect_s=TIME_S, answer_s=0.01)
+        lines.close()
+
+
+def test_close_ends_what_is_under_way_and_what_comes() -> None:
+    listening = socket.create_server(("127.0.0.1", 0))
+    lines = Lines(f"http://127.0.0.1:{listening.getsockname()[1]}", {})
+    failed: list[OSError] = []
+
+    def wait() -> None:
+        try:
+            ask(lines)
+        except OSError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    with listening, listening.accept()[0] as theirs:
+        theirs.recv(1)
+        lines.close()
+        thread.join(TIME_S)
+        assert failed
+        with pytest.raises(ConnectionAbortedError):
+            ask(lines)
+
+
+def test_hanging_up_lets_the_answer_come() -> None:
+    listening = socket.create_server(("127.0.0.1", 0))
+    lines = Lines(f"http://127.0.0.1:{listening.getsockname()[1]}", {})
+    answers: list[Answer] = []
+    thread = threading.Thread(target=lambda: answers.append(ask(lines)))
+    thread.start()
+    with listening, listening.accept()[0] as theirs:
+        theirs.recv(1)
+        lines.hang_up()
+        while theirs.recv(1000):
+            pass
+        theirs.sendall(OK)
+        thread.join(TIME_S)
+    assert answers == [Answer(200, b"hi")]
+    lines.close()
+
+
+def test_a_server_without_tls() -> None:
+    def speak() -> None:
+        with suppress(ConnectionResetError), listening.accept()[0] as theirs:
+            theirs.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            while theirs.recv(1000):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=speak)
+        thread.start()
+        lines = Lines(f"https://127.0.0.1:{listening.getsockname()[1]}", {})
+        with pytest.raises(ssl.SSLError):
+            ask(lines)
+        thread.join(TIME_S)
+    lines.close()
+
+
+@pytest.mark.parametrize("endpoint", ["", "host:1", "ftp://host", "http://"])
+def test_what_is_no_endpoint(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="URL"):
+        Lines(endpoint, {})
+
+
+def test_a_token_with_a_line_break() -> None:
+    with pytest.raises(ValueError, match="line break"):
+        Lines("http://host", {"Authorization": "Bearer x\r\nHost: y"})

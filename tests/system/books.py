@@ -1,0 +1,93 @@
+"""What the master has on its books: a package's committed results, and what its account was charged for them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from cli.operation import Up, cloudpar_json
+from cloudpar import Pool
+from cloudpar.connection import Connection
+from cloudpar.patience import Patience
+from cloudpar_protocol import routes
+from cloudpar_protocol.account_messages import Account, ListAccounts
+from cloudpar_protocol.client_messages import AwaitTasks, Cursor, PackageStatus, Progress
+from cloudpar_protocol.limits import HOLD_S
+from cloudpar_protocol.payloads import TaskResult
+
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Books:
+    """Everything committed of one package that has ended, with its last status."""
+
+    results: list[TaskResult]
+    last: PackageStatus
+
+    @property
+    def execute_us(self) -> int:
+        """The execution time of the committed results."""
+        return sum(result.duration_us for result in self.results)
+
+
+@contextmanager
+def connected(up: Up, token: str) -> Iterator[Connection]:
+    """The wire, with the SDK's patience."""
+    connection = Connection(up.endpoint, token, Patience(PATIENCE_S))
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def statuses(wire: Connection, package_id: str, cursor: int = 0) -> Iterator[PackageStatus]:
+    """What the master says of a package, one answer after the other."""
+    while True:
+        message = AwaitTasks(session="books", packages=[Cursor(package_id=package_id, cursor=cursor)], hold_s=HOLD_S)
+        reply = wire.call(routes.AWAIT_TASKS, message, hold_s=HOLD_S)
+        assert not reply.missing
+        yield reply.packages[0]
+        cursor = reply.packages[0].cursor
+
+
+def close_books(up: Up, token: str, package_id: str) -> Books:
+    """Wait until a package has ended and its charge is final; read every page of it."""
+    results: list[TaskResult] = []
+    with connected(up, token) as wire:
+        for status in statuses(wire, package_id):
+            results += status.results
+            if status.settled and not status.more:
+                return Books(results, status)
+    raise AssertionError(package_id)
+
+
+def progress(up: Up, token: str, package_id: str) -> Progress:
+    """How far a package is now."""
+    with connected(up, token) as wire:
+        message = AwaitTasks(session="books", packages=[Cursor(package_id=package_id, cursor=2**62)])
+        return wire.call(routes.AWAIT_TASKS, message).packages[0].progress
+
+
+class Customer:
+    """An account of its own, so that its books show nothing else."""
+
+    def __init__(self, up: Up, name: str, quota: str = "10h") -> None:
+        self._up = up
+        made = cloudpar_json("account", "create", name, "--quota", quota, *up.admin())
+        self.token: str = made["token"]
+        self.account_id: str = made["account"]["account_id"]
+
+    def pool(self) -> Pool:
+        return Pool(self._up.endpoint, self.token, progress=False)
+
+    def account(self) -> Account:
+        with connected(self._up, self._up.connection["admin_token"]) as wire:
+            accounts = wire.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
+        return next(account for account in accounts if account.account_id == self.account_id)
+
+    def assert_charged_once(self, books: Books, tasks: int) -> None:
+        """Each task was committed once, and exactly their time was charged."""
+        assert sorted(result.index for result in books.results) == list(range(tasks))
+        account = self.account()
+        assert (account.spent_us, account.reserved_us) == (books.execute_us, 0)
+        assert books.last.progress.charged_us == books.execute_us

@@ -1,0 +1,96 @@
+"""A master that goes away for a while is waited for, visibly; what a killed client had started goes with it."""
+
+import logging
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cli.operation import END_S, Up, environment
+from cloudpar import awaiter, connection
+from cloudpar.demo.factorization import correct
+from system.books import Customer, close_books
+from system.work import NUMBERS, TASKS, factorize_before_gate, main_job, until
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.WARNING, "cloudpar")
+    return caplog
+
+
+def await_warning(warnings: pytest.LogCaptureFixture, text: str) -> None:
+    until(lambda: any(text in record.getMessage() for record in list(warnings.records)))
+
+
+def test_a_master_that_is_frozen(
+    folder: Path, tmp_path: Path, warnings: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "ANSWER_S", 0.2)
+    monkeypatch.setattr(awaiter, "HOLD_S", 0.2)
+    gate = tmp_path / "gate"
+    with Up(folder, workers=2) as up:
+        customer = Customer(up, "patient")
+        with customer.pool() as pool:
+            results = pool.map(factorize_before_gate, main_job(gate))
+            found = [next(results)]
+            master = up.child("cloudpar_master")
+            master.send_signal(signal.SIGSTOP)
+            gate.touch()
+            await_warning(warnings, "does not answer (timed out)")
+            master.send_signal(signal.SIGCONT)
+            found += results
+            await_warning(warnings, "is back after")
+            assert results.package_id is not None
+        assert correct(NUMBERS, found)
+
+
+def test_everything_dies_and_comes_back(folder: Path, tmp_path: Path, warnings: pytest.LogCaptureFixture) -> None:
+    gate = tmp_path / "gate"
+    with Up(folder, workers=2) as up:
+        customer = Customer(up, "patient")
+        pool = customer.pool()
+        results = pool.map(factorize_before_gate, main_job(gate))
+        found = [next(results)]
+        family = psutil.Process(up.process.pid).children(recursive=True)
+        up.process.kill()
+        _, alive = psutil.wait_procs(family, timeout=END_S)
+        assert not alive
+    gate.touch()
+    await_warning(warnings, "does not answer")
+    with Up(folder, workers=2, port=int(up.endpoint.rpartition(":")[2])) as again:
+        assert again.connection == up.connection
+        assert results.package_id is not None
+        books = close_books(again, customer.token, results.package_id)
+        found += results
+        pool.shutdown()
+        assert correct(NUMBERS, found)
+        customer.assert_charged_once(books, TASKS)
+    assert any("is back after" in record.getMessage() for record in warnings.records)
+
+
+CLIENT = """
+import time
+from cloudpar import Pool
+pool = Pool(workers=2)
+results = pool.map(lambda _: time.sleep(0.05), range(10_000))
+next(results)
+print(*pool._lifetime.cluster.pids, flush=True)
+list(results)
+"""
+
+
+def test_a_client_that_is_killed_in_the_middle_of_a_map_leaves_nothing() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CLIENT], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as client:
+        assert client.stdout is not None
+        parents = [psutil.Process(int(pid)) for pid in client.stdout.readline().split()]
+        family = [*parents, *(child for parent in parents for child in parent.children(recursive=True))]
+        assert len(family) == 5  # master, agent, zygote, two executors
+        client.kill()
+        _, alive = psutil.wait_procs(family, timeout=END_S)
+        assert not alive

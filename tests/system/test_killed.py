@@ -1,0 +1,72 @@
+"""kill -9 in the middle of the main job: it completes, its results are right, each task is charged once."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cli.operation import Up
+from cloudpar.demo.factorization import correct
+from system.books import Customer, close_books
+from system.work import NUMBERS, TASKS, factorize_before_gate, main_job
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """One cluster for all: who is killed comes back."""
+    with Up(tmp_path_factory.mktemp("data"), workers=2) as up:
+        yield up
+
+
+def master(up: Up) -> psutil.Process:
+    return up.child("cloudpar_master")
+
+
+def agent(up: Up) -> psutil.Process:
+    return up.child("cloudpar_worker")
+
+
+def zygote(up: Up) -> psutil.Process:
+    return agent(up).children()[0]
+
+
+def executor(up: Up) -> psutil.Process:
+    return zygote(up).children()[0]
+
+
+@pytest.mark.parametrize("victim_of", [agent, executor, zygote, master], ids=lambda each: str(each.__name__))
+def test_the_main_job_survives_a_kill(up: Up, tmp_path: Path, victim_of: Callable[[Up], psutil.Process]) -> None:
+    customer, gate = Customer(up, victim_of.__name__), tmp_path / "gate"
+    with customer.pool() as pool:
+        results = pool.map(factorize_before_gate, main_job(gate))
+        found = [next(results)]  # it is in the middle, and stays there until the gate opens
+        victim = victim_of(up)
+        victim.kill()
+        gate.touch()
+        package_id = results.package_id
+        assert package_id is not None
+        books = close_books(up, customer.token, package_id)
+        found += results
+    assert correct(NUMBERS, found)
+    assert books.last.state == "completed"
+    customer.assert_charged_once(books, TASKS)
+    assert not victim.is_running()
+
+
+def test_all_of_them_one_after_the_other(up: Up, tmp_path: Path) -> None:
+    customer, gate = Customer(up, "unlucky"), tmp_path / "gate"
+    with customer.pool() as pool:
+        results = pool.map(factorize_before_gate, main_job(gate))
+        found = [next(results)]
+        master(up).kill()
+        executor(up).kill()
+        found.append(next(results))
+        agent(up).kill()
+        gate.touch()
+        package_id = results.package_id
+        assert package_id is not None
+        books = close_books(up, customer.token, package_id)
+        found += results
+    assert correct(NUMBERS, found)
+    customer.assert_charged_once(books, TASKS)

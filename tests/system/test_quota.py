@@ -1,0 +1,95 @@
+"""The quota is a wall: end to end, with real time."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from cli.operation import Up, cloudpar_json
+from cloudpar.errors import PackageFailed, QuotaExhausted, TaskQuotaExceeded, TaskTimeout
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import ListPackages
+from system.books import Customer, close_books, connected
+from system.work import endless, ten_milliseconds
+
+GRANTED_US = 300_000
+OVERRUN_TASKS = 2 * (200_000 // 10_000 + 1)
+"""Two executors' work in a publishing interval, and the task that each was in."""
+
+
+def test_a_package_that_crosses_it_fails_and_nothing_runs_afterwards(cluster: Up, tmp_path: Path) -> None:
+    customer = Customer(cluster, "crosses", quota="300ms")
+
+    def leave_a_mark(number: int) -> int:
+        (tmp_path / str(number)).touch()
+        return ten_milliseconds(number)
+
+    with customer.pool() as pool:
+        results = pool.map(leave_a_mark, range(10_000))
+        with pytest.raises((PackageFailed, TaskQuotaExceeded), match=r"compute time|quota"):
+            list(results)
+        assert results.package_id is not None
+        books = close_books(cluster, customer.token, results.package_id)
+        assert (books.last.state, books.last.reason) == ("failed", "quota")
+        assert books.last.message is not None
+        assert "grant" in books.last.message  # the mend
+        assert customer.account().spent_us == books.last.progress.charged_us == GRANTED_US
+        with pytest.raises(QuotaExhausted, match="grant"):
+            pool.map(leave_a_mark, range(10_000, 10_010))
+        cloudpar_json("account", "grant", customer.account_id, "1h", *cluster.admin())
+        assert list(pool.map(ten_milliseconds, range(10))) == list(range(10))
+    # What the executors were in when the wall was met, and what they began until their agent heard of it.
+    assert GRANTED_US // 10_000 // 2 < len(list(tmp_path.iterdir())) <= GRANTED_US // 10_000 + OVERRUN_TASKS
+
+
+def test_no_quota_left_queues_nothing(cluster: Up) -> None:
+    customer = Customer(cluster, "poor", quota="0s")
+    with customer.pool() as pool:
+        with pytest.raises(QuotaExhausted, match="cloudpar account grant"):
+            pool.map(abs, range(10))
+        with pytest.raises(QuotaExhausted, match="cloudpar account grant"):
+            pool.submit(abs, 1).result()
+    with connected(cluster, customer.token) as wire:
+        assert wire.call(routes.LIST_PACKAGES, ListPackages()).packages == []
+
+
+def test_a_task_that_would_exceed_what_is_left_is_stopped(cluster: Up, tmp_path: Path) -> None:
+    customer = Customer(cluster, "endless", quota="300ms")
+    with customer.pool() as pool:
+        future = pool.submit(endless, str(tmp_path / "running"))
+        error = future.exception()
+        assert isinstance(error, TaskQuotaExceeded | PackageFailed)
+        assert (tmp_path / "running").exists()
+    account = customer.account()
+    assert (account.spent_us, account.reserved_us) == (GRANTED_US, 0)
+
+
+def test_an_endless_task_is_stopped_at_its_limit_and_charged(cluster: Up, tmp_path: Path) -> None:
+    customer = Customer(cluster, "limited")
+    with customer.pool() as pool:
+        results = pool.map(endless, [str(tmp_path / "running")], task_timeout_s=0.3)
+        assert results.package_id is not None
+        books = close_books(cluster, customer.token, results.package_id)
+        with pytest.raises(TaskTimeout, match=r"0\.3"):
+            next(results)
+    assert books.last.state == "error"
+    assert books.execute_us >= 300_000
+    customer.assert_charged_once(books, 1)
+
+
+def test_errors_are_charged_like_results(cluster: Up) -> None:
+    customer = Customer(cluster, "erring")
+
+    def fail(number: int) -> None:
+        time.sleep(0.01)
+        raise ValueError(number)
+
+    with customer.pool() as pool:
+        results = pool.map(fail, range(20))
+        assert results.package_id is not None
+        books = close_books(cluster, customer.token, results.package_id)
+        for _ in range(20):
+            with pytest.raises(ValueError, match=r"\d+"):
+                next(results)
+    assert books.execute_us >= 20 * 10_000
+    customer.assert_charged_once(books, 20)

@@ -1,0 +1,41 @@
+"""How an executor reads task data and writes what tasks come to, by the package's codec."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from msgspec import msgpack
+
+from cloudpar_protocol.payloads import Codec
+
+from . import failures
+
+
+class Serialization(NamedTuple):
+    """One codec.
+
+    Attributes:
+        decode: The data of a task.
+        encode: The value of a task; raises when it cannot.
+        encode_error: An exception of a task; None when it travels as text only.
+        refusal: The message about a value of this type that made `encode` raise this.
+    """
+
+    decode: Callable[[Any], Any]
+    encode: Callable[[Any], bytes]
+    encode_error: Callable[[BaseException], bytes | None]
+    refusal: Callable[[type, BaseException], str]
+
+
+def _no_message_pack(value_type: type, error: BaseException) -> str:
+    return failures.bounded(
+        f"the result, a {failures.type_name(value_type)}, is not what MessagePack holds ({failures.line(error)}): "
+        "return None, booleans, numbers of at most 64 bits, texts, bytes, dates, or lists and dicts of these (an array "
+        "or a number of NumPy by its tolist())"
+    )
+
+
+SERIALIZATIONS: Final[dict[Codec, Serialization]] = {
+    "pickle": Serialization(pickle.loads, failures.serialize, failures.portable, failures.unpicklable),
+    "msgpack": Serialization(msgpack.Decoder().decode, msgpack.Encoder().encode, lambda _: None, _no_message_pack),
+}

@@ -1,0 +1,42 @@
+"""Task code by reference: the function that "package.module:function" names at this worker."""
+
+import platform
+from importlib import import_module
+from typing import Any
+
+from .failures import remote_traceback
+
+
+def find(reference: str) -> Any:
+    """Import what a reference names.
+
+    Raises:
+        ModuleNotFoundError: A module is not here; the text says how to mend that.
+        AttributeError: The module is here and has nothing of that name.
+        BaseException: Whatever the module raises when it is imported.
+    """
+    module_name, _, path = reference.partition(":")
+    try:
+        found: Any = import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{_here()} has no module {error.name!r}, which the task code {reference!r} needs: install the package "
+            "that holds it at the worker, or put its folder on the worker's PYTHONPATH",
+            name=error.name,
+        ) from None
+    except BaseException as error:  # whatever a module does when it is imported
+        error.add_note(f"Raised while {_here()} imported it:\n{remote_traceback(error, error.__traceback__)}")
+        raise
+    for name in path.split("."):
+        if not hasattr(found, name):
+            file = getattr(import_module(module_name), "__file__", None)
+            raise AttributeError(
+                f"the module {module_name!r} of {_here()}, in {file}, has no {path!r}: correct the reference "
+                f"{reference!r}, or install at the worker the release of the package that has it"
+            )
+        found = getattr(found, name)
+    return found
+
+
+def _here() -> str:
+    return f"the worker on {platform.node()} (Python {platform.python_version()})"

@@ -1,0 +1,83 @@
+"""The container's first process: reads the worker token, gives up root, and looks after one agent.
+
+It starts as root only to read the token, which nobody else may read, and keeps no capability afterwards. SIGTERM
+goes on to the agent, which drains; processes that tasks leave behind are reaped here.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+PYTHONS: Final = Path("/opt/cloudpar/python")
+"""Below it an environment for each version, as worker/install.sh makes them: 3.13/bin/python."""
+TOKEN: Final = Path("/run/cloudpar/worker-token")
+USER: Final = 10001
+_PR_SET_NO_NEW_PRIVS: Final = 38
+_PR_SET_DUMPABLE: Final = 4
+
+
+def main() -> int:
+    """Run an agent to its end; its exit code, as a shell counts it."""
+    token = Path(os.environ.get("CLOUDPAR_TOKEN_FILE", TOKEN)).read_text(encoding="utf-8").strip()
+    give_up_root()
+    interpreters = pythons(Path(os.environ.get("CLOUDPAR_PYTHONS", PYTHONS)))
+    wanted = os.environ.get("CLOUDPAR_PYTHON") or next(reversed(interpreters), "")
+    if wanted not in interpreters:
+        have = ", ".join(interpreters) or "none at all"
+        print(f"cloudpar: CLOUDPAR_PYTHON={wanted} is not in this image, which has {have}", file=sys.stderr)  # noqa: T201
+        return 2
+    settings = {
+        "endpoint": os.environ["CLOUDPAR_ENDPOINT"].rstrip("/"),
+        "token": token,
+        "executors": int(os.environ.get("CLOUDPAR_EXECUTORS") or len(os.sched_getaffinity(0))),
+        "tmp": "/tmp",  # noqa: S108 - the container's own, in memory
+        "pythons": interpreters,
+    }
+    return look_after(interpreters[wanted], settings)
+
+
+def give_up_root() -> None:
+    """Become an ordinary user for good, whose memory no task may read."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(USER, USER, USER)
+        os.setresuid(USER, USER, USER)
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), 0, 0, 0)
+    prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(0), 0, 0, 0)
+
+
+def pythons(folder: Path) -> dict[str, str]:
+    """The interpreters in an image, by version, oldest first."""
+    found = [path for path in folder.glob("*/bin/python") if os.access(path, os.X_OK)]
+    by_version = {path.parent.parent.name: str(path) for path in found}
+    return dict(sorted(by_version.items(), key=lambda item: tuple(map(int, item[0].split(".")))))
+
+
+def look_after(python: str, settings: dict[str, object]) -> int:
+    """Start the agent, pass signals on, reap, and wait for it."""
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("CLOUDPAR_")}
+    environment |= {"HOME": "/tmp", "PYTHONUNBUFFERED": "1"}  # noqa: S108 - the same
+    command = [python, "-P", "-m", "cloudpar_worker", "--stdin"]
+    agent = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _frame: os.kill(agent.pid, received))
+    if agent.stdin is not None:  # stays open: its end would be the agent's
+        agent.stdin.write(json.dumps(settings).encode() + b"\n")
+        agent.stdin.flush()
+    while True:
+        pid, status = os.wait()
+        if pid == agent.pid:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    exit_code = main()
+    sys.stdout.flush()
+    os._exit(exit_code)

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# install.sh TARGET WHEEL USER_REQUIREMENTS VERSION...
+# Makes TARGET/VERSION, an environment with the worker in it, for each version of Python. worker/Dockerfile runs it;
+# so do the tests, with the interpreters of the machine (UV_PYTHON_DOWNLOADS=never).
+set -euo pipefail
+target=$1 wheel=$2 user_requirements=$3
+shift 3
+here=$(cd "$(dirname "$0")" && pwd)
+
+for version in "$@"; do
+  environment=$target/$version
+  uv venv --quiet --python "$version" "$environment"
+  export VIRTUAL_ENV=$environment
+  # What the worker needs, by hash; then the worker itself; then what the user asked for, which may not change either.
+  uv pip install --quiet --compile-bytecode --require-hashes --requirement "$here/requirements.txt"
+  uv pip install --quiet --compile-bytecode --no-deps "$wheel"
+  if [[ -s $user_requirements ]]; then
+    uv pip install --quiet --compile-bytecode --constraint "$here/requirements.txt" --requirement "$user_requirements"
+  fi
+  "$environment/bin/python" -P -c 'import cloudpar_worker.agent, cloudpar_worker.executor.zygote'
+  echo "install: $("$environment/bin/python" --version) in $environment"
+done
