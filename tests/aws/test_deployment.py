@@ -5,6 +5,7 @@ import pytest
 
 from cloudpar_master.adapters.aws.deployment import POLICY, from_environment, read_policy
 from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
+from cloudpar_master.adapters.aws.fleet_status import GroupWatch
 from cloudpar_master.ports.fleet import StandingFleet
 
 ENVIRONMENT = {
@@ -25,7 +26,9 @@ def test_without_a_fleet_and_without_tokens() -> None:
 
 
 def test_with_a_fleet() -> None:
-    assert isinstance(from_environment(ENVIRONMENT | {"CLOUDPAR_FLEET_GROUP": "g"}).fleet, AutoScalingFleet)
+    deployment = from_environment(ENVIRONMENT | {"CLOUDPAR_FLEET_GROUP": "g"})
+    assert isinstance(deployment.fleet, AutoScalingFleet)
+    assert isinstance(deployment.watch, GroupWatch)
 
 
 def test_who_checks_no_token_reads_no_secret() -> None:

@@ -13,6 +13,7 @@ from .account_store import DynamoAccountStore
 from .blob_store import S3BlobStore
 from .clients import Clients
 from .fleet import AutoScalingFleet
+from .fleet_status import GroupWatch
 from .package_store import DAY_S, DynamoPackageStore
 from .table import Table
 from .task_queue import SqsTaskQueue
@@ -56,7 +57,10 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     group = environment.get("CLOUDPAR_FLEET_GROUP", "")
     if not group:
         return deployment
-    return deployment._replace(fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock))
+    return deployment._replace(
+        fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock),
+        watch=GroupWatch(lambda: clients.autoscaling, group, clock),
+    )
 
 
 def read_policy(text: str) -> Policy:
