@@ -34,12 +34,21 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: setup ## The main job: 500 factorizations, sequentially and on 1, 2 and 4 executors; saves demo.png
 	$(RUN)cloudpar demo --plot demo.png
 
-test: setup ## Lint, formatting, types, layers and all tests
+test: setup node_modules/.complete ## Lint, formatting, types, layers and all tests, of Python and of TypeScript
 	$(RUN)ruff check
 	$(RUN)ruff format --check
 	$(RUN)mypy
 	$(RUN)lint-imports
 	$(RUN)pytest -n 2 --dist loadfile
+	npm run --silent lint
+	npm run --silent types
+	npm test --silent
+
+node_modules/.complete: package-lock.json
+	@command -v npm >/dev/null || { echo "make: no npm on the PATH. Mend: install Node.js 20 or later" >&2; exit 1; }
+	@echo "setup: node_modules"
+	@npm ci --silent --no-audit --no-fund
+	@touch $@
 
 bench: setup ## The figures, beside ProcessPoolExecutor's from the same run
 	$(RUN)python -m bench
