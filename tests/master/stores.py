@@ -1,7 +1,7 @@
 """The adapters under test: every suite in this folder runs on each of FACTORIES."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -74,15 +74,15 @@ def embedded(folder: Path, clock: SetClock) -> Iterator[Stores]:
     def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
         return exchange(app, link.method, link.url, body, {**link.headers, **(headers or {})})
 
-    yield Stores(
-        packages=SqlitePackageStore(database, signals),
-        accounts=SqliteAccountStore(database, clock),
-        queue=SqliteTaskQueue(database, clock, ids, signals),
-        blobs=blobs,
-        ids=ids,
-        transfer=transfer,
-    )
-    database.close()
+    with closing(database):
+        yield Stores(
+            packages=SqlitePackageStore(database, signals),
+            accounts=SqliteAccountStore(database, clock),
+            queue=SqliteTaskQueue(database, clock, ids, signals),
+            blobs=blobs,
+            ids=ids,
+            transfer=transfer,
+        )
 
 
 FACTORIES: list[Factory] = [embedded]

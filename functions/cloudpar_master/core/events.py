@@ -6,7 +6,7 @@ from cloudpar_protocol.payloads import Range, TaskResult
 
 
 class Published(Struct, frozen=True, kw_only=True, tag="published", omit_defaults=True):
-    """A worker has results of a chunk."""
+    """A worker has results of a chunk. `closed`: it has done with these tasks, and runs none of them any more."""
 
     worker_id: str
     executors: int
@@ -17,6 +17,7 @@ class Published(Struct, frozen=True, kw_only=True, tag="published", omit_default
     publish_us: int = 0
     refused: str | None = None
     message: str | None = None
+    closed: Range | None = None
 
 
 class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back"):
@@ -45,7 +46,7 @@ class CancelAsked(Struct, frozen=True, kw_only=True, tag="cancel_asked", omit_de
 
 
 class Cleared(Struct, frozen=True, kw_only=True, tag="cleared"):
-    """A chunk of a draining package surfaced in the queue and was not handed out."""
+    """A chunk of a draining or ended package surfaced in the queue and was not handed out: no worker has it."""
 
     generation: int
     ranges: list[Range]

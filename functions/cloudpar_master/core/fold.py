@@ -94,6 +94,7 @@ class _Machine:
             case Cleared(generation=generation, ranges=cleared):
                 gone = outstanding.take(self.head, ranges.union(cleared), generation, only=True, comes_back=True)
                 self.count_cancelled([(piece.start, piece.end) for piece in gone])
+                self.stopped(ranges.union(cleared))
             case Acknowledged():
                 self.end("cancelled", "acknowledged", "acknowledged by its client while it ran")
                 self.head.acknowledged_at = self.head.acknowledged_at or self.head.now
@@ -141,7 +142,7 @@ class _Machine:
         # A worker stops what it thinks is not wanted. If it is wrong, the task is not cancelled but given back.
         stopped = {result.index for result in results if result.outcome == "cancelled"}
         self.take_back(ranges.of(sorted(stopped)), event.generation)
-        self.charge_stopped(results)
+        self.charge_stopped(event, results)
         head.execute_us = quota.add_us(head.execute_us, sum(result.duration_us for result in accepted))
         head.retrieve_us = quota.add_us(head.retrieve_us, event.retrieve_us if accepted else 0)
         head.publish_us = quota.add_us(head.publish_us, event.publish_us if accepted else 0)
@@ -174,15 +175,21 @@ class _Machine:
         self.results += accepted
         return accepted
 
-    def charge_stopped(self, results: Sequence[TaskResult]) -> None:
+    def charge_stopped(self, event: Published, results: Sequence[TaskResult]) -> None:
         """Tasks that were stopped without a result have used time all the same; each is charged once."""
         head = self.head
         once = {r.index: r.duration_us for r in results if ranges.contains(head.stopping, r.index)}
         if once:
             head.used_us = quota.add_us(head.used_us, sum(once.values()))
-            left = ranges.subtract(head.stopping, ranges.of(sorted(once)))
-            # What there is no room for is not charged any more.
-            head.stopping = left[: len(head.stopping) + max(head.room, 0)]
+            self.stopped(ranges.of(sorted(once)))
+        if event.closed is not None:
+            self.stopped([event.closed])
+
+    def stopped(self, numbers: Sequence[Range]) -> None:
+        """These do not run any more. What there is no room for is not charged any more."""
+        head = self.head
+        left = ranges.subtract(head.stopping, numbers)
+        head.stopping = left[: len(head.stopping) + max(head.room, 0)]
 
     def measure(self, accepted: Sequence[TaskResult]) -> None:
         head, timed = self.head, [result.duration_us for result in accepted if result.outcome in {"ok", "error"}]

@@ -46,7 +46,10 @@ class Holding:
                 return replace(reply, retry_after_s=0.0)
             if self._ending:
                 return reply
-            await self._bell.chunks(left_s)
+            if reply.retry_after_s:
+                await self._bell.chunks(left_s)
+            else:  # more may be behind what was stale; others come first
+                await asyncio.sleep(0)
         self._bell.chunks_sent(1)
         return RetrieveTasksReply()
 

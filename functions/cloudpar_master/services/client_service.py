@@ -33,7 +33,7 @@ from cloudpar_protocol.errors import BadRequest, IdempotencyConflict, NotFound, 
 
 from .deployment import Deployment
 from .folding import Folding
-from .moments import moment
+from .moments import moment, span
 from .result_pages import Results, read_results
 from .submission import check_submission
 
@@ -82,7 +82,7 @@ class ClientService:
         name = f"{account.account_id}#{request.idempotency_key}"
         package_id = hashlib.sha256(name.encode()).hexdigest()[:32]
         if account.granted_us <= account.spent_us and on.packages.spec(package_id) is None:
-            used = f"account {account.name!r} has used its {account.granted_us / 3.6e9:g} h of compute time"
+            used = f"account {account.name!r} has used its {span(account.granted_us)} of compute time"
             raise QuotaExhausted(f"{used}: ask the operator to grant more (cloudpar account grant)")
         now = on.clock.now()
         spec = Spec(

@@ -8,3 +8,12 @@ def moment(at: float) -> str:
     '1970-01-01 00:00:00 UTC'
     """
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def span(us: int) -> str:
+    """A length of compute time for people.
+
+    >>> span(2_000_000), span(5_400_000_000)
+    ('2 s', '1.5 h')
+    """
+    return f"{us / 1e6:g} s" if us < 3_600_000_000 else f"{us / 3.6e9:g} h"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cloudpar_master.core import pacing, quota, ranges
 from cloudpar_master.core.events import Cleared, Event, ExecutorsIdle, GaveBack, Published
-from cloudpar_master.core.head import Head
+from cloudpar_master.core.head import Head, Piece
 from cloudpar_master.ports import Message
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest
@@ -34,6 +34,9 @@ from .deployment import Deployment
 from .folding import Folding, parse_chunk
 from .idle_workers import IdleWorkers
 
+STALE_ROUNDS = 20
+"""After so many receptions of what nobody wants any more, the worker asks again: at once."""
+
 
 class WorkerService:
     """What the worker token may ask."""
@@ -46,14 +49,22 @@ class WorkerService:
     def retrieve_tasks(self, request: RetrieveTasks) -> RetrieveTasksReply:
         """Hand out chunks. An empty queue makes packages with uncut tasks open their windows."""
         now = self._on.clock.now()
-        leases = self._receive(request)
-        if not leases and self._open_windows(request):
-            leases = self._receive(request)
+        leases, came = self._receive_live(request)
+        if not came and self._open_windows(request):
+            leases, came = self._receive_live(request)
         self._idle.note(request.worker_id, now, idle=not leases)
-        delay = 0.0 if leases else pacing.worker_delay_s(self._idle.count(now))
+        delay = 0.0 if came else pacing.worker_delay_s(self._idle.count(now))
         return RetrieveTasksReply(leases=leases, retry_after_s=delay)
 
-    def _receive(self, request: RetrieveTasks) -> list[Lease]:
+    def _receive_live(self, request: RetrieveTasks) -> tuple[list[Lease], bool]:
+        """Receive until something is wanted still, or nothing comes; says whether anything came at last."""
+        for _ in range(STALE_ROUNDS):
+            leases, came = self._receive(request)
+            if leases or not came:
+                break
+        return leases, came
+
+    def _receive(self, request: RetrieveTasks) -> tuple[list[Lease], bool]:
         lease_s = self._on.policy.lease_s
         messages = self._on.queue.receive(min(request.chunks, BULK_ITEMS), lease_s, request.attempt_id)
         chunks = [(message, *parse_chunk(message.body)) for message in messages]
@@ -66,6 +77,8 @@ class WorkerService:
             wanted = _wanted(head, chunk.start, chunk.end, chunk.generation)
             spec = self._on.packages.spec(package_id) if head is not None and wanted else None
             if head is None or spec is None:
+                if head is not None:
+                    self._note_untouched(head, chunk, message)
                 stale.append(message.receipt)
             elif head.draining and message.receives == 1:
                 event = Cleared(generation=chunk.generation, ranges=wanted)
@@ -81,7 +94,14 @@ class WorkerService:
                 leases.append(self._lease(head, spec.start, message, wanted, budgets[package_id]))
         if stale:
             self._on.queue.delete(stale)
-        return leases
+        return leases, bool(messages)
+
+    def _note_untouched(self, head: Head, chunk: Piece, message: Message) -> None:
+        """Nobody runs a stale chunk that was never handed out: its package need not wait for it to be charged."""
+        if head.ended and not head.settled and message.receives == 1:
+            event = Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)])
+            self._on.packages.append(head.package_id, [(f"d#{chunk.start}#{chunk.generation}", event)])
+            self._folding.advance(head.package_id)
 
     def _lease(self, head: Head, start: StartTasks, message: Message, wanted: list[Range], budget_us: int) -> Lease:
         policy, code, data = self._on.policy, start.code, start.data
@@ -147,6 +167,7 @@ class WorkerService:
                 publish_us=pub.publish_us,
                 refused=pub.refused,
                 message=pub.message,
+                closed=(pub.start, pub.end) if pub.closes else None,
             )
             events[pub.package_id].append((f"p#{pub.lease_id}#{pub.seq:06}", event))
         heads = self._take(events)

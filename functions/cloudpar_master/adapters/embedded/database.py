@@ -55,9 +55,13 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -16000", "temp_store = MEMORY"):
-            self._connection.execute(f"PRAGMA {pragma}")
-        self._connection.executescript(SCHEMA)
+        try:
+            for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -16000", "temp_store = MEMORY"):
+                self._connection.execute(f"PRAGMA {pragma}")
+            self._connection.executescript(SCHEMA)
+        except sqlite3.Error:
+            self._connection.close()
+            raise
         self.execute = self._connection.execute
         self.executemany = self._connection.executemany
 

@@ -46,7 +46,7 @@ def test_two_accounts_may_use_one_key(world: World, ann: AccountRecord, bob: Acc
 
 def test_with_no_quota_left_nothing_is_queued(world: World) -> None:
     poor = world.account("poor", quota_us=0)
-    with pytest.raises(QuotaExhausted, match="'poor' has used its 0 h of compute time: ask the operator to grant more"):
+    with pytest.raises(QuotaExhausted, match="'poor' has used its 0 s of compute time: ask the operator to grant more"):
         world.start(poor)
     assert world.on.queue.waiting() == 0
     assert world.on.packages.of_account(None, 10) == []

@@ -2,6 +2,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.events import GaveBack
 from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.worker_service import STALE_ROUNDS
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode
 from cloudpar_protocol.worker_messages import RetrieveTasks
 from master.services.world import CODE, POLICY, World, publication
@@ -118,3 +119,32 @@ def test_a_lease_that_ran_out_goes_to_another(world: World, ann: AccountRecord) 
     again = world.lease("alive")
     assert (again.start, again.attempt) == (0, 2)
     assert again.lease_id != dead.lease_id
+
+
+def test_behind_chunks_that_nobody_wants_any_more_others_are_found(world: World, ann: AccountRecord) -> None:
+    world.cancel(ann, world.start(ann, chunksize=1))
+    wanted = world.start(ann)
+    (lease,) = world.retrieve(chunks=1)
+    assert lease.package_id == wanted
+
+
+def test_a_worker_that_met_only_stale_chunks_asks_again_at_once(world: World, ann: AccountRecord) -> None:
+    packages = [world.start(ann, chunksize=1) for _ in range(STALE_ROUNDS)]
+    for package_id in packages:
+        world.cancel(ann, package_id)
+    request = RetrieveTasks(worker_id="w", attempt_id="a", executors=1, chunks=1)
+    replies = [world.worker.retrieve_tasks(request) for _ in range(20)]
+    assert not any(reply.leases for reply in replies)
+    assert replies[0].retry_after_s == 0
+    assert replies[-1].retry_after_s > 0
+
+
+def test_a_cancelled_package_settles_once_its_queue_is_empty(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, chunksize=1)
+    lease = world.lease()
+    world.cancel(ann, package_id)
+    assert world.retrieve() == []
+    assert not world.head(package_id).settled
+    world.publish(publication(lease, [0], outcome="cancelled", duration_us=70, closes=True))
+    assert world.head(package_id).settled
+    assert world.record(ann.account_id).spent_us == 70
