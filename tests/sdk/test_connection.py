@@ -4,18 +4,20 @@ import logging
 import socket
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 import pytest
 
 from cloudpar import Pool, connection
 from cloudpar.connection import Aborted, Connection
-from cloudpar.errors import InvalidToken, MasterUnreachable, RequestError
+from cloudpar.errors import Forbidden, InvalidToken, MasterUnreachable, RequestError
 from cloudpar.patience import Patience
 from cloudpar_protocol import routes
-from cloudpar_protocol.client_messages import AwaitTasks, Cursor, Hello
+from cloudpar_protocol.client_messages import AwaitTasks, Cursor, Hello, HelloReply
 from cloudpar_protocol.line import Answer
 from cloudpar_protocol.payloads import Link
+from sdk import fake_master
 from sdk.fake_master import TOKEN, FakeMaster
 
 
@@ -223,3 +225,16 @@ def test_proxies_pages_are_no_answers(master: FakeMaster) -> None:
     known._lines.post = post  # type: ignore[method-assign]
     assert known.call(routes.HELLO, Hello()).role == "user"
     known.close()
+
+
+@pytest.mark.parametrize("role", ["worker", "admin"])
+def test_a_token_for_another_role(
+    master: FakeMaster, monkeypatch: pytest.MonkeyPatch, role: Literal["worker", "admin"]
+) -> None:
+    def hello(_: FakeMaster, __: Hello) -> HelloReply:
+        return HelloReply(release="0.1.0", role=role)
+
+    answers: dict[type[Any], Callable[[FakeMaster, Any], Any]] = {**fake_master._ANSWERS, Hello: hello}
+    monkeypatch.setattr(fake_master, "_ANSWERS", answers)
+    with pytest.raises(Forbidden, match=f"this is the {role} token of .*`cloudpar account create NAME`"):
+        Pool(master.endpoint, TOKEN)

@@ -2,6 +2,7 @@
 
 import concurrent.futures as cf
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -253,3 +254,47 @@ def test_it_works_beside_processes_of_others(embedded: Pool) -> None:
     with cf.ProcessPoolExecutor(1) as other:
         assert other.submit(abs, -1).result(60) == 1
     assert embedded.submit(abs, -2).result(60) == 2
+
+
+WAITING_SCRIPT = """
+import concurrent.futures, sys, threading
+from pathlib import Path
+from cloudpar import Pool
+pool = Pool(workers=1)
+def wait(path):
+    Path(path).touch()
+    threading.Event().wait(600)
+future = pool.submit(wait, sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "concurrent.futures.wait([future])",
+        "threading.Event().wait()",
+        "results = pool.map(wait, sys.argv[1:]); threading.Event().wait()",
+    ],
+)
+def test_ctrl_c_outside_of_the_pool(tmp_path: Path, line: str) -> None:
+    code, errors = interrupted(tmp_path / "up", WAITING_SCRIPT + line)
+    assert "cloudpar: cancelled" in errors
+    assert "s of execution time were charged" in errors
+    assert errors.count("Traceback") == 1
+    assert code != 0
+
+
+def test_ctrl_c_while_the_end_of_the_process_waits_for_tasks(tmp_path: Path) -> None:
+    at_exit = "import atexit; atexit.register(Path(sys.argv[1] + '-exit').touch)"
+    _, errors = interrupted(tmp_path / "up", WAITING_SCRIPT + at_exit, tmp_path / "up-exit")
+    assert re.fullmatch(r"cloudpar: cancelled package \w+; \d+\.\d{3} s of execution time were charged\n", errors)
+
+
+def interrupted(path: Path, script: str, *more: Path) -> tuple[int, str]:
+    """Ctrl-C for a script, once its task runs: its exit status, and what it wrote to standard error."""
+    with subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE, text=True) as client:
+        for each in (path, *more):
+            until(each)
+        client.send_signal(signal.SIGINT)
+        _, errors = client.communicate(timeout=50)
+    return client.returncode, errors

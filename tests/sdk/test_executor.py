@@ -7,12 +7,14 @@ import operator
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from cloudpar import Pool
+from cloudpar import Pool, starter
 from sdk.fake_master import TOKEN, FakeMaster
 
 
@@ -275,3 +277,69 @@ def test_free_reference(any_pool: Pool) -> None:
         del value
         gc.collect()
         assert reference() is None
+
+
+class AsyncCallable:
+    async def __call__(self, value: int) -> int:
+        return value
+
+
+async def coroutine(value: int) -> int:
+    return value
+
+
+@pytest.mark.parametrize("function", [None, 5])
+def test_what_is_not_callable_is_refused_at_the_call(pool: Pool, master: FakeMaster, function: Any) -> None:
+    for call in calls_of(pool, function):
+        with pytest.raises(TypeError, match=f"^{function} is no function: give a callable"):
+            call()
+    assert not master.packages
+
+
+@pytest.mark.parametrize("function", [coroutine, AsyncCallable(), partial(coroutine, 1)])
+def test_async_functions_are_refused_at_the_call(pool: Pool, master: FakeMaster, function: Any) -> None:
+    for call in calls_of(pool, function):
+        with pytest.raises(TypeError, match=r"^async functions are not supported: .* asyncio\.run"):
+            call()
+    assert not master.packages
+
+
+def calls_of(pool: Pool, function: Any) -> list[Callable[[], object]]:
+    return [
+        lambda: pool.submit(function, 1),
+        lambda: pool.map(function, [1]),
+        lambda: pool.map_unordered(function, []),
+        lambda: pool.starmap(function, [(1,)], buffersize=2),
+        lambda: pool.parallel_for(0, 1, function),
+        lambda: pool.parallel_for(0, 0, function),
+    ]
+
+
+@pytest.mark.parametrize("error", [MemoryError("none left"), RuntimeError("no thread"), ValueError("anything")])
+def test_a_batch_that_cannot_be_started_fails_alone(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(starter, "order_for", Mock(side_effect=error))
+        assert pool.submit(abs, -1).exception(60) is error
+    assert pool.submit(abs, -2).result(60) == 2
+
+
+def test_a_batch_that_fails_after_its_start_is_given_up(
+    pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    master.automatic = False
+    awaiter = pool._client.session._awaiter
+    with monkeypatch.context() as patch:
+        patch.setattr(awaiter, "start_ends", Mock(side_effect=RuntimeError("can't start new thread")))
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            pool.submit(abs, -1).result(60)
+    master.wait_for(lambda: master.acknowledged == {"p0"})
+
+
+def test_a_thread_that_does_not_start_is_tried_again(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            pool.submit(abs, -1)
+    assert pool.submit(abs, -2).result(60) == 2

@@ -288,3 +288,36 @@ def test_one_package_read_twice_by_one_pool(pool: Pool, master: FakeMaster) -> N
     master.run(results.package_id, range(1, 2))
     assert attached.results() == [1, 2]
     assert next(results) == 2
+
+
+def stop(number: int) -> int:
+    if number == 1:
+        raise StopIteration
+    return number
+
+
+def test_stop_iteration_in_a_task_does_not_end_the_map(any_pool: Pool) -> None:
+    results = any_pool.map(stop, range(3))
+    assert next(results) == 0
+    with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration$") as caught:
+        next(results)
+    assert isinstance(caught.value.__cause__, StopIteration)
+    assert list(results) == [2]
+
+
+def test_stop_iteration_in_a_task_does_not_end_an_unordered_map(any_pool: Pool) -> None:
+    with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration$"):
+        list(any_pool.map_unordered(stop, range(3)))
+    with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration$"):
+        any_pool.parallel_for(0, 3, stop)
+
+
+def test_stop_iteration_in_a_task_does_not_end_an_attachment(any_pool: Pool) -> None:
+    results = any_pool.map(stop, range(3))
+    assert results.package_id is not None
+    attached = any_pool.attach(results.package_id)
+    with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration$"):
+        list(attached)
+    with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration$"):
+        attached.results()
+    attached.acknowledge()

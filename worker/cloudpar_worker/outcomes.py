@@ -67,7 +67,7 @@ def memory(rss_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
     """The executor grew over its limit."""
     message = (
         f"the task's executor used {rss_bytes >> 20} MB, over its limit of {limit_bytes >> 20} MB, and was stopped: "
-        "use less memory a task, or start the worker with a higher memory_mb or fewer executors"
+        "use less memory a task, or start the worker with a higher --memory-mb or fewer executors"
     )
     return Stop("memory", message, lease_id, index)
 

@@ -3,8 +3,9 @@
 from typing import Annotated
 
 import msgspec
-import psutil
 from msgspec import Meta, Struct
+
+from .machine import memory_bytes
 
 _MEMORY_PART = 0.9
 
@@ -16,7 +17,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         endpoint: The master, "http://host:port".
         token: A worker token.
         executors: How many tasks run at a time.
-        memory_mb: The limit of one executor; None: 90 % of the machine's memory, divided by the executors.
+        memory_mb: The limit of one executor; None: 90 % of the memory here, divided by the executors.
         tmp: Where executors put temporary files; None: the system's place.
     """
 
@@ -31,7 +32,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         """The limit of one executor."""
         if self.memory_mb is not None:
             return self.memory_mb << 20
-        return int(psutil.virtual_memory().total * _MEMORY_PART / self.executors)
+        return int(memory_bytes() * _MEMORY_PART / self.executors)
 
 
 def parse(line: bytes) -> WorkerSettings:

@@ -9,7 +9,7 @@ from cloudpar_protocol.payloads import TaskResult
 
 from .awaited import Awaited
 from .errors import CloudparError
-from .failures import outcome
+from .failures import outcome, raisable
 from .interruption import interrupt
 from .session import Session
 
@@ -31,10 +31,7 @@ class Attachment(Generic[T_co]):
     def __iter__(self) -> Iterator[T_co]:
         index = 0
         while (result := self._wait(index, None)) is not None:
-            value, error = outcome(result, self._awaited.codec)
-            if error is not None:
-                raise error
-            yield value
+            yield self._open(result)
             index += 1
 
     def results(self, timeout: float | None = None) -> list[T_co]:
@@ -52,12 +49,16 @@ class Attachment(Generic[T_co]):
         index = 0
         values: list[T_co] = []
         while (result := self._wait(index, deadline)) is not None:
-            value, error = outcome(result, self._awaited.codec)
-            if error is not None:
-                raise error
-            values.append(value)
+            values.append(self._open(result))
             index += 1
         return values
+
+    def _open(self, result: TaskResult) -> T_co:
+        value, error = outcome(result, self._awaited.codec)
+        error = raisable(error, result.index)
+        if error is not None:
+            raise error
+        return value  # type: ignore[no-any-return]
 
     def _wait(self, index: int, deadline: float | None) -> TaskResult | None:
         try:

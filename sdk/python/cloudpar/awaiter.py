@@ -63,8 +63,9 @@ class Awaiter:
         self._under_way[awaited] = None
         self._due = min(self._due, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
         if self._thread is None and not self._closed:
-            self._thread = threading.Thread(target=self._run, name="cloudpar-await", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="cloudpar-await", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def drop(self, awaited: Awaited) -> None:
         """Ask no more for a package; it goes on."""

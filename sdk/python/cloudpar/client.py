@@ -27,7 +27,7 @@ from .report import Report
 from .serialization import dumps, refusal
 from .session import Order, Session
 from .starter import Starter, Submission
-from .task_code import CodeCache, function_name
+from .task_code import CodeCache, check_function, function_name
 
 
 class Client:
@@ -82,6 +82,9 @@ class Client:
 
     def parallel_for(self, start: int, stop: int, body: Callable[[int], object], task_timeout_s: float | None) -> None:
         """Run a loop's body as tasks, and bring home what it writes."""
+        check_function(body)
+        if start >= stop:
+            return
         try:
             with LOCAL_MODULES.by_value():
                 captured = capture(body)
@@ -162,7 +165,7 @@ class Client:
         interrupt(self.session, self.session.unfinished())
 
     def cancel_queued(self) -> None:
-        """Cancel what no worker has begun."""
+        """Cancel what no worker has taken."""
         self._starter.cancel_waiting()
         self._starter.wait()
         for awaited in self.session.unfinished():

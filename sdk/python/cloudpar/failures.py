@@ -40,6 +40,15 @@ def _own(result: TaskResult) -> BaseException | None:
     return error if isinstance(error, BaseException) else None
 
 
+def raisable(error: BaseException | None, number: int) -> BaseException | None:
+    """What to raise for a task's exception where results are iterated over: StopIteration would end that in silence."""
+    if not isinstance(error, StopIteration):
+        return error
+    mended = RuntimeError(f"task {number} raised StopIteration")  # as PEP 479 has it for generators
+    mended.__cause__ = error
+    return mended
+
+
 def outcome(result: TaskResult, codec: Codec) -> tuple[Any, BaseException | None]:
     """What a task came to, by its package's codec: a value and None, or None and an exception."""
     if result.outcome != "ok":

@@ -23,7 +23,10 @@ log = logging.getLogger("cloudpar")
 
 
 class TaskFuture(Future[T]):
-    """The future of one task. Unlike in other executors, cancelling also stops a task that runs already."""
+    """The future of one task. Unlike in other executors, cancelling also stops a task that runs already.
+
+    `running()` is True from the time when the task is handed to the master, whether a worker has begun it or not.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,6 +95,14 @@ class FutureReceiver:
         """The package is at the master, or will never be."""
         self._awaited = awaited
         self._started.set()
+
+    def fail(self, error: Exception) -> None:
+        """The package could not be started; if the error came after that, nobody wants it any more."""
+        if self._awaited is not None:
+            self._session.read(self._awaited)
+        self.started(None)
+        for future in self._futures:
+            resolve(future, None, error)
 
     def stop(self, index: int) -> bool:
         """Cancel one task at the master; whether it will have no value because of this."""

@@ -9,7 +9,7 @@ from cloudpar_protocol.payloads import TaskResult
 
 from .awaited import Awaited
 from .errors import CloudparError
-from .failures import outcome
+from .failures import outcome, raisable
 
 
 class Share:
@@ -103,12 +103,12 @@ class Inbox:
 
     def _open(self, share: Share, result: TaskResult) -> tuple[Any, BaseException | None]:
         began = time.perf_counter()
-        opened = outcome(result, share.awaited.codec if share.awaited is not None else "pickle")
+        value, error = outcome(result, share.awaited.codec if share.awaited is not None else "pickle")
         share.deserialize_s += time.perf_counter() - began
         share.unread -= 1
         if not share.unread:
             self._done(share)
-        return opened
+        return value, raisable(error, share.base + result.index)
 
     def _done(self, share: Share) -> None:
         if share.awaited is not None:

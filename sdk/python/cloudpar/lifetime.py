@@ -2,11 +2,12 @@
 
 import atexit
 import os
+import sys
 import threading
 from typing import TYPE_CHECKING
 
 from .configuration import Configuration
-from .errors import CloudparError, MasterUnreachable
+from .errors import CloudparError, Forbidden, MasterUnreachable
 from .local import LocalCluster, default_workers
 
 if TYPE_CHECKING:
@@ -82,6 +83,25 @@ class Lifetime:
         elif not self._finished:
             threading.Thread(target=self.finish, kwargs={"wait": True}, name="cloudpar-finish", daemon=True).start()
 
+    def finish_at_exit(self, *, interrupted: bool) -> bool:
+        """Wait for what was submitted, as other executors do; after Ctrl-C cancel it, and say what it has cost.
+
+        Returns:
+            Whether there was Ctrl-C, before or meanwhile.
+        """
+        try:
+            try:
+                if not interrupted:
+                    self.client.wait()
+            except KeyboardInterrupt:
+                interrupted = True
+            if interrupted:
+                self.client.interrupt()
+            self._close()
+        except KeyboardInterrupt:  # once more: leave at once; processes of our own end with this one
+            interrupted = True
+        return interrupted
+
     def finish_later(self) -> None:
         """The pool was dropped without a shutdown."""
         self.finish(wait=False)
@@ -109,12 +129,15 @@ def first_contact(lifetime: Lifetime) -> None:
     Raises:
         MasterUnreachable: Nothing answers, within 10 s.
         InvalidToken: The master does not know us.
+        Forbidden: It knows us, but not as somebody who starts tasks.
     """
     outcome: list[BaseException] = []
 
     def ask() -> None:
         try:
-            lifetime.client.session.hello()
+            role = lifetime.client.session.hello().role
+            if role != "user":
+                outcome.append(_wrong_role(role, lifetime.endpoint))
         except CloudparError as error:
             outcome.append(error)
 
@@ -128,10 +151,24 @@ def first_contact(lifetime: Lifetime) -> None:
         raise outcome[0]
 
 
+def _wrong_role(role: str, endpoint: str) -> Forbidden:
+    return Forbidden(
+        f"this is the {role} token of {endpoint}, and a pool needs an account's token: `cloudpar up` shows it as "
+        "CLOUDPAR_TOKEN, and elsewhere the operator makes one by `cloudpar account create NAME`"
+    )
+
+
 def _finish_all() -> None:
-    """At exit, as other executors do: what was submitted is waited for."""
+    interrupted = _main_was_interrupted()
     for lifetime in list(_living):
-        lifetime.finish(wait=True)
+        interrupted = lifetime.finish_at_exit(interrupted=interrupted)
+
+
+def _main_was_interrupted() -> bool:
+    """Whether the main thread ends because of Ctrl-C. At a prompt that may have been any time ago."""
+    if hasattr(sys, "ps1") or sys.flags.interactive:
+        return False
+    return issubclass(getattr(sys, "last_type", None) or Exception, KeyboardInterrupt)
 
 
 def _abandon_all() -> None:

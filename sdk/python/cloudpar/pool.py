@@ -48,6 +48,7 @@ class Pool(Executor):
         ConfigurationError: Only one of endpoint and token is known.
         MasterUnreachable: No master answers at the endpoint (within 10 s).
         InvalidToken: The master does not know the token.
+        Forbidden: It is the worker token or the admin token, and no account's.
 
     Example:
         >>> from cloudpar import Pool
@@ -99,6 +100,7 @@ class Pool(Executor):
 
         Raises:
             SerializationError: The function or an argument does not pickle; the text names the part.
+            TypeError: `fn` is not callable, or is an async function.
             RuntimeError: The pool is shut down.
 
         Example:
@@ -122,8 +124,8 @@ class Pool(Executor):
         """Run `fn` on each value (or on the values of several iterables side by side), as one package.
 
         Returns an iterator over the results in task order, which can be read while tasks are running. A task's
-        exception is raised where its value would be, and the iterator can be read on after it. The iterables are
-        collected first, unless `buffersize` is given.
+        exception is raised where its value would be, and the iterator can be read on after it (StopIteration, which
+        would end it, as a RuntimeError). The iterables are collected first, unless `buffersize` is given.
 
         Args:
             fn: Any callable.
@@ -136,6 +138,7 @@ class Pool(Executor):
 
         Raises:
             SerializationError: The function or a value does not pickle; the text names the part.
+            TypeError: `fn` is not callable, or is an async function.
             TooLarge: More values, or more bytes (1 GiB), than a package carries.
             QuotaExhausted: The account has no compute time left.
             RuntimeError: The pool is shut down.
@@ -198,7 +201,9 @@ class Pool(Executor):
 
         What the body writes into the lists, dicts, object attributes and NumPy arrays that it captures is in this
         process's memory afterwards, as after a loop. Nothing is written before all tasks have ended well: on any
-        error memory is unchanged. (The idea is .NET's `Parallel.For` on the first system, whose client did this.)
+        error memory is unchanged. A write that leaves the old value (`x[i] = x[i]`) is no write: what another task
+        writes there comes home, and is no conflict. (The idea is .NET's `Parallel.For` on the first system, whose
+        client did this.)
 
         Args:
             start: The first index.
@@ -223,8 +228,7 @@ class Pool(Executor):
         """
         Limits(task_timeout_s=task_timeout_s)
         self._check()
-        if start < stop:
-            self._client.parallel_for(start, stop, body, task_timeout_s)
+        self._client.parallel_for(start, stop, body, task_timeout_s)
 
     def _map(
         self, fn: Callable[..., T], values: Iterable[Any], call: "CallStyle", limits: Limits, *, ordered: bool
@@ -283,7 +287,7 @@ class Pool(Executor):
 
         Args:
             wait: Return when all tasks are done and all resources are free; otherwise this goes on in the background.
-            cancel_futures: Cancel tasks that no worker has begun; those that are running finish.
+            cancel_futures: Cancel tasks that no worker has taken; those that one has taken finish, begun or not.
         """
         if os.getpid() != self._pid:
             return

@@ -1,5 +1,6 @@
 """Submitted tasks on their way to the master: whatever gathers while one package is started goes in the next."""
 
+import contextlib
 import pickle
 import threading
 from collections import deque
@@ -7,7 +8,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from .connection import Aborted
 from .errors import CloudparError
 from .future import FutureReceiver, TaskFuture, resolve
 from .packing import Packed, Packer
@@ -55,8 +55,8 @@ class Starter:
         with self._condition:
             if self._closed is not None:
                 raise self._closed
-            self._waiting.append(submission)
             self._wake()
+            self._waiting.append(submission)
 
     def nudge(self) -> None:
         """There is something to acknowledge."""
@@ -66,8 +66,9 @@ class Starter:
 
     def _wake(self) -> None:
         if self._thread is None and self._closed is None:
-            self._thread = threading.Thread(target=self._run, name="cloudpar-start", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="cloudpar-start", daemon=True)
+            thread.start()
+            self._thread = thread
         self._condition.notify_all()
 
     def cancel_waiting(self) -> None:
@@ -103,10 +104,8 @@ class Starter:
                     self._starting = []
                     self._condition.notify_all()
             else:
-                try:
+                with contextlib.suppress(Exception):  # it is deleted some days later anyway
                     self._session.acknowledge()
-                except (CloudparError, Aborted):  # it is deleted some days later anyway
-                    continue
 
     def _next(self) -> list[Submission] | None:
         """What to start now; empty: it is time to acknowledge; None: the end."""
@@ -135,10 +134,8 @@ class Starter:
         receiver = FutureReceiver(futures, self._session, self._interrupt)
         try:
             self._session.start(order_for(batch, self._task_timeout_s), receiver)
-        except (CloudparError, OSError) as error:
-            receiver.started(None)
-            for future in futures:
-                resolve(future, None, error)
+        except Exception as error:  # noqa: BLE001  # this thread serves all other tasks as well
+            receiver.fail(error)
 
 
 def groups(batch: list[Submission]) -> list[list[Submission]]:

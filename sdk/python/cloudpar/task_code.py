@@ -1,6 +1,7 @@
 """Functions to task code, remembered for as long as nothing that would be sent has changed."""
 
 import hashlib
+import inspect
 import sys
 import threading
 from collections import OrderedDict
@@ -43,15 +44,10 @@ class CodeCache:
 
         Raises:
             SerializationError: It does not pickle; the text names the variable.
-            TypeError: It is a text.
+            TypeError: It is no function, or an async one.
         """
         if isinstance(function, Reference):
             return Code(function.text, hashlib.sha256(function.text.encode()).hexdigest(), b"", function.text)
-        if isinstance(function, str):
-            raise TypeError(
-                f"{function!r} is no function: for one that is installed at the workers write "
-                f'cloudpar.reference("package.module:function")'
-            )
         parts = footprint(function)
         if parts is None:
             return serialize(function)
@@ -76,9 +72,34 @@ def _is(one: object, other: object) -> bool:
 
 def serialize(function: Any) -> Code:
     """Make task code of a function, whatever is remembered."""
+    check_function(function)
     name = function_name(function)
     data = dumps(function, name)
     return Code(name, hashlib.sha256(data).hexdigest(), data)
+
+
+def check_function(function: object) -> None:
+    """Refuse what an executor cannot call for a value.
+
+    Raises:
+        TypeError: It is not callable, or async.
+    """
+    if isinstance(function, str):
+        raise TypeError(
+            f"{function!r} is no function: for one that is installed at the workers write "
+            f'cloudpar.reference("package.module:function")'
+        )
+    if not callable(function):
+        raise TypeError(f"{function!r} is no function: give a callable, and its arguments after it")
+    if any(map(_is_async, (function, type(function).__call__))):
+        raise TypeError(
+            f"async functions are not supported: {function_name(function)} would return a coroutine that nobody "
+            "awaits; give a plain function that calls asyncio.run"
+        )
+
+
+def _is_async(function: object) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def function_name(function: Any) -> str:

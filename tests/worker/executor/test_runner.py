@@ -101,21 +101,32 @@ def test_an_exception_that_does_not_pickle_comes_as_text(pool: ScriptedMaster) -
         def __init__(self) -> None:
             super().__init__("cannot travel", threading.Lock())
 
+    def fail(_number: int) -> None:
+        raise Locked
+
+    (result,) = run(pool, fail)
+    assert result.outcome == "error"
+    assert result.data is None
+    assert result.message is not None
+    assert "Locked: ('cannot travel'" in result.message
+    assert "comes as text only: its attribute 'args' does not pickle" in result.message
+    assert result.traceback is not None
+    assert "in fail" in result.traceback
+
+
+def test_an_exception_with_a_constructor_of_its_own_comes_back_whole(pool: ScriptedMaster) -> None:
     class Needy(Exception):
         def __init__(self, *, reason: str) -> None:
-            super().__init__(reason)
+            super().__init__(f"because {reason}")
+            self.reason = reason
 
-    def fail(number: int) -> None:
-        raise Locked if number else Needy(reason="cannot be made again")
+    def fail(_number: int) -> None:
+        raise Needy(reason="of this")
 
-    needy, locked = run(pool, fail, 2)
-    for result, name in ((needy, "Needy: cannot be made again"), (locked, "Locked: ('cannot travel'")):
-        assert result.outcome == "error"
-        assert result.data is None
-        assert result.message is not None
-        assert name in result.message
-        assert result.traceback is not None
-        assert "in fail" in result.traceback
+    (result,) = run(pool, fail)
+    with pytest.raises(Needy, match="because of this") as caught:
+        raise error_of(result)
+    assert caught.value.reason == "of this"
 
 
 def test_a_long_traceback_is_cut_in_the_middle(pool: ScriptedMaster) -> None:

@@ -17,13 +17,13 @@ class Serialization(NamedTuple):
     Attributes:
         decode: The data of a task.
         encode: The value of a task; raises when it cannot.
-        encode_error: An exception of a task; None when it travels as text only.
+        encode_error: An exception of a task; None when it travels as text only, and why if that is not the codec's way.
         refusal: The message about a value of this type that made `encode` raise this.
     """
 
     decode: Callable[[Any], Any]
     encode: Callable[[Any], bytes]
-    encode_error: Callable[[BaseException], bytes | None]
+    encode_error: Callable[[BaseException], tuple[bytes | None, str]]
     refusal: Callable[[type, BaseException], str]
 
 
@@ -37,5 +37,7 @@ def _no_message_pack(value_type: type, error: BaseException) -> str:
 
 SERIALIZATIONS: Final[dict[Codec, Serialization]] = {
     "pickle": Serialization(pickle.loads, failures.serialize, failures.portable, failures.unpicklable),
-    "msgpack": Serialization(msgpack.Decoder().decode, msgpack.Encoder().encode, lambda _: None, _no_message_pack),
+    "msgpack": Serialization(
+        msgpack.Decoder().decode, msgpack.Encoder().encode, lambda _: (None, ""), _no_message_pack
+    ),
 }

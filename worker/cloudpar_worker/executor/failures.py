@@ -10,6 +10,8 @@ import cloudpickle
 
 from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS
 
+from . import rebuilding
+
 _CUT = "\n... {} characters are left out ...\n"
 
 
@@ -31,15 +33,38 @@ def bounded(text: str, limit: int = ERROR_TEXT_CHARS) -> str:
     return text[:head] + note + text[len(text) - (keep - head) :]
 
 
-def portable(error: BaseException) -> bytes | None:
-    """The exception's pickle, or None when it does not survive the round trip."""
+def portable(error: BaseException) -> tuple[bytes | None, str]:
+    """The exception's pickle; or None and why, with the mend, when it does not survive the round trip."""
+    reasons = []
+    for dumps in rebuilding.dumps, serialize:  # the second for classes of C extensions that only they can make
+        verb = "pickle"
+        try:
+            data = dumps(error)
+            if len(data) > BLOB_BYTES:
+                return None, f"its pickle takes {len(data)} bytes, over the limit of {BLOB_BYTES}: hold less in it"
+            verb = "unpickle"
+            again = pickle.loads(data)
+            if isinstance(again, BaseException):
+                return data, ""
+            reasons.append(f"it unpickles as a {type_name(type(again))}: correct its __reduce__")
+        except BaseException as reason:  # noqa: BLE001 - an exception's own code may raise anything, SystemExit too
+            mend = "pass all arguments to super().__init__" if verb == "unpickle" else "hold plain data in it"
+            reasons.append(f"{_culprit(error, verb)} does not {verb} ({line(reason)}): give it __reduce__, or {mend}")
+    return None, reasons[0]
+
+
+def _culprit(error: BaseException, verb: str) -> str:
+    """Which part of an exception does not pickle."""
     try:
-        data = serialize(error)
-        if len(data) > BLOB_BYTES or not isinstance(pickle.loads(data), BaseException):
-            return None
-    except BaseException:  # noqa: BLE001 - an exception's own code may raise anything, SystemExit too
-        return None
-    return data
+        parts = rebuilding.state(error) if verb == "pickle" else {}
+    except BaseException:  # noqa: BLE001 - the same
+        return "it"
+    for name, value in parts.items():
+        try:
+            rebuilding.dumps(value)
+        except BaseException:  # noqa: BLE001 - the same
+            return f"its attribute {name!r}"
+    return "it"
 
 
 def line(error: BaseException) -> str:

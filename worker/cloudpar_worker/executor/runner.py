@@ -10,7 +10,7 @@ from cloudpar_protocol.payloads import TaskResult
 
 from .capture import Capture
 from .codecs import SERIALIZATIONS, Serialization
-from .failures import add_mend, line, remote_traceback
+from .failures import add_mend, bounded, line, remote_traceback
 from .frames import LENGTH, SKIPPED, Run, decode_run, encode_result_into
 from .functions import FunctionCache
 from .recall import RecallPage
@@ -125,5 +125,7 @@ def _success(index: int, value: Any, began: int, codec: Serialization) -> TaskRe
 
 def _failure(index: int, error: BaseException, began: int, codec: Serialization) -> TaskResult:
     text, trace = line(error), remote_traceback(error, error.__traceback__)
-    data = codec.encode_error(error)
+    data, reason = codec.encode_error(error)
+    if reason:
+        text = bounded(f"{text}\n(comes as text only: {reason})")
     return TaskResult(index, "error", _elapsed_us(began), data, None, text, trace)

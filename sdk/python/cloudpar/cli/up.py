@@ -25,19 +25,23 @@ PORT = 8642
 
 @click.command()
 @click.option("--workers", type=click.IntRange(min=0), default=None, help="Executors.  [default: one a core]")
+@click.option(
+    "--memory-mb", type=click.IntRange(min=1), default=None,
+    help="The limit of one executor, in MB.  [default: 90 % of the memory, divided by the executors]",
+)  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
 @click.option(
     "--data", "folder", type=click.Path(path_type=Path, file_okay=False), default=None,
     help="Where everything is kept.  [default: ~/.local/share/cloudpar]",
 )  # fmt: skip
 @json_option
-def up(workers: int | None, port: int, folder: Path | None, as_json: bool) -> None:
+def up(workers: int | None, memory_mb: int | None, port: int, folder: Path | None, as_json: bool) -> None:
     """Run a master and a worker on this machine; Ctrl-C ends them in good order."""
     executors = default_workers() if workers is None else workers
     where = (folder or default_folder()).absolute()
     where.mkdir(mode=0o700, parents=True, exist_ok=True)
     with listen(port) as listening:
-        Cluster(where, listening, executors, as_json).run()
+        Cluster(where, listening, executors, memory_mb, as_json).run()
 
 
 def listen(port: int) -> socket.socket:
@@ -60,10 +64,13 @@ def listen(port: int) -> socket.socket:
 class Cluster:
     """The two processes, from their start to their end."""
 
-    def __init__(self, folder: Path, listening: socket.socket, executors: int, as_json: bool) -> None:
+    def __init__(
+        self, folder: Path, listening: socket.socket, executors: int, memory_mb: int | None, as_json: bool
+    ) -> None:
         self._folder = folder
         self._listening = listening
         self._executors = executors
+        self._memory_mb = memory_mb
         self._as_json = as_json
         self._events: Events = Events()
         self._deaths: dict[str, list[float]] = defaultdict(list)
@@ -93,6 +100,7 @@ class Cluster:
                     "endpoint": connection.endpoint,
                     "token": connection.worker_token,
                     "executors": self._executors,
+                    "memory_mb": self._memory_mb,
                 }
                 self._processes["worker"] = Process("worker", ["cloudpar_worker", "--stdin"], greeting, self._events)
                 self._start("worker")

@@ -15,8 +15,14 @@ from .process import Event, Events, Process, listen_for_signals
 @endpoint_option
 @click.option("--token", envvar="CLOUDPAR_WORKER_TOKEN", help="The worker token. [env: CLOUDPAR_WORKER_TOKEN]")
 @click.option("--executors", type=click.IntRange(min=1), default=None, help="Processes.  [default: one a core]")
+@click.option(
+    "--memory-mb", type=click.IntRange(min=1), default=None,
+    help="The limit of one executor, in MB.  [default: 90 % of the memory, divided by the executors]",
+)  # fmt: skip
 @click.pass_context
-def worker(context: click.Context, endpoint: str | None, token: str | None, executors: int | None) -> None:
+def worker(
+    context: click.Context, endpoint: str | None, token: str | None, executors: int | None, memory_mb: int | None
+) -> None:
     """Run tasks for a master until Ctrl-C or SIGTERM, which lets running tasks finish; a second one stops at once."""
     if not endpoint:
         raise click.UsageError("no endpoint: add --endpoint or CLOUDPAR_ENDPOINT (`cloudpar up` prints it)")
@@ -29,7 +35,12 @@ def worker(context: click.Context, endpoint: str | None, token: str | None, exec
     events = Events()
     listen_for_signals(events)
     # By standard input, not as an argument: every user of the machine may read the arguments of a process.
-    greeting = {"endpoint": endpoint.rstrip("/"), "token": token, "executors": executors or default_workers()}
+    greeting = {
+        "endpoint": endpoint.rstrip("/"),
+        "token": token,
+        "executors": executors or default_workers(),
+        "memory_mb": memory_mb,
+    }
     agent = Process("worker", ["cloudpar_worker", "--stdin"], greeting, events)
     agent.start()
     context.exit(_follow(agent, events, endpoint))

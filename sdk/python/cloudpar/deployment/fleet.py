@@ -85,7 +85,9 @@ def _instances(aws: Aws, members: list[Mapping[str, Any]]) -> list[Instance]:
 
 
 def _spot(aws: Aws, ids: list[str]) -> set[str]:
-    found = aws.pages("ec2", "describe_instances", "Reservations", InstanceIds=ids)
+    # By a filter: an id that EC2 does not know yet, or any more, would be an error.
+    wanted = [{"Name": "instance-id", "Values": ids}]
+    found = aws.pages("ec2", "describe_instances", "Reservations", Filters=wanted)
     every = (instance for reservation in found for instance in reservation["Instances"])
     return {each["InstanceId"] for each in every if each.get("InstanceLifecycle") == "spot"}
 

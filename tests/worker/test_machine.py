@@ -1,0 +1,38 @@
+"""How much memory there is, in a container and without one."""
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cloudpar_worker.machine import limited, memory_bytes
+from cloudpar_worker.settings import WorkerSettings
+
+V2, V1 = "memory.max", "memory/memory.limit_in_bytes"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, 1000),
+        ({V2: "max\n"}, 1000),
+        ({V2: "600\n"}, 600),
+        ({V2: "1001\n"}, 1000),
+        ({V1: "9223372036854771712\n"}, 1000),
+        ({V1: "400\n"}, 400),
+        ({V2: "600\n", V1: "400\n"}, 400),
+        ({V2: ""}, 1000),
+    ],
+)
+def test_the_smallest_limit_counts(tmp_path: Path, files: dict[str, str], expected: int) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert limited(1000, tmp_path) == expected
+
+
+def test_executors_share_what_there_is() -> None:
+    assert 0 < memory_bytes() <= psutil.virtual_memory().total
+    settings = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=3)
+    assert settings.memory_bytes == int(memory_bytes() * 0.9 / 3)
+    assert WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=3, memory_mb=7).memory_bytes == 7 << 20
