@@ -60,7 +60,7 @@ def _deadline(facts: Facts, now_us: int) -> int:
         times.append(facts.retrieve_us)
     if facts.spawn_us > now_us:
         times.append(facts.spawn_us)
-    if facts.draining_us is not None:
+    if facts.draining_us is not None and now_us < facts.draining_us + ABANDON_RETRIEVAL_US:
         times.append(facts.draining_us + ABANDON_RETRIEVAL_US)
     if facts.publish_jobs < PUBLISH_JOBS:
         times += [
