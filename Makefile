@@ -9,10 +9,10 @@ STAMP := $(VENV)/.complete-$(shell pwd | cksum | cut -d ' ' -f 1)
 RUN := $(VENV)/bin/
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN)python -m pip --quiet --no-input
 
-.PHONY: help setup demo test bench generate lock
+.PHONY: help setup demo test e2e bench generate lock
 
 help: ## What there is to make
-	@sed -n 's/^\([a-z]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-8s ", $$1, $$2; $$1 = $$2 = ""; print}'
+	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-8s ", $$1, $$2; $$1 = $$2 = ""; print}'
 
 setup: $(STAMP) ## Prepare .venv: locked dependencies and this package, editable
 
@@ -50,6 +50,19 @@ node_modules/.complete: package-lock.json
 	@npm ci --silent --no-audit --no-fund
 	@touch $@
 
+# The stand-in pins packages that we do not, so it has a venv of its own.
+STAND_IN := build/e2e
+STAND_IN_STAMP := $(STAND_IN)/.complete-$(shell pwd | cksum | cut -d ' ' -f 1)
+
+e2e: setup $(STAND_IN_STAMP) node_modules/.complete ## Deploy to a stand-in for AWS on this machine and use it
+	$(RUN)pytest tests/e2e --verbose --timeout 300
+
+$(STAND_IN_STAMP): requirements/e2e.txt | setup
+	@echo "e2e: installing requirements/e2e.txt"
+	@$(RUN)python -m venv --clear $(STAND_IN)
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(STAND_IN)/bin/python -m pip --quiet --no-input install --require-hashes -r $<
+	@touch $@
+
 bench: setup ## The figures, beside ProcessPoolExecutor's from the same run
 	$(RUN)python -m bench
 
@@ -61,5 +74,6 @@ lock: setup ## Resolve requirements/*.txt again, with hashes
 	@lock() { $(RUN)uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-header "$$@"; } \
 	&& lock pyproject.toml requirements/dev.in -o requirements/dev.txt \
-	&& lock -c requirements/dev.txt requirements/functions.in -o requirements/functions.txt
-	@echo "lock: requirements/dev.txt and functions.txt are resolved; make test installs the first"
+	&& lock -c requirements/dev.txt requirements/functions.in -o requirements/functions.txt \
+	&& lock requirements/e2e.in -o requirements/e2e.txt
+	@echo "lock: requirements/dev.txt, functions.txt and e2e.txt are resolved; make test installs the first"

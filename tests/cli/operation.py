@@ -14,6 +14,10 @@ from typing import Any, Self
 import psutil
 
 from cloudpar import Pool
+from cloudpar.connection import Connection
+from cloudpar.patience import Patience
+from cloudpar_protocol import routes
+from cloudpar_protocol.account_messages import Account, ListAccounts
 
 CLOUDPAR = [sys.executable, "-m", "cloudpar"]
 END_S = 60.0
@@ -78,6 +82,14 @@ class Up:
     def user(self) -> list[str]:
         """The options of the default account."""
         return ["--endpoint", self.endpoint, "--token", self.connection["token"]]
+
+    def accounts(self) -> list[Account]:
+        """All accounts, as the operator sees them."""
+        connection = Connection(self.endpoint, self.connection["admin_token"], Patience(END_S))
+        try:
+            return connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
+        finally:
+            connection.close()
 
     def child(self, module: str) -> psutil.Process:
         """The process that runs `python -m module`."""

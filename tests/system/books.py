@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event
+from typing import Protocol
 
-from cli.operation import Up, cloudpar_json
+from cli.operation import cloudpar_json
 from cloudpar import Pool
 from cloudpar.connection import Connection
 from cloudpar.patience import Patience
 from cloudpar_protocol import routes
-from cloudpar_protocol.account_messages import Account, ListAccounts
+from cloudpar_protocol.account_messages import Account
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor, PackageStatus, Progress
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.payloads import TaskResult
@@ -30,8 +32,22 @@ class Books:
         return sum(result.duration_us for result in self.results)
 
 
+class Master(Protocol):
+    """A master that somebody else runs: here, or on AWS."""
+
+    endpoint: str
+
+    def admin(self) -> list[str]:
+        """The options of an operator."""
+        ...
+
+    def accounts(self) -> list[Account]:
+        """All accounts."""
+        ...
+
+
 @contextmanager
-def connected(up: Up, token: str) -> Iterator[Connection]:
+def connected(up: Master, token: str) -> Iterator[Connection]:
     """The wire, with the SDK's patience."""
     connection = Connection(up.endpoint, token, Patience(PATIENCE_S))
     try:
@@ -48,9 +64,10 @@ def statuses(wire: Connection, package_id: str, cursor: int = 0) -> Iterator[Pac
         assert not reply.missing
         yield reply.packages[0]
         cursor = reply.packages[0].cursor
+        Event().wait(reply.retry_after_s)  # a master that holds no request says when to ask again
 
 
-def close_books(up: Up, token: str, package_id: str) -> Books:
+def close_books(up: Master, token: str, package_id: str) -> Books:
     """Wait until a package has ended and its charge is final; read every page of it."""
     results: list[TaskResult] = []
     with connected(up, token) as wire:
@@ -61,7 +78,7 @@ def close_books(up: Up, token: str, package_id: str) -> Books:
     raise AssertionError(package_id)
 
 
-def progress(up: Up, token: str, package_id: str) -> Progress:
+def progress(up: Master, token: str, package_id: str) -> Progress:
     """How far a package is now."""
     with connected(up, token) as wire:
         message = AwaitTasks(session="books", packages=[Cursor(package_id=package_id, cursor=2**62)])
@@ -71,7 +88,7 @@ def progress(up: Up, token: str, package_id: str) -> Progress:
 class Customer:
     """An account of its own, so that its books show nothing else."""
 
-    def __init__(self, up: Up, name: str, quota: str = "10h") -> None:
+    def __init__(self, up: Master, name: str, quota: str = "10h") -> None:
         self._up = up
         made = cloudpar_json("account", "create", name, "--quota", quota, *up.admin())
         self.token: str = made["token"]
@@ -81,9 +98,7 @@ class Customer:
         return Pool(self._up.endpoint, self.token, progress=False)
 
     def account(self) -> Account:
-        with connected(self._up, self._up.connection["admin_token"]) as wire:
-            accounts = wire.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
-        return next(account for account in accounts if account.account_id == self.account_id)
+        return next(account for account in self._up.accounts() if account.account_id == self.account_id)
 
     def assert_charged_once(self, books: Books, tasks: int) -> None:
         """Each task was committed once, and exactly their time was charged."""

@@ -75,10 +75,10 @@ def _instances(aws: Aws, members: list[Mapping[str, Any]]) -> list[Instance]:
     if not members:
         return []
     spot = _spot(aws, [each["InstanceId"] for each in members])
-    prices = _spot_prices(aws, sorted({each["InstanceType"] for each in members}))
+    prices = _spot_prices(aws, sorted({each["InstanceType"] for each in members if "InstanceType" in each}))
     made = []
     for each in members:
-        kind, zone, is_spot = each["InstanceType"], each["AvailabilityZone"], each["InstanceId"] in spot
+        kind, zone, is_spot = each.get("InstanceType", ""), each["AvailabilityZone"], each["InstanceId"] in spot
         usd = prices.get((kind, zone)) if is_spot else on_demand_usd(kind)
         made.append(Instance(each["InstanceId"], kind, zone, each["LifecycleState"], is_spot, usd))
     return made

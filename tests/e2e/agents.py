@@ -1,0 +1,69 @@
+"""Workers that are started against an endpoint, as on an instance of the fleet."""
+
+import signal
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from cli.operation import CLOUDPAR, END_S, environment
+from system.work import until
+
+from .deployment import Deployment
+
+
+class Worker:
+    """`cloudpar worker` with one executor, which is ready."""
+
+    def __init__(self, deployment: Deployment, log: Path) -> None:
+        self._log = log
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(
+                [*CLOUDPAR, "worker", "--endpoint", deployment.endpoint, "--executors", "1"],
+                env=environment(CLOUDPAR_WORKER_TOKEN=deployment.worker_token), stderr=file,
+            )  # fmt: skip
+        until(self._ready)
+
+    def _ready(self) -> bool:
+        assert self.process.poll() is None, self.log()
+        return "working for" in self.log()
+
+    def log(self) -> str:
+        """What it wrote."""
+        return self._log.read_text(errors="replace")
+
+    def agent(self) -> psutil.Process:
+        """The process that talks to the master."""
+        children = psutil.Process(self.process.pid).children()
+        return next(child for child in children if "cloudpar_worker" in child.cmdline())
+
+    def executor(self) -> psutil.Process:
+        """The process that runs tasks."""
+        (zygote,) = self.agent().children()
+        (executor,) = zygote.children()
+        return executor
+
+    def kill(self) -> None:
+        """As an instance that is switched off: nobody gives anything back."""
+        family = [self.agent(), *self.agent().children(recursive=True)]
+        for each in family:
+            each.kill()
+        psutil.wait_procs(family, END_S)
+        self.process.wait(END_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise

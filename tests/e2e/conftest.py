@@ -1,0 +1,123 @@
+"""One deployment for all scenarios, with two agents. `make e2e` runs them; `make test` does not."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from system.books import Customer
+from system.work import await_file, mark_and_wait
+
+from .agents import Worker
+from .deployment import ROOT, STACK, Deployment
+from .stand_in import StandIn
+
+Stage = Callable[[str], AbstractContextManager[None]]
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """With -v, one line a scenario with its seconds."""
+    if report.when == "call" and report.passed:
+        return "passed", ".", f"{report.duration:6.1f} s"
+    return None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Its marker."""
+    config.addinivalue_line("markers", "last: runs behind all others, which leaves time to what takes minutes")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Stable: otherwise in the order of the files."""
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+
+
+@pytest.fixture(scope="session")
+def stage(request: pytest.FixtureRequest) -> Stage:
+    """Say how long a part of the deployment took."""
+    terminal = request.config.pluginmanager.get_plugin("terminalreporter")
+
+    @contextmanager
+    def timed(name: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        if terminal is not None:
+            terminal.ensure_newline()
+            terminal.write_line(f"{name} {time.monotonic() - began:.1f} s")
+
+    return timed
+
+
+@pytest.fixture(scope="session")
+def aws(tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> Iterator[StandIn]:
+    """The stand-in. Every process that this one starts finds it in its environment, and nothing else of AWS."""
+    program = Path(os.environ.get("CLOUDPAR_MINISTACK", ROOT / "build" / "e2e" / "bin" / "ministack"))
+    folder = tmp_path_factory.mktemp("aws")
+    with stage("stand-in starts"):
+        stand_in = StandIn(program, folder)
+    with stand_in, pytest.MonkeyPatch.context() as patch:
+        for name, value in stand_in.environment.items():
+            if name.startswith("AWS_") or name in {"HOME", "XDG_CONFIG_HOME", "NO_PROXY"}:
+                patch.setenv(name, value)
+        yield stand_in
+
+
+@pytest.fixture(scope="session")
+def bundle(deployed: tuple[Deployment, Path]) -> Path:
+    """The functions' code that is deployed."""
+    return deployed[1]
+
+
+@pytest.fixture(scope="session")
+def deployed(aws: StandIn, tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> Iterator[tuple[Deployment, Path]]:
+    """The stack; destroyed when all scenarios are over."""
+    deployment = Deployment(aws, tmp_path_factory.mktemp("deployment"))
+    with stage("functions built"):
+        bundle = deployment.bundle()
+    with stage("account bootstrapped"):
+        deployment.bootstrap()
+    with stage("stack deployed"):
+        deployment.deploy(bundle)
+    yield deployment, bundle
+    with stage("stack destroyed"):
+        deployment.destroy()
+    assert STACK not in deployment.stacks()
+
+
+@pytest.fixture(scope="session")
+def deployment(deployed: tuple[Deployment, Path]) -> Deployment:
+    """The stack."""
+    return deployed[0]
+
+
+@pytest.fixture(scope="session")
+def workers(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> Iterator[list[Worker]]:
+    """Two agents."""
+    folder = tmp_path_factory.mktemp("workers")
+    with stage("agents started"):
+        started = [Worker(deployment, folder / f"{number}.log") for number in range(2)]
+    with started[0], started[1]:
+        yield started
+
+
+@pytest.fixture
+def cluster(deployment: Deployment, workers: list[Worker]) -> Deployment:
+    """The stack with workers."""
+    return deployment
+
+
+@pytest.fixture(scope="session")
+def cancelled(
+    deployment: Deployment, workers: list[Worker], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Customer, str]:
+    """A package that its owner cancelled while it ran. What it used is known minutes later."""
+    customer, folder = Customer(deployment, "cancels"), tmp_path_factory.mktemp("cancelled")
+    with customer.pool() as pool:
+        results = pool.map(mark_and_wait, [(str(folder / "running"), str(folder / "gate"))] * 50)
+        assert results.package_id is not None
+        await_file(folder / "running")
+        results.cancel()
+    return customer, results.package_id

@@ -1,0 +1,45 @@
+"""Functions remember an account for a while: a revocation or a grant shows within that time, and not at once."""
+
+import time
+from collections.abc import Callable
+from threading import Event
+
+from cloudpar_master.adapters.aws.account_store import TOKEN_MEMORY_S
+from system.work import HANG_S
+
+
+def refused_soon(call: Callable[[], object], kind: type[Exception], text: str) -> None:
+    """Call until it is refused for that reason."""
+
+    refusals: list[str] = []
+
+    def refused() -> bool:
+        try:
+            call()
+        except kind as error:
+            refusals.append(str(error))
+            return True
+        return False
+
+    _soon(refused)
+    assert text in refusals[0]
+
+
+def allowed_soon(call: Callable[[], object], kind: type[Exception]) -> None:
+    """Call until it is not refused any more."""
+
+    def allowed() -> bool:
+        try:
+            call()
+        except kind:
+            return False
+        return True
+
+    _soon(allowed)
+
+
+def _soon(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + HANG_S
+    while not condition():
+        assert time.monotonic() < deadline
+        Event().wait(TOKEN_MEMORY_S / 20)

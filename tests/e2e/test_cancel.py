@@ -1,0 +1,44 @@
+"""Packages that are cancelled while they run; the timer closes their books when nothing can come of them any more."""
+
+from concurrent.futures import CancelledError
+from pathlib import Path
+
+import pytest
+
+from cli.operation import cloudpar_json
+from system.books import Customer, close_books
+from system.work import await_file, mark_and_wait
+
+from .deployment import Deployment
+from .gates import opening
+
+TASKS = 50
+
+
+def test_a_package_is_cancelled_by_command(cluster: Deployment, tmp_path: Path) -> None:
+    customer, running = Customer(cluster, "commands"), tmp_path / "running"
+    with customer.pool() as pool, opening(tmp_path / "gate") as gate:
+        results = pool.map(mark_and_wait, [(str(running), str(gate))] * TASKS)
+        assert results.package_id is not None
+        await_file(running)
+        user = ["--endpoint", cluster.endpoint, "--token", customer.token]
+        ended = cloudpar_json("packages", "cancel", results.package_id, *user)
+        assert (ended["state"], ended["cancelled"]) == ("cancelled", TASKS)
+        with pytest.raises(CancelledError):
+            list(results)
+        assert list(pool.map(abs, [-1, -2])) == [1, 2]  # the executors are free again
+
+
+def test_a_package_is_cancelled_by_its_owner(cancelled: tuple[Customer, str]) -> None:
+    customer, _ = cancelled
+    with customer.pool() as pool:
+        assert list(pool.map(abs, [-1, -2])) == [1, 2]
+
+
+@pytest.mark.last
+def test_the_timer_closes_the_books(cluster: Deployment, cancelled: tuple[Customer, str]) -> None:
+    customer, package_id = cancelled
+    books = close_books(cluster, customer.token, package_id)
+    assert books.last.state == "cancelled"
+    account = customer.account()
+    assert account.reserved_us == 0

@@ -1,0 +1,77 @@
+"""The demo's main job, single calls, results that another process fetches, and the JavaScript SDK."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.operation import environment
+from cloudpar.demo.factorization import correct, factorize
+from cloudpar.errors import NotFound, PackageFailed
+from system.books import Customer, close_books
+from system.work import NUMBERS, TASKS, await_file, mark_and_wait
+
+from .deployment import ROOT, Deployment, run
+
+TYPESCRIPT = ROOT / "sdk" / "typescript"
+
+
+def test_the_main_job(cluster: Deployment) -> None:
+    customer = Customer(cluster, "main")
+    with customer.pool() as pool:
+        results = pool.map(factorize, NUMBERS)
+        assert results.package_id is not None
+        books = close_books(cluster, customer.token, results.package_id)
+        assert correct(NUMBERS, list(results))
+    assert books.last.state == "completed"
+    customer.assert_charged_once(books, TASKS)
+
+
+def test_many_submits(cluster: Deployment) -> None:
+    with Customer(cluster, "submits").pool() as pool:
+        futures = [pool.submit(pow, number, 2) for number in range(300)]
+        assert [future.result() for future in futures] == [number**2 for number in range(300)]
+
+
+READER = """
+import sys
+from cloudpar import Pool
+with Pool(progress=False) as pool:
+    package = pool.attach(sys.argv[1])
+    print(package.results())
+    package.acknowledge()
+"""
+
+
+def test_another_process_fetches_the_results(cluster: Deployment, tmp_path: Path) -> None:
+    customer, running, gate = Customer(cluster, "reader"), tmp_path / "running", tmp_path / "gate"
+    with customer.pool() as pool:
+        pool.map(mark_and_wait, [(str(running), str(gate))] * 3)
+        (package_id,) = pool.detach()
+    await_file(running)
+    gate.touch()
+    reader = subprocess.run(
+        [sys.executable, "-c", READER, package_id], capture_output=True, text=True, check=False,
+        env=environment(CLOUDPAR_ENDPOINT=cluster.endpoint, CLOUDPAR_TOKEN=customer.token),
+    )  # fmt: skip
+    assert (reader.stdout, reader.stderr) == ("['done', 'done', 'done']\n", "")
+    with customer.pool() as pool, pytest.raises((NotFound, PackageFailed)):
+        pool.attach(package_id).results()  # it was acknowledged
+
+
+def test_the_readme_of_the_javascript_sdk(cluster: Deployment, tmp_path: Path) -> None:
+    run(["npm", "run", "--silent", "build", "--workspace", "sdk/typescript"], dict(os.environ))
+    readme = (TYPESCRIPT / "README.md").read_text()
+    code, output = (re.search(rf"```{name}\n(.*?)```", readme, re.DOTALL) for name in ("js", "text"))
+    assert code is not None
+    assert output is not None
+    # Beside the package, whose name Node finds from there only.
+    script = TYPESCRIPT / "build" / "readme-on-aws.mjs"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(code[1])
+    token = Customer(cluster, "javascript").token
+    told = environment(CLOUDPAR_ENDPOINT=cluster.endpoint, CLOUDPAR_TOKEN=token)
+    assert run(["node", str(script)], told) == output[1]

@@ -1,0 +1,28 @@
+"""Payloads above the limits of messages: they travel by links to S3, in both directions."""
+
+import hashlib
+import random
+
+from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, INLINE_RESULT_BYTES
+from system.books import Customer
+
+from .deployment import Deployment
+
+
+def test_large_arguments_and_results(cluster: Deployment) -> None:
+    generator = random.Random(3)
+    payloads = [generator.randbytes(size) for size in (3 * BODY_BYTES, INLINE_DATA_BYTES + 1, 10, INLINE_RESULT_BYTES)]
+    with Customer(cluster, "large").pool() as pool:
+        assert list(pool.map(lambda payload: payload[::-1], payloads)) == [payload[::-1] for payload in payloads]
+        assert pool.submit(bytes, 2 * BODY_BYTES).result() == bytes(2 * BODY_BYTES)
+
+
+def test_large_task_code_is_uploaded_once(cluster: Deployment) -> None:
+    table = random.Random(4).randbytes(100 * INLINE_CODE_BYTES)
+
+    def digest(number: int) -> str:
+        return hashlib.sha256(table + bytes([number])).hexdigest()
+
+    with Customer(cluster, "code").pool() as pool:
+        for _ in range(2):
+            assert list(pool.map(digest, range(5))) == [digest(number) for number in range(5)]

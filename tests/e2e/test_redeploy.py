@@ -1,0 +1,42 @@
+"""Every function is replaced while a package runs."""
+
+import threading
+from pathlib import Path
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import Hello
+from system.books import Customer, close_books, connected
+from system.work import NUMBERS, TASKS, factorize_before_gate, main_job
+
+from .deployment import Deployment
+from .gates import opening
+
+
+def test_nobody_notices(cluster: Deployment, bundle: Path, tmp_path: Path) -> None:
+    customer, over = Customer(cluster, "meanwhile"), threading.Event()
+    statuses: list[str] = []
+
+    def greet() -> None:
+        with connected(cluster, customer.token) as wire:
+            while not over.wait(0.05):
+                statuses.append(wire.call(routes.HELLO, Hello(), allowance_s=0).role)
+
+    with customer.pool() as pool, opening(tmp_path / "gate") as gate:
+        results = pool.map(factorize_before_gate, main_job(gate))
+        found = [next(results)]
+        greeting = threading.Thread(target=greet)
+        greeting.start()
+        try:
+            cluster.deploy(cluster.other_bundle(bundle))
+        finally:
+            over.set()
+            greeting.join()
+        assert "Cloudpar-dev" in cluster.log
+        assert "no changes" not in cluster.log
+        gate.touch()
+        assert results.package_id is not None
+        books = close_books(cluster, customer.token, results.package_id)
+        found += results
+    assert len(found) == len(NUMBERS)
+    assert set(statuses) == {"user"}
+    customer.assert_charged_once(books, TASKS)

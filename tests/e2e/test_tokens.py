@@ -1,0 +1,39 @@
+"""Tokens that are wrong, or not good any more."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.operation import cloudpar, cloudpar_json
+from cloudpar.errors import InvalidToken, PackageFailed
+from system.books import Customer
+from system.work import await_file, mark_and_wait
+
+from .deployment import Deployment
+from .gates import opening
+from .memory import refused_soon
+
+
+def test_a_bad_token(cluster: Deployment) -> None:
+    with pytest.raises(InvalidToken, match="token"):
+        cluster.pool("nobody's")
+
+
+def test_the_workers_token_is_no_users(cluster: Deployment) -> None:
+    refused = cloudpar("packages", "list", "--endpoint", cluster.endpoint, "--token", cluster.worker_token)
+    assert refused.returncode != 0
+    assert "token" in refused.stderr
+
+
+def test_a_token_that_is_revoked_while_its_package_runs(cluster: Deployment, tmp_path: Path) -> None:
+    customer, running = Customer(cluster, "caught"), tmp_path / "running"
+    with customer.pool() as pool, opening(tmp_path / "gate") as gate:
+        results = pool.map(mark_and_wait, [(str(running), str(gate))])
+        await_file(running)
+        cloudpar_json("account", "revoke", customer.account_id, *cluster.admin())
+        with pytest.raises((InvalidToken, PackageFailed), match="revoked"):
+            next(results)
+        refused_soon(lambda: pool.map(abs, [-1]), InvalidToken, "revoked")
+    refused_soon(customer.pool, InvalidToken, "revoked")
+    with Customer(cluster, "after").pool() as pool:  # the executor that it held is free again
+        assert list(pool.map(abs, [-1, -2])) == [1, 2]

@@ -1,0 +1,49 @@
+"""Two users of one deployment."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from cloudpar.errors import NotFound, PackageFailed
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import CancelTasks, ListPackages
+from system.books import Customer, close_books, connected
+from system.test_fairness import PROMISED_S
+from system.work import await_file, mark_and_wait, ten_milliseconds
+
+from .deployment import Deployment
+from .gates import opening
+
+
+def test_one_can_neither_see_nor_read_nor_cancel_the_others_packages(cluster: Deployment, tmp_path: Path) -> None:
+    owner, stranger = Customer(cluster, "owner"), Customer(cluster, "stranger")
+    running = tmp_path / "running"
+    with owner.pool() as pool, stranger.pool() as other, opening(tmp_path / "gate") as gate:
+        results = pool.map(mark_and_wait, [(str(running), str(gate))])
+        package_id = results.package_id
+        assert package_id is not None
+        await_file(running)
+        with pytest.raises((NotFound, PackageFailed), match="no such package"):
+            other.attach(package_id).results()
+        with connected(cluster, stranger.token) as wire:
+            assert wire.call(routes.LIST_PACKAGES, ListPackages()).packages == []
+            with pytest.raises(NotFound):
+                wire.call(routes.CANCEL_TASKS, CancelTasks(package_id=package_id))
+        gate.touch()
+        books = close_books(cluster, owner.token, package_id)
+        assert list(results) == ["done"]
+    owner.assert_charged_once(books, 1)
+    assert stranger.account().spent_us == 0
+
+
+def test_one_does_not_wait_for_the_other(cluster: Deployment) -> None:
+    with Customer(cluster, "huge").pool() as many_pool, Customer(cluster, "small").pool() as few_pool:
+        many = many_pool.map(ten_milliseconds, range(100_000))
+        try:
+            assert next(many) == 0
+            began = time.monotonic()
+            assert list(few_pool.map(ten_milliseconds, range(10))) == list(range(10))
+            assert time.monotonic() - began < PROMISED_S
+        finally:
+            many.cancel()
