@@ -10,6 +10,8 @@ import type { Settings } from './settings';
 interface Keys {
   readonly partitionKey: string;
   readonly sortKey: string;
+  /** Attributes that an index holds beside the keys. */
+  readonly includes?: string[];
 }
 
 /** Where everything is kept: packages, accounts, payloads, the worker token. */
@@ -44,7 +46,9 @@ export class Storage extends Construct {
         indexName,
         partitionKey: { name: index.partitionKey, type: dynamodb.AttributeType.STRING },
         sortKey: { name: index.sortKey, type: dynamodb.AttributeType.NUMBER },
-        projectionType: dynamodb.ProjectionType.KEYS_ONLY,
+        ...(index.includes
+          ? { projectionType: dynamodb.ProjectionType.INCLUDE, nonKeyAttributes: index.includes }
+          : { projectionType: dynamodb.ProjectionType.KEYS_ONLY }),
       });
     }
     if (!settings.recovery) {

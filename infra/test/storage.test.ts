@@ -20,20 +20,20 @@ describe('tables', () => {
     });
   });
 
-  it('indexes hold keys only', () => {
-    const index = (name: string, hash: string, range: string) => ({
+  it('indexes hold little more than keys', () => {
+    const index = (name: string, hash: string, range: string, projection: object = { ProjectionType: 'KEYS_ONLY' }) => ({
       IndexName: name,
       KeySchema: [
         { AttributeName: hash, KeyType: 'HASH' },
         { AttributeName: range, KeyType: 'RANGE' },
       ],
-      Projection: { ProjectionType: 'KEYS_ONLY' },
+      Projection: projection,
     });
     const { GlobalSecondaryIndexes, AttributeDefinitions } = only(dev, 'AWS::DynamoDB::Table', PACKAGES).Properties;
     expect(GlobalSecondaryIndexes).toEqual([
       index('due', 'due', 'due_at'),
       index('uncut', 'uncut', 'uncut_since'),
-      index('account', 'account', 'started_at'),
+      index('account', 'account', 'started_at', { ProjectionType: 'INCLUDE', NonKeyAttributes: ['running'] }),
     ]);
     expect(AttributeDefinitions).toEqual([
       { AttributeName: 'pk', AttributeType: 'S' },

@@ -14,6 +14,7 @@ import urllib3
 from cloudpar_master.adapters.aws.account_store import DynamoAccountStore
 from cloudpar_master.adapters.aws.blob_store import S3BlobStore
 from cloudpar_master.adapters.aws.clients import Clients
+from cloudpar_master.adapters.aws.objects import Objects
 from cloudpar_master.adapters.aws.package_store import DynamoPackageStore
 from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
@@ -61,7 +62,9 @@ def create_tables(at: Clients, name: str) -> tuple[str, str]:
                 {"AttributeName": hashed, "KeyType": "HASH"},
                 {"AttributeName": ranged, "KeyType": "RANGE"},
             ],
-            "Projection": {"ProjectionType": "KEYS_ONLY"},
+            "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["running"]}
+            if index == "account"
+            else {"ProjectionType": "KEYS_ONLY"},
         }
         for index, (hashed, ranged) in _INDEXES.items()
     ]
@@ -109,7 +112,15 @@ def stores(names: Names, clock: SetClock, tables: str, queues: str, blobs: str) 
     """One process's adapters."""
     ids, dynamodb = RandomIds(), clients(tables).dynamodb
     return Stores(
-        packages=DynamoPackageStore(Table(dynamodb, names.packages), clock, ids, KEPT_S, due_step_s=1.0, skew_s=0.0),
+        packages=DynamoPackageStore(
+            Table(dynamodb, names.packages),
+            Objects(lambda: clients(blobs).s3, names.bucket),
+            clock,
+            ids,
+            KEPT_S,
+            due_step_s=1.0,
+            skew_s=0.0,
+        ),
         accounts=DynamoAccountStore(Table(dynamodb, names.accounts), clock),
         queue=SqsTaskQueue(clients(queues).sqs, names.queue_url, names.dead_letter_url, clock),
         blobs=S3BlobStore(lambda: clients(blobs).s3, names.bucket, clock),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cloudpar_master.adapters.aws import backoff
-from cloudpar_master.adapters.aws.account_store import KNOWN_TOKENS, TOKEN_MEMORY_S, DynamoAccountStore
+from cloudpar_master.adapters.aws.account_store import KNOWN_TOKENS, MEMORY_S, PLENTY_US, DynamoAccountStore
 from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.ports import AccountRecord, Reservation
 from cloudpar_protocol.errors import Unavailable
@@ -55,13 +55,13 @@ def test_an_account_found_by_its_token_is_a_few_seconds_old_at_most(stores: Stor
     assert others.by_token("hash of a") == make_account()
     stores.accounts.revoke("a")
     assert others.by_token("hash of a") == make_account()
-    clock.move(TOKEN_MEMORY_S)
+    clock.move(MEMORY_S)
     found = others.by_token("hash of a")
     assert found is not None
     assert found.state == "revoked"
 
 
-def test_what_this_process_changed_shows_at_once(stores: Stores) -> None:
+def test_what_an_operator_changed_by_this_process_shows_at_once(stores: Stores) -> None:
     stores.accounts.create(make_account())
 
     def seen() -> AccountRecord:
@@ -71,14 +71,33 @@ def test_what_this_process_changed_shows_at_once(stores: Stores) -> None:
         return account
 
     assert seen().free_us == 1000
-    stores.accounts.reserve("a", "p", 0, 300)
-    assert seen().reserved_us == 300
-    stores.accounts.settle("a", "p", 100)
-    assert seen().spent_us == 100
     stores.accounts.grant("a", "k", 11)
     assert seen().granted_us == 1011
     stores.accounts.revoke("a")
     assert seen().state == "revoked"
+
+
+def test_of_plenty_what_is_free_may_be_old(stores: Stores, clock: SetClock) -> None:
+    stores.accounts.create(make_account()._replace(granted_us=PLENTY_US + 100))
+    assert stores.accounts.free_us("a") == PLENTY_US + 100
+    stores.accounts.reserve("a", "p", 0, 101)
+    assert stores.accounts.free_us("a") == PLENTY_US + 100
+    clock.move(MEMORY_S)
+    assert stores.accounts.free_us("a") == PLENTY_US - 1
+    stores.accounts.reserve("a", "p", 1, 10)
+    assert stores.accounts.free_us("a") == PLENTY_US - 11, "where little is left, it counts"
+
+
+@pytest.mark.parametrize("hint_us", [0, 1, 449, 450, 451, 10**6])
+def test_a_wrong_hint_changes_no_charge(stores: Stores, hint_us: int) -> None:
+    stores.accounts.create(make_account())
+    for number, wanted_us in enumerate((300, 150)):
+        stores.accounts.reserve("a", "p", number, wanted_us)
+    assert stores.accounts.settle("a", "p", 400, hint_us) == 400
+    assert stores.accounts.settle("a", "p", 17, hint_us) == 400
+    account = stores.accounts.get("a")
+    assert account is not None
+    assert (account.spent_us, account.reserved_us, account.free_us) == (400, 0, 600)
 
 
 def test_tokens_that_are_remembered_are_bounded(stores: Stores) -> None:

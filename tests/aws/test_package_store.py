@@ -6,18 +6,22 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cloudpar_master.adapters.aws.objects import Objects
 from cloudpar_master.adapters.aws.package_rows import SHARDS, shard
 from cloudpar_master.adapters.aws.package_store import DAY_S, DynamoPackageStore
+from cloudpar_master.adapters.aws.result_pages import OBJECT_ROOM
 from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.core.events import Acknowledged, ExecutorsIdle, Published
 from cloudpar_master.ports import ResultPage
 from cloudpar_protocol.errors import TooLarge
 from cloudpar_protocol.payloads import TaskResult
-from master.packages import make_head, make_page, make_spec
+from master.packages import inbox, make_head, make_results, make_spec, put_page
 from master.stores import NOW, SetClock, Stores
 
 from .stores import KEPT_S
 from .stubs import ANY, offline, stubbed
+
+NO_OBJECTS = Objects(lambda: offline().s3, "none")
 
 
 class SetIds:
@@ -59,12 +63,15 @@ def published(data: bytes) -> Published:
     return Published(worker_id="w", executors=1, generation=1, results=[TaskResult(0, "ok", 1, data=data)])
 
 
+def page_rows(stores: Stores) -> list[Any]:
+    return sorted((row for row in rows(stores) if row["sk"]["S"].startswith("r#")), key=lambda row: row["sk"]["S"])
+
+
 def test_every_row_has_its_last_day(stores: Stores) -> None:
     spec = make_spec()
     stores.packages.create(spec, make_head(spec))
     stores.packages.append("p", [("k", Acknowledged())])
-    stores.packages.put_page("p", make_page(1))
-    stores.packages.save(make_head(spec, 1), NOW)
+    put_page(stores.packages, make_results(1))
     found = rows(stores)
     assert sorted(row["sk"]["S"].partition("#")[0] for row in found) == ["head", "i", "r", "spec"]
     for row in found:
@@ -76,7 +83,7 @@ def test_every_row_has_its_last_day(stores: Stores) -> None:
 def test_a_save_that_was_sent_twice_is_not_taken_for_anothers(clock: SetClock) -> None:
     """The answer to the first was lost, and the library sent it again."""
     client = offline().dynamodb
-    store = DynamoPackageStore(Table(client, "t"), clock, SetIds(), KEPT_S)
+    store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, clock, SetIds(), KEPT_S)
     for writer, won in (("writer", True), ("another", False)):
         with stubbed(client) as stub:
             stub.add_client_error(
@@ -87,7 +94,7 @@ def test_a_save_that_was_sent_twice_is_not_taken_for_anothers(clock: SetClock) -
 
 
 def test_the_registry_changes_once_a_minute_at_most(stores: Stores, client: Any, name: str, clock: SetClock) -> None:
-    store = DynamoPackageStore(Table(client, name), clock, stores.ids, KEPT_S)
+    store = DynamoPackageStore(Table(client, name), NO_OBJECTS, clock, stores.ids, KEPT_S)
     spec = make_spec(started_at=NOW + 1)
     store.create(spec, make_head(spec))
     places = set()
@@ -123,56 +130,52 @@ def test_the_indexes_are_sparse(stores: Stores) -> None:
 
 
 def test_what_repeats_itself_is_stored_small(stores: Stores) -> None:
-    page = ResultPage(1, "n", (0, ""), [TaskResult(index, "ok", 1000, data=b"\x80\x04K*.") for index in range(4000)])
-    stores.packages.put_page("p", page)
-    (row,) = rows(stores)
-    assert len(row["results"]["B"]) < 20_000
-    assert stores.packages.pages("p", 0, 1, 1) == [page]
+    results = [TaskResult(index, "ok", 1000, data=b"\x80\x04K*.") for index in range(4000)]
+    version = put_page(stores.packages, results)
+    (row,) = page_rows(stores)
+    assert len(row["results"]["B"]) < 16_000
+    assert stores.packages.pages("p", 0, 9, 1) == [ResultPage(version, results)]
 
 
-def test_a_page_that_no_row_holds_is_split(real_tables: Stores) -> None:
-    page = make_page(7)._replace(results=[TaskResult(0, "ok", 1, data=noise(1_200_000))])
-    real_tables.packages.put_page("p", page)
-    real_tables.packages.put_page("p", make_page(8))
-    assert [row["parts"]["N"] for row in rows(real_tables)] == ["4", "4", "4", "4", "1"]
-    assert real_tables.packages.pages("p", 0, 9, 1) == [page, make_page(8)]
-    real_tables.packages.delete_pages("p")
-    assert rows(real_tables) == []
+def test_a_large_page_is_an_object_that_its_row_names(stores: Stores, client: Any) -> None:
+    large, small = [TaskResult(0, "ok", 1, data=noise(20_000))], make_results(1)
+    versions = [put_page(stores.packages, results) for results in (large, small)]
+    first, second = page_rows(stores)
+    assert "results" not in first
+    assert "object" not in second
+    assert first["object"]["S"].startswith("results/p/pages/")
+    pages = [ResultPage(version, results) for version, results in zip(versions, (large, small), strict=True)]
+    assert stores.packages.pages("p", 0, 9, 10**6) == pages
+    stores.blobs.delete("results/p/")
+    assert stores.packages.pages("p", 0, 9, 10**6) == [], "its package was deleted meanwhile"
 
 
-def test_a_page_that_was_never_finished_is_not_there(stores: Stores, client: Any, name: str) -> None:
-    stores.packages.put_page("p", make_page(7)._replace(results=[TaskResult(0, "ok", 1, data=noise(400_000))]))
-    last = max(row["sk"]["S"] for row in rows(stores))
-    client.delete_item(TableName=name, Key={"pk": {"S": "p"}, "sk": {"S": last}})
-    assert stores.packages.pages("p", 0, 9, 1) == []
-
-
-def test_pages_of_one_version_come_together(stores: Stores) -> None:
-    """Cut in between, the one that the head names could be missing."""
-    for version, nonce in ((1, "a"), (2, "a"), (3, "a"), (3, "b")):
-        stores.packages.put_page("p", make_page(version, nonce, size=100))
-    read = stores.packages.pages("p", 0, 3, 250)
-    assert [(page.version, page.nonce) for page in read] == [(1, "a"), (2, "a"), (3, "a"), (3, "b")]
+def test_objects_count_for_more_than_their_bytes_when_pages_are_read(stores: Stores) -> None:
+    for number in range(4):
+        put_page(stores.packages, [TaskResult(number, "ok", 1, data=noise(20_000))])
+    assert len(stores.packages.pages("p", 0, 9, 2 * OBJECT_ROOM)) == 2
 
 
 def test_a_key_of_any_length(stores: Stores) -> None:
+    stores.packages.create(make_spec(), make_head(make_spec()))
     keys = ["é" * 700, "x" * 1000, "short"]
     stores.packages.append("p", [(key, ExecutorsIdle(executors=1)) for key in keys])
-    assert [item.key for item in stores.packages.inbox("p", 9)] == keys
+    assert [item.key for item in inbox(stores.packages)] == keys
     stores.packages.delete_events("p", keys[:2])
-    assert [item.key for item in stores.packages.inbox("p", 9)] == keys[2:]
+    assert [item.key for item in inbox(stores.packages)] == keys[2:]
 
 
 @pytest.mark.parametrize("damaged", [b"\x78nonsense", b"\xc1", b""], ids=["compressed", "plain", "empty"])
 def test_an_unreadable_event_is_set_aside_by_its_key(stores: Stores, client: Any, name: str, damaged: bytes) -> None:
+    stores.packages.create(make_spec(), make_head(make_spec()))
     stores.packages.append("p", [("good", Acknowledged())])
     client.put_item(
         TableName=name,
-        Item={"pk": {"S": "p"}, "sk": {"S": "i#bad"}, "event": {"B": damaged}, "at": {"N": "1"}},
+        Item={"pk": {"S": "p"}, "sk": {"S": "i#bad"}, "event": {"B": damaged}, "at": {"N": f"{10**17}"}},
     )
-    assert [(item.key, item.event) for item in stores.packages.inbox("p", 9)] == [
-        ("bad", None),
+    assert [(item.key, item.event) for item in inbox(stores.packages)] == [
         ("good", Acknowledged()),
+        ("bad", None),
     ]
 
 
@@ -182,10 +185,11 @@ def test_an_event_that_no_row_holds_is_refused(stores: Stores) -> None:
 
 
 def test_a_long_inbox_is_read_a_megabyte_at_a_time(real_tables: Stores) -> None:
+    real_tables.packages.create(make_spec(), make_head(make_spec()))
     events = [(f"{number:02}", published(noise(250_000))) for number in range(12)]
     real_tables.packages.append("p", events)
     seen: list[str] = []
-    while items := real_tables.packages.inbox("p", 90):
+    while items := inbox(real_tables.packages):
         assert len(items) <= 5
         seen += [item.key for item in items]
         real_tables.packages.delete_events("p", [item.key for item in items])
@@ -215,28 +219,28 @@ def test_a_package_that_is_being_forgotten_is_not_made_yet(
 
 
 def test_an_event_of_a_master_whose_clock_is_behind_is_not_lost(stores: Stores, client: Any, name: str) -> None:
-    store = DynamoPackageStore(Table(client, name), SetClock(), stores.ids, KEPT_S)
+    store = DynamoPackageStore(Table(client, name), NO_OBJECTS, SetClock(), stores.ids, KEPT_S)
     stores.packages.append("p", [("early", Acknowledged())])
     spec = make_spec()
     store.create(spec, make_head(spec))
-    assert [item.key for item in store.inbox("p", 9)] == ["early"]
+    assert [item.key for item in inbox(store)] == ["early"]
 
 
 def test_what_was_left_of_an_earlier_package_is_cleared_away(stores: Stores, client: Any, name: str) -> None:
     old = {"pk": {"S": "p"}, "sk": {"S": "i#old"}, "event": {"B": b"x"}, "at": {"N": "1"}}
     client.put_item(TableName=name, Item=old)
     spec = make_spec()
-    store = DynamoPackageStore(Table(client, name), SetClock(), stores.ids, KEPT_S)
+    store = DynamoPackageStore(Table(client, name), NO_OBJECTS, SetClock(), stores.ids, KEPT_S)
     store.create(spec, make_head(spec))
     stores.packages.append("p", [("new", Acknowledged())])
-    assert [item.key for item in store.inbox("p", 9)] == ["new"]
+    assert [item.key for item in inbox(store)] == ["new"]
     assert "i#old" not in {row["sk"]["S"] for row in rows(stores)}
 
 
 def test_a_package_whose_head_is_not_in_the_table_is_not_listed(stores: Stores) -> None:
     """An index lags behind its table."""
     client = offline().dynamodb
-    store = DynamoPackageStore(Table(client, "t"), SetClock(), SetIds(), KEPT_S)
+    store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, SetClock(), SetIds(), KEPT_S)
     head = replace(make_head(make_spec("q")))
     stored = rows_of(stores, "q")
     with stubbed(client) as stub:

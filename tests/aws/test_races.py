@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from cloudpar_master.core.events import ExecutorsIdle
 from cloudpar_master.ports import AccountRecord
-from master.packages import make_head, make_spec
+from master.packages import inbox, make_head, make_spec
 from master.stores import NOW, Stores
 
 CALLERS = 64
@@ -45,13 +45,14 @@ def test_one_creation_wins(real_tables: Stores) -> None:
 
 
 def test_every_event_is_there_once(real_tables: Stores) -> None:
-    packages = real_tables.packages
+    packages, spec = real_tables.packages, make_spec()
+    packages.create(spec, make_head(spec))
     at_once(
         lambda number: packages.append(
             "p", [(f"{number % 32}", ExecutorsIdle(executors=1)), ("all", ExecutorsIdle(executors=1))]
         )
     )
-    assert sorted(item.key for item in packages.inbox("p", 90)) == sorted([*map(str, range(32)), "all"])
+    assert sorted(item.key for item in inbox(packages)) == sorted([*map(str, range(32)), "all"])
 
 
 def test_never_over_the_quota(real_tables: Stores) -> None:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from threading import Event
 
-from cloudpar_master.adapters.aws.account_store import TOKEN_MEMORY_S
+from cloudpar_master.adapters.aws.account_store import MEMORY_S
 from system.work import HANG_S
 
 
@@ -42,4 +42,4 @@ def _soon(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < deadline
-        Event().wait(TOKEN_MEMORY_S / 20)
+        Event().wait(MEMORY_S / 20)

@@ -1,7 +1,11 @@
 """Heads, specs and results for tests of the stores."""
 
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
 from cloudpar_master.core.head import Head, Spec
-from cloudpar_master.ports import ResultPage
+from cloudpar_master.ports import InboxItem, PackageStore
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.payloads import InlineData, TaskCode, TaskData, TaskResult
 
@@ -32,5 +36,23 @@ def make_head(spec: Spec, version: int = 0, *, cursor: int = 0) -> Head:
     )
 
 
-def make_page(version: int, nonce: str = "n", *, size: int = 1, before: tuple[int, str] = (0, "")) -> ResultPage:
-    return ResultPage(version, nonce, before, [TaskResult(version, "ok", 10, data=b"x" * size)])
+def make_results(number: int, *, size: int = 1) -> list[TaskResult]:
+    return [TaskResult(number, "ok", 10, data=b"x" * size)]
+
+
+def inbox(packages: PackageStore, package_id: str = "p", limit: int = 90) -> list[InboxItem]:
+    """What waits for a fold."""
+    opened = packages.open(package_id, limit)
+    return opened.inbox if opened else []
+
+
+def put_page(packages: PackageStore, results: Sequence[TaskResult], package_id: str = "p") -> int:
+    """Save the package's next head, with results; if need be its first one. Returns the version."""
+    head = packages.load(package_id)
+    if head is None:
+        spec = make_spec(package_id)
+        head = make_head(spec)
+        packages.create(spec, head)
+    version = head.version + 1
+    assert packages.save(replace(head, version=version, page=version), NOW, results)
+    return version

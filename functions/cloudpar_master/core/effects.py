@@ -26,7 +26,7 @@ class Settle(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """Free the package's storage; answered by Deleted."""
+    """Free the storage of a bulky package; answered by Deleted."""
 
 
 class Forget(Struct, frozen=True):
@@ -49,7 +49,7 @@ def pending(head: Head, policy: Policy) -> list[Effect]:
         effects.append(Send(unsent))
     if head.ended and not head.settled and (not head.stopping or head.now >= (head.settle_at or 0.0)):
         effects.append(Settle(head.used_us))
-    if head.settled and head.deleted_at is None and (head.acknowledged_at is not None or head.state == "expired"):
+    if head.unneeded and head.bulky and head.deleted_at is None:
         effects.append(Delete())
     if head.deleted_at is not None and head.now >= head.deleted_at + policy.tombstone_s:
         effects.append(Forget())

@@ -30,7 +30,7 @@ from .events import (
     Sent,
     Settled,
 )
-from .head import FAILED_RANGES, FLEET, MESSAGE_CHARS, Head, Member, State, number_of
+from .head import FAILED_RANGES, FLEET, KEPT_BYTES, MESSAGE_CHARS, Head, Member, State, number_of
 from .policy import Policy
 
 MEASURED_TASKS = 256
@@ -47,7 +47,7 @@ class Folded(NamedTuple):
     results: list[TaskResult]
 
 
-def fold(head: Head, events: Sequence[Event], now: float, policy: Policy, nonce: str) -> Folded:
+def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Folded:
     """Take events into a head.
 
     Args:
@@ -55,7 +55,6 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy, nonce:
         events: Oldest first. A batch's losses are taken last, since a result may have come in the meantime.
         now: Seconds of any clock that the masters share roughly; a head's time never goes back.
         policy: Figures of the deployment.
-        nonce: Names the result page that goes with the new head.
     """
     machine = _Machine(head.draft(), policy, max(now, head.now))
     for event in sorted(events, key=lambda event: isinstance(event, Lost)):
@@ -65,7 +64,7 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy, nonce:
     outstanding.cut(machine.head, policy)
     machine.conclude()
     if machine.results:
-        machine.head.page = (machine.head.version, nonce)
+        machine.head.page = machine.head.version
     return Folded(machine.head, machine.results)
 
 
@@ -172,6 +171,7 @@ class _Machine:
         if wrong:
             head.errors += ranges.size(wrong)
             head.failed = ranges.union(head.failed, wrong)[:FAILED_RANGES]
+        head.stored_bytes += sum(stored_bytes(result) for result in accepted)
         self.results += accepted
         return accepted
 
@@ -308,3 +308,13 @@ class _Machine:
             self.end("completed")
         if not head.slice_us:
             head.slice_us = quota.slice_wanted_us(head, self.policy)
+        if head.unneeded and not head.bulky:
+            head.deleted_at = head.deleted_at or head.now
+
+
+def stored_bytes(result: TaskResult) -> int:
+    """About what a result takes at the master's."""
+    if result.blob is not None:
+        return KEPT_BYTES + result.blob.size
+    texts = (result.data, result.message, result.traceback, result.stdout, result.stderr)
+    return sum(len(text) for text in texts if text)

@@ -20,6 +20,9 @@ HEAD_BYTES = 16 * 1024
 ENTRIES = 560
 """Open pieces, cancelled ranges and stopping ranges together; outstanding.py sees to it."""
 
+KEPT_BYTES = 64 * 1024
+"""What a package stores is removed with its tombstone if it is less than this; more is worth the calls at once."""
+
 FAILED_RANGES = 100
 CANCELLED_RANGES = 200
 FLEET = 64
@@ -79,7 +82,8 @@ class Head(Struct, kw_only=True):
         fleet: The workers that published lately, by number_of.
         mean_us: How long a task takes, measured over the last ones.
         window: How many chunks may be open; changed by results of chunks cut at `window_since` or later. 0: closed.
-        page: Version and nonce of the last result page.
+        page: Version of the last head that committed results.
+        stored_bytes: About what its data and results take; a blob counts as much.
         now: The latest time that this head has seen; never goes back.
     """
 
@@ -116,7 +120,8 @@ class Head(Struct, kw_only=True):
     fleet: dict[int, Member] = {}
     window: int
     window_since: int = 0
-    page: tuple[int, str] = (0, "")
+    page: int = 0
+    stored_bytes: int = 0
     started_at: float
     now: float
     ended_at: float | None = None
@@ -140,6 +145,16 @@ class Head(Struct, kw_only=True):
     def ended(self) -> bool:
         """No task of this package will be handed out any more."""
         return self.state != "running"
+
+    @property
+    def unneeded(self) -> bool:
+        """Its client has its results, or never came for them."""
+        return self.settled and (self.acknowledged_at is not None or self.state == "expired")
+
+    @property
+    def bulky(self) -> bool:
+        """It stores so much, or blobs, that this is removed as soon as nobody needs it."""
+        return self.stored_bytes >= KEPT_BYTES
 
     @property
     def closed(self) -> bool:

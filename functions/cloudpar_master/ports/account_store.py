@@ -47,6 +47,10 @@ class AccountStore(Protocol):
         """The account now."""
         ...
 
+    def free_us(self, account_id: str) -> int:
+        """What is free of the account's quota (0: no such account); while there is plenty, a little old."""
+        ...
+
     def by_token(self, token_hash: str) -> AccountRecord | None:
         """The account whose token has this SHA-256; may be up to 60 s old."""
         ...
@@ -63,10 +67,11 @@ class AccountStore(Protocol):
         """
         ...
 
-    def settle(self, account_id: str, package_id: str, used_us: int) -> int:
+    def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
         """The package has ended: spend min(used, its slices + what is free), once, and give its slices back.
 
-        Returns what was charged; asked again it answers the same.
+        `held_us` is what its slices add up to, as far as the package knows: a hint, which may be wrong, or 0. Returns
+        what was charged; asked again it answers the same.
         """
         ...
 

@@ -1,6 +1,7 @@
+from collections.abc import Sequence
 from typing import Protocol
 
-from cloudpar_protocol.payloads import Link
+from cloudpar_protocol.payloads import Link, Parts
 
 
 class BlobStore(Protocol):
@@ -13,12 +14,26 @@ class BlobStore(Protocol):
         """A link for one upload of exactly these bytes. The same upload again succeeds; another is refused."""
         ...
 
+    def part_links(
+        self, key: str, size: int, crc32: int, parts_crc32: Sequence[int], upload_id: str | None, /
+    ) -> Parts | None:
+        """Links for the same upload in parts; None: this store takes it by `put_link` only.
+
+        With `upload_id`, they are for the parts that were begun by that name. What is begun and not completed is
+        removed by the store.
+        """
+        ...
+
     def get_link(self, key: str) -> Link:
         """A link for reading, whole or in byte ranges."""
         ...
 
     def exists(self, key: str) -> bool:
         """Whether the blob is there; also keeps it from being swept for its age."""
+        ...
+
+    def abandon(self, prefix: str) -> None:
+        """Nobody needs what lies there any more: it is removed, now or by the store's own rules."""
         ...
 
     def delete(self, key: str) -> None:

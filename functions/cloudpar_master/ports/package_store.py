@@ -13,16 +13,21 @@ class InboxItem(NamedTuple):
     event: Event | None
 
 
-class ResultPage(NamedTuple):
-    """The results that a head version committed.
+class Opened(NamedTuple):
+    """A head and the oldest events of its inbox; `more`: there are others behind them.
 
-    Writers that lost the race for a version leave pages behind. A page is valid if the head or any later page names
-    it: `before` is the (version, nonce) of the page before, or (0, "").
+    An event that another fold takes in the meantime may be missing from both: its head is saved, and was not yet read.
     """
 
+    head: Head
+    inbox: list[InboxItem]
+    more: bool
+
+
+class ResultPage(NamedTuple):
+    """The results that a version of a head committed."""
+
     version: int
-    nonce: str
-    before: tuple[int, str]
     results: list[TaskResult]
 
 
@@ -41,10 +46,19 @@ class PackageStore(Protocol):
         """The head as last saved."""
         ...
 
-    def save(self, head: Head, due_at: float) -> bool:
+    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
+        """Head and spec of those packages that are there."""
+        ...
+
+    def open(self, package_id: str, limit: int) -> Opened | None:
+        """The head, and the oldest events of its inbox: at most `limit` and about 1 MB."""
+        ...
+
+    def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         """Replace the head if the stored one is of version head.version - 1; False if it is not.
 
-        `due_at` enters the registry in the same write: when the timer shall look after the package.
+        In the same write go `due_at`, which tells the registry when the timer shall look after the package, and a page
+        of the results that this version commits, if there are any.
         """
         ...
 
@@ -55,20 +69,12 @@ class PackageStore(Protocol):
         """
         ...
 
-    def inbox(self, package_id: str, limit: int) -> list[InboxItem]:
-        """The oldest events, at most `limit` and about 1 MB."""
-        ...
-
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
         """Remove events that a saved head has taken in."""
         ...
 
-    def put_page(self, package_id: str, page: ResultPage) -> None:
-        """Store results durably, before the head that names them."""
-        ...
-
     def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
-        """Pages of versions in (after, until], ascending: at least two if there are two, then about `limit_bytes`."""
+        """Pages of versions in (after, until], ascending: at least one if there is one, about `limit_bytes`."""
         ...
 
     def due(self, now: float, limit: int) -> list[str]:
@@ -81,6 +87,10 @@ class PackageStore(Protocol):
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
         """The packages of an account (None: of all), newest first."""
+        ...
+
+    def running(self, account_id: str, limit: int) -> int:
+        """How many of the newest `limit` packages of an account run. A hint: may be a little old."""
         ...
 
     def delete_pages(self, package_id: str) -> None:

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from cloudpar_master.core import pacing, planning, ranges
 from cloudpar_master.core.events import Acknowledged, CancelAsked
 from cloudpar_master.core.fold import fold
-from cloudpar_master.core.head import CANCELLED_RANGES, Head, Spec
-from cloudpar_master.ports import AccountRecord
+from cloudpar_master.core.head import CANCELLED_RANGES, KEPT_BYTES, Head, Spec
+from cloudpar_master.ports import AccountRecord, Opened
 from cloudpar_protocol import codec, limits
 from cloudpar_protocol.client_messages import (
     Acknowledge,
@@ -30,12 +30,14 @@ from cloudpar_protocol.client_messages import (
     Upload,
 )
 from cloudpar_protocol.errors import BadRequest, IdempotencyConflict, NotFound, QuotaExhausted, TooLarge
+from cloudpar_protocol.payloads import BlobData, InlineData, TaskData
 
 from .deployment import Deployment
 from .folding import Folding
 from .moments import moment, span
 from .result_pages import Results, read_results
-from .submission import check_submission
+from .submission import check_owner, check_submission
+from .upload_links import UploadLinks
 
 OPEN_PACKAGES = 2
 OPEN_SMALL_PACKAGES = 6
@@ -47,9 +49,6 @@ CANCEL_ALL = "cancel the whole package instead"
 LONELY_S = 4.0
 """A package without workers for so long after its start is told how the fleet does: an awake one is faster."""
 
-STALE_S = 2.0
-"""An await that finds a head older than this folds it: somebody always comes next (rule 3)."""
-
 
 class ClientService:
     """What a user's token may ask."""
@@ -60,20 +59,24 @@ class ClientService:
 
     def prepare_uploads(self, account: AccountRecord, request: PrepareUploads) -> PrepareUploadsReply:
         """Links for payloads that are too large to travel inline."""
-        return PrepareUploadsReply(uploads=[self._prepare(account, upload) for upload in request.uploads])
+        links = UploadLinks(self._on.blobs)
+        return PrepareUploadsReply(uploads=[self._prepare(account, upload, links) for upload in request.uploads])
 
-    def _prepare(self, account: AccountRecord, upload: Upload) -> PreparedUpload:
+    def _prepare(self, account: AccountRecord, upload: Upload, links: UploadLinks) -> PreparedUpload:
         if upload.size > limits.BLOB_BYTES:
             size = f"{upload.size:,} bytes of task {upload.kind} is over the limit of {limits.BLOB_BYTES:,}"
             raise TooLarge(f"{size}: split the work into several maps, or let tasks read their data from storage")
         if upload.kind == "data":
-            key = f"data/{account.account_id}/{self._on.ids.fresh()}"
-            return PreparedUpload(key=key, link=self._on.blobs.put_link(key, upload.size, upload.crc32))
-        if upload.hash is None:
+            key = upload.key or f"data/{account.account_id}/{self._on.ids.fresh()}"
+            check_owner(account, key, "data")
+        elif upload.hash is None:
             raise BadRequest("an upload of task code needs its SHA-256 in `hash`")
-        key = f"code/{account.account_id}/{upload.hash}"
-        there = self._on.blobs.exists(key)
-        return PreparedUpload(key=key, link=None if there else self._on.blobs.put_link(key, upload.size, upload.crc32))
+        else:
+            key = f"code/{account.account_id}/{upload.hash}"
+            if self._on.blobs.exists(key):
+                return PreparedUpload(key=key)
+        link, parts = links.make(key, upload)
+        return PreparedUpload(key=key, link=link, parts=parts)
 
     def start_tasks(self, account: AccountRecord, request: StartTasks) -> StartTasksReply:
         """Start a package: one head and one window of chunks, however many tasks it has."""
@@ -102,8 +105,9 @@ class ClientService:
             window=planning.first_window(request.n, on.policy) if self._may_open(account, request.n) else 0,
             started_at=now,
             now=now,
+            stored_bytes=_stored_bytes(request.data),
         )
-        head = fold(empty, [], now, on.policy, "").head
+        head = fold(empty, [], now, on.policy).head
         stored = on.packages.create(spec, head)
         if stored.request_hash != spec.request_hash:
             text = "this idempotency key was used before with another package: make a new key for each package"
@@ -115,10 +119,8 @@ class ClientService:
 
     def _may_open(self, account: AccountRecord, tasks: int) -> bool:
         """Whether a new package may have chunks in the queue, or waits until executors idle (rule 14)."""
-        newest = self._on.packages.of_account(account.account_id, OPEN_SMALL_PACKAGES)
-        running = sum(not head.ended for head in newest)
         most = OPEN_SMALL_PACKAGES if tasks <= planning.SMALL_PACKAGE else OPEN_PACKAGES
-        return running < most or self._on.queue.waiting() == 0
+        return self._on.packages.running(account.account_id, OPEN_SMALL_PACKAGES) < most or not self._on.queue.waiting()
 
     def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
         """What is new of these packages, in bulk, up to the size of one body."""
@@ -128,12 +130,13 @@ class ClientService:
         room = limits.BODY_BYTES * 3 // 4
         lonely = False
         for cursor in request.packages:
-            head = self._visible(account, cursor.package_id)
-            if head is None:
+            opened = self._visible(account, cursor.package_id)
+            if opened is None:
                 text = "no such package for this token: it never was, or it was deleted over a day ago"
                 missing[cursor.package_id] = text
                 continue
-            # A package needs room for two pages, since of one alone it may not be known whether it is valid.
+            head = opened.head
+            # Room for a page, however large: one is read in any case.
             status, size = self._status(head, cursor, room if room >= limits.BODY_BYTES // 2 else 0)
             room -= size
             statuses.append(status)
@@ -176,9 +179,10 @@ class ClientService:
 
     def cancel_tasks(self, account: AccountRecord | None, request: CancelTasks) -> CancelTasksReply:
         """Cancel; answered once it is decided, so that nothing is handed out afterwards. An admin may cancel all."""
-        head = self._visible(account, request.package_id)
-        if head is None:
+        opened = self._visible(account, request.package_id)
+        if opened is None:
             raise NotFound(f"no package {request.package_id} is visible to this token")
+        head = opened.head
         if request.ranges is not None and request.only_queued:
             raise BadRequest("`ranges` and `only_queued` exclude each other: send one of them, or neither")
         asked = ranges.union(request.ranges) if request.ranges is not None else None
@@ -187,7 +191,7 @@ class ClientService:
         before = head.cancelled
         event = CancelAsked(ranges=asked, only_queued=request.only_queued)
         if not head.ended:
-            head = self._folding.confirm(head.package_id, f"c#{self._on.ids.fresh()}", event) or head
+            head = self._folding.confirm(head.package_id, f"c#{self._on.ids.fresh()}", event, opened) or head
         if asked is not None:
             cancelled = ranges.intersect(asked, head.cancelled)
             if ranges.subtract(ranges.intersect(asked, head.unfinished), head.cancelled):
@@ -203,9 +207,9 @@ class ClientService:
     def acknowledge(self, account: AccountRecord, request: Acknowledge) -> AcknowledgeReply:
         """Free the storage of packages; unknown ones are as good as freed."""
         for package_id in request.package_ids:
-            head = self._visible(account, package_id)
-            if head is not None and head.acknowledged_at is None:
-                self._folding.confirm(package_id, "acknowledge", Acknowledged())
+            opened = self._visible(account, package_id)
+            if opened is not None and opened.head.acknowledged_at is None:
+                self._folding.confirm(package_id, "acknowledge", Acknowledged(), opened)
         return AcknowledgeReply()
 
     def list_packages(self, account: AccountRecord | None, request: ListPackages) -> ListPackagesReply:
@@ -227,12 +231,14 @@ class ClientService:
         ]
         return ListPackagesReply(packages=summaries)
 
-    def _visible(self, account: AccountRecord | None, package_id: str) -> Head | None:
-        """The head, folded if it is old; another account's package is as if it were not there."""
-        head = self._on.packages.load(package_id)
-        if head is None or (account is not None and head.account_id != account.account_id):
-            return None
-        # A head of the future comes from a master whose clock is ahead: it may be just as old.
-        if abs(self._on.clock.now() - head.now) > STALE_S:
-            head = self._folding.advance(package_id)
-        return head
+    def _visible(self, account: AccountRecord | None, package_id: str) -> Opened | None:
+        """A package as it is now; another account's is as if it were not there."""
+        opened = self._folding.look(package_id)
+        theirs = opened is not None and account is not None and opened.head.account_id != account.account_id
+        return None if theirs else opened
+
+
+def _stored_bytes(data: TaskData) -> int:
+    if isinstance(data, BlobData):
+        return KEPT_BYTES + data.blob.size
+    return sum(map(len, data.items)) if isinstance(data, InlineData) else 0

@@ -1,24 +1,34 @@
 """Carries the fold out: load, fold, save, look again, do what is left to do. Rules 1, 3, 6 and 9 of the design."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from cloudpar_master.core.effects import Delete, Effect, Forget, Reserve, Send, Settle, due_at, pending
-from cloudpar_master.core.events import Broken, Deleted, Event, QuotaGranted, Sent, Settled
-from cloudpar_master.core.fold import Folded, fold
+from cloudpar_master.core.events import Broken, Deleted, Event, Published, QuotaGranted, Sent, Settled
+from cloudpar_master.core.fold import Folded, fold, stored_bytes
 from cloudpar_master.core.head import SCHEMA, Head, Piece
-from cloudpar_master.ports import InboxItem, ResultPage, Sending
+from cloudpar_master.ports import InboxItem, Opened, Sending
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.payloads import BlobData
 
 from .deployment import Deployment
 
 EVENTS = 90
-"""Events of one fold: their deletion and the save fit into few calls."""
+"""So many that waited are taken in by one fold: their deletion and the save fit into few calls."""
 
-CONFIRM_TRIES = 20
+PART_BYTES = 512 * 1024
+LIGHT_BYTES = 16 * 1024
+
+TRIES, CONFIRM_TRIES = 4, 20
+
+STALE_S = 2.0
+"""Who looks at a head older than this folds it: somebody always comes next (rule 3)."""
 
 PACKAGES = 1_000
 """So many packages of an account are looked at."""
+
+
+Item = tuple[str, Event]
+"""An event and its key: what comes twice has the same one."""
 
 
 def chunk_body(package_id: str, piece: Piece) -> str:
@@ -42,94 +52,122 @@ class Folding:
     def __init__(self, deployment: Deployment) -> None:
         self._on = deployment
 
-    def confirm(self, package_id: str, key: str, event: Event) -> Head | None:
-        """Append an event and return the head of a fold that has taken it.
+    def begin(self, head: Head) -> None:
+        """Go on with a package whose first head was just written."""
+        self._carry_out(head)
+
+    def look(self, package_id: str) -> Opened | None:
+        """A package for somebody who reads it. If its head is old it is folded first: somebody always comes next."""
+        opened = self._on.packages.open(package_id, EVENTS)
+        # A head of the future comes from a master whose clock is ahead: it may be just as old.
+        if opened is None or abs(self._on.clock.now() - opened.head.now) <= STALE_S:
+            return opened
+        head, _ = self._take(package_id, [], TRIES, opened=opened)
+        return None if head is None else Opened(head, [], more=False)
+
+    def advance(self, package_id: str, items: Sequence[Item] = (), *, due: bool = False) -> Head | None:
+        """Take events in, with what is in the inbox and what time has brought, and do what is left to do.
+
+        The events are durable when this returns, and as a rule taken: otherwise the next one to come takes them.
+        `due` folds in any case: the registry said so, and only a fold corrects it. Returns the newest head.
+        """
+        head = None
+        for part in _parts(items):
+            head, _ = self._take(package_id, part, TRIES, due=due)
+        return head
+
+    def confirm(self, package_id: str, key: str, event: Event, opened: Opened | None = None) -> Head | None:
+        """Take an event in and return the head of a fold that has taken it.
 
         Raises:
             Unavailable: Others kept winning the race; the event is durable and will be taken.
         """
-        self._on.packages.append(package_id, [(key, event)])
-        for _ in range(CONFIRM_TRIES):
-            taken: set[str] = set()
-            head = self._go_on(self._on.packages.load(package_id), won=False, taken=taken)
-            # Others may have taken it. Of their inbox only its end proves that: a page shows no more than the oldest.
-            if head is None or key in taken:
-                return head
-            if not self._on.packages.inbox(package_id, EVENTS):
-                return self._on.packages.load(package_id)
-        raise Unavailable(f"package {package_id} is very busy: try again", retry_after_s=1.0)
-
-    def begin(self, head: Head) -> None:
-        """Go on with a package whose first head was just written."""
-        self._go_on(head, won=True, taken=set())
-
-    def advance(self, package_id: str, *, due: bool = False) -> Head | None:
-        """Fold what is in the inbox and what time has brought, and do what is left to do. Returns the newest head.
-
-        `due` folds in any case: the registry said so, and only a fold corrects it.
-        """
-        return self._go_on(self._on.packages.load(package_id), won=False, due=due, taken=set())
-
-    def _go_on(self, head: Head | None, *, won: bool, taken: set[str], due: bool = False) -> Head | None:
-        """Fold until nothing is left to fold; notes the keys of the events that were taken in."""
-        answers: list[Event] = []
-        while head is not None and head.schema <= SCHEMA:
-            items = self._on.packages.inbox(head.package_id, EVENTS)
-            if items or answers or (not won and (due or self._is_due(head))):
-                saved = self._fold_and_save(head, items, answers)
-                if saved is None:
-                    # The winner reads the inbox after its save, so it takes our events; we only leave it our answers.
-                    self._leave(head.package_id, head.version, answers)
-                    return self._on.packages.load(head.package_id)
-                taken.update(item.key for item in items)
-                head, answers, won = saved, [], True
-                continue
-            if not won:
-                break
-            head, answers = self.carry_out(head)
-            if not answers:
-                break
+        head, taken = self._take(package_id, [(key, event)], CONFIRM_TRIES, opened=opened)
+        if not taken:
+            raise Unavailable(f"package {package_id} is very busy: try again", retry_after_s=1.0)
         return head
+
+    def _take(self, package_id: str, mine: Sequence[Item], tries: int, *, opened: Opened | None = None,
+              due: bool = False) -> tuple[Head | None, bool]:  # fmt: skip
+        """Fold until our events and all that waits are taken. Returns the head, and whether they are.
+
+        They go straight into a head if nobody else folds. After a lost race they are appended, so that whoever wins
+        the next one takes them: the loser looks, and only leaves when they are gone.
+        """
+        packages = self._on.packages
+        waiting: set[str] = set()
+        heavy = sum(_weight(event) for _, event in mine) > LIGHT_BYTES
+        for left in reversed(range(tries)):
+            opened = opened or packages.open(package_id, EVENTS)
+            if opened is None:
+                return None, True
+            head, inbox, more = opened
+            if waiting and not more and waiting.isdisjoint(item.key for item in inbox):
+                return packages.load(package_id), True  # what was read may be older than the head that took them
+            if head.schema > SCHEMA:
+                packages.append(package_id, mine)
+                return head, not mine
+            if not (mine or inbox or due or self._is_due(head)):
+                return head, True
+            opened, saved = None, self._fold_and_save(head, inbox, [event for _, event in mine])
+            if saved is None:
+                if heavy and left:
+                    continue  # to store it twice costs more than another try
+                packages.append(package_id, mine)
+                waiting.update(key for key, _ in mine)
+            else:
+                saved = self._carry_out(saved)
+                waiting.difference_update(item.key for item in inbox)
+                due = False
+                if saved is None or not (more or waiting):
+                    return saved, True
+            mine = ()
+        return packages.load(package_id), not waiting
 
     def _is_due(self, head: Head) -> bool:
         return self._on.clock.now() >= due_at(head, self._on.policy)
 
-    def carry_out(self, head: Head) -> tuple[Head | None, list[Event]]:
-        """Do what a head that we saved leaves to do. Returns the answers that have to be folded at once."""
-        answers: list[Event] = []
-        for effect in pending(head, self._on.policy):
-            if isinstance(effect, Forget):
-                self._on.packages.forget(head.package_id)
-                return None, []
-            answer = self._answer(head, effect)
-            if isinstance(answer, Sent):
-                # No hurry: whoever folds next takes it along.
-                self._leave(head.package_id, head.version, [answer])
-            else:
-                answers.append(answer)
-        return head, answers
+    def _carry_out(self, head: Head) -> Head | None:
+        """Do what a head that we saved leaves to do, and take the answers in. Returns the newest head.
 
-    def _fold_and_save(self, head: Head, items: Sequence[InboxItem], answers: Sequence[Event]) -> Head | None:
-        folded = self._fold_safely(head, items, answers)
-        version, nonce = folded.head.page
-        if folded.results:
-            self._on.packages.put_page(head.package_id, ResultPage(version, nonce, head.page, folded.results))
-        if not self._on.packages.save(folded.head, due_at(folded.head, self._on.policy)):
+        Who loses the race with an answer drops it: the winner's head asks for the same, and gets the same.
+        """
+        while True:
+            answers: list[Event] = []
+            for effect in pending(head, self._on.policy):
+                if isinstance(effect, Forget):
+                    self._on.blobs.abandon(f"results/{head.package_id}/")
+                    self._on.packages.forget(head.package_id)
+                    return None
+                answer = self._answer(head, effect)
+                answers += [answer] if answer else []
+            if not answers:
+                return head
+            saved = self._fold_and_save(head, [], answers)
+            if saved is None:
+                return self._on.packages.load(head.package_id)
+            head = saved
+
+    def _fold_and_save(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Head | None:
+        """One fold, of what waited and of events that nobody has stored; None: somebody else folded this head."""
+        folded, results = self._fold_safely(head, inbox, others)
+        if not self._on.packages.save(folded, due_at(folded, self._on.policy), results):
             return None
-        if items:
-            self._on.packages.delete_events(head.package_id, [item.key for item in items])
-        return folded.head
+        if inbox:
+            self._on.packages.delete_events(head.package_id, [item.key for item in inbox])
+        return folded
 
-    def _fold_safely(self, head: Head, items: Sequence[InboxItem], answers: Sequence[Event]) -> Folded:
-        now, policy, nonce = self._on.clock.now(), self._on.policy, self._on.ids.fresh()
-        good = [*answers, *(item.event or Broken(message=f"event {item.key} is unreadable") for item in items)]
+    def _fold_safely(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Folded:
+        now, policy = self._on.clock.now(), self._on.policy
+        good = [*(item.event or Broken(message=f"event {item.key} is unreadable") for item in inbox), *others]
         try:
-            return fold(head, good, now, policy, nonce)
+            return fold(head, good, now, policy)
         except Exception as error:  # noqa: BLE001  an event that cannot be folded must not stop its package for ever
             text = f"the master could not take in an event ({error!r}): report this with the package id"
-            return fold(head, [Broken(message=text)], now, policy, nonce)
+            return fold(head, [Broken(message=text)], now, policy)
 
-    def _answer(self, head: Head, effect: Effect) -> Event:
+    def _answer(self, head: Head, effect: Effect) -> Event | None:
+        """Carry an effect out; None: nothing came of it."""
         on = self._on
         match effect:
             case Reserve(slice=number, wanted_us=wanted_us):
@@ -140,9 +178,10 @@ class Folding:
                 texts = [chunk_body(head.package_id, piece) for piece in chunks]
                 sent = on.queue.send([Sending(text, text) for text in texts])
                 done = [chunk for chunk, is_sent in zip(chunks, sent, strict=True) if is_sent]
-                return Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in done])
+                return Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in done]) if done else None
             case Settle(used_us=used_us):
-                return Settled(charged_us=on.accounts.settle(head.account_id, head.package_id, used_us))
+                charged_us = on.accounts.settle(head.account_id, head.package_id, used_us, head.reserved_us)
+                return Settled(charged_us=charged_us)
             case Delete():
                 self._delete(head)
                 return Deleted()
@@ -161,7 +200,19 @@ class Folding:
         self._on.blobs.delete(f"results/{head.package_id}/")
         self._on.packages.delete_pages(head.package_id)
 
-    def _leave(self, package_id: str, version: int, answers: Sequence[Event]) -> None:
-        items = [(f"a#{version}#{number}#{self._on.ids.fresh()}", event) for number, event in enumerate(answers)]
-        if items:
-            self._on.packages.append(package_id, items)
+
+def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Events that are folded together: a result page travels in one answer."""
+    part: list[Item] = []
+    room = PART_BYTES
+    for item in items:
+        room -= _weight(item[1])
+        if part and room < 0:
+            yield part
+            part, room = [], PART_BYTES - _weight(item[1])
+        part.append(item)
+    yield part
+
+
+def _weight(event: Event) -> int:
+    return sum(map(stored_bytes, event.results)) if isinstance(event, Published) else 0

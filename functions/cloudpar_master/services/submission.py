@@ -2,7 +2,7 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol import limits
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest, Forbidden, TooLarge
-from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData
+from cloudpar_protocol.payloads import BlobData, InlineData
 
 
 def check_submission(account: AccountRecord, request: StartTasks) -> None:
@@ -24,7 +24,7 @@ def check_submission(account: AccountRecord, request: StartTasks) -> None:
         if sum(map(len, data.items)) > limits.INLINE_DATA_BYTES:
             raise TooLarge(f"inline task data is over {limits.INLINE_DATA_BYTES:,} bytes: upload it (prepare_uploads)")
     elif isinstance(data, BlobData):
-        _check_owner(account, data.blob, "data")
+        check_owner(account, data.blob.key, "data")
         if data.blob.size < 8 * (request.n + 1):
             raise BadRequest(f"a data blob of {data.blob.size} bytes cannot hold the table of {request.n} tasks")
 
@@ -38,10 +38,15 @@ def _check_code(account: AccountRecord, request: StartTasks) -> None:
     if code.inline is not None and len(code.inline) > limits.INLINE_CODE_BYTES:
         raise TooLarge(f"inline task code is over {limits.INLINE_CODE_BYTES:,} bytes: upload it (prepare_uploads)")
     if code.blob is not None:
-        _check_owner(account, code.blob, "code")
+        check_owner(account, code.blob.key, "code")
 
 
-def _check_owner(account: AccountRecord, blob: BlobRef, kind: str) -> None:
+def check_owner(account: AccountRecord, key: str, kind: str) -> None:
+    """Whether a payload is one of an account's own.
+
+    Raises:
+        Forbidden: It is another's.
+    """
     owned = f"{kind}/{account.account_id}/"
-    if not blob.key.startswith(owned) or "/" in blob.key.removeprefix(owned) or blob.key == owned or ".." in blob.key:
-        raise Forbidden(f"{blob.key!r} is not this account's task {kind}: use the key that prepare_uploads answered")
+    if not key.startswith(owned) or "/" in key.removeprefix(owned) or key == owned or ".." in key:
+        raise Forbidden(f"{key!r} is not this account's task {kind}: use the key that prepare_uploads answered")

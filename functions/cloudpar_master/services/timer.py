@@ -45,5 +45,4 @@ class Timer:
         """Take in a chunk that was delivered too often. Afterwards its message may go."""
         package_id, chunk = parse_chunk(message.body)
         event = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=message.receives)
-        self._on.packages.append(package_id, [(f"l#{chunk.start}#{chunk.generation}", event)])
-        self._folding.advance(package_id)
+        self._folding.advance(package_id, [(f"l#{chunk.start}#{chunk.generation}", event)])

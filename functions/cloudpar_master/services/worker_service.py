@@ -33,6 +33,7 @@ from cloudpar_protocol.worker_messages import (
 from .deployment import Deployment
 from .folding import Folding, parse_chunk
 from .idle_workers import IdleWorkers
+from .upload_links import UploadLinks
 
 STALE_ROUNDS = 20
 """After so many receptions of what nobody wants any more, the worker asks again: at once."""
@@ -68,15 +69,15 @@ class WorkerService:
         lease_s = self._on.policy.lease_s
         messages = self._on.queue.receive(min(request.chunks, BULK_ITEMS), lease_s, request.attempt_id)
         chunks = [(message, *parse_chunk(message.body)) for message in messages]
-        heads = self._load(package_id for _, package_id, _ in chunks)
+        found = self._on.packages.find([package_id for _, package_id, _ in chunks])
+        heads: dict[str, Head | None] = {package_id: head for package_id, (head, _) in found.items()}
         budgets = self._budgets(heads.values())
         leases: list[Lease] = []
         stale: list[str] = []
         for message, package_id, chunk in chunks:
-            head = heads[package_id]
+            head = heads.get(package_id)
             wanted = _wanted(head, chunk.start, chunk.end, chunk.generation)
-            spec = self._on.packages.spec(package_id) if head is not None and wanted else None
-            if head is None or spec is None:
+            if head is None or not wanted:
                 if head is not None:
                     self._note_untouched(head, chunk, message)
                 stale.append(message.receipt)
@@ -91,7 +92,7 @@ class WorkerService:
                 heads[package_id] = self._folding.confirm(package_id, f"b#{chunk.start}#{chunk.generation}", back)
                 stale.append(message.receipt)
             else:
-                leases.append(self._lease(head, spec.start, message, wanted, budgets[package_id]))
+                leases.append(self._lease(head, found[package_id][1].start, message, wanted, budgets[package_id]))
         if stale:
             self._on.queue.delete(stale)
         return leases, bool(messages)
@@ -100,8 +101,7 @@ class WorkerService:
         """Nobody runs a stale chunk that was never handed out: its package need not wait for it to be charged."""
         if head.ended and not head.settled and message.receives == 1:
             event = Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)])
-            self._on.packages.append(head.package_id, [(f"d#{chunk.start}#{chunk.generation}", event)])
-            self._folding.advance(head.package_id)
+            self._folding.advance(head.package_id, [(f"d#{chunk.start}#{chunk.generation}", event)])
 
     def _lease(self, head: Head, start: StartTasks, message: Message, wanted: list[Range], budget_us: int) -> Lease:
         policy, code, data = self._on.policy, start.code, start.data
@@ -136,24 +136,25 @@ class WorkerService:
         cut = 0
         for package_id in self._on.packages.uncut(BULK_ITEMS):
             event = ExecutorsIdle(executors=request.executors)
-            self._on.packages.append(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
-            head = self._folding.advance(package_id)
-            cut += len(head.unsent) if head is not None and not head.dry else 0
+            head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
+            if head is not None and not head.dry:  # its last fold noted what was sent, and the one before cut that
+                cut += sum(head.version - piece.generation <= 1 for piece in head.open)
             if cut >= request.executors:
                 break
         return cut > 0
 
     def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
         """Links for results that are too large to travel inline; a key contains its lease (rule 8)."""
+        links = UploadLinks(self._on.blobs)
         prepared: list[PreparedResult] = []
         for result in request.results:
             key = f"results/{result.package_id}/{result.lease_id}/{result.seq}"
-            link = self._on.blobs.put_link(key, result.size, result.crc32)
-            prepared.append(PreparedResult(key=key, link=link))
+            link, parts = links.make(key, result)
+            prepared.append(PreparedResult(key=key, link=link, parts=parts))
         return PrepareResultsReply(results=prepared)
 
     def publish_results(self, request: PublishResults) -> PublishResultsReply:
-        """Take results. Durable once appended; then whoever can folds."""
+        """Take results; they are durable when this returns."""
         events: dict[str, list[tuple[str, Event]]] = defaultdict(list)
         for pub in request.publications:
             _check_keys(pub)
@@ -170,17 +171,10 @@ class WorkerService:
                 closed=(pub.start, pub.end) if pub.closes else None,
             )
             events[pub.package_id].append((f"p#{pub.lease_id}#{pub.seq:06}", event))
-        heads = self._take(events)
+        heads = {package_id: self._folding.advance(package_id, items) for package_id, items in events.items()}
         self._close(request.publications)
         views = self._views(request.publications, heads)
         return PublishResultsReply(leases=views, hungry=self._hungry(request.worker_id))
-
-    def _take(self, events: dict[str, list[tuple[str, Event]]]) -> dict[str, Head | None]:
-        heads: dict[str, Head | None] = {}
-        for package_id, items in events.items():
-            self._on.packages.append(package_id, items)
-            heads[package_id] = self._folding.advance(package_id)
-        return heads
 
     def _close(self, items: Iterable[Publication | Return]) -> None:
         receipts = [item.receipt for item in items if item.closes]
@@ -223,8 +217,7 @@ class WorkerService:
     def _budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
         """What each running package may use, by its id; every account is asked once."""
         running = [head for head in heads if head is not None and not head.ended]
-        accounts = {account_id: self._on.accounts.get(account_id) for account_id in {h.account_id for h in running}}
-        free_us = {account_id: account.free_us if account else 0 for account_id, account in accounts.items()}
+        free_us = {account_id: self._on.accounts.free_us(account_id) for account_id in {h.account_id for h in running}}
         return {head.package_id: quota.budget_us(head, free_us[head.account_id]) for head in running}
 
     def _hungry(self, worker_id: str) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from cloudpar_master.core.events import Event, ExecutorsIdle, Published
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.samples import samples
-from master.packages import make_head, make_spec
+from master.packages import inbox, make_head, make_spec
 from master.races import race
 from master.stores import Factory, SetClock, Stores
 
@@ -26,12 +26,12 @@ def idle(number: int) -> Event:
 
 
 def keys(stores: Stores, limit: int = 100, package_id: str = "p") -> list[str]:
-    return [item.key for item in stores.packages.inbox(package_id, limit)]
+    return [item.key for item in inbox(stores.packages, package_id, limit)]
 
 
 def test_every_kind_of_event_comes_back(stores: Stores, others: Stores) -> None:
     stores.packages.append("p", [(str(number), event) for number, event in enumerate(EVENTS)])
-    assert [item.event for item in others.packages.inbox("p", 90)] == EVENTS
+    assert [item.event for item in inbox(others.packages)] == EVENTS
 
 
 def test_oldest_first_whatever_the_keys(stores: Stores, others: Stores) -> None:
@@ -52,7 +52,7 @@ def test_packages_have_inboxes_of_their_own(stores: Stores) -> None:
 def test_a_key_that_is_there_is_left_as_it_is(stores: Stores, others: Stores) -> None:
     stores.packages.append("p", [("k", idle(1)), ("l", idle(2))])
     others.packages.append("p", [("k", idle(9)), ("m", idle(3)), ("m", idle(9))])
-    items = stores.packages.inbox("p", 90)
+    items = inbox(stores.packages)
     assert [(item.key, item.event) for item in items] == [("k", idle(1)), ("l", idle(2)), ("m", idle(3))]
 
 

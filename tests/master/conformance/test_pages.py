@@ -1,10 +1,12 @@
 """PackageStore: result pages."""
 
 import pytest
+from msgspec.structs import replace
 
+from cloudpar_master.ports import ResultPage
 from cloudpar_protocol.payloads import TaskResult
-from master.packages import make_head, make_page, make_spec
-from master.stores import Stores
+from master.packages import make_head, make_results, make_spec, put_page
+from master.stores import NOW, Stores
 
 PLENTY = 10_000_000
 
@@ -19,69 +21,71 @@ def versions(stores: Stores, after: int, until: int, room: int = PLENTY) -> list
     return [page.version for page in stores.packages.pages("p", after, until, room)]
 
 
+def skip_to(stores: Stores, version: int) -> None:
+    """Versions that commit no results."""
+    head = stores.packages.load("p")
+    assert head is not None
+    for number in range(head.version + 1, version):
+        assert stores.packages.save(replace(head, version=number), NOW)
+
+
 def test_a_page_comes_back_whole(stores: Stores, others: Stores) -> None:
-    page = make_page(3, "nonce", before=(2, "other"))
-    stores.packages.put_page("p", page)
-    assert others.packages.pages("p", 0, 9, PLENTY) == [page]
+    results = make_results(3)
+    version = put_page(stores.packages, results)
+    assert others.packages.pages("p", 0, 9, PLENTY) == [ResultPage(version, results)]
     assert others.packages.pages("q", 0, 9, PLENTY) == []
 
 
 def test_after_and_until(stores: Stores) -> None:
-    for version in (5, 1, 300, 2, 20):
-        stores.packages.put_page("p", make_page(version))
-    assert versions(stores, 0, 1000) == [1, 2, 5, 20, 300]
-    assert versions(stores, 2, 20) == [5, 20]
-    assert versions(stores, 1, 4) == [2]
-    assert versions(stores, 20, 20) == []
-    assert versions(stores, 300, 1000) == []
+    for version in (2, 3, 5, 12, 20):
+        skip_to(stores, version)
+        assert put_page(stores.packages, make_results(version)) == version
+    assert versions(stores, 0, 1000) == [2, 3, 5, 12, 20]
+    assert versions(stores, 3, 12) == [5, 12]
+    assert versions(stores, 2, 4) == [3]
+    assert versions(stores, 12, 12) == []
+    assert versions(stores, 20, 1000) == []
 
 
-def test_one_version_may_have_several(stores: Stores) -> None:
-    pages = [make_page(2, nonce) for nonce in ("b", "a", "c")]
-    for page in pages:
-        stores.packages.put_page("p", page)
-    read = stores.packages.pages("p", 1, 2, PLENTY)
-    assert sorted(read) == sorted(pages)
+def test_who_loses_the_race_for_a_version_leaves_no_page(stores: Stores, others: Stores) -> None:
+    head = stores.packages.load("p")
+    assert head is not None
+    winner, loser = make_results(1, size=100_000), make_results(2, size=100_000)
+    assert stores.packages.save(replace(head, version=2, page=2), NOW, winner)
+    assert not others.packages.save(replace(head, version=2, page=2), NOW, loser)
+    assert stores.packages.pages("p", 0, 9, PLENTY) == [ResultPage(2, winner)]
 
 
-def test_putting_a_page_again_changes_nothing(stores: Stores, others: Stores) -> None:
-    page = make_page(2)
-    for each in (stores, others, stores):
-        each.packages.put_page("p", page)
-    assert stores.packages.pages("p", 0, 9, PLENTY) == [page]
-
-
-def test_about_so_many_bytes_but_two_at_least(stores: Stores) -> None:
-    for version in range(1, 11):
-        stores.packages.put_page("p", make_page(version, size=10_000))
-    assert versions(stores, 0, 10, 1) == [1, 2]
-    assert versions(stores, 9, 10, 1) == [10]
-    assert 4 <= len(versions(stores, 0, 10, 50_000)) <= 6
-    assert versions(stores, 0, 10) == list(range(1, 11))
+def test_about_so_many_bytes_but_one_at_least(stores: Stores) -> None:
+    made = [put_page(stores.packages, make_results(number, size=10_000)) for number in range(10)]
+    assert versions(stores, 0, 20, 1) == made[:1]
+    assert versions(stores, made[8], 20, 1) == made[9:]
+    assert 4 <= len(versions(stores, 0, 20, 50_000)) <= 6
+    assert versions(stores, 0, 20) == made
 
 
 def test_a_large_page(stores: Stores) -> None:
     """A fold commits several publications at once; an item of a table may hold less."""
-    page = make_page(1, size=1_100_000)
-    stores.packages.put_page("p", page)
-    assert stores.packages.pages("p", 0, 1, 1) == [page]
+    results = make_results(1, size=1_100_000)
+    version = put_page(stores.packages, results)
+    assert stores.packages.pages("p", 0, 9, 1) == [ResultPage(version, results)]
 
 
 def test_a_page_of_many_results(stores: Stores) -> None:
-    page = make_page(1)._replace(results=[TaskResult(index, "ok", 1, data=b"\x80") for index in range(20_000)])
-    stores.packages.put_page("p", page)
-    assert stores.packages.pages("p", 0, 1, 1) == [page]
+    results = [TaskResult(index, "ok", 1, data=b"\x80") for index in range(20_000)]
+    version = put_page(stores.packages, results)
+    assert stores.packages.pages("p", 0, 9, 1) == [ResultPage(version, results)]
 
 
 def test_deleted_pages_are_gone(stores: Stores, others: Stores) -> None:
-    stores.packages.put_page("p", make_page(2))
-    stores.packages.put_page("q", make_page(2))
+    put_page(stores.packages, make_results(2))
+    put_page(stores.packages, make_results(2), "q")
     others.packages.delete_pages("p")
     assert stores.packages.pages("p", 0, 9, PLENTY) == []
-    assert stores.packages.pages("q", 0, 9, PLENTY) == [make_page(2)]
+    assert len(stores.packages.pages("q", 0, 9, PLENTY)) == 1
 
 
 def test_forget_takes_the_pages_along(stores: Stores) -> None:
-    stores.packages.put_page("p", make_page(2))
+    put_page(stores.packages, make_results(2))
     stores.packages.forget("p")
     assert stores.packages.pages("p", 0, 9, PLENTY) == []

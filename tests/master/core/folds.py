@@ -17,7 +17,7 @@ PLENTY_US = 10**15
 
 
 def take(head: Head, *events: Event, now: float | None = None, policy: Policy = POLICY) -> Folded:
-    return fold(head, events, head.now if now is None else now, policy, f"nonce{head.version + 1}")
+    return fold(head, events, head.now if now is None else now, policy)
 
 
 def then(head: Head, *events: Event, now: float | None = None, policy: Policy = POLICY) -> Head:

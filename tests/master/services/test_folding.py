@@ -2,9 +2,10 @@ import pytest
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import CancelAsked, Event
-from cloudpar_master.ports import AccountRecord, InboxItem
+from cloudpar_master.ports import AccountRecord, InboxItem, Opened
 from cloudpar_master.services.folding import EVENTS, Folding
 from cloudpar_protocol.errors import Unavailable
+from master.packages import inbox
 from master.services.world import WatchedWorld, World, all_results, publication
 
 
@@ -16,7 +17,10 @@ def losing(world: World, times: int) -> WatchedWorld:
     def save(*args: object) -> bool:
         if left[0]:
             left[0] -= 1
-            Folding(world.on).advance(args[0].package_id)  # type: ignore[attr-defined]
+            head = world.head(args[0].package_id)  # type: ignore[attr-defined]
+            newer = replace(head, version=head.version + 1)
+            assert world.on.packages.save(newer, 0.0)
+            Folding(world.on)._carry_out(newer)
         saved: bool = world.on.packages.save(*args)  # type: ignore[arg-type]
         return saved
 
@@ -40,7 +44,7 @@ def test_a_lost_race_loses_nothing(world: World, ann: AccountRecord, times: int)
     assert world.record(ann.account_id).spent_us == 40_000
 
 
-def test_the_loser_of_a_race_leaves_its_answers_to_others(world: World, ann: AccountRecord) -> None:
+def test_the_loser_of_a_race_drops_its_answers_which_the_winner_has_too(world: World, ann: AccountRecord) -> None:
     watched = losing(world, 1)
     package_id = watched.start(ann)
     head = world.head(package_id)
@@ -48,23 +52,52 @@ def test_the_loser_of_a_race_leaves_its_answers_to_others(world: World, ann: Acc
     assert head.open != []
 
 
-def test_the_winner_looks_again_after_its_save(world: World, ann: AccountRecord) -> None:
-    """Rule 1: an event that came while it folded is not left lying."""
+def test_the_loser_leaves_when_its_event_is_taken(world: World, ann: AccountRecord) -> None:
+    """An event that came while another folded is not left lying."""
     package_id = world.start(ann)
     one, two = world.retrieve()
-    watched = WatchedWorld(world)
+    winner = WatchedWorld(world)
 
     def save(*args: object) -> bool:
-        watched.ports["packages"].instead.clear()
-        late = WatchedWorld(world)
-        late.ports["packages"].instead["save"] = lambda *_: False
-        late.publish(publication(two))
+        winner.ports["packages"].instead.clear()
+        losing(world, 1).publish(publication(two))
         saved: bool = world.on.packages.save(*args)  # type: ignore[arg-type]
         return saved
 
-    watched.ports["packages"].instead["save"] = save
-    watched.publish(publication(one))
+    winner.ports["packages"].instead["save"] = save
+    winner.publish(publication(one))
     assert world.head(package_id).done == 10
+    assert inbox(world.on.packages, package_id) == []
+
+
+def test_who_cannot_win_leaves_its_event_to_the_next(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    (lease, _) = world.retrieve()
+    loser = WatchedWorld(world)
+    loser.ports["packages"].instead["save"] = lambda *_: False
+    loser.publish(publication(lease))
+    assert [item.key for item in inbox(world.on.packages, package_id)] == [f"p#{lease.lease_id}#000000"]
+    assert world.head(package_id).done == 0
+    world.client._folding.advance(package_id)
+    assert world.head(package_id).done == 5
+
+
+def test_large_results_are_not_stored_twice_for_a_race_that_was_lost(world: World, ann: AccountRecord) -> None:
+    world.start(ann)
+    (lease, _) = world.retrieve()
+    loser = losing(world, 2)
+    loser.publish(publication(lease, data=b"x" * 10_000))
+    assert "packages.append" not in loser.calls
+    assert loser.calls.count("packages.save") == 3
+
+
+def test_uncontended_events_go_straight_into_a_head(world: World, ann: AccountRecord) -> None:
+    world.start(ann)
+    (lease, _) = world.retrieve()
+    watched = WatchedWorld(world)
+    watched.publish(publication(lease))
+    assert watched.calls[:2] == ["packages.open", "packages.save"]
+    assert "packages.append" not in watched.calls
 
 
 def test_a_confirmation_waits_for_the_fold_that_took_the_event(world: World, ann: AccountRecord) -> None:
@@ -108,15 +141,16 @@ def test_many_events_are_folded_in_bounded_batches(world: World, ann: AccountRec
     world.on.packages.append(package_id, older)
     version = world.head(package_id).version
     world.client._folding.advance(package_id)
-    assert world.head(package_id).version == version + 4
-    assert world.on.packages.inbox(package_id, 1) == []
+    assert world.head(package_id).version == version + 3
+    assert inbox(world.on.packages, package_id) == []
 
 
 def test_an_unreadable_event_fails_its_package_with_the_reason(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     watched = WatchedWorld(world)
-    read = [[InboxItem("strange", None)], []]
-    watched.ports["packages"].instead["inbox"] = lambda *_: read.pop(0) if read else []
+    watched.ports["packages"].instead["open"] = lambda *_: Opened(
+        world.head(package_id), [InboxItem("strange", None)], more=False
+    )
     watched.client._folding.advance(package_id)
     status = world.status(ann, package_id)
     assert (status.state, status.reason, status.message) == ("failed", "broken", "event strange is unreadable")
@@ -126,8 +160,11 @@ def test_an_event_that_cannot_be_folded_fails_its_package(world: World, ann: Acc
     package_id = world.start(ann)
     watched = WatchedWorld(world)
     wrong: object = "no event"
-    read = [[InboxItem("wrong", wrong)], []]  # type: ignore[arg-type]
-    watched.ports["packages"].instead["inbox"] = lambda *_: read.pop(0) if read else []
+    watched.ports["packages"].instead["open"] = lambda *_: Opened(
+        world.head(package_id),
+        [InboxItem("wrong", wrong)],  # type: ignore[arg-type]
+        more=False,
+    )
     watched.client._folding.advance(package_id)
     status = world.status(ann, package_id)
     assert (status.state, status.reason) == ("failed", "broken")

@@ -20,8 +20,11 @@ from .account_rows import (
 from .backoff import attempts
 from .table import MISSING, THERE, Change, Table, put, update
 
-TOKEN_MEMORY_S = 10.0
+MEMORY_S = 10.0
 """How old an account may be when it is found by its token: a revocation or a grant shows no later than this."""
+
+PLENTY_US = 3600 * 1_000_000
+"""With so much left, what may have been used in the meantime does not matter for what a task may use."""
 
 KNOWN_TOKENS = 1_000
 SLICE_DAYS, GRANT_DAYS = 60, 400
@@ -67,12 +70,26 @@ class DynamoAccountStore:
         account_id = self._owner(token_hash)
         if account_id is None:
             return None
-        now = self._clock.now()
+        return self._remembered(account_id) or self._read(account_id)
+
+    def free_us(self, account_id: str) -> int:
+        """See the port."""
+        account = self._remembered(account_id)
+        if account is None or account.free_us < PLENTY_US:
+            account = self._read(account_id)
+        return 0 if account is None else account.free_us
+
+    def _remembered(self, account_id: str) -> AccountRecord | None:
         read_at, account = self._seen.get(account_id, (0.0, None))
-        if account is None or not 0 <= now - read_at < TOKEN_MEMORY_S:
-            account = self.get(account_id)
-            if account is not None:
-                self._seen[account_id] = now, account
+        return account if 0 <= self._clock.now() - read_at < MEMORY_S else None
+
+    def _read(self, account_id: str) -> AccountRecord | None:
+        now = self._clock.now()
+        account = self.get(account_id)
+        if account is not None:
+            if len(self._seen) >= KNOWN_TOKENS:
+                self._seen.clear()
+            self._seen[account_id] = now, account
         return account
 
     def _owner(self, token_hash: str) -> str | None:
@@ -83,8 +100,7 @@ class DynamoAccountStore:
                 return None
             account_id = self._owners[token_hash] = stored["account_id"]
             if len(self._owners) > KNOWN_TOKENS:
-                _, forgotten = self._owners.popitem(last=False)
-                self._seen.pop(forgotten, None)
+                self._owners.popitem(last=False)
         return account_id
 
     def list(self) -> list[AccountRecord]:
@@ -99,7 +115,6 @@ class DynamoAccountStore:
         for _ in attempts():
             refused = self._table.transact(self._reserving(account_id, package_id, number, asked_us))
             if refused is None:
-                self._seen.pop(account_id, None)
                 return Reservation(asked_us, exhausted=False)
             settled, slice_, account = refused
             if settled is not None:
@@ -133,8 +148,18 @@ class DynamoAccountStore:
         stored = self._table.get(*settlement_key(package_id))
         return 0 if stored is None else int(stored["held_us"])
 
-    def settle(self, account_id: str, package_id: str, used_us: int) -> int:
+    def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
         """See the port. The slices themselves stay until their day: they answer a latecomer, and cost nothing."""
+        if 0 < held_us >= used_us:
+            changes = [
+                self._settling(package_id, held_us, used_us),
+                _charging(account_id, held_us, used_us, 0, short=False),
+            ]
+            if self._table.transact(changes) is None:
+                return used_us
+        return self._read_and_settle(account_id, package_id, used_us)
+
+    def _read_and_settle(self, account_id: str, package_id: str, used_us: int) -> int:
         keys = settlement_key(package_id), account_key(account_id)
         for _ in attempts():
             found = self._table.get_many(keys)
@@ -148,7 +173,6 @@ class DynamoAccountStore:
             if account is not None:
                 changes.append(_charging(account_id, held_us or 0, charged_us, free_us, short=charged_us < used_us))
             if self._table.transact(changes) is None:
-                self._seen.pop(account_id, None)
                 return charged_us
         raise trouble.busy(f"account {account_id}")
 

@@ -14,6 +14,7 @@ from .blob_store import S3BlobStore
 from .clients import Clients
 from .fleet import AutoScalingFleet
 from .fleet_status import GroupWatch
+from .objects import Objects
 from .package_store import DAY_S, DynamoPackageStore
 from .table import Table
 from .task_queue import SqsTaskQueue
@@ -43,11 +44,13 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     kept_s = policy.lifetime_s + policy.retention_s + policy.tombstone_s + MARGIN_S
     queue_url, dead_letter_url = environment["CLOUDPAR_QUEUE_URL"], environment["CLOUDPAR_DEAD_LETTER_QUEUE_URL"]
     secret = environment.get("CLOUDPAR_WORKER_TOKEN_SECRET", "") if worker_token else ""
+    bucket = environment["CLOUDPAR_BUCKET"]
+    table, objects = Table(clients.dynamodb, environment["CLOUDPAR_PACKAGE_TABLE"]), Objects(lambda: clients.s3, bucket)
     deployment = Deployment(
-        packages=DynamoPackageStore(Table(clients.dynamodb, environment["CLOUDPAR_PACKAGE_TABLE"]), clock, ids, kept_s),
+        packages=DynamoPackageStore(table, objects, clock, ids, kept_s),
         accounts=DynamoAccountStore(Table(clients.dynamodb, environment["CLOUDPAR_ACCOUNT_TABLE"]), clock),
         queue=SqsTaskQueue(clients.sqs, queue_url, dead_letter_url, clock),
-        blobs=S3BlobStore(lambda: clients.s3, environment["CLOUDPAR_BUCKET"], clock),
+        blobs=S3BlobStore(lambda: clients.s3, bucket, clock),
         clock=clock,
         ids=ids,
         policy=policy,

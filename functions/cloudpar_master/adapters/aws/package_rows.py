@@ -2,7 +2,7 @@
 
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -14,6 +14,9 @@ from .compression import pack, unpack
 from .rows import Row
 
 HEAD, SPEC, EVENT = "head", "spec", "i#"
+LAST_EVENT = "i$"
+"""Between the head and this lie the head and its inbox, and nothing else."""
+
 SHARDS = 4
 """Of the registry of what is due: one partition takes 1,000 writes a second."""
 
@@ -32,7 +35,7 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
     """A head, with what the sparse indexes need.
 
     `due` names a shard of the registry; `due_at` is rounded up to whole steps, so that a busy package changes its
-    place there once a step at most. `uncut` is there only while tasks are in no chunk.
+    place there once a step at most. `uncut` is there only while tasks are in no chunk, `running` until it has ended.
     """
     started_at = round(head.started_at, 6)
     row: Row = {
@@ -48,7 +51,7 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
     }
     if head.uncut > 0:
         row |= {"uncut": UNCUT, "uncut_since": started_at}
-    return row
+    return row if head.ended else row | {"running": 1}
 
 
 def shard(package_id: str) -> int:
@@ -84,7 +87,7 @@ def event_row(package_id: str, key: str, event: Event, at: int) -> Row:
     return {"pk": pk, "sk": sk, "event": pack(event), "at": at, "key": None if sk == EVENT + key else key}
 
 
-def read_events(found: list[Row], limit: int) -> Iterator[InboxItem]:
+def read_events(found: Sequence[Row], limit: int) -> Iterator[InboxItem]:
     """The oldest of these events, at most so many and about INBOX_BYTES."""
     room = INBOX_BYTES
     for number, row in enumerate(sorted(found, key=lambda row: (row["at"], row["sk"]))[:limit]):

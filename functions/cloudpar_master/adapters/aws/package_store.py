@@ -9,17 +9,18 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
-from cloudpar_master.ports import Clock, Ids, InboxItem, ResultPage
+from cloudpar_master.ports import Clock, Ids, Opened, ResultPage
 from cloudpar_protocol.errors import TooLarge
-from cloudpar_protocol.payloads import InlineData
+from cloudpar_protocol.payloads import InlineData, TaskResult
 
 from . import result_pages as pages
 from . import trouble
 from .backoff import attempts
+from .objects import Objects
 from .package_rows import (
-    EVENT,
     HEAD,
     INBOX_BYTES,
+    LAST_EVENT,
     SHARDS,
     SPEC,
     UNCUT,
@@ -52,6 +53,7 @@ class DynamoPackageStore:
 
     Args:
         table: The packages' table.
+        objects: Where large result pages go.
         clock: For that time.
         ids: Names writers, so that a save that was sent twice is not taken for somebody else's.
         kept_s: The longest that anything of a package is needed.
@@ -59,9 +61,10 @@ class DynamoPackageStore:
         skew_s: How far the clocks of masters may be apart.
     """
 
-    def __init__(self, table: Table, clock: Clock, ids: Ids, kept_s: float, *, due_step_s: float = DUE_STEP_S,
-                 skew_s: float = SKEW_S) -> None:  # fmt: skip
+    def __init__(self, table: Table, objects: Objects, clock: Clock, ids: Ids, kept_s: float, *,
+                 due_step_s: float = DUE_STEP_S, skew_s: float = SKEW_S) -> None:  # fmt: skip
         self._table = table
+        self._objects = objects
         self._clock = clock
         self._ids = ids
         self._kept_s = kept_s
@@ -73,8 +76,10 @@ class DynamoPackageStore:
 
     def create(self, spec: Spec, head: Head) -> Spec:
         """See the port."""
-        rows = [head_row(head, spec.started_at, self._due_step_s), spec_row(spec)]
-        changes = [put(self._dated(row), MISSING) for row in rows]
+        changes = [
+            put(self._dated(head_row(head, spec.started_at, self._due_step_s)), MISSING),
+            put(self._dated(spec_row(spec))),
+        ]
         for _ in attempts():
             born = self._arrival()
             if self._table.transact(changes) is None:
@@ -92,9 +97,10 @@ class DynamoPackageStore:
             self._cache.move_to_end(package_id)
             return self._cache[package_id]
         row = self._table.get(package_id, SPEC)
-        if row is None:
-            return None
-        spec = self._cache[package_id] = read_spec(row)
+        return None if row is None else self._keep(row)
+
+    def _keep(self, row: Row) -> Spec:
+        spec = self._cache[row["pk"]] = read_spec(row)
         _shorten(self._cache)
         return spec
 
@@ -103,12 +109,49 @@ class DynamoPackageStore:
         row = self._table.get(package_id, HEAD)
         return None if row is None else read_head(row)
 
-    def save(self, head: Head, due_at: float) -> bool:
+    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
+        """See the port. Specs that are not in the cache come with the heads."""
+        known = {each: self._cache[each] for each in package_ids if each in self._cache}
+        keys = [(each, HEAD) for each in package_ids]
+        rows = self._table.get_many(keys + [(each, SPEC) for each in package_ids if each not in known])
+        known |= {pk: self._keep(row) for (pk, sk), row in rows.items() if sk == SPEC}
+        return {each: (read_head(rows[each, HEAD]), spec) for each, spec in known.items() if (each, HEAD) in rows}
+
+    def open(self, package_id: str, limit: int) -> Opened | None:
+        """See the port. Of a very long inbox, the oldest among the first megabyte."""
+        between = {"pk": package_id, "head": HEAD, "last": LAST_EVENT}
+        rows = self._table.query("pk = :pk AND sk BETWEEN :head AND :last", between)
+        first = next(rows, None)
+        if first is None or first["sk"] != HEAD:
+            return None
+        found: list[Row] = []
+        room = INBOX_BYTES
+        for row in rows:
+            found.append(row)
+            room -= len(row["event"])
+            if room < 0:
+                break
+        own = self._own(package_id, found)
+        items = list(read_events(own, limit))
+        return Opened(read_head(first), items, more=len(items) < len(own) or room < 0)
+
+    def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         """See the port. The library may send a write again that was done: then its writer is what is stored."""
         writer = self._ids.fresh()
         row = self._dated(head_row(head, due_at, self._due_step_s, writer=writer))
-        refused = self._table.write(put(row, "version = :before", before=head.version - 1))
+        change = put(row, "version = :before", before=head.version - 1)
+        if results:
+            refusals = self._table.transact([change, put(self._dated(self._page_row(head, results, writer)))])
+            refused = refusals[0] if refusals else None
+        else:
+            refused = self._table.write(change)
         return refused is None or (refused.row is not None and refused.row.get("writer") == writer)
+
+    def _page_row(self, head: Head, results: Sequence[TaskResult], writer: str) -> Row:
+        row, body = pages.page_row(head.package_id, head.version, results, writer)
+        if body is not None:
+            self._objects.put(row["object"], body)
+        return row
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
         """See the port.
@@ -127,17 +170,6 @@ class DynamoPackageStore:
         self._arrivals = max(self._arrivals + 1, time.time_ns() // 1000)
         return self._arrivals
 
-    def inbox(self, package_id: str, limit: int) -> list[InboxItem]:
-        """See the port. Of a very long one, the oldest among the first megabyte."""
-        found: list[Row] = []
-        room = INBOX_BYTES
-        for row in self._table.query("pk = :pk AND begins_with(sk, :event)", {"pk": package_id, "event": EVENT}):
-            found.append(row)
-            room -= len(row["event"])
-            if room < 0:
-                break
-        return list(read_events(self._own(package_id, found), limit))
-
     def _own(self, package_id: str, found: list[Row]) -> list[Row]:
         """Without what was left of an earlier package of this id; its creator, who reads first, clears that away.
 
@@ -154,17 +186,13 @@ class DynamoPackageStore:
         """See the port."""
         self._table.delete([event_key(package_id, key) for key in keys])
 
-    def put_page(self, package_id: str, page: ResultPage) -> None:
-        """See the port."""
-        self._table.put_many([self._dated(row) for row in pages.page_rows(package_id, page)])
-
     def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
         """See the port."""
         if after >= until:
             return []
         between = "pk = :pk AND sk BETWEEN :first AND :last"
-        values = {"pk": package_id, "first": pages.first_key(after + 1), "last": pages.last_key(until)}
-        return pages.read_pages(self._table.query(between, values), limit_bytes)
+        values = {"pk": package_id, "first": pages.key(after + 1), "last": pages.key(until)}
+        return pages.read_pages(self._table.query(between, values), self._objects.get, limit_bytes)
 
     def due(self, now: float, limit: int) -> list[str]:
         """See the port."""
@@ -190,6 +218,12 @@ class DynamoPackageStore:
             found = list(newest)
         heads = self._table.get_many([(row["pk"], HEAD) for row in found])
         return [read_head(heads[row["pk"], HEAD]) for row in found if (row["pk"], HEAD) in heads]
+
+    def running(self, account_id: str, limit: int) -> int:
+        """See the port. The index tells it."""
+        values = {"id": account_id}
+        newest = self._table.query("account = :id", values, index="account", limit=limit, descending=True)
+        return sum("running" in row for row in newest)
 
     def delete_pages(self, package_id: str) -> None:
         """See the port."""

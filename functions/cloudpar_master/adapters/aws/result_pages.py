@@ -1,6 +1,9 @@
-"""How result pages lie in the package's table: r#<version>#<nonce>#<part>, so that a query reads them in order."""
+"""How result pages lie in the package's table: r#<version>, so that a query reads them in order.
 
-from collections.abc import Iterable, Iterator
+A large page lies in the bucket, and its row names it: a table charges by the kilobyte.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -11,72 +14,44 @@ from .compression import pack, unpack
 from .rows import Row
 
 PAGE = "r#"
-PART_BYTES = 350_000
-"""A row has 400 KB at most."""
+ROW_BYTES = 16_000
+"""A larger page is cheaper as an object, though that is another call."""
+
+OBJECT_ROOM = 64_000
+"""An object counts as so much at least when pages are read: each is a call."""
 
 _results = msgspec.msgpack.Decoder(list[TaskResult])
 
 
-def first_key(version: int) -> str:
-    """No page of this version or a later one lies before."""
+def key(version: int) -> str:
+    """Where the page of a version is."""
     return f"{PAGE}{version:012}"
 
 
-def last_key(version: int) -> str:
-    """No page of this version or an earlier one lies behind."""
-    return f"{PAGE}{version:012}$"
+def page_row(package_id: str, version: int, results: Sequence[TaskResult], writer: str) -> tuple[Row, bytes | None]:
+    """A page as a row, and what is to be stored as the object that it names (None: nothing).
 
-
-def page_rows(package_id: str, page: ResultPage) -> list[Row]:
-    """A page as one row, or as several if it is large."""
-    body = pack(page.results)
-    parts = [body[first : first + PART_BYTES] for first in range(0, len(body), PART_BYTES)]
-    version, nonce = page.before
-    return [
-        {
-            "pk": package_id,
-            "sk": f"{first_key(page.version)}#{page.nonce}#{number:03}",
-            "results": part,
-            "parts": len(parts),
-            "before": f"{version}#{nonce}",
-        }
-        for number, part in enumerate(parts)
-    ]
-
-
-def read_pages(found: Iterable[Row], limit_bytes: int) -> list[ResultPage]:
-    """Pages of rows that come in order: two if there are two, then about `limit_bytes`, and always whole versions.
-
-    A page with a missing part was left by a writer that died, so no head names it.
+    Who loses the race for a version leaves an object, so its name contains the writer. Objects go with the results that
+    were too large for a message: when the package's storage is freed.
     """
+    body = pack(results)
+    row: Row = {"pk": package_id, "sk": key(version)}
+    if len(body) <= ROW_BYTES:
+        return {**row, "results": body}, None
+    return {**row, "object": f"results/{package_id}/pages/{version}#{writer}"}, body
+
+
+def read_pages(found: Iterable[Row], fetch: Callable[[str], bytes | None], limit_bytes: int) -> list[ResultPage]:
+    """Pages of rows that come in order: one if there is one, and about `limit_bytes`."""
     pages: list[ResultPage] = []
     room = limit_bytes
-    for version, nonce, group in _groups(found):
-        if len(pages) >= 2 and room < 0 and version != pages[-1].version:
-            break
-        if len(group) < group[0]["parts"]:
-            continue
-        body = unpack(b"".join(row["results"] for row in group))
-        before, _, before_nonce = group[0]["before"].partition("#")
-        pages.append(ResultPage(version, nonce, (int(before), before_nonce), _results.decode(body)))
-        room -= len(body)
-    return pages
-
-
-def _groups(found: Iterable[Row]) -> Iterator[tuple[int, str, list[Row]]]:
-    """Rows of one page together."""
-    name, group = "", list[Row]()
     for row in found:
-        page, _, _ = row["sk"].rpartition("#")
-        if group and page != name:
-            yield _named(name, group)
-            group = []
-        name = page
-        group.append(row)
-    if group:
-        yield _named(name, group)
-
-
-def _named(name: str, group: list[Row]) -> tuple[int, str, list[Row]]:
-    version, _, nonce = name.removeprefix(PAGE).partition("#")
-    return int(version), nonce, group
+        packed = row["results"] if "results" in row else fetch(row["object"])
+        if packed is None:
+            break  # its package was deleted meanwhile
+        body = unpack(packed)
+        room -= max(len(body), OBJECT_ROOM) if "object" in row else len(body)
+        if pages and room < 0:
+            break
+        pages.append(ResultPage(int(row["sk"].removeprefix(PAGE)), _results.decode(body)))
+    return pages

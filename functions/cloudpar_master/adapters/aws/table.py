@@ -23,7 +23,7 @@ class Refused(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One write that depends on a condition: a row to put, or an expression to update the row of a key by."""
+    """One write: a row to put, or an expression to update the row of a key by. It may depend on a condition."""
 
     row: Mapping[str, Any]
     condition: str
@@ -31,8 +31,8 @@ class Change(NamedTuple):
     update: str | None = None
 
 
-def put(row: Mapping[str, Any], condition: str, **values: Any) -> Change:
-    """Replace a row if the condition holds for what is stored; its values are named :name."""
+def put(row: Mapping[str, Any], condition: str = "", **values: Any) -> Change:
+    """Replace a row, if the condition holds for what is stored; its values are named :name."""
     return Change(row, condition, values)
 
 
@@ -160,11 +160,12 @@ class Table:
                 raise trouble.busy(self._name)
 
     def _action(self, change: Change) -> dict[str, Any]:
-        action: dict[str, Any] = {
-            "TableName": self._name,
-            "ConditionExpression": change.condition,
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+        action: dict[str, Any] = {"TableName": self._name}
+        if change.condition:
+            action |= {
+                "ConditionExpression": change.condition,
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            }
         if change.update is None:
             action["Item"] = rows.encode(change.row)
         else:

@@ -27,6 +27,11 @@ class SqliteAccountStore:
         """See the port."""
         return self._one("account_id", account_id)
 
+    def free_us(self, account_id: str) -> int:
+        """See the port."""
+        account = self.get(account_id)
+        return account.free_us if account else 0
+
     def by_token(self, token_hash: str) -> AccountRecord | None:
         """See the port."""
         return self._one("token_hash", token_hash)
@@ -53,8 +58,8 @@ class SqliteAccountStore:
             self._add(account_id, spent_us=0, reserved_us=granted_us)
             return Reservation(granted_us, exhausted=False)
 
-    def settle(self, account_id: str, package_id: str, used_us: int) -> int:
-        """See the port."""
+    def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
+        """See the port. What the slices add up to is read anyway."""
         with self._db.transaction():
             before_us = self._settled(package_id)
             if before_us is not None:

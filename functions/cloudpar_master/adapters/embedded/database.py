@@ -3,6 +3,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+FORMAT = 2
+"""Raised when the tables, or the heads in them, are not read as before. 0 was version 0.1.0's."""
+
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS packages (
     package_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, started_at REAL NOT NULL, version INTEGER NOT NULL,
@@ -19,8 +22,7 @@ CREATE TABLE IF NOT EXISTS inbox (
 );
 CREATE INDEX IF NOT EXISTS inbox_oldest ON inbox (package_id, id);
 CREATE TABLE IF NOT EXISTS pages (
-    package_id TEXT NOT NULL, version INTEGER NOT NULL, nonce TEXT NOT NULL, before_version INTEGER NOT NULL,
-    before_nonce TEXT NOT NULL, results BLOB NOT NULL, UNIQUE (package_id, version, nonce)
+    package_id TEXT NOT NULL, version INTEGER NOT NULL, results BLOB NOT NULL, PRIMARY KEY (package_id, version)
 );
 CREATE TABLE IF NOT EXISTS accounts (
     account_id TEXT PRIMARY KEY, name TEXT NOT NULL, token_hash TEXT NOT NULL UNIQUE, state TEXT NOT NULL,
@@ -58,12 +60,23 @@ class Database:
         try:
             for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -16000", "temp_store = MEMORY"):
                 self._connection.execute(f"PRAGMA {pragma}")
+            self._check_format()
             self._connection.executescript(SCHEMA)
         except sqlite3.Error:
             self._connection.close()
             raise
         self.execute = self._connection.execute
         self.executemany = self._connection.executemany
+
+    def _check_format(self) -> None:
+        (found,) = self._connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables and found != FORMAT:
+            raise sqlite3.DatabaseError(
+                f"its format is {found}, and this version of Cloud Parallelizer reads {FORMAT}: let the version that "
+                "made it finish its packages, and choose another folder for this one"
+            )
+        self._connection.execute(f"PRAGMA user_version = {FORMAT}")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

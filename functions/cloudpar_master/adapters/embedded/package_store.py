@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
-from cloudpar_master.ports import InboxItem, ResultPage
+from cloudpar_master.ports import InboxItem, Opened, ResultPage
 from cloudpar_protocol.payloads import InlineData, TaskResult
 
 from .database import Database
@@ -60,15 +60,49 @@ class SqlitePackageStore:
         row = self._db.execute("SELECT head FROM packages WHERE package_id = ?", (package_id,)).fetchone()
         return None if row is None else _heads.decode(row[0])
 
-    def save(self, head: Head, due_at: float) -> bool:
+    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
         """See the port."""
-        row = (head.version, _encode(head), due_at, head.uncut > 0, head.package_id, head.version - 1)
-        saved = self._db.execute(
-            "UPDATE packages SET version = ?, head = ?, due_at = ?, uncut = ? WHERE package_id = ? AND version = ?", row
-        ).rowcount
+        found: dict[str, tuple[Head, Spec]] = {}
+        for package_id in dict.fromkeys(package_ids):
+            head = self.load(package_id)
+            spec = self.spec(package_id) if head else None
+            if head and spec:
+                found[package_id] = head, spec
+        return found
+
+    def open(self, package_id: str, limit: int) -> Opened | None:
+        """See the port."""
+        head = self.load(package_id)
+        if head is None:
+            return None
+        items: list[InboxItem] = []
+        room = INBOX_BYTES
+        select = "SELECT key, event FROM inbox WHERE package_id = ? ORDER BY id LIMIT ?"
+        for key, body in self._db.execute(select, (package_id, limit + 1)):
+            room -= len(body)
+            if len(items) == limit or (items and room < 0):
+                return Opened(head, items, more=True)
+            items.append(InboxItem(key, _readable(body)))
+        return Opened(head, items, more=False)
+
+    def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
+        """See the port."""
+        if not results:
+            saved = self._replace(head, due_at)
+        else:
+            with self._db.transaction():
+                saved = self._replace(head, due_at)
+                if saved:
+                    row = (head.package_id, head.version, _encode(results))
+                    self._db.execute("INSERT INTO pages VALUES (?, ?, ?)", row)
         if saved:
             self._signals.head_saved(head.package_id)
-        return bool(saved)
+        return saved
+
+    def _replace(self, head: Head, due_at: float) -> bool:
+        row = (head.version, _encode(head), due_at, head.uncut > 0, head.package_id, head.version - 1)
+        update = "UPDATE packages SET version = ?, head = ?, due_at = ?, uncut = ? WHERE package_id = ? AND version = ?"
+        return self._db.execute(update, row).rowcount == 1
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
         """See the port."""
@@ -80,18 +114,6 @@ class SqlitePackageStore:
         with self._db.transaction():
             self._db.executemany(insert, rows)
 
-    def inbox(self, package_id: str, limit: int) -> list[InboxItem]:
-        """See the port."""
-        items: list[InboxItem] = []
-        room = INBOX_BYTES
-        select = "SELECT key, event FROM inbox WHERE package_id = ? ORDER BY id LIMIT ?"
-        for key, body in self._db.execute(select, (package_id, limit)):
-            room -= len(body)
-            if items and room < 0:
-                break
-            items.append(InboxItem(key, _readable(body)))
-        return items
-
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
         """See the port."""
         with self._db.transaction():
@@ -99,24 +121,18 @@ class SqlitePackageStore:
                 "DELETE FROM inbox WHERE package_id = ? AND key = ?", [(package_id, key) for key in keys]
             )
 
-    def put_page(self, package_id: str, page: ResultPage) -> None:
-        """See the port."""
-        row = (package_id, page.version, page.nonce, *page.before, _encode(page.results))
-        self._db.execute("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?)", row)
-
     def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
         """See the port."""
         pages: list[ResultPage] = []
         room = limit_bytes
         select = (
-            "SELECT version, nonce, before_version, before_nonce, results FROM pages"
-            " WHERE package_id = ? AND version > ? AND version <= ? ORDER BY version"
+            "SELECT version, results FROM pages WHERE package_id = ? AND version > ? AND version <= ? ORDER BY version"
         )
-        for version, nonce, before_version, before_nonce, body in self._db.execute(select, (package_id, after, until)):
+        for version, body in self._db.execute(select, (package_id, after, until)):
             room -= len(body)
-            if len(pages) >= 2 and room < 0:
+            if pages and room < 0:
                 break
-            pages.append(ResultPage(version, nonce, (before_version, before_nonce), _results.decode(body)))
+            pages.append(ResultPage(version, _results.decode(body)))
         return pages
 
     def due(self, now: float, limit: int) -> list[str]:
@@ -134,6 +150,10 @@ class SqlitePackageStore:
         where, values = ("", ()) if account_id is None else ("WHERE account_id = ?", (account_id,))
         select = f"SELECT head FROM packages {where} ORDER BY started_at DESC LIMIT ?"  # noqa: S608  constant texts only
         return [_heads.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
+
+    def running(self, account_id: str, limit: int) -> int:
+        """See the port."""
+        return sum(not head.ended for head in self.of_account(account_id, limit))
 
     def delete_pages(self, package_id: str) -> None:
         """See the port."""

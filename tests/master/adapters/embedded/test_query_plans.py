@@ -13,7 +13,7 @@ from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import MEMORY_S, SqliteTaskQueue
 from cloudpar_master.core.events import Acknowledged
 from cloudpar_master.ports import Sending
-from master.packages import make_head, make_page, make_spec
+from master.packages import make_head, make_results, make_spec
 from master.stores import NOW, SetClock
 
 MANY = 100_000
@@ -34,10 +34,10 @@ CALLS: dict[str, Call] = {
     "of_account": lambda packages, accounts, queue: packages.of_account("a", 10),
     "of_all": lambda packages, accounts, queue: packages.of_account(None, 10),
     "load": lambda packages, accounts, queue: packages.load("p7"),
-    "save": lambda packages, accounts, queue: packages.save(make_head(make_spec("p7"), 1), NOW),
+    "save": lambda packages, accounts, queue: packages.save(make_head(make_spec("p7"), 2), NOW, make_results(1)),
     "append": lambda packages, accounts, queue: packages.append("p7", [("key", Acknowledged())]),
-    "inbox": lambda packages, accounts, queue: packages.inbox("p7", 10),
-    "put_page": lambda packages, accounts, queue: packages.put_page("p7", make_page(1)),
+    "open": lambda packages, accounts, queue: packages.open("p7", 10),
+    "find": lambda packages, accounts, queue: packages.find(["p7"]),
     "pages": lambda packages, accounts, queue: packages.pages("p7", 0, 9, 1000),
     "forget": lambda packages, accounts, queue: packages.forget("p7"),
     "reserve": lambda packages, accounts, queue: accounts.reserve("a", "p7", 1, 10),
@@ -51,9 +51,9 @@ def fill(database: Database, state: str) -> None:
     database.executemany("INSERT INTO n VALUES (?)", ((number,) for number in range(MANY)))
     for insert in (
         "INSERT INTO packages SELECT 'p' || i, 'a', i, 0, 1e12, i = 7, x'' FROM n",
-        "INSERT INTO specs SELECT 'p' || i, x'' FROM n",
+        "INSERT INTO specs SELECT 'p' || i, x'' FROM n WHERE i <> 7",
         "INSERT INTO inbox (package_id, key, event) SELECT 'p' || i, 'key', x'' FROM n",
-        "INSERT INTO pages SELECT 'p' || i, 1, 'n', 0, '', x'90' FROM n",
+        "INSERT INTO pages SELECT 'p' || i, 1, x'90' FROM n",
         "INSERT INTO settlements SELECT 's' || i, 1, 1e12 FROM n",
         "INSERT INTO slices SELECT 's' || i, 1, 1 FROM n",
         "INSERT INTO attempts SELECT 'attempt ' || i, 'receipt ' || i, 1e12 FROM n",

@@ -71,7 +71,7 @@ def test_the_largest_head_there_can_be_fits() -> None:
         failed=[(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1)] * FAILED_RANGES, slice=2**32 - 1, slice_us=most, slice_at=NOW,
         mean_us=1.5, measured=PACKAGE_TASKS, execute_us=most, retrieve_us=most, publish_us=most,
         fleet={2**32 - 1 - number: Member(10_000, NOW) for number in range(FLEET)},
-        page=(2**32 - 1, "f" * 32), started_at=NOW, now=NOW, ended_at=NOW, settle_at=NOW, acknowledged_at=NOW,
+        page=2**32 - 1, started_at=NOW, now=NOW, ended_at=NOW, settle_at=NOW, acknowledged_at=NOW,
         deleted_at=NOW, window=2**16, window_since=2**32 - 1,
     )  # fmt: skip
     assert len(msgspec.msgpack.encode(head)) < HEAD_BYTES

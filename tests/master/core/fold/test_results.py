@@ -17,7 +17,7 @@ def test_results_are_committed_counted_and_charged() -> None:
     head = running()
     folded = take(head, published(head.version, [0, 1, 2], duration_us=50))
     assert [each.index for each in folded.results] == [0, 1, 2]
-    assert folded.head.page == (folded.head.version, f"nonce{folded.head.version}")
+    assert folded.head.page == folded.head.version
     assert (folded.head.done, folded.head.used_us, folded.head.execute_us) == (3, 150, 150)
     assert spans(folded.head.open)[0] == (3, 10)
 
@@ -26,7 +26,7 @@ def test_a_fold_without_results_writes_no_page() -> None:
     head = running()
     folded = take(head)
     assert folded.results == []
-    assert folded.head.page == head.page == (0, "")
+    assert folded.head.page == head.page == 0
 
 
 def test_the_first_result_of_a_task_wins() -> None:

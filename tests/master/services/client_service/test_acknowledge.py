@@ -5,6 +5,7 @@ import pytest
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.payloads import BlobData, BlobRef
+from master.packages import inbox
 from master.services.world import POLICY, World, publication
 
 DAY_S = 86400.0
@@ -77,7 +78,8 @@ def test_what_nobody_acknowledges_expires_and_says_when_and_why(
 ) -> None:
     package_id = world.start(ann)
     put(world, f"results/{package_id}/lease/0")
-    world.work_all()
+    for lease in world.retrieve():
+        world.publish(publication(lease, data=b"x" * 10_000))
     world.clock.move(POLICY.retention_s - 1)
     world.timer.tick()
     assert world.status(ann, package_id).state == "completed"
@@ -114,7 +116,7 @@ def test_late_results_of_a_deleted_package_change_nothing(world: World, ann: Acc
     world.timer.tick()
     (view,) = world.publish(publication(lease, seq=1)).leases
     assert view.state == "ended"
-    assert world.on.packages.inbox(package_id, 10) == []
+    assert inbox(world.on.packages, package_id) == []
 
 
 def test_a_list_shows_what_each_was_charged_and_why_it_failed(world: World, ann: AccountRecord) -> None:

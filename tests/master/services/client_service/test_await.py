@@ -1,9 +1,7 @@
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
-from cloudpar_master.ports import AccountRecord, ResultPage
-from cloudpar_master.services.client_service import STALE_S
+from cloudpar_master.ports import AccountRecord, Opened
+from cloudpar_master.services.folding import STALE_S
 from cloudpar_protocol import codec
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor
 from cloudpar_protocol.limits import BODY_BYTES
@@ -102,47 +100,14 @@ def test_a_package_that_there_is_no_room_for_says_that_there_is_more(world: Worl
     assert (second.results, second.more, second.cursor) == ([], True, 0)
 
 
-def leave(world: World, package_id: str, nonce: str, indices: Sequence[int], size: int = 1) -> ResultPage:
-    """What a fold leaves behind that lost its race, or crashed before its head was saved."""
-    head = world.head(package_id)
-    results = [TaskResult(index, "ok", 1, data=b"lost" * size) for index in indices]
-    page = ResultPage(head.version + 1, nonce, head.page, results)
-    world.on.packages.put_page(package_id, page)
-    return page
-
-
-def test_pages_of_lost_races_are_skipped(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann)
-    for lease in world.retrieve():
-        for step in range(5):
-            for nonce in ("", "zzz"):  # sorted before and behind every true one
-                leave(world, package_id, f"{nonce}{step}", range(10))
-            world.publish(publication(lease, [lease.start + step], seq=step, closes=step == 4))
-    leave(world, package_id, "at the end", range(10))
-    status = world.status(ann, package_id)
-    assert all_results(status) == list(range(10))
-    assert {result.data for result in status.results} == {b"value"}
-    assert status.state == "completed"
-
-
-def test_large_leftovers_do_not_hide_what_is_true(world: World, ann: AccountRecord) -> None:
-    """Among more leftovers of one version than are read at once, the true page is found."""
-    package_id = world.start(ann, tasks=5)
-    leave(world, package_id, "", [0], size=BODY_BYTES)
-    leave(world, package_id, "0", [0], size=BODY_BYTES // 4)
-    leave(world, package_id, "00", [0], size=BODY_BYTES // 4)
-    world.work_all()
-    status = world.status(ann, package_id)
-    assert (all_results(status), status.more) == ([0, 1, 2, 3, 4], False)
-
-
 def test_pages_that_are_deleted_meanwhile_are_no_error(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     world.work_all()
-    head = world.head(package_id)
+    opened = Opened(world.head(package_id), [], more=False)
     watched = WatchedWorld(world)
-    watched.ports["packages"].instead["load"] = lambda _: head
+    watched.ports["packages"].instead["open"] = lambda *_: opened
     world.acknowledge(ann, package_id)
+    world.on.packages.delete_pages(package_id)
     status = watched.status(ann, package_id)
     assert (status.results, status.more, status.cursor) == ([], False, 0)
     assert world.status(ann, package_id).state == "expired"
@@ -152,9 +117,9 @@ def test_pages_that_are_deleted_meanwhile_are_no_error(world: World, ann: Accoun
 
 
 def leave_unfolded(world: World, made: Publication) -> None:
-    """A master appended it and died."""
+    """A master that lost its races appended it."""
     watched = WatchedWorld(world)
-    watched.ports["packages"].instead["inbox"] = lambda *_: []
+    watched.ports["packages"].instead["save"] = lambda *_: False
     watched.publish(made)
 
 

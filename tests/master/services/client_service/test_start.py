@@ -75,7 +75,7 @@ def test_what_is_left_may_all_be_held_by_packages_that_run(world: World) -> None
     assert world.record(ann.account_id).spent_us == 20_000
 
 
-@pytest.mark.parametrize("crash", ["packages.inbox", "accounts.reserve", "packages.save", "queue.send"])
+@pytest.mark.parametrize("crash", ["accounts.reserve", "packages.save", "queue.send"])
 def test_a_package_whose_start_crashed_goes_on_with_the_timer(world: World, ann: AccountRecord, crash: str) -> None:
     def fail(*args: object, **more: object) -> None:
         raise OSError(crash)

@@ -1,0 +1,31 @@
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from . import trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from types_boto3_s3 import S3Client
+
+
+class Objects:
+    """What is too large for a row of a table, in the bucket. The client is made when it is needed."""
+
+    def __init__(self, client: "Callable[[], S3Client]", bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    def put(self, key: str, body: bytes) -> None:
+        """Store it, whatever was there."""
+        self._client().put_object(Bucket=self._bucket, Key=key, Body=body)
+
+    def get(self, key: str) -> bytes | None:
+        """What is stored; None: nothing is."""
+        try:
+            return self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()
+        except ClientError as error:
+            if trouble.code(error) in {"NoSuchKey", "403", "AccessDenied"}:  # who may not list is told so little
+                return None
+            raise

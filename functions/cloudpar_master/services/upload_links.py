@@ -1,0 +1,37 @@
+from cloudpar_master.ports import BlobStore
+from cloudpar_protocol.client_messages import Upload
+from cloudpar_protocol.errors import BadRequest
+from cloudpar_protocol.limits import PART_BYTES
+from cloudpar_protocol.payloads import Link, Parts
+from cloudpar_protocol.worker_messages import PrepareResult
+
+PART_LINKS = 500
+"""Links to parts in one answer: a link of AWS takes up to 2 KB, and some milliseconds to make."""
+
+
+class UploadLinks:
+    """Links for the uploads of one request."""
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+        self._room = PART_LINKS
+
+    def make(self, key: str, upload: Upload | PrepareResult) -> tuple[Link, Parts | None]:
+        """A link for the whole; and links for its parts, if its sender, the store and the answer's size allow them.
+
+        Raises:
+            BadRequest: The checksums are not one a part.
+        """
+        link = self._blobs.put_link(key, upload.size, upload.crc32)
+        count = len(upload.parts_crc32)
+        if not count:
+            return link, None
+        if count != -(-upload.size // PART_BYTES):
+            raise BadRequest(
+                f"{count} checksums of parts of {upload.size:,} bytes: send one for each {PART_BYTES:,} bytes"
+            )
+        if count > self._room:
+            return link, None
+        self._room -= count
+        parts = self._blobs.part_links(key, upload.size, upload.crc32, upload.parts_crc32, upload.upload_id)
+        return link, parts
