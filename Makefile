@@ -5,11 +5,13 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 	&& echo "$$python" && break; done)
 VENV := .venv
 # A venv knows the folder it was made in, and so does its stamp: in a clone that was moved or copied it is made anew.
-STAMP := $(VENV)/.complete-$(shell pwd | cksum | cut -d ' ' -f 1)
+COMPLETE := .complete-$(shell pwd | cksum | cut -d ' ' -f 1)
+STAMP := $(VENV)/$(COMPLETE)
 RUN := $(VENV)/bin/
+SYNTHESIZED := $(addprefix build/synth/,dev staging prod)
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN)python -m pip --quiet --no-input
 
-.PHONY: help setup demo test e2e bench generate lock
+.PHONY: help setup demo test checks crashes e2e bench generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-8s ", $$1, $$2; $$1 = $$2 = ""; print}'
@@ -34,7 +36,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: setup ## The main job: 500 factorizations, sequentially and on 1, 2 and 4 executors; saves demo.png
 	$(RUN)cloudpar demo --plot demo.png
 
-test: setup node_modules/.complete ## Lint, formatting, types, layers and all tests, of Python and of TypeScript
+test: setup node_modules/.complete ## Lint, formatting, types, layers and all tests, of Python and of TypeScript, and checks
 	$(RUN)ruff check
 	$(RUN)ruff format --check
 	$(RUN)mypy
@@ -43,6 +45,22 @@ test: setup node_modules/.complete ## Lint, formatting, types, layers and all te
 	npm run --silent lint
 	npm run --silent types
 	npm test --silent
+	@$(MAKE) --no-print-directory checks
+
+checks: $(SYNTHESIZED) build/checks/$(COMPLETE) ## The stack of each environment: cdk-nag, cfn-lint, checkov; the image's file; all shell scripts
+	build/checks/bin/cfn-lint build/synth/*/*.template.json
+	build/checks/bin/checkov --config-file .checkov.yaml --file build/synth/*/*.template.json
+	build/checks/bin/hadolint worker/Dockerfile
+	build/checks/bin/shellcheck .ci/run $$(git ls-files '*.sh')
+
+# As it is deployed, with the functions' code; cdk-nag is part of the app. Nobody is asked which AWS account this is.
+$(SYNTHESIZED): build/synth/%: build/functions node_modules/.complete
+	@rm -rf $@
+	AWS_ENDPOINT_URL=http://127.0.0.1:9 AWS_EC2_METADATA_DISABLED=true CDK_DISABLE_CLI_TELEMETRY=1 \
+		CDK_DISABLE_VERSION_CHECK=1 node_modules/.bin/cdk synth --quiet --strict --no-notices -c env=$* --output $@
+
+build/functions: setup
+	functions/bundle.sh $@
 
 node_modules/.complete: package-lock.json
 	@command -v npm >/dev/null || { echo "make: no npm on the PATH. Mend: install Node.js 20 or later" >&2; exit 1; }
@@ -50,17 +68,18 @@ node_modules/.complete: package-lock.json
 	@npm ci --silent --no-audit --no-fund
 	@touch $@
 
-# The stand-in pins packages that we do not, so it has a venv of its own.
-STAND_IN := build/e2e
-STAND_IN_STAMP := $(STAND_IN)/.complete-$(shell pwd | cksum | cut -d ' ' -f 1)
+crashes: setup ## Each call of AWS where a master may die, be refused or get no answer; make test has samples of them
+	CLOUDPAR_ALL_CRASHES=1 $(RUN)pytest tests/aws/crash -n 2 --dist worksteal --timeout 1800
 
-e2e: setup $(STAND_IN_STAMP) node_modules/.complete ## Deploy to a stand-in for AWS on this machine and use it
+e2e: setup build/e2e/$(COMPLETE) node_modules/.complete ## Deploy to a stand-in for AWS on this machine and use it
+	CLOUDPAR_STAND_IN=ministack $(RUN)pytest tests/master/conformance tests/aws/test_surfacing.py --timeout 300
 	$(RUN)pytest tests/e2e --verbose --timeout 300
 
-$(STAND_IN_STAMP): requirements/e2e.txt | setup
-	@echo "e2e: installing requirements/e2e.txt"
-	@$(RUN)python -m venv --clear $(STAND_IN)
-	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(STAND_IN)/bin/python -m pip --quiet --no-input install --require-hashes -r $<
+# These tools pin packages that we do not, so each has a venv of its own.
+build/%/$(COMPLETE): requirements/%.txt | setup
+	@echo "$*: installing $<"
+	@$(RUN)uv venv --quiet --clear --python $(RUN)python build/$*
+	@$(RUN)uv pip install --quiet --compile-bytecode --link-mode copy --python build/$*/bin/python --require-hashes -r $<
 	@touch $@
 
 bench: setup ## The figures, beside ProcessPoolExecutor's from the same run
@@ -70,10 +89,12 @@ generate: setup ## Write docs/openapi.json and docs/reference.md again, from the
 	$(RUN)python -m cloudpar_protocol.openapi > docs/openapi.json
 	$(RUN)python docs/reference.py > docs/reference.md
 
-lock: setup ## Resolve requirements/*.txt again, with hashes
+lock: setup ## Resolve requirements/*.txt and worker/requirements.txt again, with hashes
 	@lock() { $(RUN)uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-header "$$@"; } \
 	&& lock pyproject.toml requirements/dev.in -o requirements/dev.txt \
 	&& lock -c requirements/dev.txt requirements/functions.in -o requirements/functions.txt \
-	&& lock requirements/e2e.in -o requirements/e2e.txt
-	@echo "lock: requirements/dev.txt, functions.txt and e2e.txt are resolved; make test installs the first"
+	&& lock -c requirements/dev.txt worker/requirements.in -o worker/requirements.txt \
+	&& lock requirements/e2e.in -o requirements/e2e.txt \
+	&& lock requirements/checks.in -o requirements/checks.txt
+	@echo "lock: requirements/*.txt and worker/requirements.txt are resolved; what uses them installs them"

@@ -32,7 +32,7 @@ services='autoscaling dynamodb s3 secretsmanager sqs sts'
 for folder in "$fresh"/botocore/data/*/; do
     case " $services " in *" $(basename "$folder") "*) ;; *) rm -rf "$folder" ;; esac
 done
-rm -rf "$fresh/bin" "$fresh/.lock" "$fresh/botocore/docs/examples"
+rm -rf "${fresh:?}/bin" "$fresh/.lock" "$fresh/botocore/docs/examples"
 find "$fresh" \( -name __pycache__ -o -name tests -o -name RECORD -o -name INSTALLER -o -name REQUESTED \
     -o -name direct_url.json -o -name uv_cache.json \) -prune -exec rm -rf {} +
 

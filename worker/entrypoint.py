@@ -2,6 +2,9 @@
 
 It starts as root only to read the token, which nobody else may read, and keeps no capability afterwards. SIGTERM
 goes on to the agent, which drains; processes that tasks leave behind are reaped here.
+
+The agent runs on the Python named by CLOUDPAR_PYTHON, and so do its executors at first. It knows all that there are,
+and takes for each package its client's.
 """
 
 import ctypes

@@ -1,6 +1,7 @@
 /**
  * Everything that anybody in this deployment is allowed, in one place. The CDK's own grants are switched off where it
  * would add them by itself (roles are handed out without policy updates; integrations and targets are ours).
+ * tests/aws/handlers/test_grants.py holds that each function may do what it does, and nothing else.
  *
  * Not here, since they only forbid: the "TLS only" statements of bucket, queues and topic.
  */
@@ -20,15 +21,6 @@ export interface GrantsProps {
   readonly fleet: Fleet;
   readonly groupName: string;
 }
-
-const READ = ['dynamodb:GetItem', 'dynamodb:BatchGetItem', 'dynamodb:Query'];
-const WRITE = [
-  'dynamodb:PutItem',
-  'dynamodb:UpdateItem',
-  'dynamodb:DeleteItem',
-  'dynamodb:BatchWriteItem',
-  'dynamodb:ConditionCheckItem',
-];
 
 /** Every wildcard in this file, and why it is one. A test holds that "*" stands with no other action. */
 const WILDCARDS: NagPackSuppression[] = [
@@ -74,8 +66,8 @@ export class Grants extends Construct {
     this.policy('Client', services.client, [
       ...this.folding(),
       allow(['sqs:GetQueueAttributes'], [queue.tasks.queueArn]),
-      this.blobs(['s3:GetObject', 's3:PutObject'], ['code/*', 'data/*']),
-      this.blobs(['s3:GetObject'], ['results/*']),
+      this.blobs(['s3:PutObject'], ['code/*', 'data/*']),
+      this.blobs(['s3:GetObject'], ['code/*', 'results/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
       allow(['autoscaling:SetDesiredCapacity'], [this.groupArn(groupName)]),
       allow(['autoscaling:DescribeAutoScalingGroups', 'autoscaling:DescribeScalingActivities'], ['*']),
@@ -92,8 +84,7 @@ export class Grants extends Construct {
         ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:GetQueueAttributes'],
         [queue.tasks.queueArn],
       ),
-      this.blobs(['s3:GetObject'], ['code/*', 'data/*', 'results/*']),
-      this.blobs(['s3:PutObject'], ['results/*']),
+      this.blobs(['s3:GetObject'], ['code/*', 'data/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
     ]);
   }
@@ -103,6 +94,7 @@ export class Grants extends Construct {
     const { services, storage } = this.props;
     this.policy('Account', services.account, [
       ...this.folding(),
+      allow(['dynamodb:Query'], [storage.accounts.tableArn]),
       allow(['dynamodb:Scan'], [`${storage.packages.tableArn}/index/account`]),
     ]);
   }
@@ -117,10 +109,8 @@ export class Grants extends Construct {
     const { services, queue } = this.props;
     const policy = this.policy('Lost', services.lost, [
       ...this.folding(),
-      allow(
-        ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:GetQueueAttributes'],
-        [queue.lost.queueArn],
-      ),
+      // Lambda takes from it, in this role's name.
+      allow(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'], [queue.lost.queueArn]),
     ]);
     // Lambda looks whether the role may read the queue when the source is made.
     services.lostSource.node.addDependency(policy);
@@ -178,13 +168,19 @@ export class Grants extends Construct {
     NagSuppressions.addResourceSuppressions(policy, WILDCARDS);
   }
 
-  /** What whoever folds needs: packages of an account, its quota, the queue, and to delete payloads. */
+  /** What whoever folds needs: packages of an account, its quota, the queue, large result pages, to delete payloads. */
   private folding(): iam.PolicyStatement[] {
     const { storage, queue } = this.props;
     return [
-      allow([...READ, ...WRITE], [storage.packages.tableArn, storage.accounts.tableArn]),
+      allow(
+        ['dynamodb:GetItem', 'dynamodb:BatchGetItem', 'dynamodb:PutItem'],
+        [storage.packages.tableArn, storage.accounts.tableArn],
+      ),
+      allow(['dynamodb:Query', 'dynamodb:BatchWriteItem'], [storage.packages.tableArn]),
+      allow(['dynamodb:UpdateItem'], [storage.accounts.tableArn]),
       this.index('account'),
       allow(['sqs:SendMessage'], [queue.tasks.queueArn]),
+      this.blobs(['s3:PutObject'], ['results/*']),
       this.blobs(['s3:DeleteObject'], ['data/*', 'results/*']),
       new iam.PolicyStatement({
         actions: ['s3:ListBucket'],

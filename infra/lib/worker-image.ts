@@ -8,7 +8,15 @@ import type { Architecture, Settings } from './settings';
 
 const REPOSITORY = join(import.meta.dirname, '..', '..');
 /** All that worker/Dockerfile copies. */
-const SOURCES = ['pyproject.toml', 'README.md', 'LICENSE', 'sdk/protocol', 'sdk/python', 'functions', 'worker'];
+const SOURCES = [
+  'pyproject.toml',
+  'README.md',
+  'LICENSE',
+  'sdk/protocol',
+  'sdk/python',
+  'functions/cloudpar_master',
+  'worker',
+];
 const CACHES = /(^|\/)(__pycache__|\.[^/]+|.*\.pyc)$/;
 
 /** An image, and the ARN of the repository to pull it from where that takes permission. */

@@ -25,8 +25,9 @@ function actions(id: string, part: string): string[] {
   return [...new Set(found.flatMap(({ Action }) => list(Action)))].sort();
 }
 
-const TAKE = ['sqs:ChangeMessageVisibility', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes', 'sqs:ReceiveMessage'];
+const TAKE = ['sqs:DeleteMessage', 'sqs:GetQueueAttributes', 'sqs:ReceiveMessage'];
 
+/** What each function needs for its work is held by tests/aws/handlers/test_grants.py, which sees it work. */
 describe('grants', () => {
   it('all stand in grants.ts', () => {
     const policies = Object.keys(dev.findResources('AWS::IAM::Policy'));
@@ -59,7 +60,7 @@ describe('grants', () => {
 
   it('queues: all that fold send; the worker function takes chunks, the lost function lost ones', () => {
     expect(actions('Client', 'QueueTasks')).toEqual(['sqs:GetQueueAttributes', 'sqs:SendMessage']);
-    expect(actions('Worker', 'QueueTasks')).toEqual([...TAKE, 'sqs:SendMessage']);
+    expect(actions('Worker', 'QueueTasks')).toEqual(['sqs:ChangeMessageVisibility', ...TAKE, 'sqs:SendMessage']);
     expect(actions('Lost', 'QueueLost')).toEqual(TAKE);
     expect(actions('Lost', 'QueueTasks')).toEqual(['sqs:SendMessage']);
     expect([actions('Client', 'QueueLost'), actions('Worker', 'QueueLost'), actions('Timer', 'QueueLost')]).toEqual([
@@ -69,10 +70,11 @@ describe('grants', () => {
     ]);
   });
 
-  it('payloads: users upload code and data, workers results, both read', () => {
+  it('payloads: users upload code and data, which workers read; all that fold write results, which users read', () => {
     expect(actions('Client', '/code/*')).toEqual(['s3:GetObject', 's3:PutObject']);
-    expect(actions('Client', '/results/*')).toEqual(['s3:DeleteObject', 's3:GetObject']);
-    expect(actions('Worker', '/results/*')).toEqual(['s3:DeleteObject', 's3:GetObject', 's3:PutObject']);
+    expect(actions('Client', '/data/*')).toEqual(['s3:DeleteObject', 's3:PutObject']);
+    expect(actions('Client', '/results/*')).toEqual(['s3:DeleteObject', 's3:GetObject', 's3:PutObject']);
+    expect(actions('Worker', '/results/*')).toEqual(['s3:DeleteObject', 's3:PutObject']);
     expect(actions('Worker', '/data/*')).toEqual(['s3:DeleteObject', 's3:GetObject']);
     expect(actions('Timer', '/code/*')).toEqual([]);
   });

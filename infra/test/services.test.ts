@@ -8,18 +8,7 @@ import { only, template, text } from './deployment';
 const dev = template({ env: 'dev' });
 const FUNCTION = 'AWS::Lambda::Function';
 
-const ENVIRONMENT = [
-  'CLOUDPAR_ACCOUNT_TABLE',
-  'CLOUDPAR_BUCKET',
-  'CLOUDPAR_DEAD_LETTER_QUEUE_URL',
-  'CLOUDPAR_PACKAGE_TABLE',
-  'CLOUDPAR_POLICY',
-  'CLOUDPAR_QUEUE_URL',
-  'CLOUDPAR_WORKER_TOKEN_SECRET',
-  'LOG_LEVEL',
-  'POWERTOOLS_METRICS_NAMESPACE',
-  'POWERTOOLS_SERVICE_NAME',
-];
+const ENVIRONMENT = [...contract.environment, 'LOG_LEVEL', 'POWERTOOLS_METRICS_NAMESPACE', 'POWERTOOLS_SERVICE_NAME'];
 
 describe('functions', () => {
   it.each(['client', 'worker', 'account', 'timer', 'lost'])('%s', (name) => {
@@ -33,7 +22,7 @@ describe('functions', () => {
     });
     const { Variables } = Properties['Environment'] as { Variables: Record<string, unknown> };
     expect(Object.keys(Variables).sort()).toEqual(
-      name === 'client' ? ['CLOUDPAR_FLEET_GROUP', ...ENVIRONMENT].sort() : ENVIRONMENT,
+      [...ENVIRONMENT, ...(name === 'client' ? contract.clientEnvironment : [])].sort(),
     );
     expect(JSON.parse(Variables['CLOUDPAR_POLICY'] as string)).toEqual(contract.policy);
     expect(Properties).not.toHaveProperty('ReservedConcurrentExecutions');

@@ -21,7 +21,12 @@ describe('tables', () => {
   });
 
   it('indexes hold little more than keys', () => {
-    const index = (name: string, hash: string, range: string, projection: object = { ProjectionType: 'KEYS_ONLY' }) => ({
+    const index = (
+      name: string,
+      hash: string,
+      range: string,
+      projection: object = { ProjectionType: 'KEYS_ONLY' },
+    ) => ({
       IndexName: name,
       KeySchema: [
         { AttributeName: hash, KeyType: 'HASH' },

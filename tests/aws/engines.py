@@ -1,11 +1,10 @@
-"""What stands in for AWS: moto in this process, DynamoDB Local and ElasticMQ as processes of their own.
+"""What stands in for AWS: moto in this process; DynamoDB Local, ElasticMQ, ministack, versitygw as processes.
 
 Each starts when it is first asked for, and all end with `stop`.
 """
 
 import atexit
 import logging
-import socket
 import subprocess
 import tempfile
 import threading
@@ -19,14 +18,21 @@ import urllib3
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+from e2e.stand_in import StandIn, free_port
+
 from .downloads import jars
+from .signed_links import Checked
 
 READY_S = 60.0
+
+VERSITYGW = Path(__file__).parents[2] / "build" / "versitygw" / "versitygw"
 
 LIFE_LINE = '"$@" & cat; kill -9 $!'
 """Runs a program until standard input ends: with `stop`, or with this process, however that ends."""
 
 running = ExitStack()
+
+in_front_of_moto = Checked(DomainDispatcherApplication(create_backend_app))
 
 
 class _Silent(WSGIRequestHandler):
@@ -39,7 +45,7 @@ class _Silent(WSGIRequestHandler):
 def stop() -> None:
     """End what was started."""
     running.close()
-    for start in (moto, dynamodb_local, elasticmq):
+    for start in (moto, dynamodb_local, elasticmq, ministack, versitygw):
         start.cache_clear()
 
 
@@ -48,11 +54,12 @@ atexit.register(stop)
 
 @cache
 def moto() -> str:
-    """The endpoint of moto. It takes one request at a time, since under threads its conditions do not hold."""
+    """The endpoint of moto. It takes one request at a time, since under threads its conditions do not hold.
+
+    It knows no signatures: `in_front_of_moto` looks at those of links.
+    """
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = make_server(
-        "127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=False, request_handler=_Silent
-    )
+    server = make_server("127.0.0.1", 0, in_front_of_moto, threaded=False, request_handler=_Silent)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
 
@@ -69,8 +76,8 @@ def moto() -> str:
 def dynamodb_local() -> str:
     """The endpoint of DynamoDB Local, AWS's own engine, in memory."""
     lib = jars("com.amazonaws", "DynamoDBLocal", "2.6.1")
-    port = _free_port()
-    _start(
+    port = free_port()
+    _start_java(
         lib, ["-Djava.library.path=.", "com.amazonaws.services.dynamodbv2.local.main.ServerRunner",
               "-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)], port,
     )  # fmt: skip
@@ -81,7 +88,7 @@ def dynamodb_local() -> str:
 def elasticmq() -> str:
     """The endpoint of ElasticMQ."""
     lib = jars("org.elasticmq", "elasticmq-server_2.13", "1.7.1")
-    port = _free_port()
+    port = free_port()
     folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
     (folder / "elasticmq.conf").write_text(
         'include classpath("application.conf")\n'
@@ -89,22 +96,38 @@ def elasticmq() -> str:
         f'rest-sqs {{ bind-hostname = "127.0.0.1", bind-port = {port} }}\n'
         "rest-stats { enabled = false }\n"
     )
-    _start(lib, [f"-Dconfig.file={folder / 'elasticmq.conf'}", "org.elasticmq.server.Main"], port)
+    _start_java(lib, [f"-Dconfig.file={folder / 'elasticmq.conf'}", "org.elasticmq.server.Main"], port)
     return f"http://127.0.0.1:{port}"
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
+@cache
+def ministack() -> str:
+    """The endpoint of ministack, which `make e2e` installs."""
+    folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
+    return running.enter_context(StandIn(folder)).url
 
 
-def _start(lib: Path, arguments: list[str], port: int) -> None:
+@cache
+def versitygw() -> str:
+    """The endpoint of versitygw, which checks signatures, checksums and conditions as S3 does. `make versitygw`
+    builds it, where there is Go."""
+    port = free_port()
+    folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
+    where = ["--port", f"127.0.0.1:{port}", "--region", "us-east-1", "--access", "test", "--secret", "test"]
+    _start([str(VERSITYGW), *where, "posix", str(folder)], folder, port)
+    return f"http://127.0.0.1:{port}"
+
+
+def _start_java(lib: Path, arguments: list[str], port: int) -> None:
     options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx512m"]
+    _start(["java", *options, "-cp", "*", *arguments], lib, port)
+
+
+def _start(command: list[str], folder: Path, port: int) -> None:
     log = running.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  the stack closes it
     process = subprocess.Popen(
-        ["/bin/sh", "-c", LIFE_LINE, "engine", "java", *options, "-cp", "*", *arguments],
-        cwd=lib, stdin=subprocess.PIPE, stdout=log, stderr=log,
+        ["/bin/sh", "-c", LIFE_LINE, "engine", *command],
+        cwd=folder, stdin=subprocess.PIPE, stdout=log, stderr=log,
     )  # fmt: skip
 
     def end() -> None:

@@ -1,14 +1,18 @@
 """The AWS adapters on what stands in for AWS, for this folder's tests and for the suites of the ports."""
 
 import hashlib
+import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import moto.sqs.models
+import pytest
 import urllib3
 
 from cloudpar_master.adapters.aws.account_store import DynamoAccountStore
@@ -21,14 +25,16 @@ from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_protocol.payloads import Link
 from master.asgi import Answer
-from master.stores import Factory, SetClock, Stores
+from master.stores import NOW, SetClock, Stores
 
 from . import engines
 
 REGION = "us-east-1"
 KEPT_S = 30 * 86400.0
 
-_INDEXES = {"due": ("due", "due_at"), "uncut": ("uncut", "uncut_since"), "account": ("account", "started_at")}
+CONTRACT: Any = json.loads((Path(__file__).parents[2] / "infra/lib/contract.json").read_text())
+"""What the stack is made by, and so are the resources of these tests."""
+
 _http = urllib3.PoolManager(retries=False, maxsize=16)
 
 
@@ -52,30 +58,38 @@ def clients(endpoint: str) -> Clients:
 
 def create_tables(at: Clients, name: str) -> tuple[str, str]:
     """The two tables, as the stack makes them."""
-    key = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
-    types = {"pk": "S", "sk": "S"} | {hashed: "S" for hashed, _ in _INDEXES.values()}
-    types |= {ranged: "N" for _, ranged in _INDEXES.values()}
+    packages, accounts = f"{name}-packages", f"{name}-accounts"
+    _create_table(at, packages, CONTRACT["packageTable"])
+    _create_table(at, accounts, CONTRACT["accountTable"])
+    return packages, accounts
+
+
+def _create_table(at: Clients, name: str, table: Any) -> None:
     indexes: Any = [
         {
             "IndexName": index,
-            "KeySchema": [
-                {"AttributeName": hashed, "KeyType": "HASH"},
-                {"AttributeName": ranged, "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["running"]}
-            if index == "account"
+            "KeySchema": _keys(keys),
+            "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": keys["includes"]}
+            if "includes" in keys
             else {"ProjectionType": "KEYS_ONLY"},
         }
-        for index, (hashed, ranged) in _INDEXES.items()
+        for index, keys in table["indexes"].items()
     ]
-    packages, accounts = f"{name}-packages", f"{name}-accounts"
-    defined: Any = {"KeySchema": key, "BillingMode": "PAY_PER_REQUEST"}
-    attributes: Any = [{"AttributeName": n, "AttributeType": t} for n, t in types.items()]
+    types = {table["partitionKey"]: "S", table["sortKey"]: "S"}
+    for keys in table["indexes"].values():
+        types |= {keys["partitionKey"]: "S", keys["sortKey"]: "N"}
+    attributes: Any = [{"AttributeName": attribute, "AttributeType": kind} for attribute, kind in types.items()]
+    more: Any = {"GlobalSecondaryIndexes": indexes} if indexes else {}
     at.dynamodb.create_table(
-        TableName=packages, AttributeDefinitions=attributes, GlobalSecondaryIndexes=indexes, **defined
+        TableName=name, KeySchema=_keys(table), AttributeDefinitions=attributes, BillingMode="PAY_PER_REQUEST", **more
     )
-    at.dynamodb.create_table(TableName=accounts, AttributeDefinitions=attributes[:2], **defined)
-    return packages, accounts
+
+
+def _keys(of: Any) -> Any:
+    return [
+        {"AttributeName": of["partitionKey"], "KeyType": "HASH"},
+        {"AttributeName": of["sortKey"], "KeyType": "RANGE"},
+    ]
 
 
 def create_queues(at: Clients, name: str) -> tuple[str, str]:
@@ -83,10 +97,11 @@ def create_queues(at: Clients, name: str) -> tuple[str, str]:
     fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "false"}
     dead = at.sqs.create_queue(QueueName=f"{name}-dead.fifo", Attributes=fifo)["QueueUrl"]  # type: ignore[arg-type]
     arn = at.sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    redrive = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 4}}'
+    redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": CONTRACT["queue"]["maxReceiveCount"]})
+    visibility = str(CONTRACT["queue"]["visibilityS"])
     live = at.sqs.create_queue(
         QueueName=f"{name}.fifo",
-        Attributes={**fifo, "RedrivePolicy": redrive, "VisibilityTimeout": "60"},  # type: ignore[dict-item]
+        Attributes={**fifo, "RedrivePolicy": redrive, "VisibilityTimeout": visibility},  # type: ignore[dict-item]
     )["QueueUrl"]
     return live, dead
 
@@ -102,9 +117,8 @@ def create(name: str, tables: str, queues: str, blobs: str) -> Names:
 def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
     """Do exactly what a link says, with a body of whatever length it has."""
     sent = {**link.headers, **(headers or {})}
-    if link.method == "PUT":
-        sent["Content-Length"] = str(len(body))
-    answer = _http.request(link.method, link.url, body=body if link.method == "PUT" else None, headers=sent)
+    sent.pop("Content-Length", None)  # the library says it by itself
+    answer = _http.request(link.method, link.url, body=None if link.method == "GET" else body, headers=sent)
     return Answer(answer.status, {name.lower(): value for name, value in answer.headers.items()}, answer.data)
 
 
@@ -129,68 +143,69 @@ def stores(names: Names, clock: SetClock, tables: str, queues: str, blobs: str) 
     )
 
 
-SIGNED = "moto checks no signature of a link; test_blob_store.py checks what is signed"
-UPLOADED = "S3 answers 412 to the same upload as well; its holder takes that for success"
-DOTS = "an HTTP client resolves the dots of a path; no key of ours has any"
-ATTEMPTS = "moto knows no attempt ids; test_task_queue.py checks that they are sent"
-SURFACED = "since when a message has waited that surfaced again, SQS does not say"
-DELETED = "moto forgets what it deduplicates by when a message is deleted; test_task_queue.py has it on ElasticMQ"
-EXPIRED = "moto takes a receipt that has expired; test_task_queue.py has AWS's answer"
-DEAD = "a dead letter that was looked at is hidden for a while, as every message of SQS"
-MANY = "hundreds of calls, which moto answers one after the other; DynamoDB Local answers them"
-
-DIFFERENT = {
-    "test_a_group_is_sent_once_in_five_minutes": DELETED,
-    "test_a_link_expires": SIGNED,
-    "test_a_link_is_good_for_one_key": SIGNED,
-    "test_a_link_is_good_for_one_method": SIGNED,
-    "test_a_link_is_not_good_without_its_signature": SIGNED,
-    "test_a_receipt_that_is_no_longer_good_is_ignored": EXPIRED,
-    "test_an_attempt_again_brings_the_same": ATTEMPTS,
-    "test_an_attempt_again_brings_what_is_left": ATTEMPTS,
-    "test_an_upload_is_what_its_link_says": SIGNED,
-    "test_any_name_is_a_key": DOTS,
-    "test_delivered_too_often_it_is_dead": DEAD,
-    "test_how_long_it_lay": SURFACED,
-    "test_keys_are_apart": DOTS,
-    "test_no_character_of_a_links_query_may_change": SIGNED,
-    "test_one_attempt_by_many_takes_no_more_than_one_would": ATTEMPTS,
-    "test_the_dead_stay_until_they_are_deleted": DEAD,
-    "test_the_same_upload_again_succeeds": UPLOADED,
-}
-"""Tests of the ports' suites that AWS or its stand-in answers otherwise, and why that is right here."""
-
-NOT_ON_MOTO = {"test_a_cached_spec_is_the_stored_one": MANY, "test_the_books_always_balance": MANY}
-TABLES = {"test_accounts", "test_heads", "test_inbox", "test_pages", "test_quota", "test_registry"}
-
-
-def conforming(suite: str, test: str) -> list[Factory]:
-    """The factories that a test of a port's suite runs on."""
-    if test in DIFFERENT:
-        return []
-    factories: list[Factory] = [] if test in NOT_ON_MOTO else [on_moto]
-    return [*factories, on_dynamodb_local] if suite in TABLES else factories
-
-
 def name_of(folder: Path) -> str:
     """What the resources that belong to a folder are called."""
     return hashlib.sha256(str(folder).encode()).hexdigest()[:16]
 
 
-@contextmanager
-def on_moto(folder: Path, clock: SetClock) -> Iterator[Stores]:
-    """Everything on moto, whose queue goes by the test's clock."""
-    endpoint = engines.moto()
+def let_queue_go_by(clock: SetClock) -> None:
+    """Give moto's queues this clock."""
     ticks = count()  # never the same time twice: what ends at a time has ended when it is that time
     moto.sqs.models.unix_time = lambda *_: clock.now() + next(ticks) * 1e-6  # type: ignore[attr-defined]
     moto.sqs.models.unix_time_millis = lambda *_: clock.now() * 1000 + next(ticks) * 1e-3  # type: ignore[attr-defined]
-    names = create(name_of(folder), endpoint, endpoint, endpoint)
-    yield stores(names, clock, endpoint, endpoint, endpoint)
+
+
+@contextmanager
+def moto_at(clock: SetClock) -> Iterator[str]:
+    """The endpoint of moto, where links are made and looked at by the test's clock."""
+
+    def now() -> float:
+        return time.time() + clock.now() - NOW
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines.in_front_of_moto, "now", now)
+        patch.setattr("botocore.auth.get_current_datetime", lambda: datetime.fromtimestamp(now(), UTC))
+        yield engines.moto()
+
+
+@contextmanager
+def on_moto(folder: Path, clock: SetClock) -> Iterator[Stores]:
+    """Everything on moto, whose queue goes by the test's clock."""
+    let_queue_go_by(clock)
+    with moto_at(clock) as endpoint:
+        names = create(name_of(folder), endpoint, endpoint, endpoint)
+        yield stores(names, clock, endpoint, endpoint, endpoint)
 
 
 @contextmanager
 def on_dynamodb_local(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """Tables on AWS's own engine, the rest on moto."""
-    tables, others = engines.dynamodb_local(), engines.moto()
-    names = create(name_of(folder) + "-d", tables, others, others)
-    yield stores(names, clock, tables, others, others)
+    tables = engines.dynamodb_local()
+    with moto_at(clock) as others:
+        names = create(name_of(folder) + "-d", tables, others, others)
+        yield stores(names, clock, tables, others, others)
+
+
+@contextmanager
+def on_elasticmq(folder: Path, clock: SetClock) -> Iterator[Stores]:
+    """Queues on ElasticMQ, the rest on moto."""
+    queues = engines.elasticmq()
+    with moto_at(clock) as others:
+        names = create(name_of(folder) + "-e", others, queues, others)
+        yield stores(names, clock, others, queues, others)
+
+
+@contextmanager
+def on_ministack(folder: Path, clock: SetClock) -> Iterator[Stores]:
+    """Everything on what `make e2e` deploys to."""
+    endpoint = engines.ministack()
+    names = create(name_of(folder) + "-m", endpoint, endpoint, endpoint)
+    yield stores(names, clock, endpoint, endpoint, endpoint)
+
+
+@contextmanager
+def on_versitygw(folder: Path, clock: SetClock) -> Iterator[Stores]:
+    """Blobs on a server that checks signatures by itself, the rest on moto."""
+    blobs, others = engines.versitygw(), engines.moto()
+    names = create(name_of(folder) + "-v", others, others, blobs)
+    yield stores(names, clock, others, others, blobs)

@@ -12,7 +12,8 @@ from cloudpar_master.adapters.aws.backoff import ATTEMPTS
 from cloudpar_master.adapters.aws.blob_store import FRESH_S, S3BlobStore
 from cloudpar_master.adapters.aws.clients import Clients
 from cloudpar_protocol.errors import Unavailable
-from cloudpar_protocol.limits import LINK_S
+from cloudpar_protocol.limits import LINK_S, PART_BYTES
+from cloudpar_protocol.payloads import Parts
 from master.stores import NOW, SetClock, Stores
 
 from .stubs import ANY, offline, stubbed
@@ -50,6 +51,47 @@ def test_every_part_of_a_link_is_signed() -> None:
     links = [store().put_link("k", 1, 1), store().put_link("k", 2, 1), store().put_link("k", 1, 2),
              store().put_link("l", 1, 1), store().get_link("k"), store().get_link("l")]  # fmt: skip
     assert len({parse_qs(urlsplit(link.url).query)["X-Amz-Signature"][0] for link in links}) == len(links)
+
+
+SIZE = PART_BYTES + 5
+ADDRESS = {"Bucket": "bucket", "Key": "data/a/b"}
+
+
+def parts_of(client: Any, upload_id: str | None = None) -> Parts:
+    parts = store(client).part_links("data/a/b", SIZE, [1, 2], upload_id)
+    assert parts is not None
+    return parts
+
+
+def test_parts_are_begun_with_one_call_and_renewed_with_none() -> None:
+    client = offline().s3
+    with stubbed(client) as stub:
+        expected = {**ADDRESS, "ChecksumAlgorithm": "CRC32"}
+        stub.add_response("create_multipart_upload", {"UploadId": "u"}, expected)
+        made = parts_of(client)
+    with stubbed(client):
+        again = parts_of(client, "u")
+    assert made.upload_id == again.upload_id == "u"
+    assert [urlsplit(link.url).path for link in made.links] == [urlsplit(link.url).path for link in again.links]
+
+
+def test_a_part_is_signed_with_its_size_and_its_checksum() -> None:
+    first, second = parts_of(offline().s3, "u").links
+    assert (first.method, second.method) == ("PUT", "PUT")
+    assert first.headers == {"Content-Length": str(PART_BYTES), "x-amz-checksum-crc32": "AAAAAQ=="}
+    assert second.headers == {"Content-Length": "5", "x-amz-checksum-crc32": "AAAAAg=="}
+    query = parse_qs(urlsplit(second.url).query)
+    assert (query["uploadId"], query["partNumber"], query["X-Amz-Expires"]) == (["u"], ["2"], [str(LINK_S)])
+    assert query["X-Amz-SignedHeaders"] == ["content-length;host;x-amz-checksum-crc32"]
+
+
+def test_the_last_step_is_signed_with_the_size_of_the_whole_and_that_it_is_the_first() -> None:
+    complete = parts_of(offline().s3, "u").complete
+    assert complete.method == "POST"
+    assert complete.headers == {"If-None-Match": "*", "x-amz-mp-object-size": str(SIZE)}
+    query = parse_qs(urlsplit(complete.url).query)
+    assert (query["uploadId"], "partNumber" in query) == (["u"], False)
+    assert query["X-Amz-SignedHeaders"] == ["host;if-none-match;x-amz-mp-object-size"]
 
 
 def test_a_link_names_its_region(monkeypatch: pytest.MonkeyPatch) -> None:

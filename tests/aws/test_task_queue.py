@@ -7,12 +7,9 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from cloudpar_master.adapters.aws.task_queue import DEAD, ENTRY_ATTEMPTS, LARGEST_RECEIVES, SqsTaskQueue
-from cloudpar_master.adapters.embedded.system import SystemClock
 from cloudpar_master.ports import Message, Sending
 from master.stores import NOW, SetClock
 
-from . import engines
-from .stores import clients, create_queues
 from .stubs import ANY, Stubber, client_error, offline, stubbed
 
 Scripted = tuple[SqsTaskQueue, Stubber]
@@ -70,6 +67,24 @@ def test_what_fails_again_and_again_is_for_the_next_fold(scripted: Scripted, no_
         stub.add_response("send_message_batch", {"Successful": [], "Failed": failed(1)})
     assert queue.send(sendings(3)) == [True, False, True]
     assert len(no_waiting) == ENTRY_ATTEMPTS - 1
+
+
+def test_what_the_queue_refuses_was_not_sent(scripted: Scripted) -> None:
+    """Nobody knows why it should; but a chunk that was taken for sent would be lost."""
+    queue, stub = scripted
+    bad = failed(1, fault=True, code="InvalidMessageContents")
+    stub.add_response("send_message_batch", {"Successful": done(0, 2), "Failed": bad})
+    assert queue.send(sendings(3)) == [True, False, True]
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "RequestThrottled", "KmsThrottled"])
+def test_an_entry_that_is_throttled_is_sent_again(scripted: Scripted, no_waiting: list[float], code: str) -> None:
+    """AWS calls too much the sender's fault."""
+    queue, stub = scripted
+    stub.add_response("send_message_batch", {"Successful": done(0), "Failed": failed(1, fault=True, code=code)})
+    stub.add_response("send_message_batch", {"Successful": done(1), "Failed": []})
+    assert queue.send(sendings(2)) == [True] * 2
+    assert len(no_waiting) == 1
 
 
 def test_a_throttled_batch_is_for_the_next_fold_and_the_others_go(clock: SetClock) -> None:
@@ -178,6 +193,22 @@ def test_receipts_that_expired_are_ignored(scripted: Scripted) -> None:
     queue.extend(["old", "good"], 60.0)
 
 
+def test_what_fails_of_deleting_and_extending_is_done_again(scripted: Scripted, no_waiting: list[float]) -> None:
+    queue, stub = scripted
+    receipts = [f"r{number}" for number in range(12)]
+    calls: list[tuple[str, dict[str, int]]] = [
+        ("delete_message_batch", {}), ("change_message_visibility_batch", {"VisibilityTimeout": 60}),
+    ]  # fmt: skip
+    for name, more in calls:
+        again = [{"Id": str(number), "ReceiptHandle": f"r{number}", **more} for number in (3, 7)]
+        stub.add_response(name, {"Successful": taken(0), "Failed": failed(3, 7)})
+        stub.add_response(name, {"Successful": taken(3, 7), "Failed": []}, {"QueueUrl": "live", "Entries": again})
+        stub.add_response(name, {"Successful": taken(10, 11), "Failed": []})
+    queue.delete(receipts)
+    queue.extend(receipts, 60.0)
+    assert len(no_waiting) == 2
+
+
 def test_a_delete_that_never_succeeds_is_left_to_the_queue(scripted: Scripted, no_waiting: list[float]) -> None:
     queue, stub = scripted
     for _ in range(ENTRY_ATTEMPTS):
@@ -215,54 +246,3 @@ def test_nobody_there(clock: SetClock) -> None:
     queue = SqsTaskQueue(Unreachable(), "live", "dead", clock)  # type: ignore[arg-type]
     assert queue.send(sendings(2)) == [False, False]
     queue.delete(["r"])
-
-
-class TestOnElasticMQ:
-    """A second opinion on what a FIFO queue does; it goes by its own time, so nothing here waits for any to pass."""
-
-    @pytest.fixture
-    def queue(self, request: pytest.FixtureRequest) -> SqsTaskQueue:
-        sqs = clients(engines.elasticmq())
-        return SqsTaskQueue(sqs.sqs, *create_queues(sqs, str(abs(hash(request.node.nodeid)))), SystemClock())
-
-    def test_every_chunk_is_received_once(self, queue: SqsTaskQueue) -> None:
-        assert queue.send(sendings(35)) == [True] * 35
-        messages = queue.receive(100, 600.0, "attempt")
-        assert {message.body for message in messages} == {f"body {number}" for number in range(35)}
-        assert len(messages) == 35
-        assert all(message.receives == 1 and message.wait_us < 60_000_000 for message in messages)
-        assert queue.receive(10, 600.0, "another") == []
-
-    def test_a_group_is_sent_once(self, queue: SqsTaskQueue) -> None:
-        queue.send(sendings(2))
-        queue.send(sendings(2))
-        messages = queue.receive(10, 600.0, "attempt")
-        assert len(messages) == 2
-        queue.delete([message.receipt for message in messages])
-        queue.send(sendings(2))
-        assert queue.receive(10, 600.0, "another") == []
-
-    def test_what_surfaces_is_another_delivery(self, queue: SqsTaskQueue) -> None:
-        queue.send(sendings(1))
-        (first,) = queue.receive(1, 600.0, "a")
-        queue.extend([first.receipt], 0.0)
-        (second,) = queue.receive(1, 600.0, "b")
-        assert (second.body, second.receives) == (first.body, 2)
-        queue.delete([second.receipt])
-        queue.extend([second.receipt], 0.0)
-        assert queue.receive(1, 600.0, "c") == []
-
-    def test_delivered_too_often_it_is_dead(self, queue: SqsTaskQueue) -> None:
-        queue.send(sendings(1))
-        for number in range(LARGEST_RECEIVES):
-            (message,) = queue.receive(1, 600.0, str(number))
-            queue.extend([message.receipt], 0.0)
-        assert queue.receive(1, 600.0, "last") == []
-        (dead,) = queue.dead(10)
-        assert dead.body == "body 0"
-        queue.delete([dead.receipt])
-        assert queue.dead(10) == []
-
-    def test_receipts_that_never_were(self, queue: SqsTaskQueue) -> None:
-        queue.delete(["00000000-0000-0000-0000-000000000000#00000000-0000-0000-0000-000000000000"])
-        queue.extend(["00000000-0000-0000-0000-000000000000#00000000-0000-0000-0000-000000000000"], 60.0)

@@ -78,7 +78,9 @@ def test_a_package_while_it_runs_and_after_its_cancellation(cluster: Up, tmp_pat
         assert (shown["progress"]["tasks"], shown["name"]) == (3, "pass_gate")
 
         cancelled = cloudpar_json("packages", "cancel", package_id, *cluster.user())
-        assert (cancelled["state"], cancelled["cancelled"]) == ("cancelled", 3)
+        assert (cancelled["state"], cancelled["cancelled"], cancelled["had_ended"]) == ("cancelled", 3, False)
+        again = cloudpar("packages", "cancel", package_id, *cluster.user())
+        assert (again.returncode, "had ended" in again.stdout) == (0, True)
         with pytest.raises(PackageFailed):
             list(results)
     listed = cloudpar("packages", "list", "--data", str(cluster.folder))

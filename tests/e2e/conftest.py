@@ -1,6 +1,5 @@
 """One deployment for all scenarios, with two agents. `make e2e` runs them; `make test` does not."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,7 +11,7 @@ from system.books import Customer
 from system.work import await_file, mark_and_wait
 
 from .agents import Worker
-from .deployment import ROOT, STACK, Deployment
+from .deployment import STACK, Deployment
 from .stand_in import StandIn
 
 Stage = Callable[[str], AbstractContextManager[None]]
@@ -54,10 +53,9 @@ def stage(request: pytest.FixtureRequest) -> Stage:
 @pytest.fixture(scope="session")
 def aws(tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> Iterator[StandIn]:
     """The stand-in. Every process that this one starts finds it in its environment, and nothing else of AWS."""
-    program = Path(os.environ.get("CLOUDPAR_MINISTACK", ROOT / "build" / "e2e" / "bin" / "ministack"))
     folder = tmp_path_factory.mktemp("aws")
     with stage("stand-in starts"):
-        stand_in = StandIn(program, folder)
+        stand_in = StandIn(folder)
     with stand_in, pytest.MonkeyPatch.context() as patch:
         for name, value in stand_in.environment.items():
             if name.startswith("AWS_") or name in {"HOME", "XDG_CONFIG_HOME", "NO_PROXY"}:

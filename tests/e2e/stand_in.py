@@ -16,11 +16,14 @@ from system.work import until
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 
+PROGRAM = Path(os.environ.get("CLOUDPAR_MINISTACK", Path(__file__).parents[2] / "build" / "e2e" / "bin" / "ministack"))
+"""In a venv of its own, which `make e2e` makes."""
+
 
 class StandIn:
     """One ministack and everybody who talks to it: what they have in their environment leads nowhere else."""
 
-    def __init__(self, program: Path, folder: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self._log = folder / "ministack.log"
         home = folder / "home"
         home.mkdir()
@@ -37,7 +40,7 @@ class StandIn:
         own = {"BIND_HOST": "127.0.0.1", "MINISTACK_HOST": "127.0.0.1", "GATEWAY_PORT": self.url.rpartition(":")[2]}
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [str(program)], env=self.environment | own, cwd=folder, stdin=subprocess.DEVNULL,
+                [str(PROGRAM)], env=self.environment | own, cwd=folder, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
         until(self._answers)

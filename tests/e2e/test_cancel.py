@@ -1,11 +1,11 @@
 """Packages that are cancelled while they run; the timer closes their books when nothing can come of them any more."""
 
-from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
 
 from cli.operation import cloudpar_json
+from cloudpar.errors import PackageFailed
 from system.books import Customer, close_books
 from system.work import await_file, mark_and_wait
 
@@ -24,7 +24,7 @@ def test_a_package_is_cancelled_by_command(cluster: Deployment, tmp_path: Path) 
         user = ["--endpoint", cluster.endpoint, "--token", customer.token]
         ended = cloudpar_json("packages", "cancel", results.package_id, *user)
         assert (ended["state"], ended["cancelled"]) == ("cancelled", TASKS)
-        with pytest.raises(CancelledError):
+        with pytest.raises(PackageFailed, match="cancelled"):
             list(results)
         assert list(pool.map(abs, [-1, -2])) == [1, 2]  # the executors are free again
 
@@ -39,6 +39,6 @@ def test_a_package_is_cancelled_by_its_owner(cancelled: tuple[Customer, str]) ->
 def test_the_timer_closes_the_books(cluster: Deployment, cancelled: tuple[Customer, str]) -> None:
     customer, package_id = cancelled
     books = close_books(cluster, customer.token, package_id)
-    assert books.last.state == "cancelled"
+    assert books.last.settled
     account = customer.account()
-    assert account.reserved_us == 0
+    assert (account.reserved_us, account.spent_us) == (0, books.last.progress.charged_us)

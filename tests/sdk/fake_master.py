@@ -59,7 +59,8 @@ class FakeMaster:
     Attributes:
         faults: By route, what to do with the next requests instead of answering: a status (429, 500, 503),
             "drop" (carry it out, then close the connection without an answer), "mute" (carry it out, and say nothing
-            until the client hangs up), or "refuse" (close at once).
+            until the client hangs up), "refuse" (close at once), or what a gateway before the master says itself
+            (bytes, with status 429).
         automatic: Run tasks when a package starts; otherwise `run` does.
         hold: Hold awaits open until there is news.
         retry_after_s: What empty answers say, if it does not hold.
@@ -69,7 +70,7 @@ class FakeMaster:
     """
 
     def __init__(self) -> None:
-        self.faults: dict[str, deque[int | str]] = {}
+        self.faults: dict[str, deque[int | str | bytes]] = {}
         self.automatic = True
         self.hold = True
         self.retry_after_s = 0.0
@@ -316,6 +317,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "refuse":
             self.close_connection = True
             return
+        if isinstance(fault, bytes):
+            self._send(429, fault)
+            return
         if isinstance(fault, int):
             kinds = {429: "rate_limited", 500: "internal", 503: "unavailable"}
             self._send(fault, codec.encode(codec.ErrorReply(code=kinds[fault], message="later", retryable=True)))
@@ -356,7 +360,7 @@ class _Handler(BaseHTTPRequestHandler):
         start, _, end = self.headers["Range"].removeprefix("bytes=").partition("-")
         self._send(206, self.server.master.blobs[self.path.removeprefix("/blobs/")][int(start) : int(end) + 1])
 
-    def _fault(self, name: str) -> int | str | None:
+    def _fault(self, name: str) -> int | str | bytes | None:
         faults = self.server.master.faults.get(name)
         return faults.popleft() if faults else None
 

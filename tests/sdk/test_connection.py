@@ -25,8 +25,8 @@ def connect(master: FakeMaster, patience: Patience | None = None) -> Connection:
     return Connection(master.endpoint, TOKEN, patience or Patience(30.0))
 
 
-@pytest.mark.parametrize("fault", [429, 500, 503, "drop", "refuse"])
-def test_requests_are_repeated(master: FakeMaster, fault: int | str) -> None:
+@pytest.mark.parametrize("fault", [429, 500, 503, "drop", "refuse", b'{"message":"Too Many Requests"}'])
+def test_requests_are_repeated(master: FakeMaster, fault: int | str | bytes) -> None:
     master.faults["hello"] = deque([fault, fault])
     known = connect(master)
     assert known.call(routes.HELLO, Hello()).role == "user"
@@ -160,9 +160,14 @@ def test_a_name_that_never_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_somebody_elses_server(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
     master.faults["hello"] = deque([429])
-    monkeypatch.setattr(connection, "_error", lambda body, status: RequestError("HTTP status 404, not from a master"))
+    monkeypatch.setattr(connection, "_error", lambda *_: RequestError("HTTP status 404, not from a master"))
     with pytest.raises(MasterUnreachable, match=r"not from a master.*check the endpoint"):
         Pool(master.endpoint, TOKEN)
+
+
+def test_a_path_of_a_master_that_leads_nowhere(embedded: Pool) -> None:
+    with pytest.raises(MasterUnreachable, match=r"/foo: POST /foo/v1/hello: Not Found; check the endpoint"):
+        Pool(f"{embedded.endpoint}/foo", TOKEN)
 
 
 def test_an_absence_is_waited_for_and_told(

@@ -286,7 +286,8 @@ def test_ctrl_c_outside_of_the_pool(tmp_path: Path, line: str) -> None:
 
 def test_ctrl_c_while_the_end_of_the_process_waits_for_tasks(tmp_path: Path) -> None:
     at_exit = "import atexit; atexit.register(Path(sys.argv[1] + '-exit').touch)"
-    _, errors = interrupted(tmp_path / "up", WAITING_SCRIPT + at_exit, tmp_path / "up-exit")
+    code, errors = interrupted(tmp_path / "up", WAITING_SCRIPT + at_exit, tmp_path / "up-exit")
+    assert code == -signal.SIGINT
     assert re.fullmatch(r"cloudpar: cancelled package \w+; \d+\.\d{3} s of execution time were charged\n", errors)
 
 

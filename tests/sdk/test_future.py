@@ -124,10 +124,10 @@ def test_an_awaiting_coroutine_that_is_cancelled_cancels_the_task(pool: Pool, ma
 def test_a_task_without_a_value(
     running: cf.Future[int], master: FakeMaster, outcome: Outcome, kind: type[Exception]
 ) -> None:
-    master.publish("p0", [TaskResult(0, outcome, 5, message="this is why", traceback="Traceback: there")])
+    master.publish("p0", [TaskResult(0, outcome, 5, message="this is why", traceback="Traceback: there\n")])
     with pytest.raises(kind, match="this is why") as caught:
         running.result(60)
-    assert "Traceback: there" in str(caught.value.__cause__)
+    assert str(caught.value.__cause__) == "\nTraceback: there"
 
 
 def test_a_task_that_somebody_else_cancelled(running: cf.Future[int], master: FakeMaster) -> None:

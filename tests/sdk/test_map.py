@@ -239,6 +239,41 @@ def test_what_cannot_be_detached(pool: Pool, buffersize: int | None) -> None:
         results.detach()
 
 
+def test_values_that_were_not_sent_before_the_pool_was_shut_down(master: FakeMaster) -> None:
+    with Pool(master.endpoint, TOKEN) as pool:
+        results = pool.map(abs, range(100), buffersize=4)
+        assert next(results) == 0
+    with pytest.raises(RuntimeError, match=r"before all values .* were sent \(buffersize=4\): read its results"):
+        list(results)
+
+
+@pytest.mark.parametrize("attach", [False, True])
+def test_without_a_thread_nothing_is_started(
+    pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch, attach: bool
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("threading.Thread.start", no_thread)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            pool.attach("p0") if attach else pool.map(abs, [-1])
+    assert not master.packages
+    assert pool.submit(abs, -1).result() == 1
+
+
+def test_a_map_is_read_to_its_end_though_nobody_can_acknowledge_it(
+    master: FakeMaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Pool(master.endpoint, TOKEN) as pool:
+        results = pool.map(abs, [-1, -2])
+        with monkeypatch.context() as patch:
+            patch.setattr("threading.Thread.start", no_thread)
+            assert list(results) == [1, 2]
+    assert master.acknowledged == {"p0"}
+
+
+def no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 def test_attached_to_an_error(pool: Pool, master: FakeMaster) -> None:
     package_id = pool.map(lambda x: 1 // x, [1, 0]).detach()
     attached = pool.attach(package_id)

@@ -170,4 +170,4 @@ def test_a_failed_collection_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch
 
 
 def test_body_of_a_blob() -> None:
-    assert bytes(Blob(io.BytesIO(b"abc"), 3, 0).body()) == b"abc"  # type: ignore[arg-type]
+    assert bytes(Blob(io.BytesIO(b"abc"), 3).body()) == b"abc"  # type: ignore[arg-type]

@@ -1,10 +1,12 @@
 """While workers start, progress says so, and why none can."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 
 from cloudpar.awaited import Awaited
+from cloudpar.future import FutureReceiver
 from cloudpar.inbox import Inbox
 from cloudpar.package import Package
 from cloudpar.progress import Bars
@@ -59,6 +61,37 @@ def test_why_none_can_start_is_said_once_for_each_reason(capsys: pytest.CaptureF
     shown = capsys.readouterr().err
     assert shown.count(f"no worker can start yet: {FULL}") == 1
     assert shown.count("no worker can start yet: Access denied.") == 1
+
+
+@pytest.mark.parametrize("progress", [None, False])
+def test_without_a_bar_the_log_says_now_and_then_how_workers_start(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, progress: bool | None
+) -> None:
+    awaited = package(Bars(progress))
+
+    def after(waited_s: float, fleet: FleetStatus, executors: int = 0) -> None:
+        clock = SimpleNamespace(monotonic=lambda: awaited.started_at + waited_s)
+        with monkeypatch.context() as patch:
+            patch.setattr("cloudpar.progress.time", clock)
+            news(awaited, fleet, executors)
+
+    for waited_s in (4, 11, 12, 29, 34, 90, 103):
+        after(waited_s, FleetStatus(starting=2))
+    after(110, FleetStatus(running=2), executors=2)
+    after(15, FleetStatus(running=1))  # another package, whose wait begins anew
+    assert [record.getMessage() for record in caplog.records] == [
+        *(f"cloudpar: no result yet: 0 workers, 2 starting, {waited_s} s" for waited_s in (11, 34, 103)),
+        "cloudpar: no result yet: 1 worker, 0 starting, 15 s",
+    ]
+
+
+def test_futures_have_no_bar_but_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    bars = Bars(progress=True)
+    awaited = Awaited(Package(4), FutureReceiver([], None, lambda: None), on_news=bars.update)  # type: ignore[arg-type]
+    awaited.package.started("p")
+    awaited.started_at -= 12.2
+    news(awaited, FleetStatus(starting=1))
+    assert "no result yet: 0 workers, 1 starting, 12 s" in caplog.text
 
 
 @pytest.mark.parametrize("progress", [None, False])

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from typing import IO, Any
 
 import psutil
@@ -16,10 +17,16 @@ class RunningAgent:
     """An agent process. What it wrote to standard error is in `log`."""
 
     def __init__(
-        self, endpoint: str, *, executors: int = 2, environment: dict[str, str] | None = None, **more: Any
+        self,
+        endpoint: str,
+        *,
+        executors: int = 2,
+        environment: dict[str, str] | None = None,
+        command: Sequence[str] = ("-m", "cloudpar_worker", "--stdin"),
+        **more: Any,
     ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cloudpar_worker", "--stdin"],
+            [sys.executable, *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,14 +1,94 @@
-"""An agent that drains waits for what runs, and sleeps meanwhile."""
+"""An agent that drains waits for what runs, and for the master, but not for ever."""
 
-from cloudpar_protocol.payloads import TaskCode
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cloudpar_worker import instructions as do
 from cloudpar_worker import stimuli as on
+from cloudpar_worker.consequences import GIVE_UP_US
+from worker.agents import RunningAgent
+from worker.driven import CODE, Worker
 from worker.leases import lease_of
-from worker.test_package_end import Worker
+from worker.scripted_master import ScriptedMaster
+from worker.test_agent import asked, gate
+
+IMPATIENT = """
+import sys
+from cloudpar_worker import __main__, consequences
+consequences.GIVE_UP_US = 200_000
+sys.exit(__main__.main())
+"""
 
 
-def test_a_draining_agent_sleeps_while_a_long_task_runs() -> None:
-    worker = Worker(lease_of(TaskCode("0" * 64, b"code"), 1, mean_us=60_000_000))
+def draining(*, done: bool) -> Worker:
+    """A worker that is asked to drain; the one task that it has is running, or done and its publication under way."""
+    worker = Worker(lease_of(CODE, 1, mean_us=60_000_000))
     worker.hear(on.DrainAsked())
+    if done:
+        worker.done(0)
+        assert worker.published == [(worker.package_id, 1)]
+    return worker
+
+
+def test_it_sleeps_while_a_long_task_runs() -> None:
+    worker = draining(done=False)
     worker.hear(on.TimePassed(), after_us=5_000_000)
     worker.hear(on.TimePassed())
     assert worker.state.deadline_us > worker.now
+
+
+def test_it_gives_up_when_nothing_succeeds_for_a_minute() -> None:
+    worker = draining(done=True)
+    for passed_us in (1, GIVE_UP_US // 2, GIVE_UP_US - 1):
+        worker.hear(on.NothingSucceeds(passed_us), after_us=GIVE_UP_US // 2 - 1)
+        assert worker.of(do.Exit) == []
+    worker.hear(on.NothingSucceeds(GIVE_UP_US))
+    ((left,),) = [end.left for end in worker.of(do.Exit)]
+    assert (left.lease.package_id, left.unpublished) == (worker.package_id, 1)
+
+
+def test_the_minute_begins_when_nothing_runs_any_more() -> None:
+    worker = draining(done=False)
+    worker.hear(on.NothingSucceeds(GIVE_UP_US), after_us=GIVE_UP_US)
+    worker.hear(on.NothingSucceeds(2 * GIVE_UP_US), after_us=GIVE_UP_US)
+    worker.done(0)
+    worker.hear(on.NothingSucceeds(3 * GIVE_UP_US), after_us=GIVE_UP_US // 2)
+    assert worker.of(do.Exit) == []
+    worker.hear(on.NothingSucceeds(3 * GIVE_UP_US), after_us=GIVE_UP_US // 2)
+    assert worker.of(do.Exit)
+
+
+def test_it_does_not_give_up_while_nothing_fails() -> None:
+    """A large result may be on its way for longer."""
+    worker = draining(done=True)
+    worker.hear(on.TimePassed(), after_us=10 * GIVE_UP_US)
+    assert worker.of(do.Exit) == []
+    worker.hear(on.Published([lease.lease.lease_id for lease in worker.state.facts.leases.values()], [], False, 1))
+    assert worker.of(do.Exit) == [do.Exit([])]
+
+
+def test_one_that_does_not_drain_never_gives_up() -> None:
+    worker = Worker(lease_of(CODE, 1))
+    worker.done(0)
+    worker.hear(on.NothingSucceeds(10 * GIVE_UP_US), after_us=10 * GIVE_UP_US)
+    assert worker.of(do.Exit) == []
+
+
+@pytest.mark.parametrize("returns", [False, True])
+def test_the_agent_says_what_it_leaves(
+    master: ScriptedMaster, start_agent: Callable[..., RunningAgent], tmp_path: Path, returns: bool
+) -> None:
+    agent = start_agent(command=["-c", IMPATIENT, "--stdin"])
+    block = tmp_path / "block"
+    lease = lease_of(gate(block), 5 if returns else 2, lease_s=0.3, mean_us=10**6)
+    master.hand_out(lease)
+    master.wait(lambda: asked(master, "extend_leases") >= 1)
+    master.set(away=True)
+    agent.process.terminate()
+    master.wait(lambda: master.refused >= 5)
+    assert agent.process.poll() is None
+    block.unlink()
+    assert agent.wait() == 4
+    assert f"left unpublished: 2 results of package {lease.package_id}" in agent.log

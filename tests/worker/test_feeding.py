@@ -8,11 +8,11 @@ from cloudpar_worker.executor_record import ExecutorRecord
 from cloudpar_worker.feeding import run_tasks
 from cloudpar_worker.lease_record import LeaseRecord
 from cloudpar_worker.prefetching import HORIZON_US, chunks_needed, remaining_us
-from worker.leases import lease_of
+from worker.leases import PYTHON, lease_of
 
 
 def executor(queued: int = -1) -> ExecutorRecord:
-    made = ExecutorRecord(1)
+    made = ExecutorRecord(1, PYTHON)
     if queued >= 0:
         record = LeaseRecord(lease_of(TaskCode("0" * 64, b""), queued + 1), 0, 0)
         made.feed(record, *record.take(queued + 1), now_us=1)

@@ -1,37 +1,10 @@
 """What a worker does when a package ends: for good, or only here."""
 
-from cloudpar_protocol.payloads import TaskCode, TaskResult
-from cloudpar_protocol.worker_messages import Lease, LeaseView
+from cloudpar_protocol.worker_messages import LeaseView
 from cloudpar_worker import instructions as do
 from cloudpar_worker import stimuli as on
-from cloudpar_worker.state import WorkerState
+from worker.driven import CODE, Worker
 from worker.leases import lease_of
-
-CODE = TaskCode("0" * 64, b"code")
-
-
-class Worker:
-    """One executor's state machine, with the instructions that it gave last."""
-
-    def __init__(self, *leases: Lease) -> None:
-        self.state = WorkerState(executors=1, memory_bytes=10**9, python=leases[0].python)
-        self.now = 1_000_000
-        self.told: list[do.Instruction] = []
-        self.published: list[tuple[str, int]] = []
-        self.hear(on.TimePassed())
-        self.hear(on.ExecutorForked(0))
-        self.hear(on.Retrieved(list(leases)))
-
-    def hear(self, stimulus: on.Stimulus, after_us: int = 1_000) -> None:
-        self.now += after_us
-        self.told = self.state.handle(stimulus, self.now)
-
-        for each in self.told:
-            if isinstance(each, do.Publish):
-                self.published += [(made.package_id, len(made.results)) for made in each.publications]
-
-    def done(self, index: int) -> None:
-        self.hear(on.Results(0, [TaskResult(index, "ok", 1_000, b"")], self.now))
 
 
 def test_what_ended_for_one_lease_has_ended_for_all_of_its_package() -> None:

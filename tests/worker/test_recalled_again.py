@@ -4,12 +4,12 @@ from cloudpar_protocol.payloads import TaskCode, TaskResult
 from cloudpar_worker.executor.frames import SKIPPED
 from cloudpar_worker.executor_record import ExecutorRecord
 from cloudpar_worker.lease_record import LeaseRecord
-from worker.leases import lease_of
+from worker.leases import PYTHON, lease_of
 
 
 def fed(tasks: int, more: int) -> tuple[ExecutorRecord, LeaseRecord]:
     record = LeaseRecord(lease_of(TaskCode("0" * 64, b""), tasks + more), 0, 0)
-    executor = ExecutorRecord(1)
+    executor = ExecutorRecord(1, PYTHON)
     executor.feed(record, *record.take(tasks), now_us=1_000)
     return executor, record
 

@@ -19,13 +19,15 @@ from worker.leases import lease_of
 CODE = TaskCode("0" * 64, b"code")
 REFERENCE = TaskCode("1" * 64, reference="package.module:function")
 EXECUTORS = 2
+PYTHONS = ["3.11", "3.12"]
 Task = tuple[str, int]
 
 
 class Executor:
     """What a real one does: tasks in order, results that lie in the channel until they are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, python: str) -> None:
+        self.python = python
         self.forked = self.killed = False
         self.account: str | None = None
         self.queue: deque[Task] = deque()
@@ -54,7 +56,8 @@ class Executor:
 class Worker(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.state = WorkerState(executors=EXECUTORS, memory_bytes=1000, python="3.11")
+        self.pythons = list(PYTHONS)
+        self.state = WorkerState(executors=EXECUTORS, memory_bytes=1000, pythons=PYTHONS)
         self.now = 1_000_000
         self.executors: dict[int, Executor] = {}
         self.leases: dict[str, Lease] = {}
@@ -83,7 +86,8 @@ class Worker(RuleBasedStateMachine):
     # What the shell does.
 
     def do_spawn(self, spawn: do.Spawn) -> None:
-        self.executors[spawn.executor_id] = Executor()
+        assert spawn.python in self.pythons
+        self.executors[spawn.executor_id] = Executor(spawn.python)
 
     def do_kill(self, kill: do.Kill) -> None:
         self.executors[kill.executor_id].killed = True
@@ -94,6 +98,7 @@ class Worker(RuleBasedStateMachine):
         assert not executor.killed
         assert executor.account in {None, feed.lease.account}
         executor.account = feed.lease.account
+        assert executor.python == feed.lease.python or feed.lease.codec == "msgpack"
         for index in range(*feed.tasks):
             task = (feed.lease.lease_id, index)
             assert not self.said[task[0]][index], "it has its result"
@@ -238,7 +243,7 @@ class Worker(RuleBasedStateMachine):
             {
                 "account": st.sampled_from(["red", "blue"]),
                 "mean_us": st.sampled_from([0, 5, 1000, 30_000, 10**6]),
-                "python": st.sampled_from(["3.11", "3.11", "3.11", "3.12"]),
+                "python": st.sampled_from(["3.11", "3.11", "3.12", "3.12", "3.13"]),
                 "codec": st.sampled_from(["pickle", "pickle", "msgpack"]),
                 "budget_us": st.sampled_from([10**12, 10**12, 0, 3000]),
             }
@@ -250,13 +255,32 @@ class Worker(RuleBasedStateMachine):
             data: Any = BlobData(BlobRef("key", 8 * (size + 1))) if blob else RangeData(0, 1)
             code = REFERENCE if facts["codec"] == "msgpack" else CODE
             lease = lease_of(code, size, data=data, lease_s=0.3, **facts)
-            refused = lease.python != "3.11" and lease.codec == "pickle"
             leases.append(lease)
             self.leases[lease.lease_id] = lease
             self.said[lease.lease_id] = Counter()
-            self.unwanted[lease.lease_id] = set(range(size)) if refused else set()
+            self.unwanted[lease.lease_id] = set() if self.runs(lease) else set(range(size))
         self.asked = 0
         self.say(on.Retrieved(leases, 0 if leases else 1000))
+
+    def runs(self, lease: Lease) -> bool:
+        return lease.python in self.pythons or lease.codec == "msgpack"
+
+    @precondition(lambda self: len(self.pythons) > 1)
+    @rule(often=st.sampled_from([False, False, True]))
+    def lose_a_zygote(self, often: bool) -> None:
+        python = self.pythons[-1]
+        for number in [number for number, executor in self.executors.items() if executor.python == python]:
+            self.ended(number, None)
+        if often:
+            self.pythons.remove(python)
+            for lease_id, lease in self.leases.items():
+                if not self.runs(lease):
+                    self.unwanted[lease_id].update(range(lease.start, lease.end))
+            self.say(on.PythonFailed(python))
+
+    @rule()
+    def stall(self) -> None:
+        self.say(on.NothingSucceeds(10**9))
 
     @precondition(lambda self: self.downloads)
     @rule(part=st.integers(1, 300), fails=st.sampled_from([False, False, False, True]), stale=st.booleans())

@@ -5,8 +5,8 @@ import os
 import sys
 
 from .executor.orphans import hide_memory
-from .executors import Zygote
 from .settings import parse
+from .zygotes import Zygotes
 
 
 def main() -> int:
@@ -16,7 +16,7 @@ def main() -> int:
         "--stdin",
         action="store_true",
         required=True,
-        help="read {endpoint, token, executors, memory_mb, tmp} as a JSON line; its end is the end of the agent",
+        help="read {endpoint, token, executors, memory_mb, tmp, pythons} as a JSON line; its end is the agent's",
     )
     parser.parse_args()
     try:
@@ -26,11 +26,11 @@ def main() -> int:
         print(f"cloudpar worker: {error}", file=sys.stderr)  # noqa: T201
         return 2
     hide_memory()
-    zygote = Zygote(settings.tmp)
+    zygotes = Zygotes(settings.interpreters, settings.tmp)
     from .agent import Agent  # noqa: PLC0415 - while the zygote starts
 
-    code = Agent(settings, zygote, stdin=0).run()
-    zygote.close()
+    code = Agent(settings, zygotes, stdin=0).run()
+    zygotes.close()
     return code
 
 

@@ -5,17 +5,22 @@ import os
 import selectors
 import signal
 import socket
-import sys
 import time
 from collections import deque
 
 from . import instructions as do
 from . import stimuli as on
 from .courier import Courier
-from .executors import Executors, Zygote
+from .executors import Executors
+from .lease_record import LeaseRecord
+from .master_client import warn
+from .publishing import unpublished
 from .settings import WorkerSettings
 from .state import WorkerState
+from .zygotes import Zygotes
 
+UNREACHABLE = 4
+"""The exit code of an agent that could not publish all that it had; of the command line's, the same."""
 _PARENT_S = 1.0
 """How often to see whether the parent is still the same; the end of standard input says it at once."""
 _LINGER_S = 0.001
@@ -25,14 +30,13 @@ _BLOCKED_US = 500
 class Agent:
     """One worker's agent; `run` returns its exit code."""
 
-    def __init__(self, settings: WorkerSettings, zygote: Zygote, stdin: int) -> None:
+    def __init__(self, settings: WorkerSettings, zygotes: Zygotes, stdin: int) -> None:
         self._state = WorkerState(
             executors=settings.executors,
             memory_bytes=settings.memory_bytes,
-            python=f"{sys.version_info.major}.{sys.version_info.minor}",
+            pythons=list(settings.interpreters),
         )
         self._selector = selectors.DefaultSelector()
-        self._zygote = zygote
         self._waiting: deque[on.Stimulus] = deque()
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
@@ -41,26 +45,27 @@ class Agent:
         self._stdin = stdin
         self._selector.register(stdin, selectors.EVENT_READ, self._look_at_stdin)
         self._others = selectors.DefaultSelector()
-        for other in (self._woken, stdin, zygote.socket):
+        for other in (self._woken, stdin):
             self._others.register(other, selectors.EVENT_READ)
-        self._executors = Executors(zygote, self._selector, settings.tmp, self._waiting.append)
+        self._executors = Executors(zygotes, self._selector, settings.tmp, self._waiting.append)
+        zygotes.listen(self._executors, [self._selector, self._others])
         self._courier = Courier(settings.endpoint, settings.token, settings.executors, self._deliver)
         self._unready = settings.executors
-        self._exit = self._draining = False
-        self._interrupted = False
+        self._exit_code: int | None = None
+        self._draining = self._interrupted = False
         self._parent = os.getppid()
 
     def run(self) -> int:
-        """Until drained (0), interrupted (130) or orphaned (1)."""
+        """Until drained (0; 4 if results could not be published), interrupted (130) or orphaned (1)."""
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
         self._waiting.append(on.TimePassed())
         looked_us = _now_us()
-        while not (self._exit or self._interrupted):
+        while not self._interrupted:
             self._work_off()
-            if self._exit:
-                break
+            if self._exit_code is not None:
+                return self._exit_code
             before_us = _now_us()
             timeout_s = min(max((self._state.deadline_us - before_us) / 1e6, 0.0), _PARENT_S)
             events = self._selector.select(timeout_s)
@@ -73,9 +78,10 @@ class Agent:
             if not events:
                 if os.getppid() != self._parent:
                     return 1
+                self._executors.end_idle_zygotes(now_us)
                 self._waiting.append(on.TimePassed())
             self._linger()
-        return 130 if self._interrupted else 0
+        return 130
 
     def _linger(self) -> None:
         """Let results come together, unless anything but results comes."""
@@ -101,7 +107,15 @@ class Agent:
         elif isinstance(instruction, do.MasterInstruction):
             self._to_master(instruction)
         else:
-            self._exit = True
+            self._end(instruction.left)
+
+    def _end(self, left: list[LeaseRecord]) -> None:
+        if left:
+            warn(
+                f"ends, since nothing reaches the master; left unpublished: {unpublished(left)}; "
+                "the master hands these tasks out again when their leases have run out"
+            )
+        self._exit_code = UNREACHABLE if left else 0
 
     def _to_executors(self, instruction: do.ExecutorInstruction) -> None:
         executors = self._executors
@@ -110,8 +124,8 @@ class Agent:
                 payloads = self._courier.payloads
                 items = payloads.items(lease, start, end)
                 executors.feed(executor_id, lease, (start, end), payloads.code(lease), items)
-            case do.Spawn(executor_id):
-                executors.spawn(executor_id)
+            case do.Spawn(executor_id, python):
+                executors.spawn(executor_id, python)
             case do.Kill(executor_id):
                 executors.kill(executor_id)
             case do.Recall(executor_id, first, end):

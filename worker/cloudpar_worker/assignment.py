@@ -11,7 +11,7 @@ from .prefetching import remaining_us
 from .supervision import spawn
 
 AFFINITY_US: Final = 300_000
-"""So long another account's tasks wait while an executor has work of the account it serves."""
+"""So long tasks that an executor cannot serve wait while it has others."""
 
 
 def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
@@ -23,8 +23,10 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
             record = _choose(facts, executor, ready, now_us)
             if record is None:
                 break
-            if executor.account not in {None, record.lease.account}:
-                facts.kill(executor, Stop())  # an executor never serves two accounts; a fresh one is on its way
+            if not executor.serves(record.lease):
+                facts.kill(executor, Stop())  # it never serves two accounts, or two Pythons: a fresh one is on its way
+                if record.lease.codec == "pickle":
+                    facts.python = record.lease.python
                 spawn(facts, now_us)
                 break
             durations = facts.durations_of(record.lease)
@@ -51,17 +53,23 @@ def _soon_free(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
 
 
 def _choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
-    """The lease to serve next: first come, first served, with some patience before a switch of accounts."""
+    """The lease to serve next: first come, first served, with some patience before one that needs another executor."""
     payable = [record for record in ready if is_payable(facts, record)]
-    if not payable:
-        return None
-    first = payable[0]
-    if executor.account in {None, first.lease.account}:
-        return first
-    own = next((record for record in payable if record.lease.account == executor.account), None)
-    if own is not None and now_us - first.arrived_us < AFFINITY_US:
-        return own
-    return None if executor.running else first
+    for record in payable:
+        if executor.serves(record.lease):
+            return record
+        if _is_short_of_executors(facts, record):
+            own = next((other for other in payable if executor.serves(other.lease)), None)
+            if own is not None and now_us - record.arrived_us < AFFINITY_US:
+                return own
+            return None if executor.running else record
+    return None
+
+
+def _is_short_of_executors(facts: Facts, record: LeaseRecord) -> bool:
+    """Whether fewer that can serve a lease are free, or on their way, than it has tasks."""
+    free = [executor for executor in facts.executors.values() if executor.stop is None and executor.running is None]
+    return sum([executor.serves(record.lease) for executor in free]) < record.ready_tasks
 
 
 def is_payable(facts: Facts, record: LeaseRecord) -> bool:

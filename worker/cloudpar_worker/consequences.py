@@ -4,7 +4,7 @@ from typing import Final
 
 from . import instructions as do
 from .assignment import feed
-from .exchange import PUBLISH_JOBS, PUBLISH_US, download, extend, publish, retrieve, return_all, share
+from .exchange import PUBLISH_JOBS, download, extend, publication_us, publish, retrieve, return_all, share
 from .executor_record import ExecutorRecord
 from .facts import NEVER, Facts
 from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, stop
@@ -12,6 +12,8 @@ from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, st
 FULL_US: Final = 100_000
 """While all goes well, everything is looked at this often."""
 ABANDON_RETRIEVAL_US: Final = 1_000_000
+GIVE_UP_US: Final = 60_000_000
+"""A drain without success ends: by then leases of a minute have run out, and of a spot instance half its notice."""
 
 
 def settle_results(facts: Facts, executor: ExecutorRecord, now_us: int) -> None:
@@ -45,12 +47,21 @@ def settle(facts: Facts, now_us: int) -> None:
     facts.deadline_us = _deadline(facts, now_us)
 
 
+def give_up(facts: Facts, stalled_us: int, now_us: int) -> None:
+    """Nothing succeeds: a worker that drains waits for its tasks, but not for ever for the master."""
+    if facts.draining_us is not None and not facts.busy:
+        facts.gave_up = min(stalled_us, now_us - facts.busy_us) >= GIVE_UP_US
+
+
 def _exit(facts: Facts, now_us: int) -> None:
-    if facts.draining_us is None or facts.leases or facts.exited:
+    if facts.draining_us is None or facts.exited:
         return
-    if not facts.retrieving or now_us - facts.draining_us >= ABANDON_RETRIEVAL_US:
+    if facts.busy:
+        facts.busy_us = now_us
+    retrieving = facts.retrieving and now_us - facts.draining_us < ABANDON_RETRIEVAL_US
+    if facts.gave_up or not (facts.leases or retrieving):
         facts.exited = True
-        facts.out.append(do.Exit())
+        facts.out.append(do.Exit(list(facts.leases.values())))
 
 
 def _deadline(facts: Facts, now_us: int) -> int:
@@ -64,7 +75,7 @@ def _deadline(facts: Facts, now_us: int) -> int:
         times.append(facts.draining_us + ABANDON_RETRIEVAL_US)
     if facts.publish_jobs < PUBLISH_JOBS:
         times += [
-            record.pending_since_us + PUBLISH_US
+            publication_us(facts, record)
             for record in facts.leases.values()
             if record.pending and not record.publishing
         ]

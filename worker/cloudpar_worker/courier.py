@@ -45,7 +45,7 @@ class Courier:
         self.worker_id = uuid4().hex
         self._executors = executors
         self._deliver = deliver
-        reach = Reach(endpoint)
+        reach = Reach(endpoint, lambda stalled_us: deliver(on.NothingSucceeds(stalled_us)))
         self._retrieval = MasterClient(endpoint, token, reach)
         self._client = MasterClient(endpoint, token, reach)
         self.payloads = PayloadStore(self._client)
@@ -168,7 +168,7 @@ class Courier:
             for first in range(0, len(leases), BULK_ITEMS):
                 request = ExtendLeases(worker_id=self.worker_id, leases=leases[first : first + BULK_ITEMS])
                 try:
-                    reply = self._client.call(routes.EXTEND_LEASES, request, attempts=1)
+                    reply = self._client.call(routes.EXTEND_LEASES, request, repeat=False)
                 except InvalidToken:
                     raise
                 except (RequestError, Stopped):

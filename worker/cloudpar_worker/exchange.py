@@ -13,8 +13,6 @@ from .lease_record import LeaseRecord
 from .prefetching import HORIZON_US, chunks_needed, remaining_us
 from .supervision import running_of
 
-PUBLISH_US: Final = 200_000
-"""So long results are collected while executors have work."""
 PUBLISH_BYTES: Final = 4 * 1024 * 1024
 PUBLISH_JOBS: Final = 2
 HUNGRY_US: Final = 500_000
@@ -122,7 +120,7 @@ def publish(facts: Facts, now_us: int) -> None:
     if facts.publish_jobs >= PUBLISH_JOBS:
         return
     free = [record for record in facts.leases.values() if not record.publishing and not record.closing]
-    due = facts.publish_now or any(_due(record, now_us) for record in free) or _any_last_here(facts, free)
+    due = facts.publish_now or any(_due(facts, record, now_us) for record in free) or _any_last_here(facts, free)
     made = []
     for record in free:
         done = record.exhausted and not record.returning
@@ -130,6 +128,7 @@ def publish(facts: Facts, now_us: int) -> None:
             facts.forget(record)
         elif (due and record.pending) or (done and not record.pending):
             record.say_cost(facts.unsaid_us)
+            facts.durations_of(record.lease).publications += 1
             made += publishing.publications(record)
     # What could not go, since the lease has a publication under way, goes right after that.
     facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
@@ -145,11 +144,17 @@ def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
     return any(record.lease.package_id not in unfinished for record in done)
 
 
-def _due(record: LeaseRecord, now_us: int) -> bool:
+def publication_us(facts: Facts, record: LeaseRecord) -> int:
+    """When what a lease has pending is to go, if nothing else happens."""
+    lease = record.lease
+    return record.pending_since_us + facts.durations_of(lease).collect_us(lease.publish_us)
+
+
+def _due(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
     if not record.pending:
         return False
     full = len(record.pending) >= PUBLICATION_TASKS or record.pending_bytes >= PUBLISH_BYTES
-    return full or now_us - record.pending_since_us >= PUBLISH_US
+    return full or now_us >= publication_us(facts, record)
 
 
 def extend(facts: Facts, now_us: int) -> None:

@@ -26,13 +26,15 @@ class ExecutorProcess:
     """What the shell holds of an executor.
 
     Attributes:
+        python: The version that it runs.
         theirs: The descriptors that go to it, until `handed_over`.
         pid: Known once it is forked.
         ended: It has closed its end of the channel.
     """
 
-    def __init__(self, executor_id: int, tmp: str | None) -> None:
+    def __init__(self, executor_id: int, python: str, tmp: str | None) -> None:
         self.executor_id = executor_id
+        self.python = python
         self.pid = 0
         self.ended = False
         self._process: psutil.Process | None = None

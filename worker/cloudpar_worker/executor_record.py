@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cloudpar_protocol.payloads import Outcome, TaskResult
+from cloudpar_protocol.worker_messages import Lease
 
 from .executor.frames import SKIPPED
 from .lease_record import LeaseRecord
@@ -42,6 +43,7 @@ class ExecutorRecord:
     """An executor's runs and its clock.
 
     Attributes:
+        python: The version that it runs.
         forked: It exists, so it can be fed.
         account: Whose tasks it has seen.
         runs: What it was fed and has no results for; the first task of the first run is the one that runs.
@@ -51,8 +53,9 @@ class ExecutorRecord:
         recalled_us: When its queued tasks were recalled, until that is known to have worked.
     """
 
-    def __init__(self, executor_id: int) -> None:
+    def __init__(self, executor_id: int, python: str) -> None:
         self.executor_id = executor_id
+        self.python = python
         self.forked = False
         self.account: str | None = None
         self.runs: deque[FedRun] = deque()
@@ -73,6 +76,12 @@ class ExecutorRecord:
     def usable(self) -> bool:
         """Whether it may be fed at all."""
         return self.forked and self.stop is None
+
+    def serves(self, lease: Lease) -> bool:
+        """Whether it may run these tasks: it is of one account, and of one version of Python."""
+        if self.account is not None and self.account != lease.account:
+            return False
+        return self.python == lease.python or lease.codec != "pickle"
 
     @property
     def worn(self) -> bool:

@@ -1,10 +1,7 @@
-"""The agent's executors and the zygote that makes them."""
+"""The agent's executors, which zygotes make."""
 
 import os
-import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from selectors import EVENT_READ, EVENT_WRITE, BaseSelector
 
 from cloudpar_protocol.payloads import Range
@@ -12,89 +9,49 @@ from cloudpar_protocol.worker_messages import Lease
 
 from . import stimuli as on
 from .executor.frames import Garbage
-from .executor.zygote import DIED, FAILED, FORKED, KILL, MESSAGE, SPAWN
+from .executor.zygote import DIED, FAILED, FORKED
 from .executor_process import ExecutorProcess
+from .master_client import warn
+from .zygotes import Zygotes
 
 Items = Sequence[bytes | memoryview] | None
 Look = Callable[[int], None]
 """What the selector's key carries: call it with the events."""
 
 
-class Zygote:
-    """The process that forks executors. Neither its memory nor its environment has ever seen the token."""
-
-    def __init__(self, tmp: str | None) -> None:
-        self._tmp = tmp
-        self.start()
-
-    def start(self) -> None:
-        """Start the process; again, when it was lost."""
-        self.socket, theirs = socket.socketpair()
-        environment = {name: text for name, text in os.environ.items() if not name.startswith("CLOUDPAR_")}
-        if self._tmp is not None:
-            environment["TMPDIR"] = self._tmp
-        flags = ["-P"] if sys.flags.safe_path else []
-        command = [sys.executable, *flags, "-m", "cloudpar_worker.executor.zygote", str(theirs.fileno())]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environment, start_new_session=True
-        )
-        theirs.close()
-
-    def tell(self, operation: bytes, executor_id: int, descriptors: list[int]) -> None:
-        """Ask for an executor or a kill."""
-        message = MESSAGE.pack(operation, executor_id, 0)
-        if descriptors:
-            socket.send_fds(self.socket, [message], descriptors)
-        else:
-            self.socket.sendall(message)
-
-    def hear(self) -> Iterator[tuple[bytes, int, int]]:
-        """What has come: operation, executor id, figure.
-
-        Raises:
-            EOFError: The zygote is gone.
-        """
-        messages = self.socket.recv(64 * MESSAGE.size)
-        while len(messages) % MESSAGE.size:
-            rest = self.socket.recv(MESSAGE.size - len(messages) % MESSAGE.size)
-            messages += rest
-            if not rest:
-                break
-        if not messages:
-            raise EOFError
-        return MESSAGE.iter_unpack(messages)
-
-    def close(self) -> None:
-        """End it and all executors, and wait for that."""
-        self.socket.close()
-        self.process.wait(timeout=5)
-
-
 class Executors:
     """All executor processes. `on_stimulus` takes what they have to say."""
 
     def __init__(
-        self, zygote: Zygote, selector: BaseSelector, tmp: str | None, on_stimulus: Callable[..., None]
+        self, zygotes: Zygotes, selector: BaseSelector, tmp: str | None, on_stimulus: Callable[..., None]
     ) -> None:
-        self._zygote = zygote
+        self._zygotes = zygotes
         self._selector = selector
         self._tmp = tmp
         self._on_stimulus = on_stimulus
         self._alive: dict[int, ExecutorProcess] = {}
         self.seen_us = 0
         """A time at which nothing that comes now was there yet."""
-        selector.register(zygote.socket, EVENT_READ, self._zygote_spoke)
 
-    def spawn(self, executor_id: int) -> None:
-        """Fork one."""
-        process = ExecutorProcess(executor_id, self._tmp)
+    def spawn(self, executor_id: int, python: str) -> None:
+        """Fork one of a version of Python."""
+        process = ExecutorProcess(executor_id, python, self._tmp)
         self._alive[executor_id] = process
-        self._zygote.tell(SPAWN, executor_id, process.theirs)
-        process.handed_over()
+        try:
+            self._zygotes.spawn(python, executor_id, process.theirs)
+        except OSError:
+            self._ended(executor_id, None)
+        else:
+            process.handed_over()
 
     def kill(self, executor_id: int) -> None:
         """Kill one with its process group; its end is told later."""
-        self._zygote.tell(KILL, executor_id, [])
+        if executor_id in self._alive:
+            self._zygotes.kill(self._alive[executor_id].python, executor_id)
+
+    def end_idle_zygotes(self, now_us: int) -> None:
+        """End those that have had no executor for a while."""
+        self._zygotes.end_idle({process.python for process in self._alive.values()}, now_us)
 
     def feed(
         self, executor_id: int, lease: Lease, tasks: Range, code: bytes, items: Sequence[bytes | memoryview] | None
@@ -158,29 +115,24 @@ class Executors:
         if process.channel in self._selector.get_map():
             self._selector.unregister(process.channel)
 
-    def _zygote_spoke(self, _events: int) -> None:
-        try:
-            messages = list(self._zygote.hear())
-        except (EOFError, ConnectionError):
-            self._zygote_lost()
-            return
-        for operation, executor_id, figure in messages:
-            if operation == FORKED:
-                process = self._alive[executor_id]
-                process.pid = figure
-                self._selector.register(process.channel, EVENT_READ, self._channel_look(executor_id))
-                self._on_stimulus(on.ExecutorForked(executor_id))
-            elif operation in {DIED, FAILED}:
-                self._ended(executor_id, os.waitstatus_to_exitcode(figure) if operation == DIED else None)
+    def said(self, operation: bytes, executor_id: int, figure: int) -> None:
+        """What a zygote says."""
+        if operation == FORKED:
+            process = self._alive[executor_id]
+            process.pid = figure
+            self._selector.register(process.channel, EVENT_READ, self._channel_look(executor_id))
+            self._on_stimulus(on.ExecutorForked(executor_id))
+        elif operation in {DIED, FAILED}:
+            self._ended(executor_id, os.waitstatus_to_exitcode(figure) if operation == DIED else None)
 
-    def _zygote_lost(self) -> None:
-        """Somebody killed it, and with it all executors."""
-        self._selector.unregister(self._zygote.socket)
-        self._zygote.close()
-        self._zygote.start()
-        self._selector.register(self._zygote.socket, EVENT_READ, self._zygote_spoke)
-        for executor_id in list(self._alive):
-            self._ended(executor_id, None)
+    def lost(self, python: str, *, for_good: bool) -> None:
+        """A zygote has ended: somebody killed it, or it could not start."""
+        for executor_id, process in list(self._alive.items()):
+            if process.python == python:
+                self._ended(executor_id, None)
+        if for_good:
+            warn(f"the interpreter for Python {python} does not start: packages that need it are refused")
+            self._on_stimulus(on.PythonFailed(python))
 
     def _ended(self, executor_id: int, exit_code: int | None) -> None:
         process = self._alive[executor_id]

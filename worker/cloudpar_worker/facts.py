@@ -1,5 +1,6 @@
 """All that an agent knows at one moment, and the few changes that several stimuli share."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from cloudpar_protocol.payloads import TaskResult
@@ -18,7 +19,9 @@ class Facts:
     """The state behind WorkerState.
 
     Attributes:
-        wanted_executors, memory_bytes, python: How the worker was started; memory is for one executor.
+        wanted_executors, memory_bytes: How the worker was started; memory is for one executor.
+        pythons: The versions of Python that executors can have.
+        python: The one that the next executor gets.
         leases: In the order in which they came.
         killed: How often somebody outside killed the executor of a task (lease, index).
         unsaid_us: What publications cost, by package, until a publication has said it.
@@ -28,15 +31,18 @@ class Facts:
         chunk_us: How long the chunk that came last will take; 0: unknown.
         hungry: The master said so, and nothing was given back since.
         draining_us: Since when.
+        busy_us: When tasks ran last, while draining.
+        gave_up: What is left will not be published.
         out: The instructions so far.
         settled_us: When everything was looked at last.
         deadline_us: When something is due even if nothing happens.
     """
 
-    def __init__(self, *, executors: int, memory_bytes: int, python: str) -> None:
+    def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str]) -> None:
         self.wanted_executors = executors
         self.memory_bytes = memory_bytes
-        self.python = python
+        self.pythons = list(pythons)
+        self.python = pythons[0]
         self.leases: dict[str, LeaseRecord] = {}
         self.executors: dict[int, ExecutorRecord] = {}
         self.durations: dict[str, PackageDurations] = {}
@@ -53,7 +59,8 @@ class Facts:
         self.chunk_us = 0.0
         self.hungry = False
         self.draining_us: int | None = None
-        self.exited = False
+        self.busy_us = 0
+        self.gave_up = self.exited = False
         self.out: list[do.Instruction] = []
         self.deadline_us = self.settled_us = 0
 
@@ -63,6 +70,11 @@ class Facts:
         if durations is None:
             durations = self.durations[lease.package_id] = PackageDurations(lease.mean_us)
         return durations
+
+    @property
+    def busy(self) -> bool:
+        """Whether tasks are in executors."""
+        return any(record.fed for record in self.leases.values())
 
     def finish(self, record: LeaseRecord, results: list[TaskResult], now_us: int) -> None:
         """Fed tasks of one lease have results, one after the other."""
@@ -83,6 +95,16 @@ class Facts:
         if publications:
             self.publish_jobs += 1
             self.out.append(do.Publish(publications))
+
+    def refuse(self, record: LeaseRecord) -> None:
+        """A lease needs a Python that this worker has not: its package fails, and says why."""
+        record.drop_untouched()
+        have = sorted(self.pythons, key=lambda version: (len(version), version))
+        names = ", ".join(have[:-1]) + " or " + have[-1] if have[1:] else have[0]
+        record.refusal = (
+            f"the package was made by Python {record.lease.python}, this worker's executors run Python {names}: "
+            f"use Python {names} at the client, or start workers with Python {record.lease.python}"
+        )
 
     def forget(self, record: LeaseRecord) -> None:
         """A lease is done with, and so may be its package."""

@@ -5,11 +5,14 @@ from msgspec import Struct
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, Publication, Return
 
+from .lease_record import LeaseRecord
+
 
 class Spawn(Struct, frozen=True):
-    """Fork an executor."""
+    """Fork an executor of a version of Python, "3.12"."""
 
     executor_id: int
+    python: str
 
 
 class Kill(Struct, frozen=True):
@@ -91,7 +94,9 @@ class GiveBackTasks(Struct, frozen=True):
 
 
 class Exit(Struct, frozen=True):
-    """All is done: end the agent."""
+    """End the agent: all is done, or it gives up and leaves these leases, whose results the master has not all."""
+
+    left: list[LeaseRecord]
 
 
 ExecutorInstruction = Spawn | Kill | Feed | Recall | ConfirmRecall | Measure

@@ -23,6 +23,7 @@ class LeaseRecord:
         closing: The publication or return that closes the lease is under way.
         undeliverable: Its payload cannot be had: what is unfetched goes back, or,
         abandoned: its lease is left to run out.
+        refusal: Why none of it can ever run here, for people; None: it can.
         retrieve_us, publish_us: What its retrieval and its package's publications cost, until a publication says it.
     """
 
@@ -42,11 +43,17 @@ class LeaseRecord:
         self.pending_since_us = 0
         self.publishing = self.returning = self.downloading = self.closing = False
         self.undeliverable = self.abandoned = False
+        self.refusal: str | None = None
         self.publish_us = 0
         self.item_bytes = 0
         self._seq = 0
         self._segments: dict[Range, int] = {}
-        self._settling_us = 0
+        self._settling_us = self._sent = 0
+
+    @property
+    def unpublished(self) -> int:
+        """How many results the master has not, as far as is known here."""
+        return len(self.pending) + self._sent
 
     @property
     def untouched(self) -> int:
@@ -76,12 +83,14 @@ class LeaseRecord:
         results, self.pending, self.pending_bytes = self.pending, [], 0
         self._settling_us = sum([result.duration_us for result in results])
         self.publishing = True
+        self._sent = len(results)
         self.closing = self.exhausted and not self.returning
         return results
 
     def published(self) -> int:
         """The master has the publication under way; returns the execution time it carried."""
         self.publishing = False
+        self._sent = 0
         settled_us, self._settling_us = self._settling_us, 0
         return settled_us
 

@@ -4,14 +4,16 @@ import random
 import sys
 import threading
 import time
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import urllib3
 from msgspec import Struct
 
-from cloudpar_protocol import codec
+from cloudpar_protocol import codec, routes
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.line import Lines
+from cloudpar_protocol.parts import completion_status, pieces
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
@@ -36,11 +38,16 @@ class Stopped(Exception):
 
 
 class Reach:
-    """Whether the master answers at all, as all clients of it see it together; says so when that changes."""
+    """Whether the master answers at all, as all clients of it see it together; says so when that changes.
 
-    def __init__(self, endpoint: str) -> None:
+    Each attempt that came to nothing and is repeated tells `stalled` how many microseconds ago something succeeded.
+    """
+
+    def __init__(self, endpoint: str, stalled: Callable[[int], None]) -> None:
         self._endpoint = endpoint
+        self._stalled = stalled
         self._failures = 0
+        self._succeeded_s = time.monotonic()
         self._lock = threading.Lock()
 
     def failed(self, error: Exception) -> None:
@@ -57,6 +64,14 @@ class Reach:
             failures, self._failures = self._failures, 0
         if failures >= _AWAY:
             warn(f"the master at {self._endpoint} answers again")
+
+    def succeeded(self) -> None:
+        """Something is done that would have been tried until it is."""
+        self._succeeded_s = time.monotonic()
+
+    def repeats(self) -> None:
+        """Something is tried again."""
+        self._stalled(int((time.monotonic() - self._succeeded_s) * 1e6))
 
 
 class MasterClient:
@@ -78,40 +93,46 @@ class MasterClient:
         self._stopped.set()
         self._lines.hang_up()
 
-    def call(self, route: Route[RequestT, ReplyT], request: RequestT, *, attempts: int = sys.maxsize) -> ReplyT:
+    def call(self, route: Route[RequestT, ReplyT], request: RequestT, *, repeat: bool = True) -> ReplyT:
         """The master's answer. Failures that may pass are retried with the same request, with growing delays.
 
         Raises:
-            RequestError: The master refused for good, or its last answer after so many attempts.
-            Stopped: `stop` was called, or the attempts are used up without an answer.
+            RequestError: The master refused for good.
+            Stopped: `stop` was called, or there was no answer to a call that is not to be repeated.
         """
         body = codec.encode(request)
         delay_s = _FIRST_DELAY_S
-        for _ in range(attempts):
-            if self._stopped.is_set():
+        while not self._stopped.is_set():
+            reply, asked_s = self._ask(route, body)
+            if reply is not None:
+                if repeat:
+                    self._reach.succeeded()
+                return reply
+            if not repeat or self._stopped.is_set():
                 break
-            try:
-                answer = self._lines.post(route.path, body, connect_s=_CONNECT_S, answer_s=_ANSWER_S + HOLD_S)
-            except OSError as error:
-                if self._stopped.is_set():
-                    break
-                self._reach.failed(error)
-                asked_s = None
-            else:
-                self._reach.answered()
-                if answer.status == 200:
-                    return codec.decode(answer.body, route.reply)
-                refusal = codec.decode_error(answer.body, answer.status)
-                if not refusal.retryable:
-                    raise refusal
-                if self._stopped.is_set():
-                    break
-                warn(f"{route.name}: the master answered {refusal.code}: {refusal}; trying again")
-                asked_s = refusal.retry_after_s
-            if self._stopped.wait((asked_s or delay_s) * random.uniform(0.8, 1.2)):  # noqa: S311 - jitter
-                break
+            self._reach.repeats()
+            self._stopped.wait((asked_s or delay_s) * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
             delay_s = min(delay_s * 2, _LAST_DELAY_S)
         raise Stopped
+
+    def _ask(self, route: Route[RequestT, ReplyT], body: bytes) -> tuple[ReplyT | None, float | None]:
+        """Once; without an answer that settles it, None and the delay that the master asks for."""
+        answer_s = _ANSWER_S + (HOLD_S if route is routes.RETRIEVE_TASKS else 0.0)
+        try:
+            answer = self._lines.post(route.path, body, connect_s=_CONNECT_S, answer_s=answer_s)
+        except OSError as error:
+            if not self._stopped.is_set():
+                self._reach.failed(error)
+            return None, None
+        self._reach.answered()
+        if answer.status == 200:
+            return codec.decode(answer.body, route.reply), None
+        refusal = codec.decode_error(answer.body, answer.status)
+        if not refusal.retryable:
+            raise refusal
+        if not self._stopped.is_set():
+            warn(f"{route.name}: the master answered {refusal.code}: {refusal}; trying again")
+        return None, refusal.retry_after_s
 
     def download(self, link: Link, start: int, end: int) -> bytes:
         """The bytes [start, end) of what a link names.
@@ -123,36 +144,46 @@ class MasterClient:
         if start == end:
             return b""
         headers = {**link.headers, "Range": f"bytes={start}-{end - 1}"}
-        body = self._by_link(link, headers, None)
+        body = self._by_link(link, headers, None).data
         if len(body) != end - start:
             raise PayloadRefused(f"{len(body)} bytes came instead of {end - start}")
         return body
 
-    def upload(self, link: Link, payload: bytes) -> None:
-        """Put a payload where a link says; raises as `download` does.
+    def upload(self, link: Link, payload: bytes | memoryview) -> str:
+        """Put a payload, or a part of one, where a link says; its ETag. Raises as `download` does.
 
         A store that has one there already has it from an earlier try: no key is ever used for two payloads.
         """
-        self._by_link(link, link.headers, payload)
+        headers = {**link.headers, "Content-Length": str(len(payload))}
+        return self._by_link(link, headers, pieces(memoryview(payload))).headers.get("ETag", "")
 
-    def _by_link(self, link: Link, headers: dict[str, str], payload: bytes | None) -> bytes:
+    def complete(self, link: Link, body: bytes) -> None:
+        """Make one payload of parts; raises as `download` does."""
+        self._by_link(link, {**link.headers, "Content-Type": "application/xml"}, body)
+
+    def _by_link(
+        self, link: Link, headers: dict[str, str], payload: list[memoryview] | bytes | None
+    ) -> urllib3.BaseHTTPResponse:
         delay_s = _FIRST_DELAY_S
         while not self._stopped.is_set():
             try:
                 answer = self._stores.request(
                     link.method,
                     link.url,
-                    body=payload,
+                    body=cast("Any", payload),
                     headers=headers,
                     timeout=urllib3.Timeout(connect=_CONNECT_S, read=_ANSWER_S),
                 )
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 self._reach.failed(error)
             else:
-                if answer.status in {200, 201, 204, 206} or (payload is not None and answer.status == _THERE_ALREADY):
-                    return answer.data
-                if answer.status < 500 and answer.status not in {408, 429} and _STILL_WRITTEN not in answer.data:
-                    raise PayloadRefused(f"HTTP status {answer.status}: {answer.data[:200]!r}")
+                status = answer.status if link.method != "POST" else completion_status(answer.status, answer.data)
+                if status in {200, 201, 204, 206} or (payload is not None and status == _THERE_ALREADY):
+                    self._reach.succeeded()
+                    return answer
+                if status < 500 and status not in {408, 429} and _STILL_WRITTEN not in answer.data:
+                    raise PayloadRefused(f"HTTP status {status}: {answer.data[:200]!r}")
+            self._reach.repeats()
             self._stopped.wait(delay_s)
             delay_s = min(delay_s * 2, _LAST_DELAY_S)
         raise Stopped

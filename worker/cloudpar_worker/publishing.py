@@ -1,7 +1,6 @@
 """Results of a lease to publications, and publications to requests, each within the limits of the protocol."""
 
 from collections.abc import Iterator
-from typing import Literal
 
 from cloudpar_protocol.limits import (
     BODY_BYTES,
@@ -61,20 +60,7 @@ def publications(record: LeaseRecord) -> list[Publication]:
     return [_publication(record, part, closes=closes and part is parts[-1]) for part in parts]
 
 
-def refusal(record: LeaseRecord, reason: Literal["python"], message: str) -> Publication:
-    """This worker cannot run the package."""
-    record.publish_pending()
-    return _publication(record, [], closes=True, refused=reason, message=message)
-
-
-def _publication(
-    record: LeaseRecord,
-    results: list[TaskResult],
-    *,
-    closes: bool,
-    refused: Literal["python"] | None = None,
-    message: str | None = None,
-) -> Publication:
+def _publication(record: LeaseRecord, results: list[TaskResult], *, closes: bool) -> Publication:
     lease = record.lease
     retrieve_us, record.retrieve_us = record.retrieve_us, 0
     publish_us, record.publish_us = record.publish_us, 0
@@ -91,8 +77,8 @@ def _publication(
         wait_us=lease.wait_us,
         retrieve_us=retrieve_us,
         publish_us=publish_us,
-        refused=refused,
-        message=message,
+        refused="python" if closes and record.refusal else None,
+        message=record.refusal if closes else None,
     )
 
 
@@ -112,3 +98,12 @@ def requests(made: list[Publication]) -> Iterator[list[Publication]]:
         size += weight
     if part:
         yield part
+
+
+def unpublished(records: list[LeaseRecord]) -> str:
+    """What is left of leases, for people."""
+    packages: dict[str, int] = {}
+    for record in records:
+        package_id = record.lease.package_id
+        packages[package_id] = packages.get(package_id, 0) + record.unpublished
+    return ", ".join(f"{results} results of package {package_id}" for package_id, results in packages.items())

@@ -1,12 +1,11 @@
 """Large results of publications go to the blob store, and references take their place."""
 
-import zlib
-
 from msgspec.structs import replace
 
 from cloudpar_protocol import routes
 from cloudpar_protocol.limits import BULK_ITEMS, INLINE_RESULT_BYTES
-from cloudpar_protocol.payloads import BlobRef, TaskResult
+from cloudpar_protocol.parts import PartedUpload, checksums
+from cloudpar_protocol.payloads import BlobRef, Link, Parts, TaskResult
 from cloudpar_protocol.worker_messages import PrepareResult, PrepareResults, Publication
 
 from .master_client import MasterClient, PayloadRefused
@@ -28,25 +27,32 @@ def upload_large(client: MasterClient, publications: list[Publication]) -> list[
     for first in range(0, len(large), BULK_ITEMS):
         part = large[first : first + BULK_ITEMS]
         for attempt in range(_ATTEMPTS):
-            part = _upload(client, part, done, last=attempt == _ATTEMPTS - 1)
+            part = _upload(client, part, done, attempt)
             if not part:
                 break
     return [done.get((made.lease_id, made.seq), made) for made in publications]
 
 
 def _upload(
-    client: MasterClient, part: list[Publication], done: dict[tuple[str, int], Publication], *, last: bool
+    client: MasterClient, part: list[Publication], done: dict[tuple[str, int], Publication], attempt: int
 ) -> list[Publication]:
-    """One attempt for each; what its link refused is returned, for another link: a link may be too old by now."""
+    """One attempt for each; what its link refused is returned, for another link: a link may be too old by now.
+
+    Only the first attempt goes in parts. Their last step is refused when its answer was lost; so is the whole then,
+    since it is there, and that counts as success.
+    """
     blobs = [b"".join([result.data or b"" for result in made.results if is_large(result)]) for made in part]
-    announced = [_announce(made, blob) for made, blob in zip(part, blobs, strict=True)]
+    announced = [_announce(made, blob, in_parts=not attempt) for made, blob in zip(part, blobs, strict=True)]
     prepared = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced))
     refused: list[Publication] = []
-    for made, blob, place in zip(part, blobs, prepared.results, strict=True):
+    for made, blob, wanted, place in zip(part, blobs, announced, prepared.results, strict=True):
         try:
-            client.upload(place.link, blob)
+            if place.parts is None:
+                client.upload(place.link, blob)
+            else:
+                _Parted(client, wanted, blob).run(place.parts)
         except PayloadRefused as why:
-            if last:
+            if attempt == _ATTEMPTS - 1:
                 done[made.lease_id, made.seq] = _undelivered(made, str(why))
             refused.append(made)
         else:
@@ -54,13 +60,39 @@ def _upload(
     return refused
 
 
-def _announce(publication: Publication, blob: bytes) -> PrepareResult:
+class _Parted:
+    """The requests of an upload in parts."""
+
+    def __init__(self, client: MasterClient, wanted: PrepareResult, blob: bytes) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._blob = memoryview(blob)
+
+    def run(self, parts: Parts) -> None:
+        crc32s = self._wanted.parts_crc32
+        PartedUpload(parts, len(self._blob), crc32s, self, lambda error: isinstance(error, PayloadRefused)).run()
+
+    def put(self, link: Link, start: int, end: int) -> str:
+        return self._client.upload(link, self._blob[start:end])
+
+    def complete(self, link: Link, body: bytes) -> None:
+        self._client.complete(link, body)
+
+    def renew(self, upload_id: str) -> Parts | None:
+        request = PrepareResults(results=[replace(self._wanted, upload_id=upload_id)])
+        return self._client.call(routes.PREPARE_RESULTS, request).results[0].parts
+
+
+def _announce(publication: Publication, blob: bytes, *, in_parts: bool) -> PrepareResult:
+    view = memoryview(blob)
+    crc32, parts_crc32 = checksums(len(blob), lambda start, end: view[start:end])
     return PrepareResult(
         package_id=publication.package_id,
         lease_id=publication.lease_id,
         seq=publication.seq,
         size=len(blob),
-        crc32=zlib.crc32(blob),
+        crc32=crc32,
+        parts_crc32=parts_crc32 if in_parts else [],
     )
 
 

@@ -1,5 +1,7 @@
 """How an agent is started: one JSON line on its standard input."""
 
+import os
+import sys
 from typing import Annotated
 
 import msgspec
@@ -19,6 +21,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         executors: How many tasks run at a time.
         memory_mb: The limit of one executor; None: 90 % of the memory here, divided by the executors.
         tmp: Where executors put temporary files; None: the system's place.
+        pythons: More interpreters for executors, {"3.12": "/path/python"}, each with this package installed.
     """
 
     endpoint: Annotated[str, Meta(pattern="^https?://")]
@@ -26,6 +29,17 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     executors: Annotated[int, Meta(ge=1, le=1_000)]
     memory_mb: Annotated[int, Meta(ge=1)] | None = None
     tmp: str | None = None
+    pythons: dict[Annotated[str, Meta(pattern=r"^3\.\d+$")], str] = {}
+
+    def __post_init__(self) -> None:
+        for version, path in self.pythons.items():
+            if not os.access(path, os.X_OK):
+                raise ValueError(f"there is no interpreter {path}, which pythons has for Python {version}")
+
+    @property
+    def interpreters(self) -> dict[str, str]:
+        """The interpreters for executors by version; the agent's own comes first."""
+        return {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable} | self.pythons
 
     @property
     def memory_bytes(self) -> int:

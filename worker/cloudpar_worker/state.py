@@ -5,16 +5,16 @@ stimulus changes the facts; what follows from the new facts is the business of `
 """
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import Lease, LeaseView
 
 from . import instructions as do
-from . import outcomes, publishing
+from . import outcomes
 from . import stimuli as on
-from .consequences import settle, settle_results
+from .consequences import give_up, settle, settle_results
 from .exchange import BEATS
 from .executor.frames import SKIPPED
 from .executor_record import ExecutorRecord, FedRun, Stop
@@ -29,13 +29,14 @@ _Handler = Callable[[Any, int], None]
 class WorkerState:
     """The agent's state; `facts` is there to be looked at."""
 
-    def __init__(self, *, executors: int, memory_bytes: int, python: str) -> None:
-        self.facts = Facts(executors=executors, memory_bytes=memory_bytes, python=python)
+    def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str]) -> None:
+        self.facts = Facts(executors=executors, memory_bytes=memory_bytes, pythons=pythons)
         self._handlers: dict[type, _Handler] = {
             on.ExecutorForked: self._forked,
             on.Results: self._results,
             on.GarbageCame: self._garbage,
             on.ExecutorGone: self._gone,
+            on.PythonFailed: self._python_failed,
             on.RecallLooked: self._recall_looked,
             on.Measured: self._measured,
             on.Retrieved: self._retrieved,
@@ -45,6 +46,7 @@ class WorkerState:
             on.Extended: self._extended,
             on.GivenBack: self._given_back,
             on.DrainAsked: self._drain,
+            on.NothingSucceeds: lambda stimulus, now_us: give_up(self.facts, stimulus.stalled_us, now_us),
             on.TimePassed: lambda _stimulus, _now_us: None,
         }
 
@@ -130,6 +132,14 @@ class WorkerState:
                 run.record.put_back((run.next, run.end))
         facts.publish_now = True
 
+    def _python_failed(self, stimulus: on.PythonFailed, _now_us: int) -> None:
+        facts = self.facts
+        facts.pythons = [python for python in facts.pythons if python != stimulus.python]
+        facts.python = facts.pythons[0]
+        for record in facts.leases.values():
+            if record.lease.python == stimulus.python and record.lease.codec == "pickle":
+                facts.refuse(record)
+
     def _blame(self, executor: ExecutorRecord, run: FedRun, gone: on.ExecutorGone, now_us: int) -> None:
         position, stop = executor.position(), executor.stop
         if stop is None:
@@ -183,13 +193,8 @@ class WorkerState:
         durations = facts.durations_of(lease)
         durations.told(lease.mean_us)
         facts.chunk_us = durations.mean_us * record.untouched
-        if lease.codec == "pickle" and lease.python != facts.python:
-            record.drop_untouched()
-            message = (
-                f"the package was made by Python {lease.python}, this worker's executors run Python {facts.python}: "
-                f"use Python {facts.python} at the client, or start workers with Python {lease.python}"
-            )
-            facts.send([publishing.refusal(record, "python", message)])
+        if lease.python not in facts.pythons and lease.codec == "pickle":
+            facts.refuse(record)
 
     def _downloaded(self, stimulus: on.Downloaded, _now_us: int) -> None:
         record = self.facts.leases.get(stimulus.lease_id)
@@ -254,4 +259,4 @@ class WorkerState:
 
     def _drain(self, _stimulus: on.DrainAsked, now_us: int) -> None:
         if self.facts.draining_us is None:
-            self.facts.draining_us = now_us
+            self.facts.draining_us = self.facts.busy_us = now_us

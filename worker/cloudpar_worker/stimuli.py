@@ -45,6 +45,12 @@ class ExecutorGone(Struct, frozen=True):
     stderr: str | None = None
 
 
+class PythonFailed(Struct, frozen=True):
+    """Executors of this version of Python are not to be had here: its interpreter does not start."""
+
+    python: str
+
+
 class RecallLooked(Struct, frozen=True):
     """What an executor has begun, seen well after tasks were recalled from it."""
 
@@ -106,6 +112,16 @@ class GivenBack(Struct, frozen=True):
     lease_ids: list[str]
 
 
+class NothingSucceeds(Struct, frozen=True):
+    """What the master or its store of payloads was asked has failed, and will be tried again.
+
+    Attributes:
+        stalled_us: So long nothing has succeeded; beats, which are not tried again, do not count.
+    """
+
+    stalled_us: int
+
+
 class DrainAsked(Struct, frozen=True):
     """Finish what runs and end."""
 
@@ -119,6 +135,7 @@ Stimulus = (
     | Results
     | GarbageCame
     | ExecutorGone
+    | PythonFailed
     | RecallLooked
     | Measured
     | Retrieved
@@ -127,6 +144,7 @@ Stimulus = (
     | Published
     | Extended
     | GivenBack
+    | NothingSucceeds
     | DrainAsked
     | TimePassed
 )

@@ -54,10 +54,10 @@ def spawn(facts: Facts, now_us: int) -> None:
         return
     alive = sum(1 for executor in facts.executors.values() if executor.stop is None)
     for _ in range(alive, facts.wanted_executors):
-        executor = ExecutorRecord(facts.next_executor)
+        executor = ExecutorRecord(facts.next_executor, facts.python)
         facts.executors[executor.executor_id] = executor
         facts.next_executor += 1
-        facts.out.append(do.Spawn(executor.executor_id))
+        facts.out.append(do.Spawn(executor.executor_id, executor.python))
 
 
 def recall(facts: Facts, now_us: int) -> None:

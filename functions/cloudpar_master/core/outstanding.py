@@ -127,7 +127,7 @@ def _chunk(head: Head, rest: int, policy: Policy) -> int:
     if head.chunksize is not None:
         return min(head.chunksize, rest)
     mean_us = max(head.mean_us, 1.0) if head.measured else 0.0
-    return planning.chunk_size(rest, head.tasks, mean_us, head.executors, policy)
+    return planning.chunk_size(rest, head.tasks, planning.Pace(mean_us, head.executors, head.window), policy)
 
 
 def _start(piece: Piece) -> int:

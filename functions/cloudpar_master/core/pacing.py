@@ -4,25 +4,43 @@ Source: the first system's adaptive request delays, which grew with every fruitl
 them, since it knows how much there is left to do and who else asks.
 """
 
+from . import planning
 from .head import Head
+from .policy import Policy
 
 CLIENT_BOUNDS_S = (0.05, 5.0)
-WORKER_BOUNDS_S = (0.2, 10.0)
-POLLS_PER_S = 10.0
+WORKER_BOUNDS_S = (0.2, 30.0)
+YOUNG_S = 0.2
+POLLS_PER_S = 8.0
 """All idle workers together ask at most this often."""
 
 
-def client_delay_s(head: Head) -> float:
-    """For an awaiting client: a tenth of the time that the rest will take, so that news is seldom old."""
+def client_delay_s(head: Head, now: float) -> float:
+    """For an awaiting client: a tenth of the time that the rest will take, so that news is seldom old.
+
+    What is known of a young package is little: it may be done much sooner than it seems.
+    """
     rest_us = (head.tasks - head.done) * (head.mean_us or 1_000_000.0)
-    return _between(rest_us / max(1, head.executors) / 10 / 1e6, CLIENT_BOUNDS_S)
+    rest_s, age_s = rest_us / max(1, head.executors) / 1e6, max(0.0, now - head.started_at)
+    return _between(min(rest_s / 10, YOUNG_S + age_s / 2), CLIENT_BOUNDS_S)
+
+
+SOONEST_PUBLICATION_US = 200_000
+PUBLICATIONS_OF_CHUNK = 1.5
+"""Its retrieval and its beats are the other requests of a chunk."""
+
+
+def publish_us(executors: int, head: Head, policy: Policy) -> int:
+    """For how long a worker with so many executors may collect results, as long as all of these have work."""
+    chunk_us = planning.chunk_target_us(head.executors, policy)
+    return max(SOONEST_PUBLICATION_US, int(chunk_us / PUBLICATIONS_OF_CHUNK / executors))
 
 
 def worker_delay_s(idle_workers: int) -> float:
     """For a worker that found the queue empty.
 
-    >>> worker_delay_s(1), worker_delay_s(50), worker_delay_s(10_000)
-    (0.2, 5.0, 10.0)
+    >>> worker_delay_s(1), worker_delay_s(40), worker_delay_s(10_000)
+    (0.2, 5.0, 30.0)
     """
     return _between(idle_workers / POLLS_PER_S, WORKER_BOUNDS_S)
 

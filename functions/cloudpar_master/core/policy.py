@@ -8,6 +8,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         chunk_target_us: How long a chunk should keep an executor busy. Short where a call costs little.
+        longest_chunk_us: The same for very many executors: the more there are, the sooner one of them is free.
         first_window: Chunks that a package opens before anything is measured.
         largest_window: Chunks that it ever has open; bounds the head.
         lease_s: A worker that does not answer for this long has lost its chunk.
@@ -20,6 +21,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     chunk_target_us: int = 200_000
+    longest_chunk_us: int = 200_000
     first_window: int = 8
     largest_window: int = 400
     lease_s: float = 6.0

@@ -14,9 +14,7 @@ class BlobStore(Protocol):
         """A link for one upload of exactly these bytes. The same upload again succeeds; another is refused."""
         ...
 
-    def part_links(
-        self, key: str, size: int, crc32: int, parts_crc32: Sequence[int], upload_id: str | None, /
-    ) -> Parts | None:
+    def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
         """Links for the same upload in parts; None: this store takes it by `put_link` only.
 
         With `upload_id`, they are for the parts that were begun by that name. What is begun and not completed is

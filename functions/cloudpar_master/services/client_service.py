@@ -142,7 +142,7 @@ class ClientService:
             statuses.append(status)
             lonely = lonely or self._waits_for_workers(head)
             news = status.results or status.more or status.cursor != cursor.cursor or status.state != "running"
-            delays.append(0.0 if news else pacing.client_delay_s(head))
+            delays.append(0.0 if news else pacing.client_delay_s(head, self._on.clock.now()))
         delay = 0.0 if missing else min(delays, default=0.0)
         fleet = self._on.watch.status() if lonely else None
         return AwaitTasksReply(packages=statuses, missing=missing, retry_after_s=delay, fleet=fleet)

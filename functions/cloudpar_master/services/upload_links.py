@@ -33,5 +33,5 @@ class UploadLinks:
         if count > self._room:
             return link, None
         self._room -= count
-        parts = self._blobs.part_links(key, upload.size, upload.crc32, upload.parts_crc32, upload.upload_id)
+        parts = self._blobs.part_links(key, upload.size, upload.parts_crc32, upload.upload_id)
         return link, parts

@@ -92,7 +92,8 @@ class WorkerService:
                 heads[package_id] = self._folding.confirm(package_id, f"b#{chunk.start}#{chunk.generation}", back)
                 stale.append(message.receipt)
             else:
-                leases.append(self._lease(head, found[package_id][1].start, message, wanted, budgets[package_id]))
+                start, budget_us = found[package_id][1].start, budgets[package_id]
+                leases.append(self._lease(request.executors, head, start, message, budget_us))
         if stale:
             self._on.queue.delete(stale)
         return leases, bool(messages)
@@ -103,9 +104,10 @@ class WorkerService:
             event = Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)])
             self._folding.advance(head.package_id, [(f"d#{chunk.start}#{chunk.generation}", event)])
 
-    def _lease(self, head: Head, start: StartTasks, message: Message, wanted: list[Range], budget_us: int) -> Lease:
+    def _lease(self, executors: int, head: Head, start: StartTasks, message: Message, budget_us: int) -> Lease:
         policy, code, data = self._on.policy, start.code, start.data
         _, chunk = parse_chunk(message.body)
+        wanted = _wanted(head, chunk.start, chunk.end, chunk.generation)
         return Lease(
             package_id=head.package_id,
             lease_id=self._on.ids.fresh(),
@@ -129,6 +131,7 @@ class WorkerService:
             wait_us=message.wait_us,
             task_timeout_s=min(start.task_timeout_s or policy.task_timeout_s, policy.task_timeout_s),
             budget_us=budget_us,
+            publish_us=pacing.publish_us(executors, head, policy),
         )
 
     def _open_windows(self, request: RetrieveTasks) -> bool:
@@ -174,7 +177,7 @@ class WorkerService:
         heads = {package_id: self._folding.advance(package_id, items) for package_id, items in events.items()}
         self._close(request.publications)
         views = self._views(request.publications, heads)
-        return PublishResultsReply(leases=views, hungry=self._hungry(request.worker_id))
+        return PublishResultsReply(leases=views, hungry=self._hungry(request.worker_id, views))
 
     def _close(self, items: Iterable[Publication | Return]) -> None:
         receipts = [item.receipt for item in items if item.closes]
@@ -188,7 +191,7 @@ class WorkerService:
         live = [ref.receipt for ref, view in zip(request.leases, views, strict=True) if view.state == "wanted"]
         if live:
             self._on.queue.extend(live, self._on.policy.lease_s)
-        return ExtendLeasesReply(leases=views, hungry=self._hungry(request.worker_id))
+        return ExtendLeasesReply(leases=views, hungry=self._hungry(request.worker_id, views))
 
     def give_back(self, request: GiveBack) -> GiveBackReply:
         """Take untouched tasks back; they are cut anew before this is answered."""
@@ -220,9 +223,10 @@ class WorkerService:
         free_us = {account_id: self._on.accounts.free_us(account_id) for account_id in {h.account_id for h in running}}
         return {head.package_id: quota.budget_us(head, free_us[head.account_id]) for head in running}
 
-    def _hungry(self, worker_id: str) -> bool:
-        """Whether somebody else idles and nothing is queued."""
-        return self._idle.others(worker_id, self._on.clock.now()) and self._on.queue.waiting() == 0
+    def _hungry(self, worker_id: str, views: Sequence[LeaseView]) -> bool:
+        """Whether somebody else idles, nothing is queued, and this worker has something that it could give back."""
+        has_work = any(view.state == "wanted" for view in views)
+        return has_work and self._idle.others(worker_id, self._on.clock.now()) and self._on.queue.waiting() == 0
 
 
 def _check_keys(publication: Publication) -> None:

@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from .limits import BULK_ITEMS, HOLD_S, PROTOCOL_VERSION
 from .payloads import (
+    BlobKey,
     CallStyle,
     Codec,
     Count,
@@ -16,11 +17,14 @@ from .payloads import (
     Micros,
     Name,
     Natural,
+    Parts,
+    PartsCrc32,
     Range,
     Seconds,
     TaskCode,
     TaskData,
     TaskResult,
+    UploadId,
 )
 
 PackageState = Literal["running", "completed", "error", "failed", "cancelled", "expired"]
@@ -50,12 +54,18 @@ class Upload(Struct, frozen=True, kw_only=True):
     Attributes:
         crc32: zlib.crc32 of the payload: what makes a second, different upload to the same link fail.
         hash: Of task code: its SHA-256, so that the same code is uploaded once.
+        parts_crc32: Of a payload over WHOLE_BYTES: of each of its parts. Who sends them can upload parts.
+        key: Of task data that is under way, as it was answered: fresh links for the same.
+        upload_id: Of parts that are under way, as it was answered: fresh links for the same.
     """
 
     kind: Literal["code", "data"]
     size: Natural
     crc32: Crc32
     hash: Hash | None = None
+    parts_crc32: PartsCrc32 = []
+    key: BlobKey | None = None
+    upload_id: UploadId | None = None
 
 
 class PrepareUploads(Struct, frozen=True, kw_only=True):
@@ -64,10 +74,11 @@ class PrepareUploads(Struct, frozen=True, kw_only=True):
 
 
 class PreparedUpload(Struct, frozen=True, kw_only=True):
-    """Where to put it; no link means that it is there already."""
+    """Where to put it; no link means that it is there already. `parts` is another way to the same place."""
 
     key: str
     link: Link | None = None
+    parts: Parts | None = None
 
 
 class PrepareUploadsReply(Struct, frozen=True, kw_only=True):

@@ -30,6 +30,12 @@ PACKAGE_TASKS = 10_000_000
 BLOB_BYTES = 1024**3
 """One blob: all task data of a package, or one result."""
 
+WHOLE_BYTES = 64 * 1024**2
+"""A payload up to this size is uploaded whole, by one request; a larger one in parts, where the store takes parts."""
+
+PART_BYTES = 16 * 1024**2
+"""One part of such an upload; the last one may be smaller."""
+
 OUTPUT_BYTES = 64 * 1024
 """Standard output, and as much standard error, kept of one task."""
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from .limits import BLOB_BYTES, PACKAGE_TASKS
+from .limits import BLOB_BYTES, PACKAGE_TASKS, PART_BYTES
 
 Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -14,8 +14,14 @@ Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds = Annotated[float, Meta(ge=0.0, le=1e9)]
 Name = Annotated[str, Meta(max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
+Receipt = Annotated[str, Meta(min_length=1, max_length=2_000)]  # SQS's have 1,024 characters at most
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # "$" alone lets a newline pass
 Crc32 = Annotated[int, Meta(ge=0, lt=2**32)]
+PartsCrc32 = Annotated[list[Crc32], Meta(max_length=BLOB_BYTES // PART_BYTES)]
+"""zlib.crc32 of each part of a payload, in order."""
+BlobKey = Annotated[str, Meta(min_length=1, max_length=500)]
+UploadId = Annotated[str, Meta(min_length=1, max_length=1000)]
+"""The blob store's name for an upload in parts."""
 _DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
 Reference = Annotated[str, Meta(pattern=rf"^{_DOTTED}:{_DOTTED}$(?!\n)", max_length=200)]
 """A function by its name at the workers: "package.module:function"."""
@@ -33,7 +39,7 @@ unpickled on either side, and neither the Python version nor the language of the
 class BlobRef(Struct, frozen=True, array_like=True):
     """Bytes [offset, offset + size) of a blob."""
 
-    key: Annotated[str, Meta(min_length=1, max_length=500)]
+    key: BlobKey
     size: Annotated[int, Meta(ge=0, le=BLOB_BYTES)]
     offset: Annotated[int, Meta(ge=0, le=BLOB_BYTES)] = 0
 
@@ -111,6 +117,21 @@ class TaskResult(Struct, array_like=True, frozen=True):
 class Link(Struct, frozen=True):
     """A presigned request for one object and one method."""
 
-    method: Literal["GET", "PUT"]
+    method: Literal["GET", "PUT", "POST"]
     url: str
     headers: dict[str, str] = {}
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """One upload in parts of PART_BYTES each: a PUT for each, in any order, then a POST that makes them one payload.
+
+    Attributes:
+        upload_id: Brings fresh links to the same parts when it is sent back; those that are there stay.
+        links: One a part. The answer's ETag goes into the POST.
+        complete: Its body is the list of parts as S3 takes it: a CompleteMultipartUpload document with number, ETag and
+            CRC-32 of each. It succeeds once for a key, as the PUT of the whole does.
+    """
+
+    upload_id: UploadId
+    links: list[Link]
+    complete: Link

@@ -5,7 +5,24 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from .limits import BULK_ITEMS, HOLD_S, PROTOCOL_VERSION, PUBLICATION_TASKS
-from .payloads import CallStyle, Codec, Crc32, Id, Link, Micros, Natural, Range, Seconds, TaskCode, TaskData, TaskResult
+from .payloads import (
+    CallStyle,
+    Codec,
+    Crc32,
+    Id,
+    Link,
+    Micros,
+    Natural,
+    Parts,
+    PartsCrc32,
+    Range,
+    Receipt,
+    Seconds,
+    TaskCode,
+    TaskData,
+    TaskResult,
+    UploadId,
+)
 
 LeaseState = Literal["wanted", "finished", "ended"]
 """wanted: go on with the ranges given. finished: nothing of this lease is left to do. ended: its package has ended
@@ -48,6 +65,7 @@ class Lease(Struct, frozen=True, kw_only=True):
         wait_us: How long the chunk lay in the queue; sent back with its publications.
         task_timeout_s: The limit for one task.
         budget_us: What the account has left; a task that runs longer is stopped.
+        publish_us: While all executors have work, results may be collected for so long: a request may cost money.
     """
 
     package_id: str
@@ -72,6 +90,7 @@ class Lease(Struct, frozen=True, kw_only=True):
     wait_us: Micros = 0
     task_timeout_s: Seconds
     budget_us: Micros
+    publish_us: Micros = 200_000
 
 
 class RetrieveTasksReply(Struct, frozen=True, kw_only=True):
@@ -83,13 +102,20 @@ class RetrieveTasksReply(Struct, frozen=True, kw_only=True):
 
 
 class PrepareResult(Struct, frozen=True, kw_only=True):
-    """A link for one blob with the large results of a lease. `crc32` is zlib.crc32 of the blob."""
+    """A link for one blob with the large results of a lease.
+
+    Attributes:
+        crc32: zlib.crc32 of the blob.
+        parts_crc32, upload_id: As in Upload.
+    """
 
     package_id: Id
     lease_id: Id
     seq: Natural
     size: Natural
     crc32: Crc32
+    parts_crc32: PartsCrc32 = []
+    upload_id: UploadId | None = None
 
 
 class PrepareResults(Struct, frozen=True, kw_only=True):
@@ -98,8 +124,11 @@ class PrepareResults(Struct, frozen=True, kw_only=True):
 
 
 class PreparedResult(Struct, frozen=True, kw_only=True):
+    """Where to put it; `parts` is another way to the same place."""
+
     key: str
     link: Link
+    parts: Parts | None = None
 
 
 class PrepareResultsReply(Struct, frozen=True, kw_only=True):
@@ -124,7 +153,7 @@ class Publication(Struct, frozen=True, kw_only=True):
 
     package_id: Id
     lease_id: Id
-    receipt: Id
+    receipt: Receipt
     start: Natural
     end: Natural
     generation: Natural
@@ -166,7 +195,7 @@ class PublishResultsReply(Struct, frozen=True, kw_only=True):
 class LeaseRef(Struct, frozen=True, kw_only=True):
     package_id: Id
     lease_id: Id
-    receipt: Id
+    receipt: Receipt
     start: Natural
     end: Natural
     generation: Natural
@@ -191,7 +220,7 @@ class Return(Struct, frozen=True, kw_only=True):
 
     package_id: Id
     lease_id: Id
-    receipt: Id
+    receipt: Receipt
     start: Natural
     end: Natural
     generation: Natural

@@ -73,7 +73,11 @@ class Attachment(Generic[T_co]):
         self._session.cancel(self.package_id)
 
     def acknowledge(self) -> None:
-        """Nobody wants its results any more: free their storage."""
+        """Nobody wants its results any more: free their storage.
+
+        Returns at once. The master is told within about a second, at the latest when the pool ends; what it was not
+        told about, because this process was killed or the master was away, it deletes some days after the end.
+        """
         self._session.read(self._awaited)
 
 

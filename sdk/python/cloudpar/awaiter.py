@@ -40,6 +40,18 @@ class Awaiter:
         self._closed = False
         self._thread: threading.Thread | None = None
 
+    def get_ready(self) -> None:
+        """Have the thread before there is a package that would wait for it.
+
+        Raises:
+            RuntimeError: It cannot be started.
+        """
+        with self._condition:
+            if self._thread is None and not self._closed:
+                thread = threading.Thread(target=self._run, name="cloudpar-await", daemon=True)
+                thread.start()
+                self._thread = thread
+
     def start_begins(self) -> None:
         """A package is about to be started: do not ask to be held without it."""
         with self._condition:
@@ -62,10 +74,6 @@ class Awaiter:
     def _add(self, awaited: Awaited) -> None:
         self._under_way[awaited] = None
         self._due = min(self._due, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
-        if self._thread is None and not self._closed:
-            thread = threading.Thread(target=self._run, name="cloudpar-await", daemon=True)
-            thread.start()
-            self._thread = thread
 
     def drop(self, awaited: Awaited) -> None:
         """Ask no more for a package; it goes on."""

@@ -115,6 +115,11 @@ class Client:
 
         def start_next(inbox: Inbox, base: int, limit: int | None, _keep: object = keep) -> Share | None:
             self._check()
+            if limit is not None and self.session.closed:
+                raise RuntimeError(
+                    f"the pool was shut down before all values of this map were sent (buffersize={limits.buffersize}): "
+                    "read its results to their end before the pool ends, or leave out buffersize"
+                )
             began = time.perf_counter()
             code = self._codes.get(function)
             packed = pack(iterator, limit, code.codec)

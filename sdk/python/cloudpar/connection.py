@@ -8,12 +8,12 @@ from typing import IO, TypeVar
 
 from msgspec import Struct
 
-from cloudpar_protocol import codec
+from cloudpar_protocol import codec, routes
 from cloudpar_protocol.line import Lines
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
-from .errors import InternalError, MasterUnreachable, RequestError
+from .errors import MasterUnreachable, NotFound, RequestError
 from .links import Links
 from .patience import Patience, Tries
 
@@ -25,6 +25,9 @@ CONNECT_S = 10.0
 
 ANSWER_S = 30.0
 """No answer for this long (beyond the time that a request asks to be held) counts as none."""
+
+NAMELESS = {routes.HELLO.name, routes.LIST_PACKAGES.name, routes.LIST_ACCOUNTS.name}
+"""They ask for nothing by its name: what is not found there is the master itself."""
 
 log = logging.getLogger("cloudpar")
 
@@ -69,14 +72,18 @@ class Connection:
         def once(timeout_s: float) -> ReplyT:
             answer = self._lines.post(route.path, body, connect_s=min(CONNECT_S, timeout_s), answer_s=timeout_s)
             if answer.status != 200:
-                raise _error(answer.body, answer.status)
+                raise _error(route, answer.body, answer.status)
             return codec.decode(answer.body, route.reply)
 
         return self._persist(once, ANSWER_S + hold_s, allowance_s)
 
-    def put(self, link: Link, body: memoryview | IO[bytes], size: int) -> None:
-        """Upload a payload to where the master said. Putting the same payload again is harmless."""
-        self._persist(lambda timeout_s: self._links.put(link, body, size, timeout_s), ANSWER_S)
+    def put(self, link: Link, body: memoryview | IO[bytes], size: int) -> str:
+        """Upload a payload, or a part, to where the master said; its ETag. Putting the same again is harmless."""
+        return self._persist(lambda timeout_s: self._links.put(link, body, size, timeout_s), ANSWER_S)
+
+    def complete(self, link: Link, body: bytes) -> None:
+        """Make one payload of parts. Doing it again is harmless, though a store may say that it knows no such parts."""
+        self._persist(lambda timeout_s: self._links.complete(link, body, timeout_s), ANSWER_S)
 
     def get(self, link: Link, start: int, end: int) -> bytes:
         """Download bytes [start, end) of a payload."""
@@ -136,9 +143,9 @@ class Connection:
         self._links.close()
 
 
-def _error(body: bytes, status: int) -> RequestError:
+def _error(route: Route[RequestT, ReplyT], body: bytes, status: int) -> RequestError:
     error = codec.decode_error(body, status)
-    if isinstance(error, InternalError) and status < 500:  # somebody else's page: no use in asking again
+    if isinstance(error, NotFound) and route.name in NAMELESS:  # somebody else's page: no use in asking again
         return RequestError(str(error))
     return error
 

@@ -96,4 +96,5 @@ class RemoteTraceback(Exception):
         self.text = text
 
     def __str__(self) -> str:
-        return f"\n{self.text}"
+        # On lines of its own in the traceback of the exception here, which leaves a line free below it.
+        return f"\n{self.text.rstrip()}"

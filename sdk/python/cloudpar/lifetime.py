@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .configuration import Configuration
 from .errors import CloudparError, Forbidden, MasterUnreachable
+from .exit_status import exit_as_interrupted
 from .local import LocalCluster, default_workers
 
 if TYPE_CHECKING:
@@ -159,9 +160,11 @@ def _wrong_role(role: str, endpoint: str) -> Forbidden:
 
 
 def _finish_all() -> None:
-    interrupted = _main_was_interrupted()
+    before = interrupted = _main_was_interrupted()
     for lifetime in list(_living):
         interrupted = lifetime.finish_at_exit(interrupted=interrupted)
+    if interrupted and not before:
+        exit_as_interrupted()
 
 
 def _main_was_interrupted() -> bool:

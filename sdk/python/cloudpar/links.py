@@ -5,6 +5,7 @@ import socket
 from typing import IO, TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
+from cloudpar_protocol.parts import PIECE_BYTES, completion_status, pieces
 from cloudpar_protocol.payloads import Link
 
 from .errors import RequestError, Unavailable
@@ -29,8 +30,10 @@ class Links:
         self._manager: urllib3.PoolManager | None = None
         self._closed = False
 
-    def put(self, link: Link, body: memoryview | IO[bytes], size: int, timeout_s: float) -> None:
-        """Upload a payload, once. A store that has one there already has it from an earlier try, or the same code.
+    def put(self, link: Link, body: memoryview | IO[bytes], size: int, timeout_s: float) -> str:
+        """Upload a payload or a part, once; the ETag, where the store says one.
+
+        A store that has a payload there already has it from an earlier try, or the same code.
 
         Raises:
             OSError: There is no answer.
@@ -38,15 +41,24 @@ class Links:
         """
         if not isinstance(body, memoryview):
             body.seek(0)
-        answer = self._ask(link, {"Content-Length": str(size)}, body, timeout_s)
+        headers = {"Content-Length": str(size)}
+        answer = self._ask(link, headers, pieces(body) if isinstance(body, memoryview) else body, timeout_s)
         if not 200 <= answer.status < 300 and answer.status != THERE_ALREADY:
-            raise _refusal(answer, "upload")
+            raise _refusal(answer.status, answer.data, "upload")
+        return answer.headers.get("ETag", "")
+
+    def complete(self, link: Link, body: bytes, timeout_s: float) -> None:
+        """Make one payload of parts, once; raises as `put` does."""
+        answer = self._ask(link, {"Content-Type": "application/xml"}, body, timeout_s)
+        status = completion_status(answer.status, answer.data)
+        if status not in {200, THERE_ALREADY}:
+            raise _refusal(status, answer.data, "upload")
 
     def get(self, link: Link, start: int, end: int, timeout_s: float) -> bytes:
         """Download bytes [start, end) of a payload, once; raises as `put` does."""
         answer = self._ask(link, {"Range": f"bytes={start}-{end - 1}"}, None, timeout_s)
         if answer.status not in {200, 206}:
-            raise _refusal(answer, "download")
+            raise _refusal(answer.status, answer.data, "download")
         data = answer.data
         if answer.status == 200:  # a store that ignores ranges sends the whole
             data = data[start:end]
@@ -55,7 +67,7 @@ class Links:
         return data
 
     def _ask(
-        self, link: Link, headers: dict[str, str], body: memoryview | IO[bytes] | None, timeout_s: float
+        self, link: Link, headers: dict[str, str], body: list[memoryview] | IO[bytes] | bytes | None, timeout_s: float
     ) -> "urllib3.BaseHTTPResponse":
         from urllib3 import Timeout  # noqa: PLC0415
         from urllib3.exceptions import HTTPError  # noqa: PLC0415
@@ -84,7 +96,7 @@ class Links:
 def _manager(sockets: WeakSet[socket.socket]) -> "urllib3.PoolManager":
     import urllib3  # noqa: PLC0415
 
-    manager = urllib3.PoolManager(num_pools=16, maxsize=8, blocksize=1 << 20, retries=False)
+    manager = urllib3.PoolManager(num_pools=16, maxsize=8, blocksize=PIECE_BYTES, retries=False)
     manager.pool_classes_by_scheme = {
         "http": _tracking(urllib3.HTTPConnectionPool, sockets),
         "https": _tracking(urllib3.HTTPSConnectionPool, sockets),
@@ -103,8 +115,8 @@ def _tracking(kind: type[Any], sockets: WeakSet[socket.socket]) -> type[Any]:
     return type("TrackedPool", (kind,), {"ConnectionCls": TrackedConnection})
 
 
-def _refusal(answer: "urllib3.BaseHTTPResponse", what: str) -> RequestError:
-    passing = answer.status in {408, 429} or answer.status >= 500 or STILL_WRITTEN in answer.data
+def _refusal(status: int, body: bytes, what: str) -> RequestError:
+    passing = status in {408, 429} or status >= 500 or STILL_WRITTEN in body
     kind = Unavailable if passing else RequestError
-    text = answer.data[:200].decode(errors="replace")
-    return kind(f"the {what} of a payload was answered with HTTP status {answer.status}: {text}")
+    text = body[:200].decode(errors="replace")
+    return kind(f"the {what} of a payload was answered with HTTP status {status}: {text}")

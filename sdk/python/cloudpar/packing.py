@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sized
 from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, Any
-from zlib import crc32
 
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
+from cloudpar_protocol.parts import checksums
 from cloudpar_protocol.payloads import Codec, InlineData, RangeData
 
 from . import plain
@@ -27,22 +27,31 @@ IN_MEMORY_BYTES = 64 << 20
 NOTICE_S = 10.0
 INT64 = range(-(2**63), 2**63)
 ITEM_OVERHEAD_BYTES = 5
-PIECE_BYTES = 1 << 20
 
 log = logging.getLogger("cloudpar")
 
 
-@dataclass
 class Blob:
     """A payload ready for upload. The file belongs to whoever has this record."""
 
-    file: IO[bytes]
-    size: int
-    crc32: int
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self.file = file
+        self.size = size
+        self._lock = threading.Lock()
+        self.crc32, self.parts_crc32 = checksums(size, self.read)
 
     def body(self) -> memoryview | IO[bytes]:
         """What to send: memory, which getvalue() shares and does not copy, or the file."""
         return memoryview(self.file.getvalue()) if isinstance(self.file, io.BytesIO) else self.file
+
+    def read(self, start: int, end: int) -> memoryview:
+        """Bytes [start, end). For any thread."""
+        body = self.body()
+        if isinstance(body, memoryview):
+            return body[start:end]
+        with self._lock:
+            body.seek(start)
+            return memoryview(body.read(end - start))
 
     def close(self) -> None:
         """Free the disk, or the memory once nobody sends it any more."""
@@ -140,7 +149,7 @@ class Packer:
         if not _LITTLE:
             self._starts.byteswap()
         self._file.write(self._starts.tobytes())
-        return Blob(self._file, self._position + 8 * (n + 1), _crc32(self._file))
+        return Blob(self._file, self._position + 8 * (n + 1))
 
     def close(self) -> None:
         """Forget it all."""
@@ -158,17 +167,6 @@ class PlainPacker(Packer):
 
 
 _LITTLE = array("H", [1]).tobytes() == b"\x01\x00"
-
-
-def _crc32(file: IO[bytes]) -> int:
-    if isinstance(file, io.BytesIO):
-        with file.getbuffer() as view:
-            return crc32(view)
-    file.seek(0)
-    checksum = 0
-    while piece := file.read(PIECE_BYTES):
-        checksum = crc32(piece, checksum)
-    return checksum
 
 
 def pack(values: Iterable[Any], limit: int | None = None, codec: Codec = "pickle") -> Packed | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .awaited import Awaited
 from .inbox import Share
+from .quantity import quantity
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 
 AFTER_S = 2.0
 """Nobody wants a bar for what is done at once."""
+
+TELL_S = 10.0
+"""Without a bar the log says that nobody works yet: after this time, and then each time that it took TELL_GROWTH times
+as long. Workers of a fleet that was empty take one to three minutes."""
+
+TELL_GROWTH = 3.0
 
 log = logging.getLogger("cloudpar")
 
@@ -30,11 +37,13 @@ class Bars:
         self._bars: dict[Awaited, TaskID] = {}
         self._display: Progress | None = None
         self._said: str | None = None
+        self._tell_s = TELL_S
 
     def update(self, awaited: Awaited) -> None:
         """There is news of a package."""
         self._explain(awaited)
         if not self._wanted or not isinstance(awaited.receiver, Share):
+            self._tell(awaited)
             return
         with self._lock:
             if awaited.ended.is_set():
@@ -53,7 +62,7 @@ class Bars:
         if awaited.fleet is not None and not progress.executors:
             state = waiting(awaited.fleet, waited_s)
         else:
-            state = f"{progress.errors} errors, {progress.executors} executors"
+            state = f"{quantity(progress.errors, 'error')}, {quantity(progress.executors, 'executor')}"
         self._display.update(self._bars[awaited], completed=progress.done, state=state)
 
     def _explain(self, awaited: Awaited) -> None:
@@ -68,6 +77,16 @@ class Bars:
             else:
                 text = f"cloudpar: no worker can start yet: {message}"
                 self._display.console.print(text, markup=False, highlight=False)
+
+    def _tell(self, awaited: Awaited) -> None:
+        """How workers start, in the log, where there is no bar."""
+        waited_s = time.monotonic() - awaited.started_at
+        with self._lock:
+            if awaited.package.progress.executors:
+                self._tell_s = TELL_S
+            elif awaited.fleet is not None and not awaited.ended.is_set() and waited_s >= self._tell_s:
+                self._tell_s = waited_s * TELL_GROWTH
+                log.warning("cloudpar: no result yet: %s", waiting(awaited.fleet, waited_s))
 
     def _remove(self, awaited: Awaited) -> None:
         bar = self._bars.pop(awaited, None)
@@ -86,7 +105,7 @@ def waiting(fleet: "FleetStatus", waited_s: float) -> str:
     >>> waiting(FleetStatus(running=0, starting=2), 40.4)
     '0 workers, 2 starting, 40 s'
     """
-    return f"{fleet.running} workers, {fleet.starting} starting, {waited_s:.0f} s"
+    return f"{quantity(fleet.running, 'worker')}, {fleet.starting} starting, {waited_s:.0f} s"
 
 
 def _display() -> "Progress":

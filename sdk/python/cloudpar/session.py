@@ -1,14 +1,14 @@
 """One client's conversation with one master: starting packages, awaiting them, acknowledging them."""
 
 import contextlib
+import io
 import secrets
 import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, TypeVar
-from zlib import crc32
+from typing import TypeVar
 
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import (
@@ -19,14 +19,11 @@ from cloudpar_protocol.client_messages import (
     Cursor,
     Hello,
     HelloReply,
-    PrepareUploads,
     StartTasks,
-    Upload,
 )
 from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S, INLINE_CODE_BYTES
 from cloudpar_protocol.payloads import (
     BlobData,
-    BlobRef,
     CallStyle,
     InlineData,
     Range,
@@ -44,6 +41,7 @@ from .errors import CloudparError
 from .package import Package
 from .packing import Blob, Packed
 from .task_code import Code
+from .uploads import upload
 
 T = TypeVar("T")
 
@@ -77,6 +75,7 @@ class Session:
         self.id = secrets.token_hex(8)
         self.connection = connection
         self.failure: CloudparError | None = None
+        self.closed = False
         self.last: Awaited | None = None
         self.on_read: Callable[[], None] = lambda: None
         self._show = show
@@ -104,6 +103,7 @@ class Session:
             order.packed.close()
 
     def _start(self, order: Order, receiver: Receiver) -> Awaited:
+        self._awaiter.get_ready()
         code, data = self._code(order.code), self._data(order.packed.data)
         message = StartTasks(
             idempotency_key=secrets.token_hex(16), session=self.id, name=order.code.name, n=order.packed.n,
@@ -134,15 +134,13 @@ class Session:
             return TaskCode(hash=code.hash, reference=code.reference)
         if len(code.data) <= INLINE_CODE_BYTES:
             return TaskCode(hash=code.hash, inline=code.data)
-        body = memoryview(code.data)
-        upload = Upload(kind="code", size=len(body), crc32=crc32(body), hash=code.hash)
-        return TaskCode(hash=code.hash, blob=self._upload(upload, body))
+        blob = Blob(io.BytesIO(code.data), len(code.data))
+        return TaskCode(hash=code.hash, blob=upload(self.connection, "code", blob, code.hash))
 
     def _data(self, data: RangeData | InlineData | Blob) -> TaskData:
         if not isinstance(data, Blob):
             return data
-        upload = Upload(kind="data", size=data.size, crc32=data.crc32)
-        return BlobData(blob=self._upload(upload, data.body()))
+        return BlobData(blob=upload(self.connection, "data", data))
 
     def _guard(self, request: Callable[[], T]) -> T:
         try:
@@ -150,14 +148,9 @@ class Session:
         except Aborted:
             raise self.failure or CloudparError("the pool was shut down meanwhile") from None
 
-    def _upload(self, upload: Upload, body: memoryview | IO[bytes]) -> BlobRef:
-        prepared = self.connection.call(routes.PREPARE_UPLOADS, PrepareUploads(uploads=[upload])).uploads[0]
-        if prepared.link is not None:
-            self.connection.put(prepared.link, body, upload.size)
-        return BlobRef(key=prepared.key, size=upload.size)
-
     def attach(self, package_id: str, receiver: Receiver) -> Awaited:
         """Ask for the results of a package that somebody started before."""
+        self._awaiter.get_ready()
         package = Package(0)
         package.started(package_id)
         awaited = Awaited(package, receiver, on_news=self._news)
@@ -254,6 +247,7 @@ class Session:
 
     def close(self) -> None:
         """End the threads, and every request under way."""
+        self.closed = True
         self.connection.close()
         self._awaiter.close()
         self._downloads.close()

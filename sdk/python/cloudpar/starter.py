@@ -61,7 +61,8 @@ class Starter:
     def nudge(self) -> None:
         """There is something to acknowledge."""
         if self._thread is None or self._session.to_acknowledge in {1, ACKNOWLEDGE_COUNT}:
-            with self._condition:
+            # Without a thread it is told at the end, or deleted some days later: no reason to fail a reader.
+            with self._condition, contextlib.suppress(RuntimeError):
                 self._wake()
 
     def _wake(self) -> None:

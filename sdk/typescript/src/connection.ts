@@ -2,11 +2,21 @@ import { decode, decodeError, encode, MSGPACK } from './codec/messages.ts';
 import { CloudparError, InternalError, MasterUnreachable, RequestError, Unavailable } from './errors.ts';
 import { ROUTES } from './generated/shapes.ts';
 import type { Link, Reply, Request, RouteName } from './messages.ts';
+import { completionStatus } from './parts.ts';
 import { type Acquaintance, PATIENCE_S, Tries } from './patience.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
 
 /** No answer for this long (beyond the time that a request asks to be held) counts as none. */
 const ANSWER_S = 30;
+
+/** A payload may take as long as on a slow line, four at a time. */
+const SLOWEST_BYTES_PER_S = 50_000;
+
+/** S3's answer to a second upload of a key; no key is ever used for two payloads. */
+const THERE_ALREADY = 412;
+
+/** S3's reason, with status 409, while an earlier try is still under way. */
+const STILL_WRITTEN = 'ConditionalRequestConflict';
 
 /** Where the master is, and who we are. */
 export interface Address {
@@ -56,21 +66,38 @@ export class Connection {
     });
   }
 
-  /** Upload a payload to where the master said. Putting the same payload again is harmless. */
-  async put(link: Link, body: Uint8Array<ArrayBuffer>): Promise<void> {
-    await this.#persist(ANSWER_S, async (signal) => {
+  /**
+   * Upload a payload, or a part of one, to where the master said; resolves with its ETag. Putting the same again is
+   * harmless: a store that has a payload there already has it from an earlier try.
+   */
+  async put(link: Link, body: Uint8Array<ArrayBuffer>): Promise<string> {
+    return this.#persist(transferS(body.length), async (signal) => {
       const init = { method: link.method, headers: sendable(link), body, signal };
       const response = await this.#surroundings.fetch(link.url, init);
       const answer = new Uint8Array(await response.arrayBuffer());
-      if (!response.ok) {
+      if (!response.ok && response.status !== THERE_ALREADY) {
         throw blobError(answer, response.status, 'upload');
+      }
+      return response.headers.get('etag') ?? '';
+    });
+  }
+
+  /** Make one payload of parts. Doing it again is harmless, though a store may say that it knows no such parts. */
+  async complete(link: Link, body: Uint8Array<ArrayBuffer>): Promise<void> {
+    await this.#persist(ANSWER_S, async (signal) => {
+      const headers = { ...sendable(link), 'Content-Type': 'application/xml' };
+      const response = await this.#surroundings.fetch(link.url, { method: link.method, headers, body, signal });
+      const answer = new Uint8Array(await response.arrayBuffer());
+      const status = completionStatus(response.status, answer);
+      if (status !== 200 && status !== THERE_ALREADY) {
+        throw blobError(answer, status, 'upload');
       }
     });
   }
 
   /** Download bytes [start, end) of a payload. */
   async get(link: Link, start: number, end: number): Promise<Uint8Array> {
-    return this.#persist(ANSWER_S, async (signal) => {
+    return this.#persist(transferS(end - start), async (signal) => {
       const headers = { ...sendable(link), Range: `bytes=${start}-${end - 1}` };
       const response = await this.#surroundings.fetch(link.url, { method: link.method, headers, signal });
       const answer = new Uint8Array(await response.arrayBuffer());
@@ -155,6 +182,10 @@ export class Connection {
   }
 }
 
+function transferS(size: number): number {
+  return ANSWER_S + size / SLOWEST_BYTES_PER_S;
+}
+
 /** The link's headers, less those that fetch makes from the body itself. */
 function sendable(link: Link): Record<string, string> {
   const own = new Set(['content-length', 'host']);
@@ -168,8 +199,9 @@ function refusal(body: Uint8Array, status: number): RequestError {
 }
 
 function blobError(body: Uint8Array, status: number, what: string): RequestError {
-  const Kind = status === 408 || status === 429 || status >= 500 ? Unavailable : RequestError;
   const text = new TextDecoder().decode(body.subarray(0, 200));
+  const passing = status === 408 || status === 429 || status >= 500 || text.includes(STILL_WRITTEN);
+  const Kind = passing ? Unavailable : RequestError;
   return new Kind(`the ${what} of a payload was answered with HTTP status ${status}: ${text}`);
 }
 

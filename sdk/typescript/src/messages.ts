@@ -28,5 +28,8 @@ export type CallStyle = NonNullable<Draft<'StartTasks'>['call']>;
 /** A presigned request for one object and one method. */
 export type Link = Message<'Link'>;
 
+/** One upload in parts: a PUT for each, then a POST that makes them one payload. */
+export type Parts = Message<'Parts'>;
+
 /** How far a package is. */
 export type Progress = Message<'Progress'>;

@@ -6,8 +6,9 @@ import { CloudparError } from './errors.ts';
 import { BULK_ITEMS } from './limits.ts';
 import type { CallStyle, Draft } from './messages.ts';
 import { type News, Package, type TaskResult } from './package.ts';
-import type { Blob, Packed } from './packing.ts';
+import type { Packed } from './packing.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
+import { upload } from './uploads.ts';
 
 /** Acknowledgements wait this long for company. */
 const ACKNOWLEDGE_MS = 1000;
@@ -73,7 +74,7 @@ export class Session {
    */
   async start(order: Order, receiver: Receiver): Promise<Package> {
     const { code, packed } = order;
-    const data = packed.data.type === 'blob' ? await this.#upload(packed.data) : packed.data;
+    const data = packed.data.type === 'blob' ? await upload(this.connection, packed.data) : packed.data;
     const message = {
       idempotency_key: randomBytes(16).toString('hex'),
       session: this.id,
@@ -101,19 +102,6 @@ export class Session {
       this.#awaiting.startEnds(started, this.#surroundings.now());
       this.#ask();
     }
-  }
-
-  async #upload({ body, crc32 }: Blob): Promise<Draft<'StartTasks'>['data']> {
-    const size = body.length;
-    const reply = await this.connection.call('prepare_uploads', { uploads: [{ kind: 'data', size, crc32 }] });
-    const [prepared] = reply.uploads;
-    if (prepared === undefined) {
-      throw new CloudparError('the master prepared no upload: please report this');
-    }
-    if (prepared.link !== null) {
-      await this.connection.put(prepared.link, body);
-    }
-    return { type: 'blob', blob: [prepared.key, size, 0] };
   }
 
   /** Cancel some tasks of a package, or all; resolves once that is decided, with those that will have no value. */

@@ -25,7 +25,10 @@ function value(shape: Shape, raw: unknown): unknown {
   }
   if ('struct' in shape) {
     const { array, fields } = STRUCTS[shape.struct] ?? { array: false, fields: [] };
-    const parts = fields.map((field) => [field.name, value(field.shape, (raw as Record<string, unknown>)[field.name])]);
+    const given = raw as Record<string, unknown>;
+    const parts = fields // an earlier release may know fewer
+      .filter(({ name }) => name in given)
+      .map((field) => [field.name, value(field.shape, given[field.name])]);
     return array ? parts.map(([, part]) => part) : Object.fromEntries(parts);
   }
   if ('map' in shape) {

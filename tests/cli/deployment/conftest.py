@@ -41,6 +41,10 @@ TEMPLATE: dict[str, Any] = {
             "Type": "AWS::CloudWatch::Alarm",
             "Properties": {"Metrics": [{"Expression": "a + b"}, {"MetricStat": {}}, {"MetricStat": {}}]},
         },
+        "Host": {
+            "Type": "AWS::EC2::LaunchTemplate",
+            "Properties": {"LaunchTemplateData": {"BlockDeviceMappings": [{"Ebs": {"VolumeSize": 30}}]}},
+        },
         "CDKMetadata": {"Type": "AWS::CDK::Metadata"},
     }
 }
@@ -95,11 +99,17 @@ def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script(root / "functions/bundle.sh", '#!/bin/sh\necho "bundled for $2"\n')
     tools.mkdir()
     script(tools / "cdk", f"#!{sys.executable} -ISE\n{Path(fake_cdk.__file__).read_text()}")
-    for name, answer in {"node": "v20.20.2", "npx": "10.8.2", "uv": "uv 0.9", "docker": "Docker 28"}.items():
+    for name, answer in {"node": "v20.20.2", "npx": "10.8.2", "uv": "uv 0.9"}.items():
         script(tools / name, f"#!/bin/sh\necho {answer}\n")
+    script(tools / "docker", docker("linux/amd64, linux/arm64*, linux/386"))
     monkeypatch.setenv("PATH", f"{tools}:/bin:/usr/bin")
     monkeypatch.chdir(root)
     return root
+
+
+def docker(platforms: str) -> str:
+    """A Docker that builds for so many."""
+    return f"#!/bin/sh\ncase $1 in\nversion) echo Docker 28 ;;\nbuildx) echo 'Platforms: {platforms}' ;;\nesac\n"
 
 
 def script(path: Path, text: str) -> None:

@@ -10,11 +10,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from botocore.validate import ParamValidator
 
 from cloudpar_protocol.account_messages import Account
+from cloudpar_protocol.client_messages import (
+    CancelTasksReply,
+    HelloReply,
+    ListPackagesReply,
+    PackageState,
+    PackageSummary,
+    Progress,
+)
 
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -34,6 +43,7 @@ class StandIn:
         refusals: By operation, what AWS says instead of an answer.
         quotas: By code.
         accounts: Those that were made.
+        packages: Those of all accounts.
         calls: What was asked of this stand-in, in order.
         group: Answers for the fleet instead of moto's, with `activities`, `lifecycles` and `spot_prices`.
         undeletable: An object that may not be deleted.
@@ -46,6 +56,7 @@ class StandIn:
         self.refusals: dict[str, tuple[str, str]] = {}
         self.quotas = {"L-34B43A08": 64.0, "L-B99A9384": 1000.0}
         self.accounts: list[Account] = []
+        self.packages: list[PackageSummary] = []
         self.token_hashes: list[str] = []
         self.calls: list[str] = []
         self.protected = False
@@ -68,7 +79,8 @@ class StandIn:
             "GetTemplate": lambda _: {"TemplateBody": json.dumps(self.template)},
             "ListStackResources": lambda _: {"StackResourceSummaries": [*map(_resource, self.retained.items())]},
             "DeleteStack": self._delete_stack,
-            "GetServiceQuota": lambda asked: {"Quota": {"Value": self.quotas[asked["QuotaCode"]]}},
+            "GetServiceQuota": self._get_service_quota,
+            "GetAWSDefaultServiceQuota": lambda _: {"Quota": {"Value": 5.0}},
             "Invoke": self._invoke,
             "DescribeImages": self._describe_images,
         }
@@ -133,6 +145,11 @@ class StandIn:
         stack = {"StackName": NAME, "StackId": STACK_ID, "StackStatus": found["state"], "Outputs": outputs}
         return {"Stacks": [{**stack, "EnableTerminationProtection": self.protected, "StackStatusReason": self._reason}]}
 
+    def _get_service_quota(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        if asked["QuotaCode"] not in self.quotas:
+            raise refusal("GetServiceQuota", "NoSuchResourceException", "The request failed: no such quota")
+        return {"Quota": {"Value": self.quotas[asked["QuotaCode"]]}}
+
     def _describe_images(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         if not self.images:
             raise refusal("DescribeImages", "RepositoryNotFoundException", f"no {asked['repositoryName']}")
@@ -163,8 +180,31 @@ class StandIn:
             return _answer({"v": 1, "account": _builtins(made)})
         if event["route"] == "list_accounts":
             return _answer({"v": 1, "accounts": [_builtins(each) for each in self.accounts]})
+        if event["route"] == "hello":
+            return _answer(msgspec.to_builtins(HelloReply(release="0.1.0", role="admin")))
+        if event["route"] == "list_packages":
+            return _answer(msgspec.to_builtins(ListPackagesReply(packages=self.packages[: body["limit"]])))
+        if event["route"] == "cancel_tasks":
+            return _answer(msgspec.to_builtins(self._cancel(body["package_id"])))
         error = {"v": 1, "code": "not_found", "message": f"no account {body['account_id']}", "retryable": False}
         return {"status": 404, "body": error}
+
+    def _cancel(self, package_id: str) -> CancelTasksReply:
+        (found,) = (each for each in self.packages if each.package_id == package_id)
+        if found.state != "running":
+            return CancelTasksReply(state=found.state, charged_us=found.progress.charged_us)
+        at = self.packages.index(found)
+        self.packages[at] = msgspec.structs.replace(found, state="cancelled")
+        return CancelTasksReply(state="cancelled", cancelled=[(1, found.progress.tasks)], charged_us=1_000_000)
+
+
+def package(package_id: str, account_id: str, state: PackageState = "running") -> PackageSummary:
+    """Of four tasks."""
+    ended = None if state == "running" else time.time() - 90
+    return PackageSummary(
+        package_id=package_id, account_id=account_id, name="square", state=state, started_at=time.time() - 100,
+        ended_at=ended, progress=Progress(tasks=4, done=1, charged_us=2_000_000),
+    )  # fmt: skip
 
 
 _ORIGINAL: Callable[[BaseClient, str, Mapping[str, Any]], Any] = vars(BaseClient)["_make_api_call"]

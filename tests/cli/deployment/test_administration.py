@@ -1,13 +1,18 @@
 """`cloudpar account ... --stack`: the operator by IAM."""
 
 import json
+import re
 from hashlib import sha256
+from typing import Any
 
+import boto3
 import pytest
 
 from cli.deployment.conftest import outputs
-from cli.deployment.stand_in import NAME, StandIn
+from cli.deployment.stand_in import NAME, StandIn, package
 from cloudpar.cli.application import run
+from cloudpar.deployment import leftovers
+from cloudpar.deployment.aws import Aws
 
 
 @pytest.fixture
@@ -32,6 +37,98 @@ def test_list(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert run(["account", "list", "--stack", NAME, "--json"]) == 0
     assert [each["name"] for each in json.loads(capsys.readouterr().out)["accounts"]] == ["ada"]
+
+
+def secret(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = boto3.client("secretsmanager", "us-east-1").get_secret_value(SecretId=name)
+    return found
+
+
+CREATE = ["account", "create", "ada", "--hours", "10", "--stack", NAME, "--secret", "ada-token"]
+
+
+def test_a_token_in_a_secret(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its text is what the JavaScript SDK's tokenSecret and CLOUDPAR_TOKEN_SECRET expect; nobody sees it here."""
+    assert run(CREATE) == 0
+    out = capsys.readouterr().out
+    token = secret("ada-token")["SecretString"]
+    assert deployed.token_hashes == [sha256(token.encode()).hexdigest()]
+    assert token not in out
+    assert "0.40 USD a month" in out
+    assert f"export AWS_REGION=us-east-1 CLOUDPAR_STACK={NAME} CLOUDPAR_TOKEN_SECRET=ada-token" in out
+    (left,) = leftovers.tokens(Aws(), NAME)
+    assert (left.name, left.usd) == ("ada-token", 0.40)
+    assert leftovers.tokens(Aws(), "Cloudpar") == []
+
+
+def test_a_token_in_a_secret_as_json(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*CREATE, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["account"]["name"], found["secret"]) == ("ada", secret("ada-token")["ARN"])
+    assert "token" not in found
+
+
+def test_a_secret_that_is_there_is_not_overwritten(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    boto3.client("secretsmanager", "us-east-1").create_secret(Name="ada-token", SecretString="precious")
+    assert run(CREATE) == 8
+    assert "there is a secret ada-token in us-east-1 already: give another name" in capsys.readouterr().err
+    assert deployed.accounts == []
+    assert secret("ada-token")["SecretString"] == "precious"
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "InvalidRequestException"])
+def test_a_secret_that_may_not_be_made(deployed: StandIn, capsys: pytest.CaptureFixture[str], code: str) -> None:
+    deployed.refusals["CreateSecret"] = (code, "not like this")
+    assert run(CREATE) == 8
+    assert "not like this" in capsys.readouterr().err
+    assert deployed.accounts == []
+
+
+def test_without_an_account_there_is_no_secret(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.account_function = lambda _: RuntimeError("no table")
+    assert run(CREATE) == 8
+    assert "no table" in capsys.readouterr().err
+    assert boto3.client("secretsmanager", "us-east-1").list_secrets()["SecretList"] == []
+
+
+def test_secrets_that_may_not_be_listed(deployed: StandIn) -> None:
+    deployed.refusals["ListSecrets"] = ("AccessDeniedException", "no")
+    assert leftovers.tokens(Aws(), NAME) == []
+
+
+def test_packages_of_all_accounts(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.packages = [package("p1", "ada"), package("q1", "bob", "completed")]
+    assert run(["packages", "--help"]) == 0
+    assert run(["packages", "list", "--stack", NAME]) == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("account", "ada", "bob", "p1", "q1", "square"))
+    assert run(["packages", "show", "q", "--stack", NAME]) == 0
+    assert "account bob" in capsys.readouterr().out
+    assert run(["top", "--once", "--json", "--stack", NAME]) == 0
+    assert len(json.loads(capsys.readouterr().out)["packages"]) == 2
+
+
+def test_a_package_is_cancelled(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.packages = [package("p1", "ada")]
+    assert run(["packages", "cancel", "p1", "--stack", NAME]) == 0
+    assert capsys.readouterr().out == "p1: cancelled, 3 tasks without a result; 1s charged\n"
+    assert run(["packages", "cancel", "p1", "--stack", NAME, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["state"], found["had_ended"], found["cancelled"]) == ("cancelled", True, 0)
+
+
+def test_a_package_that_has_ended_is_not_cancelled(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.packages = [package("p1", "ada", "completed")]
+    assert run(["packages", "cancel", "p1", "--stack", NAME]) == 0
+    out = capsys.readouterr().out
+    assert re.fullmatch(r"p1: had ended 1m \d+s ago \(completed\), so there was nothing to cancel; 2s charged\n", out)
+
+
+def test_no_package(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["packages", "list", "--stack", NAME]) == 0
+    assert capsys.readouterr().out == "No packages yet.\n"
+    assert run(["packages", "cancel", "p", "--stack", NAME]) == 5
+    assert "no package 'p' among the newest 1000 that you may see" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["grant", "a9", "10h"], ["revoke", "a9"]])
@@ -61,7 +158,9 @@ def test_a_stack_without_the_function(aws: StandIn, capsys: pytest.CaptureFixtur
     ("arguments", "words"),
     [
         (["account", "list", "--stack", NAME, "--data", "."], "--stack and --data"),
+        (["packages", "list", "--stack", NAME, "--data", "."], "--stack and --data"),
         (["account", "create", "x", "--hours", "1", "--quota", "1h", "--stack", NAME], "only one of them"),
+        (["account", "create", "x", "--hours", "1", "--secret", "s"], "give the --stack"),
         (["account", "create", "x", "--hours", "-1", "--stack", NAME], "--hours"),
     ],
 )

@@ -7,17 +7,19 @@ from pathlib import Path
 import boto3
 import pytest
 
-from cli.deployment.conftest import script
+from cli.deployment.conftest import docker, script
 from cli.deployment.stand_in import StandIn
 from cloudpar.cli.application import run
 from cloudpar.deployment import checks
 from cloudpar.deployment.aws import Aws
-from cloudpar.deployment.checks import Check, Findings, Plan
+from cloudpar.deployment.check import Check
+from cloudpar.deployment.checks import Findings
 from cloudpar.deployment.failures import DeploymentError
+from cloudpar.deployment.plan import Plan, read_plan
 from cloudpar.deployment.project import Project, find_project
 from cloudpar.errors import ConfigurationError
 
-PLAN = Plan(max_instances=4, instance_size="xlarge", builds_image=True, builds_functions=True)
+PLAN = read_plan("prod", {})
 
 
 def look(plan: Plan = PLAN) -> Findings:
@@ -93,8 +95,25 @@ def test_a_tool_that_will_not_do(  # noqa: PLR0917
 
 
 def test_a_given_image_and_bundle_need_neither_docker_nor_uv(aws: StandIn, project: Path) -> None:
-    plan = checks.read_plan("dev", {"workerImage": "x:1", "bundle": "there"})
-    assert {"docker", "uv"}.isdisjoint(each.name for each in look(plan).checks)
+    plan = read_plan("dev", {"workerImage": "x:1", "bundle": "there"})
+    assert {"docker", "image builds", "uv"}.isdisjoint(each.name for each in look(plan).checks)
+
+
+def test_docker_that_builds_for_its_own_architecture_only(aws: StandIn, project: Path, home: Path) -> None:
+    script(home / "bin/docker", docker("linux/amd64, linux/amd64/v2, linux/386"))
+    found = one("image builds")
+    assert (found.state, found.found) == ("failed", "Docker cannot build for arm64 here")
+    assert "tonistiigi/binfmt --install all" in found.mend
+    assert found.mend.endswith("--set architectures=x86_64")
+    assert one("image builds", read_plan("dev", {"architectures": "x86_64"})).state == "ok"
+    assert "--set" not in one("image builds", read_plan("dev", {"architectures": "arm64"})).mend
+
+
+def test_docker_without_buildx(aws: StandIn, project: Path, home: Path) -> None:
+    script(home / "bin/docker", "#!/bin/sh\n[ $1 = version ] && echo Docker 28\n")
+    found = one("image builds")
+    assert found.state == "warning"
+    assert "docker-buildx-plugin" in found.mend
 
 
 def test_another_cdk_is_not_taken(aws: StandIn, project: Path, home: Path) -> None:
@@ -141,6 +160,11 @@ def test_lambda_quota(aws: StandIn, project: Path) -> None:
     assert "--service-code lambda --quota-code L-B99A9384" in found.mend
 
 
+def test_a_quota_that_nobody_ever_changed(aws: StandIn, project: Path) -> None:
+    del aws.quotas["L-34B43A08"]
+    assert one("spot quota").found == "5 spot vCPUs: room for 1 of 4 instances"
+
+
 def test_a_quota_that_may_not_be_read_is_no_obstacle(aws: StandIn, project: Path) -> None:
     aws.refusals["GetServiceQuota"] = ("AccessDeniedException", "no")
     found = one("spot quota")
@@ -152,12 +176,12 @@ def test_a_quota_that_may_not_be_read_is_no_obstacle(aws: StandIn, project: Path
     ("settings", "vcpus"), [({}, 2), ({"instanceSize": "4xlarge"}, 16), ({"instanceSize": "unheard-of"}, 32)]
 )
 def test_the_plan(settings: dict[str, str], vcpus: int) -> None:
-    assert checks.read_plan("dev", settings).instance_vcpus == vcpus
+    assert read_plan("dev", settings).instance_vcpus == vcpus
 
 
 def test_a_plan_that_is_none() -> None:
     with pytest.raises(ConfigurationError, match="--set maxInstances=4"):
-        checks.read_plan("dev", {"maxInstances": "many"})
+        read_plan("dev", {"maxInstances": "many"})
 
 
 def test_the_checkout_is_found_from_below(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

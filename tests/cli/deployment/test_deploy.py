@@ -92,6 +92,17 @@ def test_another_pools_profile_is_kept(master: FakeMaster, aws: StandIn, home: P
     assert profile.read() == Profile(master.endpoint, TOKEN)
 
 
+def test_who_keeps_the_profile_is_told_how_to_go_on(
+    master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile.write(Profile("https://other.example", "other"))
+    _answer(monkeypatch, "y\nn\n")
+    assert run(["deploy", "--hours", "2"]) == 130
+    assert profile.read() == Profile("https://other.example", "other")
+    assert aws.accounts == []
+    assert f"cloudpar account create NAME --hours 2 --stack {NAME}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("answer", ["n\n", ""])
 def test_who_says_no_has_changed_nothing(
     master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch, answer: str

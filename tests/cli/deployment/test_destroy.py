@@ -70,6 +70,16 @@ def test_nothing_stays(deployed: StandIn, capsys: pytest.CaptureFixture[str]) ->
     assert "Nothing stays" in capsys.readouterr().err
 
 
+def test_secrets_with_users_tokens_stay(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    secrets = boto3.client("secretsmanager", "us-east-1")
+    for name, stack in {"ada": "Cloudpar-dev", "bob": "Cloudpar-dev-2"}.items():
+        secrets.create_secret(Name=name, SecretString="x", Tags=[{"Key": "cloudpar:stack", "Value": stack}])
+    assert run(["destroy", "--yes", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in found["left"]][-2:] == ["arn:token", "ada"]
+    assert found["left_usd_month"] == 0.8
+
+
 def test_images_of_the_worker_stay(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.images = [400_000_000, 350_000_000]
     assert run(["destroy", "--yes", "--json"]) == 0
@@ -115,7 +125,7 @@ def test_a_bucket_that_goes_is_emptied_first(
 ) -> None:
     monkeypatch.setattr("cloudpar.deployment.buckets.BATCH", 2)
     assert run(["destroy", "--yes"]) == 0
-    assert "3 objects of blobs are deleted" in capsys.readouterr().err
+    assert "3 objects of blobs deleted" in capsys.readouterr().err
     assert objects(bucket) == 0
 
 

@@ -69,9 +69,10 @@ def test_at_work(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
         assert (instance["type"], instance["spot"], instance["state"]) == ("c7g.large", False, "InService")
         assert instance["usd"] == 0.0725
     assert found["usd_hour"]["instances"] == pytest.approx(0.145)
+    assert found["usd_hour"]["volumes"] == pytest.approx(2 * 30 * 0.08 / 730)  # the template's 30 GiB
     assert run(["status"]) == 0
     out = capsys.readouterr().out
-    for words in ("2 instances; wanted 2, at most 4", "1 chunks wait", "on demand", "USD an hour"):
+    for words in ("2 instances; wanted 2, at most 4", "chunks: 1 wait", "on demand", "USD an hour"):
         assert words in out
 
 

@@ -3,8 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from aws.stores import conforming
-from master.stores import FACTORIES, Factory, SetClock, Stores
+from aws.differences import conforming
+from master.stores import Factory, SetClock, Stores
+
+ON_NONE = "on none"
 
 
 @pytest.fixture
@@ -13,11 +15,19 @@ def clock() -> SetClock:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every adapter, but for what AWS or its stand-in answers otherwise (aws.stores.DIFFERENT says what and why)."""
+    """Every adapter, but for what AWS or its stand-in answers otherwise (aws.differences says what and why)."""
     if "factory" in metafunc.fixturenames:
         suite = str(metafunc.module.__name__).rpartition(".")[2]
-        factories = [*FACTORIES, *conforming(suite, metafunc.function.__name__)]
-        metafunc.parametrize("factory", factories, ids=[str(getattr(each, "__name__", each)) for each in factories])
+        factories = conforming(suite, metafunc.function.__name__)
+        ids = [str(getattr(each, "__name__", each)) for each in factories]
+        metafunc.parametrize("factory", factories or [None], ids=ids or [ON_NONE])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What runs on no adapter is no test."""
+    gone = [item for item in items if ON_NONE in item.name]
+    config.hook.pytest_deselected(items=gone)
+    items[:] = [item for item in items if item not in gone]
 
 
 @pytest.fixture

@@ -3,23 +3,46 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cloudpar_master.core.head import Member
-from cloudpar_master.core.pacing import CLIENT_BOUNDS_S, POLLS_PER_S, WORKER_BOUNDS_S, client_delay_s, worker_delay_s
-from master.core.folds import NOW, running
+from cloudpar_master.core.pacing import (
+    CLIENT_BOUNDS_S,
+    POLLS_PER_S,
+    SOONEST_PUBLICATION_US,
+    WORKER_BOUNDS_S,
+    client_delay_s,
+    publish_us,
+    worker_delay_s,
+)
+from cloudpar_master.core.policy import Policy
+from master.core.folds import NOW, POLICY, running
 
 
 def test_a_client_waits_a_tenth_of_what_is_left() -> None:
     head = replace(running(), mean_us=1e6, done=80, fleet={1: Member(4, NOW)})
-    assert client_delay_s(head) == 20 / 4 / 10
+    assert client_delay_s(head, NOW + 60) == 20 / 4 / 10
 
 
 def test_of_an_unmeasured_package_a_task_is_taken_to_last_a_second() -> None:
-    assert client_delay_s(replace(running(), done=90)) == 1.0
+    assert client_delay_s(replace(running(), done=90), NOW + 60) == 1.0
 
 
-@given(st.integers(0, 100), st.floats(0, 1e13), st.integers(1, 10_000))
-def test_a_clients_delay_is_bounded(done: int, mean_us: float, executors: int) -> None:
+def test_of_a_young_package_little_is_known() -> None:
+    head = replace(running(), mean_us=1e9)
+    assert [client_delay_s(head, NOW + age_s) for age_s in (-1, 0, 1, 4, 60)] == [0.2, 0.2, 0.7, 2.2, 5.0]
+
+
+def test_results_are_collected_for_longer_where_chunks_are_long() -> None:
+    head = running()
+    cloud = Policy(chunk_target_us=10_000_000, longest_chunk_us=30_000_000)
+    large = replace(head, fleet={number: Member(4, NOW) for number in range(25)})
+    assert publish_us(4, head, POLICY) == publish_us(1, large, POLICY) == SOONEST_PUBLICATION_US
+    assert publish_us(1, head, cloud) == 10_000_000 // 1.5
+    assert publish_us(4, large, cloud) == 30_000_000 // 1.5 // 4
+
+
+@given(st.integers(0, 100), st.floats(0, 1e13), st.integers(1, 10_000), st.floats(-1e6, 1e6))
+def test_a_clients_delay_is_bounded(done: int, mean_us: float, executors: int, age_s: float) -> None:
     head = replace(running(), mean_us=mean_us, done=done, fleet={1: Member(executors, NOW)})
-    assert CLIENT_BOUNDS_S[0] <= client_delay_s(head) <= CLIENT_BOUNDS_S[1]
+    assert CLIENT_BOUNDS_S[0] <= client_delay_s(head, NOW + age_s) <= CLIENT_BOUNDS_S[1]
 
 
 @given(st.integers(1, 1_000_000))

@@ -1,5 +1,6 @@
 """A client and workers that do what the real ones do, one step a turn."""
 
+import random
 import zlib
 from collections import deque
 from collections.abc import Callable
@@ -33,9 +34,9 @@ TASK_US = 1_000
 """A task lasts a little longer than this, each execution by another time: so a wrong charge shows."""
 
 
-def value(index: int) -> bytes:
-    """The right result of a task."""
-    return f"value {index}".encode()
+def value(index: int, more_bytes: int = 0) -> bytes:
+    """The right result of a task, with so much behind it that no compression makes smaller."""
+    return f"value {index}".encode() + random.Random(index).randbytes(more_bytes)
 
 
 class Client:
@@ -101,6 +102,7 @@ class Worker:
         gives_back: Having run the first task of its first lease, it gives the rest back.
         deadly: This task ends the worker, each time.
         large: Results of these tasks go to the blob store.
+        more_bytes: Results are larger by so much.
         used_us: The time of every task that it published, results of stopped ones included, by (lease, index).
     """
 
@@ -114,6 +116,7 @@ class Worker:
         gives_back: bool = False,
         deadly: int | None = None,
         large: Callable[[int], bool] = lambda index: False,
+        more_bytes: int = 0,
     ) -> None:
         self._world = world
         self._name = name
@@ -122,6 +125,7 @@ class Worker:
         self._gives_back = gives_back
         self._deadly = deadly
         self._large = large
+        self._more_bytes = more_bytes
         self.jobs: list[Job] = []
         self.ran: list[int] = []
 
@@ -169,9 +173,10 @@ class Worker:
         self._used_us[job.lease.lease_id, index] = duration_us
         if outcome != "ok":
             return TaskResult(index, outcome, duration_us, message="stopped")
+        body = value(index, self._more_bytes)
         if not self._large(index):
-            return TaskResult(index, outcome, duration_us, data=value(index))
-        return TaskResult(index, outcome, duration_us, blob=self._upload(job, value(index)))
+            return TaskResult(index, outcome, duration_us, data=body)
+        return TaskResult(index, outcome, duration_us, blob=self._upload(job, body))
 
     def _upload(self, job: Job, body: bytes) -> BlobRef:
         lease = job.lease

@@ -2,6 +2,8 @@
 
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
+from master.stores import Stores
+
 PortT = TypeVar("PortT")
 
 Side = Literal["before", "after"]
@@ -19,11 +21,30 @@ class CrashPoint(NamedTuple):
 
 
 class Fuse:
-    """Counts the port calls of a run, over all its processes, and kills one of these at the crash point."""
+    """Counts the port calls of a run, over all its processes, and kills one of these at the crash point.
+
+    Attributes:
+        calls: Their names.
+        away_s: How long after a crash the next process starts.
+    """
 
     def __init__(self, at: CrashPoint | None = None) -> None:
         self.calls: list[str] = []
+        self.away_s = 0.0
         self._at = at
+
+    def wire(self, stores: Stores) -> Stores:
+        """The adapters as the master gets them."""
+        return stores._replace(
+            packages=fused(stores.packages, "packages", self),
+            accounts=fused(stores.accounts, "accounts", self),
+            queue=fused(stores.queue, "queue", self),
+            blobs=fused(stores.blobs, "blobs", self),
+        )
+
+    def passes(self, error: Exception) -> bool:
+        """Whether the master tells its caller of this error that he may try again."""
+        return False
 
     def call(self, name: str, method: Any, *arguments: Any, **named: Any) -> Any:
         """Carry a port call out, or die of it."""

@@ -12,7 +12,7 @@ from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, TaskCode, 
 from master.stores import Factory, SetClock
 
 from .actors import Client, Worker, value
-from .crashing import CrashPoint
+from .crashing import Fuse
 from .world import POLICY, TURNS, World
 
 TASKS = 6
@@ -23,7 +23,9 @@ class Scenario(NamedTuple):
     """What is special about a run.
 
     Attributes:
+        more_bytes: Results are larger by so much.
         meanwhile: What somebody does once the client has its first result.
+        rival: Another master folds too, and wins most races.
         state: How the package ends.
     """
 
@@ -34,6 +36,8 @@ class Scenario(NamedTuple):
     gives_back: bool = False
     deadly: int | None = None
     blobs: bool = False
+    more_bytes: int = 0
+    rival: bool = False
     meanwhile: Callable[[World, Client], None] | None = None
 
 
@@ -56,7 +60,7 @@ class Run:
         return Worker(
             self.world, name, self.used_us,
             mortal=scenario.mortal, gives_back=scenario.gives_back and first, deadly=scenario.deadly,
-            large=lambda index: scenario.blobs and index % 2 == 0,
+            large=lambda index: scenario.blobs and index % 2 == 0, more_bytes=scenario.more_bytes,
         )  # fmt: skip
 
     def _payloads(self) -> tuple[TaskCode, TaskData]:
@@ -103,7 +107,7 @@ class Run:
         for index, result in self.client.results.items():
             assert result.outcome == ("lost" if index == self.scenario.deadly else "ok")
             if result.outcome == "ok":
-                assert self.client.values[index] == value(index)
+                assert self.client.values[index] == value(index, self.scenario.more_bytes)
         committed_us = sum(result.duration_us for result in self.client.results.values())
         if self.ended.state in {"completed", "error"}:
             self._check_all_there()
@@ -147,10 +151,12 @@ class Run:
 
 
 def run(
-    scenario: Scenario, factory: Factory, folder: Path, clock: SetClock, *, name: str, at: CrashPoint | None = None
+    scenario: Scenario, factory: Factory, folder: Path, clock: SetClock, *, name: str, fuse: Fuse | None = None
 ) -> World:
     """Run it, with a crash or without, and check the outcome. Runs on the same data need different names."""
-    with World(factory, folder, clock, name, at, granted_us=scenario.granted_us) as world:
+    with World(
+        factory, folder, clock, name, fuse or Fuse(), granted_us=scenario.granted_us, rival=scenario.rival
+    ) as world:
         ran = Run(world, scenario)
         ran.to_the_end()
         ran.check()
@@ -171,8 +177,10 @@ def cancel_queued(world: World, client: Client) -> None:
 
 SCENARIOS = [
     Scenario("payloads in blobs", blobs=True),
+    Scenario("large results", more_bytes=20_000),
     Scenario("workers die with the master", mortal=True),
     Scenario("gives back", gives_back=True),
+    Scenario("others fold too", rival=True, gives_back=True),
     Scenario("a deadly task", "error", deadly=3),
     Scenario("quota", "failed", granted_us=2_500),
     Scenario("cancel all", "cancelled", meanwhile=cancel_all),

@@ -6,7 +6,7 @@ import pytest
 
 from master.stores import FACTORIES, Factory, SetClock
 
-from .crashing import CrashPoint
+from .crashing import CrashPoint, Fuse
 from .scenarios import SCENARIOS, Scenario, run
 
 
@@ -17,5 +17,6 @@ def test_g09_every_crash_point(scenario: Scenario, factory: Factory, tmp_path: P
     calls = run(scenario, factory, tmp_path, clock, name="without").fuse.calls
     for call in range(len(calls)):
         for side in ("before", "after"):
-            world = run(scenario, factory, tmp_path, clock, name=f"{side}-{call}", at=CrashPoint(call, side))
+            fuse = Fuse(CrashPoint(call, side))
+            world = run(scenario, factory, tmp_path, clock, name=f"{side}-{call}", fuse=fuse)
             assert len(world.crashes) == 1

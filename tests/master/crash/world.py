@@ -10,13 +10,15 @@ from msgspec import Struct
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.deployment import Deployment, hash_token
+from cloudpar_master.services.folding import Folding
 from cloudpar_master.services.reception import Reception
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
 from master.stores import NOW, Factory, SetClock, Stores
 
-from .crashing import Crash, CrashPoint, Fuse, fused
+from .crashing import Crash, Fuse
+from .rival import Contended
 
 TURN_S = 1.0
 TURNS = 100
@@ -45,15 +47,16 @@ class World:
     """
 
     def __init__(
-        self, factory: Factory, folder: Path, clock: SetClock, name: str, at: CrashPoint | None, *, granted_us: int
+        self, factory: Factory, folder: Path, clock: SetClock, name: str, fuse: Fuse, *, granted_us: int, rival: bool
     ) -> None:
         self.name = name
         self.clock = clock
         self.ids = CountedIds(name)
-        self.fuse = Fuse(at)
+        self.fuse = fuse
         self.crashes: list[str] = []
         self._factory = factory
         self._folder = folder
+        self._rival = rival
         self._tokens = {"user": f"a user's {name}", "worker": "the workers'", "admin": "the operator's"}
         self._stack = ExitStack()
         self._start()
@@ -64,39 +67,50 @@ class World:
         """Another process on the same data."""
         self._stack.close()
         self.stores: Stores = self._stack.enter_context(self._factory(self._folder, self.clock))
-        deployment = Deployment(
-            packages=fused(self.stores.packages, "packages", self.fuse),
-            accounts=fused(self.stores.accounts, "accounts", self.fuse),
-            queue=fused(self.stores.queue, "queue", self.fuse),
-            blobs=fused(self.stores.blobs, "blobs", self.fuse),
+        deployment = self._deployment(self.fuse.wire(self.stores))
+        if self._rival:
+            rival = Folding(self._deployment(self.stores))
+            contended: Any = Contended(deployment.packages, lambda package_id: rival.advance(package_id, due=True))
+            deployment = deployment._replace(packages=contended)
+        self._reception = Reception(deployment)
+        self._timer = Timer(deployment)
+
+    def _deployment(self, ports: Stores) -> Deployment:
+        return Deployment(
+            packages=ports.packages,
+            accounts=ports.accounts,
+            queue=ports.queue,
+            blobs=ports.blobs,
             clock=self.clock,
             ids=self.ids,
             policy=POLICY,
             worker_token_hash=hash_token(self._tokens["worker"]),
             admin_token_hash=hash_token(self._tokens["admin"]),
         )
-        self._reception = Reception(deployment)
-        self._timer = Timer(deployment)
 
     def _die(self, crash: Crash) -> None:
         self.crashes.append(str(crash))
+        self.clock.move(self.fuse.away_s)
         self._start()
 
     def ask(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
         """A call, made again with the same content until it is answered."""
         while True:
+            reply = self.ask_or_die(role, route, request)
+            if reply is not None:
+                return reply
+
+    def ask_or_die(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT | None:
+        """A call by somebody who dies together with the master: then None."""
+        while True:
             try:
                 return self.ask_once(role, route, request)
             except Crash as crash:
                 self._die(crash)
-
-    def ask_or_die(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT | None:
-        """A call by somebody who dies together with the master: then None."""
-        try:
-            return self.ask_once(role, route, request)
-        except Crash as crash:
-            self._die(crash)
-            return None
+                return None
+            except Exception as error:
+                if not self.fuse.passes(error):
+                    raise
 
     def ask_once(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
         """A call, over the wire and back."""
@@ -110,6 +124,9 @@ class World:
             self._timer.tick()
         except Crash as crash:
             self._die(crash)
+        except Exception as error:
+            if not self.fuse.passes(error):
+                raise
         self.clock.move(TURN_S)
 
     def account(self) -> AccountRecord:

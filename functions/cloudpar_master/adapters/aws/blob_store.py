@@ -1,11 +1,13 @@
 import base64
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from cloudpar_master.ports import Clock
 from cloudpar_protocol.limits import LINK_S
-from cloudpar_protocol.payloads import Link
+from cloudpar_protocol.parts import bounds
+from cloudpar_protocol.payloads import Link, Parts
 
 from . import trouble
 from .backoff import attempts, batches
@@ -17,6 +19,14 @@ if TYPE_CHECKING:
 
 FRESH_S = 20 * 86400.0
 """The bucket sweeps task code after 60 days. What is older than this is written anew when somebody asks for it."""
+
+HEADERS = {
+    "ContentLength": "Content-Length",
+    "IfNoneMatch": "If-None-Match",
+    "ChecksumCRC32": "x-amz-checksum-crc32",
+    "MpuObjectSize": "x-amz-mp-object-size",
+}
+"""By the names that the library gives them."""
 
 MISSING = {"404", "NoSuchKey", "NotFound", "403", "AccessDenied", "Forbidden"}
 DELETE_BATCH = 1000
@@ -32,25 +42,38 @@ class S3BlobStore:
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
         """See the port. S3 answers 412 to every second upload; a key is its uploader's own, so that is success."""
-        checksum = base64.b64encode(crc32.to_bytes(4)).decode()
-        url = self._client().generate_presigned_url(
-            "put_object",
-            Params={
-                "Bucket": self._bucket,
-                "Key": key,
-                "ContentLength": size,
-                "ChecksumCRC32": checksum,
-                "IfNoneMatch": "*",
-            },
-            ExpiresIn=LINK_S,
-        )
-        headers = {"Content-Length": str(size), "If-None-Match": "*", "x-amz-checksum-crc32": checksum}
-        return Link("PUT", url, headers)
+        signed = {"ContentLength": size, "ChecksumCRC32": _base64(crc32), "IfNoneMatch": "*"}
+        return Link("PUT", self._presign("put_object", key, signed), _headers(signed))
+
+    def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
+        """See the port. The bucket aborts what was not completed within a day.
+
+        S3 checks each part as it checks a whole. When they become one, it checks that they have the size of the whole, so
+        that none is missing, and that nothing is there yet.
+        """
+        if upload_id is None:
+            answer = self._client().create_multipart_upload(Bucket=self._bucket, Key=key, ChecksumAlgorithm="CRC32")
+            upload_id = answer["UploadId"]
+        links = [
+            self._part_link(key, upload_id, number, end - start, checksum)
+            for number, ((start, end), checksum) in enumerate(zip(bounds(size), parts_crc32, strict=True), start=1)
+        ]
+        signed = {"MpuObjectSize": size, "IfNoneMatch": "*"}
+        url = self._presign("complete_multipart_upload", key, {"UploadId": upload_id, **signed})
+        return Parts(upload_id=upload_id, links=links, complete=Link("POST", url, _headers(signed)))
+
+    def _part_link(self, key: str, upload_id: str, number: int, size: int, crc32: int) -> Link:
+        signed = {"ContentLength": size, "ChecksumCRC32": _base64(crc32)}
+        url = self._presign("upload_part", key, {"UploadId": upload_id, "PartNumber": number, **signed})
+        return Link("PUT", url, _headers(signed))
 
     def get_link(self, key: str) -> Link:
         """See the port."""
-        params = {"Bucket": self._bucket, "Key": key}
-        return Link("GET", self._client().generate_presigned_url("get_object", Params=params, ExpiresIn=LINK_S))
+        return Link("GET", self._presign("get_object", key, {}))
+
+    def _presign(self, call: str, key: str, params: Mapping[str, object]) -> str:
+        named = {"Bucket": self._bucket, "Key": key, **params}
+        return self._client().generate_presigned_url(call, Params=named, ExpiresIn=LINK_S)
 
     def exists(self, key: str) -> bool:
         """See the port. An old blob is copied onto itself, since the bucket's rules count from the last write.
@@ -73,6 +96,9 @@ class S3BlobStore:
             raise
         return True
 
+    def abandon(self, prefix: str) -> None:
+        """See the port. The bucket's lifecycle rules see to it."""
+
     def delete(self, key: str) -> None:
         """See the port."""
         if not key:
@@ -92,3 +118,12 @@ class S3BlobStore:
             if not keys:
                 return
         raise trouble.busy("the blob store")
+
+
+def _base64(crc32: int) -> str:
+    return base64.b64encode(crc32.to_bytes(4)).decode()
+
+
+def _headers(signed: Mapping[str, object]) -> dict[str, str]:
+    """The headers that a link's holder must send, since they are signed."""
+    return {HEADERS[name]: str(value) for name, value in signed.items()}

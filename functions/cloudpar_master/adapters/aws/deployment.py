@@ -19,7 +19,9 @@ from .package_store import DAY_S, DynamoPackageStore
 from .table import Table
 from .task_queue import SqsTaskQueue
 
-POLICY = Policy(lease_s=60.0, chunk_target_us=10_000_000, first_window=32, largest_window=400)
+POLICY = Policy(
+    lease_s=60.0, chunk_target_us=10_000_000, longest_chunk_us=30_000_000, first_window=32, largest_window=400
+)
 """A chunk costs calls here, so it is to last; CLOUDPAR_POLICY overrides each figure."""
 
 MARGIN_S = 7 * DAY_S

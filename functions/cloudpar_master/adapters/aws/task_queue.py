@@ -1,6 +1,6 @@
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +110,7 @@ class SqsTaskQueue:
 def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> set[int]:
     """Make a batch call for all entries; those that AWS may do later, again. Returns what was never done.
 
-    An entry that fails by its sender's fault is done with: a receipt that expired, or of a message that is gone.
+    An entry that fails by its sender's fault is not tried again: a receipt that expired, or of a message that is gone.
     """
     left: set[int] = set()
     numbered = [{"Id": str(number), **entry} for number, entry in enumerate(entries)]
@@ -123,11 +123,16 @@ def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> 
                 if not trouble.is_passing(error):
                     raise
                 break
-            pending = {entry["Id"]: pending[entry["Id"]] for entry in failed if not entry["SenderFault"]}
+            left.update(int(entry["Id"]) for entry in failed if not _may_pass(entry))
+            pending = {entry["Id"]: pending[entry["Id"]] for entry in failed if _may_pass(entry)}
             if not pending:
                 break
         left.update(map(int, pending))
     return left
+
+
+def _may_pass(failed: Mapping[str, Any]) -> bool:
+    return not failed["SenderFault"] or failed["Code"] in trouble.BUSY
 
 
 def _whole(seconds: float) -> int:

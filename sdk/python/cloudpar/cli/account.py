@@ -2,62 +2,21 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
+from typing import Unpack
 
 import click
 import msgspec
+from rich.markup import escape
 
-from cloudpar.deployment import administration
+from cloudpar.deployment.administration import Administration
+from cloudpar.deployment.prices import SECRET_USD
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, CreateAccount, GrantQuota, ListAccounts, RevokeAccount
-from cloudpar_protocol.routes import Route
 
 from . import spans
-from .access import admin_options, connect_admin, json_option
+from .access import json_option
+from .master import Operator, as_operator, of_operator
 from .presentation import account_table, console, print_json
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class Operator(TypedDict):
-    """Who asks: the operator of a master that runs somewhere, by its admin token, or of a stack on AWS, by IAM."""
-
-    endpoint: str | None
-    admin_token: str | None
-    folder: Path | None
-    stack: str | None
-    region: str | None
-
-
-class Master(Protocol):
-    """What both of them talk to."""
-
-    endpoint: str
-
-    def call(self, route: Route[Any, Any], message: Any, /) -> Any:
-        """Ask, and wait for the answer."""
-        ...
-
-
-def operator_options(command: Callable[P, R]) -> Callable[P, R]:
-    """Options that name the operator."""
-    stack = click.option(
-        "--stack", help="A stack on AWS, such as Cloudpar-dev: by your AWS credentials, no admin token."
-    )
-    region = click.option("--region", help="The stack's region.  [default: AWS_REGION, or the AWS profile's]")
-    return admin_options(stack(region(command)))
-
-
-def connect(operator: Operator) -> Master:
-    """The master that the operator named."""
-    if operator["stack"] is None:
-        return connect_admin(operator["endpoint"], operator["admin_token"], operator["folder"])
-    if operator["folder"] is not None:
-        raise click.UsageError("--stack and --data name two different masters: give one of them")
-    return administration.connect(operator["stack"], operator["region"])
 
 
 @click.group()
@@ -69,10 +28,21 @@ def account() -> None:
 @click.argument("name")
 @click.option("--quota", "quota_us", type=spans.Span(), help="Compute time, such as 100h.")
 @click.option("--hours", type=click.FloatRange(min=0), help="The same in hours.")
-@operator_options
+@click.option(
+    "--secret",
+    metavar="NAME",
+    help="With --stack: keep the token in a new secret of Secrets Manager (0.40 USD a month) and do not show it.",
+)
+@as_operator
 @json_option
 def create(
-    *, name: str, quota_us: int | None, hours: float | None, as_json: bool, **operator: Unpack[Operator]
+    *,
+    name: str,
+    quota_us: int | None,
+    hours: float | None,
+    secret: str | None,
+    as_json: bool,
+    **operator: Unpack[Operator],
 ) -> None:
     """Create an account and print its token, which nobody can look up later."""
     if (quota_us is None) == (hours is None):
@@ -80,6 +50,8 @@ def create(
     quota_us = round((hours or 0.0) * 3.6e9) if quota_us is None else quota_us
     if quota_us < 0:
         raise click.BadParameter("a new account's quota cannot be negative", param_hint="--quota")
+    if secret is not None and operator["stack"] is None:
+        raise click.UsageError("--secret keeps the token with AWS: give the --stack whose account it is")
     # Made here and hashed: the token itself is known to nobody but the reader of this output.
     token = secrets.token_urlsafe(32)
     request = CreateAccount(
@@ -88,23 +60,51 @@ def create(
         token_hash=hashlib.sha256(token.encode()).hexdigest(),
         quota_us=quota_us,
     )
-    connection = connect(operator)
-    made: Account = connection.call(routes.CREATE_ACCOUNT, request).account
+    master = of_operator(operator)
+    if secret is not None and isinstance(master, Administration):
+        _create_with_secret(master, request, token, secret, as_json=as_json)
+        return
+    made: Account = master.call(routes.CREATE_ACCOUNT, request).account
     if as_json:
         print_json({"account": made, "token": token})
         return
     out = console()
     out.print(account_table([made]))
-    out.print(f"Token of [bold]{made.name}[/], shown this once:\n\n  export CLOUDPAR_ENDPOINT={connection.endpoint}")
-    out.print(f"  export CLOUDPAR_TOKEN={token}", soft_wrap=True)
+    out.print(f"Token of [bold]{escape(made.name)}[/], shown this once:\n")
+    out.print(f"  export CLOUDPAR_ENDPOINT={master.endpoint}\n  export CLOUDPAR_TOKEN={token}", soft_wrap=True)
+
+
+def _create_with_secret(
+    master: Administration, request: CreateAccount, token: str, secret: str, *, as_json: bool
+) -> None:
+    with master.keep_token(secret, token) as arn:
+        made = master.call(routes.CREATE_ACCOUNT, request).account
+    if as_json:
+        print_json({"account": made, "secret": arn})
+        return
+    out = console()
+    out.print(account_table([made]))
+    out.print(f"Token of [bold]{escape(made.name)}[/] in the secret {secret} ({SECRET_USD:.2f} USD a month).\n")
+    read = f"aws secretsmanager get-secret-value --region {master.region} --secret-id {secret}"
+    for line in (
+        "In JavaScript it is found by AWS credentials that may read stack and secret:",
+        "",
+        f"  export AWS_REGION={master.region} CLOUDPAR_STACK={master.stack} CLOUDPAR_TOKEN_SECRET={secret}",
+        "",
+        "Elsewhere:",
+        "",
+        f"  export CLOUDPAR_ENDPOINT={master.endpoint}",
+        f"  export CLOUDPAR_TOKEN=$({read} --query SecretString --output text)",
+    ):
+        out.print(line, markup=False, soft_wrap=True)
 
 
 @account.command("list")
-@operator_options
+@as_operator
 @json_option
 def list_accounts(*, as_json: bool, **operator: Unpack[Operator]) -> None:
     """List all accounts with their quotas."""
-    accounts = connect(operator).call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
+    accounts = of_operator(operator).call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
     if as_json:
         print_json({"accounts": accounts})
     else:
@@ -114,22 +114,22 @@ def list_accounts(*, as_json: bool, **operator: Unpack[Operator]) -> None:
 @account.command(context_settings={"ignore_unknown_options": True})
 @click.argument("account_id")
 @click.argument("quota_us", metavar="SPAN", type=spans.Span())
-@operator_options
+@as_operator
 @json_option
 def grant(*, account_id: str, quota_us: int, as_json: bool, **operator: Unpack[Operator]) -> None:
     """Add compute time, such as 10h; a negative span takes some back, never below what is spent."""
     request = GrantQuota(idempotency_key=secrets.token_urlsafe(16), account_id=account_id, quota_us=quota_us)
-    _show(connect(operator).call(routes.GRANT_QUOTA, request).account, as_json)
+    _show(of_operator(operator).call(routes.GRANT_QUOTA, request).account, as_json)
 
 
 @account.command()
 @click.argument("account_id")
-@operator_options
+@as_operator
 @json_option
 def revoke(*, account_id: str, as_json: bool, **operator: Unpack[Operator]) -> None:
     """Refuse the account's token from now on and cancel its running packages."""
     request = RevokeAccount(account_id=account_id)
-    _show(connect(operator).call(routes.REVOKE_ACCOUNT, request).account, as_json)
+    _show(of_operator(operator).call(routes.REVOKE_ACCOUNT, request).account, as_json)
 
 
 def _show(made: Account, as_json: bool) -> None:

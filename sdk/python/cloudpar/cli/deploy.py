@@ -12,10 +12,11 @@ import click
 import msgspec
 
 from cloudpar.configuration import profile_path
-from cloudpar.deployment import checks, prices, profile, stack, template
+from cloudpar.deployment import checks, plan, prices, profile, stack, template
 from cloudpar.deployment.administration import Administration
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.cdk import Cdk
+from cloudpar.deployment.check import Check
 from cloudpar.deployment.failures import DeploymentError
 from cloudpar.deployment.profile import Profile
 from cloudpar.deployment.project import find_project
@@ -40,7 +41,7 @@ class Deployed(msgspec.Struct, frozen=True):
     region: str
     account: str
     endpoint: str
-    checks: list[checks.Check]
+    checks: list[Check]
     idle: list[prices.Line]
     idle_usd_month: float
     outputs: dict[str, str]
@@ -87,7 +88,7 @@ def deploy(
     """Make or update a pool in your AWS account: checks, prices, the CDK, the first account, the first map."""
     project, aws = find_project(folder), Aws(region)
     target = stack.stack_name(environment)
-    findings = checks.check(aws, project, checks.read_plan(environment, _read_settings(settings)))
+    findings = checks.check(aws, project, plan.read_plan(environment, _read_settings(settings)))
     deploy_tables.show(deploy_tables.checks_table(findings.checks))
     findings.require()
     cdk = Cdk(project, aws.region, [f"env={environment}", *settings], _say)
@@ -152,7 +153,11 @@ def _first_account(aws: Aws, made: stack.Stack, name: str | None, hours: float, 
     if there is not None and there.endpoint == administration.endpoint:
         return path
     if there is not None:
-        _ask(f"{path} names {there.endpoint}; keep that as {path.name}.old and name the new pool there?", yes)
+        try:
+            _ask(f"{path} names {there.endpoint}; keep that as {path.name}.old and name the new pool there?", yes)
+        except click.Abort:
+            _say(f"{path} stays. Of the new pool: cloudpar account create NAME --hours {hours:g} --stack {made.name}")
+            raise
     # Made here: AWS and its logs see nothing but the hash.
     token = secrets.token_urlsafe(32)
     request = CreateAccount(
@@ -201,7 +206,7 @@ def _first_map(user: Profile, *, show: bool) -> float:
 
 
 def _finished(target: str, endpoint: str, path: Path, took_s: float | None, environment: str) -> str:
-    mapped = "" if took_s is None else f"The first map took {took_s:.0f} s, most of it for the first worker.\n"
+    mapped = "" if took_s is None else f"The first map took {took_s:.0f} s; the next finds its worker there.\n"
     return (
         f"{mapped}{target} is at {endpoint}; {path} has your token, so that this works:\n\n"
         "  from cloudpar import Pool\n  with Pool() as pool:\n      print(sum(pool.map(abs, range(1000))))\n\n"

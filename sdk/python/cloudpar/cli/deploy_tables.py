@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from cloudpar.deployment.checks import Check
+from cloudpar.deployment.check import Check
 from cloudpar.deployment.fleet import Fleet
 from cloudpar.deployment.leftovers import Leftover
 from cloudpar.deployment.prices import Line, total

@@ -11,6 +11,7 @@ from cloudpar.deployment import buckets, fleet, leftovers, prices, profile, stac
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.failures import AwsMissing, DeploymentError
 from cloudpar.deployment.leftovers import Leftover
+from cloudpar.quantity import quantity
 
 from .access import json_option
 from .deploy import environment_option, region_option
@@ -46,7 +47,7 @@ def destroy(*, environment: str, region: str | None, yes: bool, as_json: bool) -
             f"--no-enable-termination-protection --stack-name {there.name} --region {aws.region}`, then this again"
         )
     body, names = stack.template(aws, there.name), stack.physical_ids(aws, there.name)
-    left = _left(aws, body, names)
+    left = _left(aws, there.name, body, names)
     _present(aws, there, left)
     if not yes:
         click.confirm(
@@ -64,8 +65,8 @@ def destroy(*, environment: str, region: str | None, yes: bool, as_json: bool) -
         console().print(f"{forgotten}, which named it, is deleted too.")
 
 
-def _left(aws: Aws, body: dict[str, Any], names: dict[str, str]) -> list[Leftover]:
-    found = leftovers.retained(aws, body, names)
+def _left(aws: Aws, name: str, body: dict[str, Any], names: dict[str, str]) -> list[Leftover]:
+    found = [*leftovers.retained(aws, body, names), *leftovers.tokens(aws, name)]
     account = str(aws.call("sts", "get_caller_identity")["Account"])
     images = leftovers.images(aws, account)
     return [*found, images] if images else found
@@ -75,7 +76,7 @@ def _present(aws: Aws, there: stack.Stack, left: list[Leftover]) -> None:
     group = there.outputs.get("FleetGroup")
     workers = fleet.read(aws, group) if group else None
     if workers is not None and workers.instances:
-        show(f"{len(workers.instances)} instances work or start; what runs on them ends without a result.")
+        show(f"{quantity(len(workers.instances), 'instance')} at work or starting; what runs there has no result.")
     if left:
         show(leftovers_table(left))
         show(f"Together {sum(each.usd or 0.0 for each in left):.2f} USD a month, as far as their sizes are known.")
@@ -94,7 +95,7 @@ def _delete(aws: Aws, there: stack.Stack, doomed: list[str]) -> None:
     for _ in range(ATTEMPTS):
         for bucket in doomed:
             count = buckets.empty(aws, bucket)
-            click.echo(f"{count:,} objects of {bucket} are deleted", err=True)
+            click.echo(f"{quantity(count, 'object')} of {bucket} deleted", err=True)
         aws.call("cloudformation", "delete_stack", StackName=there.id)
         reason = follow(aws, there, events, lambda line: click.echo(line, err=True))
         if reason is None:

@@ -1,17 +1,19 @@
 """`cloudpar packages`: what runs and what ran."""
 
-from pathlib import Path
+import time
+from typing import Unpack
 
 import click
 
-from cloudpar.connection import Connection
+from cloudpar.quantity import quantity
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import CancelTasks, ListPackages, PackageSummary
 from cloudpar_protocol.errors import NotFound
 
 from . import spans
-from .access import connect_user, json_option, user_options
-from .presentation import console, package_table, print_json
+from .access import json_option
+from .master import Master, User, as_user, of_user
+from .presentation import age, console, package_table, print_json
 
 NEWEST = 1000
 """As many packages as the master lists at once."""
@@ -27,12 +29,11 @@ def packages(context: click.Context) -> None:
 
 @packages.command("list")
 @click.option("--limit", type=click.IntRange(1, NEWEST), default=100, show_default=True, help="How many.")
-@user_options
+@as_user
 @json_option
-def list_packages(limit: int, endpoint: str | None, token: str | None, folder: Path | None, as_json: bool) -> None:
-    """List the account's packages, newest first; with the admin token every account's."""
-    request = ListPackages(limit=limit)
-    found = connect_user(endpoint, token, folder).call(routes.LIST_PACKAGES, request).packages
+def list_packages(*, limit: int, as_json: bool, **user: Unpack[User]) -> None:
+    """List the account's packages, newest first; with the admin token or --stack every account's."""
+    found = of_user(user).call(routes.LIST_PACKAGES, ListPackages(limit=limit)).packages
     if as_json:
         print_json({"packages": found})
     else:
@@ -41,11 +42,11 @@ def list_packages(limit: int, endpoint: str | None, token: str | None, folder: P
 
 @packages.command()
 @click.argument("package_id")
-@user_options
+@as_user
 @json_option
-def show(package_id: str, endpoint: str | None, token: str | None, folder: Path | None, as_json: bool) -> None:
+def show(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
     """Show one package; the first characters of its id are enough."""
-    found = find(connect_user(endpoint, token, folder), package_id)
+    found = find(of_user(user), package_id)
     if as_json:
         print_json({"package": found})
         return
@@ -58,41 +59,44 @@ def show(package_id: str, endpoint: str | None, token: str | None, folder: Path 
 
 @packages.command()
 @click.argument("package_id")
-@user_options
+@as_user
 @json_option
-def cancel(package_id: str, endpoint: str | None, token: str | None, folder: Path | None, as_json: bool) -> None:
-    """Cancel a package: what runs is stopped, and what has run is charged."""
-    connection = connect_user(endpoint, token, folder)
-    found = find(connection, package_id)
-    reply = connection.call(routes.CANCEL_TASKS, CancelTasks(package_id=found.package_id))
-    cancelled = sum(end - start for start, end in reply.cancelled)
+def cancel(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
+    """Cancel a package: what runs is stopped, and what has run is charged. One that has ended stays as it is."""
+    master = of_user(user)
+    found = find(master, package_id)
+    reply = master.call(routes.CANCEL_TASKS, CancelTasks(package_id=found.package_id))
+    ended = found.state != "running" or reply.state != "cancelled"
+    tasks = sum(end - start for start, end in reply.cancelled)
     if as_json:
         print_json(
             {
-                "package_id": found.package_id,
-                "state": reply.state,
-                "cancelled": cancelled,
+                "package_id": found.package_id, "state": reply.state, "had_ended": ended, "cancelled": tasks,
                 "charged_us": reply.charged_us,
             }
-        )
+        )  # fmt: skip
+        return
+    if ended:
+        ago = f" {age(found.ended_at, time.time())} ago" if found.ended_at else ""
+        what = f"had ended{ago} ({reply.state}), so there was nothing to cancel"
     else:
-        console().print(
-            f"{found.package_id}: {reply.state}, {cancelled:,} tasks without a result, "
-            f"{spans.show(reply.charged_us)} charged"
-        )
+        what = f"cancelled, {quantity(tasks, 'task')} without a result"
+    console().print(f"{found.package_id}: {what}; {spans.show(reply.charged_us)} charged")
 
 
-def find(connection: Connection, package_id: str) -> PackageSummary:
+def find(master: Master, package_id: str) -> PackageSummary:
     """The package of that id, or the only one whose id begins so.
 
     Raises:
         NotFound: There is none, or more than one.
     """
-    listed = connection.call(routes.LIST_PACKAGES, ListPackages(limit=NEWEST)).packages
+    listed: list[PackageSummary] = master.call(routes.LIST_PACKAGES, ListPackages(limit=NEWEST)).packages
     found = [each for each in listed if each.package_id.startswith(package_id)]
     exact = [each for each in found if each.package_id == package_id]
     if len(exact or found) == 1:
         return (exact or found)[0]
     if found:
         raise NotFound(f"{len(found)} packages begin with {package_id!r}: give more of the id")
-    raise NotFound(f"no package {package_id!r} among this token's newest {NEWEST}: see `cloudpar packages list`")
+    raise NotFound(
+        f"no package {package_id!r} among the newest {NEWEST} that you may see: see `cloudpar packages list`"
+    )

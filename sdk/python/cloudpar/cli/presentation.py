@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from cloudpar_protocol.account_messages import Account
@@ -40,7 +41,7 @@ def account_table(accounts: list[Account]) -> Table:
         table.add_column(heading, justify="right")
     for each in accounts:
         table.add_row(
-            each.account_id, each.name, _state(each.state),
+            each.account_id, escape(each.name), _state(each.state),
             spans.show(each.granted_us), spans.show(each.spent_us), spans.show(each.reserved_us),
             spans.show(max(0, each.granted_us - each.spent_us - each.reserved_us)),
         )  # fmt: skip
@@ -48,15 +49,18 @@ def account_table(accounts: list[Account]) -> Table:
 
 
 def package_table(packages: list[PackageSummary]) -> Table:
-    """Packages with their progress."""
+    """Packages with their progress, and with their accounts if these are several."""
     table = Table("package", "function", "state", title="Packages" if packages else None, title_justify="left")
+    several = len({each.account_id for each in packages}) > 1
+    if several:
+        table.add_column("account")
     for heading in ("tasks", "done", "errors", "executors", "charged", "age"):
         table.add_column(heading, justify="right")
     now = time.time()
     for each in packages:
         progress = each.progress
         table.add_row(
-            each.package_id, each.name or "-", _state(each.state),
+            each.package_id, escape(each.name) or "-", _state(each.state), *([each.account_id] if several else []),
             f"{progress.tasks:,}", f"{progress.done:,}", f"{progress.errors:,}",
             str(progress.executors) if each.state == "running" else "-",
             spans.show(progress.charged_us), age(each.started_at, now),

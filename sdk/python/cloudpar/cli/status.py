@@ -5,14 +5,12 @@ import msgspec
 
 from cloudpar.deployment import fleet, prices, stack, template
 from cloudpar.deployment.aws import Aws
+from cloudpar.quantity import quantity
 
 from .access import json_option
 from .deploy import environment_option, region_option
 from .deploy_tables import fleet_table
 from .presentation import console, print_json
-
-VOLUME_GIB = 20
-"""Of an instance, unless a setting says otherwise."""
 
 
 class Queue(msgspec.Struct, frozen=True):
@@ -59,10 +57,11 @@ def take(aws: Aws, name: str) -> Status:
     there = stack.get(aws, name)
     group = there.outputs.get("FleetGroup")
     workers = fleet.read(aws, group) if group else None
+    body = stack.template(aws, name)
     hour = prices.hour(
         [each.usd for each in workers.instances] if workers else [],
-        sum(line.usd for line in prices.idle(template.shape(stack.template(aws, name)))),
-        VOLUME_GIB,
+        sum(line.usd for line in prices.idle(template.shape(body))),
+        template.volume_gib(body),
     )
     return Status(
         stack=name, region=aws.region, state=there.state, reason=there.reason,
@@ -94,21 +93,19 @@ def _show(found: Status) -> None:
         out.print(f"endpoint  {found.endpoint}")
     if found.fleet is not None:
         workers = found.fleet
-        starting = f", {workers.starting} starting" if workers.starting else ""
-        out.print(
-            f"fleet     {workers.running} instances{starting}; wanted {workers.desired}, at most {workers.maximum}"
-        )
+        there = quantity(workers.running, "instance") + (f", {workers.starting} starting" if workers.starting else "")
+        out.print(f"fleet     {there}; wanted {workers.desired}, at most {workers.maximum}")
         if workers.reason:
             out.print(f"          the newest launch failed; AWS says: {workers.reason}", markup=False)
         if workers.instances:
             out.print(fleet_table(workers))
     if found.queue is not None:
         queue = found.queue
-        out.print(f"queue     {queue.waiting:,} chunks wait, {queue.running:,} with workers, {queue.lost:,} lost")
+        out.print(f"queue     chunks: {queue.waiting:,} wait, {queue.running:,} with workers, {queue.lost:,} lost")
     hour = found.usd_hour
     out.print(
         f"costs     {hour.total:.4f} USD an hour: instances {hour.instances:.4f}, their volumes {hour.volumes:.4f} "
         f"and addresses {hour.addresses:.4f}, at rest {hour.idle:.4f}; calls and payloads come on top"
     )
     if hour.unknown:
-        out.print(f"          without {hour.unknown} instances whose price is not known")
+        out.print(f"          without {quantity(hour.unknown, 'instance')} whose price is not known")

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from pathlib import Path
+from typing import Unpack
 
 import click
 import msgspec
@@ -10,12 +10,13 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from cloudpar.connection import Connection
+from cloudpar.quantity import quantity
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
 from cloudpar_protocol.client_messages import Hello, ListPackages, PackageSummary
 
-from .access import connect_user, json_option, user_options
+from .access import json_option
+from .master import Master, User, as_user, of_user
 from .presentation import account_table, console, package_table, print_json
 
 ROWS = 20
@@ -44,13 +45,13 @@ class Snapshot(msgspec.Struct, frozen=True):
         return sum(each.progress.done for each in self.packages)
 
 
-def take(connection: Connection) -> Snapshot:
+def take(master: Master) -> Snapshot:
     """Ask the master."""
-    caller = connection.call(routes.HELLO, Hello())
-    found = connection.call(routes.LIST_PACKAGES, ListPackages()).packages
+    caller = master.call(routes.HELLO, Hello())
+    found = master.call(routes.LIST_PACKAGES, ListPackages()).packages
     at = time.time()
     if caller.role == "admin":
-        accounts = connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
+        accounts = master.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
     else:
         own = Account(
             account_id=caller.account_id or "-",
@@ -62,13 +63,13 @@ def take(connection: Connection) -> Snapshot:
         )
         accounts = [own]
     executors = sum(each.progress.executors for each in found if each.state == "running")
-    return Snapshot(at=at, endpoint=connection.endpoint, executors=executors, packages=found, accounts=accounts)
+    return Snapshot(at=at, endpoint=master.endpoint, executors=executors, packages=found, accounts=accounts)
 
 
 def draw(now: Snapshot, before: Snapshot | None = None) -> Group:
     """The screen; the rate needs an earlier snapshot."""
     running = sum(each.state == "running" for each in now.packages)
-    head = f"{now.endpoint}   {running} running, {now.executors} executors at work"
+    head = f"{now.endpoint}   {running} running, {quantity(now.executors, 'executor')} at work"
     if before is not None and now.at > before.at:
         head += f"   {max(0, now.done - before.done) / (now.at - before.at):,.0f} tasks/s"
     # Running packages first: on a busy pool the screen is full before the list ends.
@@ -81,14 +82,12 @@ def draw(now: Snapshot, before: Snapshot | None = None) -> Group:
 @click.option(
     "--interval", "interval_s", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds."
 )
-@user_options
+@as_user
 @json_option
-def top(
-    *, once: bool, interval_s: float, endpoint: str | None, token: str | None, folder: Path | None, as_json: bool
-) -> None:
+def top(*, once: bool, interval_s: float, as_json: bool, **user: Unpack[User]) -> None:
     """Watch packages, quotas and executors; Ctrl-C ends it. --json prints one object a line."""
-    connection = connect_user(endpoint, token, folder)
-    snapshot = take(connection)
+    master = of_user(user)
+    snapshot = take(master)
     if once:
         if as_json:
             print_json(snapshot)
@@ -97,25 +96,25 @@ def top(
         return
     try:
         if as_json:
-            _stream(connection, snapshot, interval_s)
+            _stream(master, snapshot, interval_s)
         else:
-            _watch(connection, snapshot, interval_s)
+            _watch(master, snapshot, interval_s)
     except KeyboardInterrupt:
         return
 
 
-def _stream(connection: Connection, snapshot: Snapshot, interval_s: float) -> None:
+def _stream(master: Master, snapshot: Snapshot, interval_s: float) -> None:
     never = threading.Event()
     while True:
         print_json(snapshot)
         never.wait(interval_s)
-        snapshot = take(connection)
+        snapshot = take(master)
 
 
-def _watch(connection: Connection, snapshot: Snapshot, interval_s: float) -> None:
+def _watch(master: Master, snapshot: Snapshot, interval_s: float) -> None:
     never = threading.Event()
     with Live(draw(snapshot), console=console(), auto_refresh=False, transient=True) as live:
         while True:
             never.wait(interval_s)
-            before, snapshot = snapshot, take(connection)
+            before, snapshot = snapshot, take(master)
             live.update(draw(snapshot, before), refresh=True)

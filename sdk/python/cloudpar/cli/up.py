@@ -12,6 +12,7 @@ import msgspec
 
 from cloudpar.child import DEATHS, DEATHS_S
 from cloudpar.local import BACKLOG, default_workers
+from cloudpar.quantity import quantity
 from cloudpar_protocol.errors import CloudparError
 
 from .access import json_option
@@ -153,8 +154,8 @@ class Cluster:
             print_json(msgspec.structs.asdict(connection))
             return
         click.echo(
-            f"cloudpar: the master is at {connection.endpoint} with {self._executors} executors here, its data in "
-            f"{self._folder}\n\nTo use it:\n\n"
+            f"cloudpar: the master is at {connection.endpoint} with {quantity(self._executors, 'executor')} here, "
+            f"its data in {self._folder}\n\nTo use it:\n\n"
             f"  export CLOUDPAR_ENDPOINT={connection.endpoint}\n"
             f"  export CLOUDPAR_TOKEN={connection.token}\n\n"
             f"To add a worker:\n\n"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from cloudpar.errors import LocalClusterFailed
 from cloudpar.local import LocalCluster, default_workers
 from cloudpar.pool import Pool
+from cloudpar.quantity import quantity
 from cloudpar.report import Report
 
 from .factorization import correct, factorize
@@ -71,7 +72,7 @@ def measure(numbers: list[int], repeats: int, advance: Advance, *, largest: int,
         with _warm_pool(executors) as pool:
             runs = []
             for _ in range(repeats):
-                wall_s = timed(f"cloudpar, {executors} executors", lambda: pool.map(factorize, numbers))
+                wall_s = timed(f"cloudpar, {quantity(executors, 'executor')}", lambda: pool.map(factorize, numbers))
                 runs.append(Run(executors, wall_s, _report(pool)))
             return min(runs, key=lambda run: run.wall_s)
 

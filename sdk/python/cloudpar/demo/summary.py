@@ -6,6 +6,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from cloudpar.quantity import quantity
+
 from .measurement import PROCESSES, Measurement, Run
 
 POINTS = ("serialize", "retrieve", "execute", "publish", "deserialize", "await")
@@ -62,7 +64,7 @@ def _times(found: Measurement) -> Table:
     table.add_row(f"ProcessPoolExecutor({PROCESSES})", f"{pool_s:.3f} s", f"{found.speedup(pool_s):.2f}", "-")
     for run in found.runs:
         table.add_row(
-            f"cloudpar, {run.executors} executor{'s' if run.executors > 1 else ''}",
+            f"cloudpar, {quantity(run.executors, 'executor')}",
             f"{run.wall_s:.3f} s", f"{found.speedup(run.wall_s):.2f}", f"{run.efficiency:.3f}",
         )  # fmt: skip
     return table
@@ -71,7 +73,7 @@ def _times(found: Measurement) -> Table:
 def _points(found: Measurement) -> Table:
     table = Table("measured point, sum over the tasks")
     for run in found.runs:
-        table.add_column(f"{run.executors} executor{'s' if run.executors > 1 else ''}", justify="right")
+        table.add_column(quantity(run.executors, "executor"), justify="right")
     for number, explanation in enumerate(_EXPLANATIONS):
         table.add_row(explanation, *(f"{run.report.points_s()[number]:.4f} s" for run in found.runs))
     return table

@@ -1,4 +1,5 @@
 import json
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from msgspec import Struct
@@ -8,6 +9,7 @@ from cloudpar_protocol import codec
 from cloudpar_protocol.routes import Route
 
 from . import stack as stacks
+from . import token_secret
 from .aws import Aws
 from .failures import DeploymentError
 
@@ -21,6 +23,8 @@ class Administration:
     def __init__(self, aws: Aws, stack: stacks.Stack) -> None:
         self._aws = aws
         self._function = stack.output("AccountFunction")
+        self.stack = stack.name
+        self.region = aws.region
         self.endpoint = stack.output("Endpoint").rstrip("/")
 
     def call(self, route: Route[RequestT, ReplyT], message: RequestT) -> ReplyT:
@@ -35,13 +39,19 @@ class Administration:
         answer = self._aws.call("lambda", "invoke", FunctionName=self._function, Payload=event.encode())
         payload = answer["Payload"].read()
         if answer.get("FunctionError"):
+            groups = f"aws logs describe-log-groups --region {self.region} --log-group-name-prefix {self.stack}-"
             raise DeploymentError(
-                f"the function {self._function} failed: {_what(payload)}; its log says why (aws logs tail --since 10m)"
+                f"the function {self._function} failed: {_what(payload)}; its log says why: `{groups}` names it, "
+                f"and `aws logs tail GROUP --region {self.region} --since 10m` shows it"
             )
         status, reply = _read(payload)
         if status != 200:
             raise codec.decode_error(reply, status)
         return codec.decode(reply, route.reply)
+
+    def keep_token(self, name: str, token: str) -> AbstractContextManager[str]:
+        """Keep a user's token in a secret; see token_secret.kept."""
+        return token_secret.kept(self._aws, self.stack, name, token)
 
 
 def connect(name: str, region: str | None) -> Administration:

@@ -23,6 +23,8 @@ class Cdk:
             **os.environ, "AWS_REGION": region, "AWS_DEFAULT_REGION": region, "CDK_DEFAULT_REGION": region,
             "UV": project.uv() or "uv",
             "NO_COLOR": "1", "CDK_DISABLE_VERSION_CHECK": "1",
+            # It is about a later Node.js than the one that is asked for here, and comes with every command.
+            "AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": "true",
         }  # fmt: skip
         self._cdk = project.cdk()
 

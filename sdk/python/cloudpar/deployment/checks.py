@@ -1,17 +1,15 @@
 """What a deployment needs, looked at before anything is made; each finding names its mend."""
 
-import re
-from collections.abc import Callable, Iterator
-from typing import Literal
+from collections.abc import Callable
 
 import msgspec
 
-from cloudpar.errors import ConfigurationError
-
+from . import tools
 from .aws import Aws
+from .check import Check
 from .failures import AwsMissing, AwsRefused, DeploymentError
-from .prices import VCPUS
-from .project import CDK, NODE, Project
+from .plan import Plan
+from .project import Project
 
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
 BOOTSTRAP_VERSION = 6
@@ -21,38 +19,6 @@ SPOT_QUOTA = ("ec2", "L-34B43A08")
 CONCURRENCY_QUOTA = ("lambda", "L-B99A9384")
 CONCURRENCY = 100
 """Below this, workers are throttled when many publish at once: everything completes, only slower."""
-
-State = Literal["ok", "warning", "missing", "failed"]
-
-
-class Check(msgspec.Struct, frozen=True):
-    """One finding.
-
-    Attributes:
-        name: What was looked at.
-        state: "warning": it works, but not as well; "missing": this command can make it; "failed": not like this.
-        found: What is there.
-        mend: What to do about it.
-    """
-
-    name: str
-    state: State
-    found: str
-    mend: str = ""
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """What is to be deployed, as far as the checks care."""
-
-    max_instances: int
-    instance_size: str
-    builds_image: bool
-    builds_functions: bool
-
-    @property
-    def instance_vcpus(self) -> int:
-        """Of one instance."""
-        return VCPUS.get(self.instance_size, max(VCPUS.values()))
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -89,47 +55,8 @@ def check(aws: Aws, project: Project, plan: Plan) -> Findings:
         Check("credentials", "ok", str(caller["Arn"])),
         Check("region", "ok", f"{aws.region}, account {account}"),
     ]
-    checks = [*first, *_tools(project, plan), _bootstrap(aws), _spot(aws, plan), _concurrency(aws)]
+    checks = [*first, *tools.check(project, plan), _bootstrap(aws), _spot(aws, plan), _concurrency(aws)]
     return Findings(account, aws.region, checks)
-
-
-def _tools(project: Project, plan: Plan) -> Iterator[Check]:
-    yield _node(project)
-    if project.has_packages():
-        yield Check("CDK app", "ok", f"{project.root}, packages installed")
-    else:
-        yield Check("CDK app", "failed", "its packages are not installed", f"run `npm ci` in {project.root}")
-    yield _cdk(project)
-    if plan.builds_functions:
-        yield _answers(project, "uv", [project.uv() or "uv", "--version"], "install uv: `pip install uv`")
-    if plan.builds_image:
-        mend = "start Docker, which builds the worker's image, or give an image: --set workerImage=REGISTRY/NAME:TAG"
-        yield _answers(project, "docker", ["docker", "version", "--format", "Docker {{.Server.Version}}"], mend)
-
-
-def _node(project: Project) -> Check:
-    answer = project.answer(["node", "--version"])
-    mend = f"install Node.js {NODE} or newer, and have `node` on the PATH"
-    if answer is None:
-        return Check("node", "failed", "there is no Node.js", mend)
-    major = re.match(r"v(\d+)", answer)
-    if major is None or int(major[1]) < NODE:
-        return Check("node", "failed", f"Node.js {answer} is too old", mend)
-    return Check("node", "ok", f"Node.js {answer}")
-
-
-def _cdk(project: Project) -> Check:
-    command = project.cdk()
-    if command[0] != "npx":
-        return Check("cdk", "ok", f"CDK CLI {CDK}")
-    if project.tool("npx") is None:
-        return Check("cdk", "failed", "neither CDK CLI nor npx is there", "install Node.js with npm, then run `npm ci`")
-    return Check("cdk", "ok", f"CDK CLI {CDK}, which npx downloads")
-
-
-def _answers(project: Project, name: str, command: list[str], mend: str) -> Check:
-    answer = project.answer(command)
-    return Check(name, "failed", f"{name} does not answer", mend) if answer is None else Check(name, "ok", answer)
 
 
 def _bootstrap(aws: Aws) -> Check:
@@ -174,39 +101,29 @@ def _concurrency(aws: Aws) -> Check:
 
 
 def _quota(aws: Aws, name: str, quota: tuple[str, str], judge: Callable[[float], Check]) -> Check:
-    service, code = quota
     try:
-        found = aws.call("service-quotas", "get_service_quota", ServiceCode=service, QuotaCode=code)
+        return judge(_limit(aws, quota))
     except AwsRefused as error:
         return Check(name, "warning", "could not be looked up", str(error))
-    return judge(float(found["Quota"]["Value"]))
+
+
+def _limit(aws: Aws, quota: tuple[str, str]) -> float:
+    which = dict(zip(("ServiceCode", "QuotaCode"), quota, strict=True))
+    try:
+        found = aws.call("service-quotas", "get_service_quota", **which)
+    except AwsMissing:  # nobody ever changed it in this account
+        found = aws.call("service-quotas", "get_aws_default_service_quota", **which)
+    return float(found["Quota"]["Value"])
 
 
 def raise_command(quota: tuple[str, str], wanted: int, region: str) -> str:
     """The command that asks AWS for a higher limit.
 
-    >>> raise_command(("ec2", "L-34B43A08"), 16, "us-east-1")[:53]
-    'aws service-quotas request-service-quota-increase --s'
+    >>> raise_command(("ec2", "L-34B43A08"), 16, "us-east-1").partition(" --quota-code ")[2]
+    'L-34B43A08 --desired-value 16 --region us-east-1'
     """
     service, code = quota
     return (
         f"aws service-quotas request-service-quota-increase --service-code {service} --quota-code {code} "
         f"--desired-value {wanted} --region {region}"
-    )
-
-
-def read_plan(environment: str, settings: dict[str, str]) -> Plan:
-    """What the checks must know of the settings; infra/lib/environments.ts has the defaults.
-
-    Raises:
-        ConfigurationError: maxInstances is no number.
-    """
-    given = settings.get("maxInstances", "4")
-    if not given.isdecimal() or int(given) < 1:
-        raise ConfigurationError(f"maxInstances={given} is no number of instances: write --set maxInstances=4")
-    return Plan(
-        max_instances=int(given),
-        instance_size=settings.get("instanceSize", "large" if environment == "dev" else "xlarge"),
-        builds_image="workerImage" not in settings,
-        builds_functions="bundle" not in settings,
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from . import prices, template
+from . import prices, template, token_secret
 from .aws import Aws
 from .failures import AwsRefused
 
@@ -43,6 +43,14 @@ def retained(aws: Aws, body: dict[str, Any], physical_ids: dict[str, str]) -> li
     }
     found = template.retained(body)
     return [kinds[kind](aws, physical_ids[name]) for name, kind in found.items() if physical_ids.get(name)]
+
+
+def tokens(aws: Aws, stack: str) -> list[Leftover]:
+    """The secrets in which `account create --secret` keeps users' tokens."""
+    try:
+        return [_secret(aws, name) for name in token_secret.of_stack(aws, stack)]
+    except AwsRefused:
+        return []
 
 
 def images(aws: Aws, account: str) -> Leftover | None:
@@ -90,5 +98,5 @@ def _bucket(aws: Aws, name: str) -> Leftover:
 
 
 def _secret(aws: Aws, name: str) -> Leftover:
-    delete = f"aws secretsmanager delete-secret --recovery-window-in-days 7 --region {aws.region} --secret-id {name}"
+    delete = token_secret.deletion(name, aws.region)
     return Leftover("AWS::SecretsManager::Secret", name, None, prices.SECRET_USD, delete)

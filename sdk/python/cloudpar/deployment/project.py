@@ -31,6 +31,11 @@ class Project:
 
     def answer(self, command: Sequence[str]) -> str | None:
         """The first line that a command prints, if it ends well."""
+        text = self.output(command)
+        return None if text is None else text.strip().partition("\n")[0].rstrip()
+
+    def output(self, command: Sequence[str]) -> str | None:
+        """What a command prints, if it ends well."""
         try:
             ended = subprocess.run(
                 command, cwd=self.root, env=dict(self._environment), capture_output=True, text=True, check=False,
@@ -38,7 +43,7 @@ class Project:
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return (ended.stdout.strip().splitlines() or [""])[0] if ended.returncode == 0 else None
+        return ended.stdout if ended.returncode == 0 else None
 
     def cdk(self) -> list[str]:
         """How to call the CDK CLI of the version that the app is made for: one that is there, or npx's."""

@@ -81,6 +81,14 @@ def shape(template: Mapping[str, Any]) -> Shape:
     )
 
 
+def volume_gib(template: Mapping[str, Any]) -> int:
+    """Of an instance."""
+    for launch in _of(template, "AWS::EC2::LaunchTemplate"):
+        for device in launch.get("LaunchTemplateData", {}).get("BlockDeviceMappings", ()):
+            return int(device["Ebs"]["VolumeSize"])
+    return 0
+
+
 def _resources(template: Mapping[str, Any]) -> Mapping[str, Any]:
     found: Mapping[str, Any] = template.get("Resources", {})
     return found

@@ -347,7 +347,7 @@ export interface components {
          */
         Link: {
             /** @enum {unknown} */
-            method: "GET" | "PUT";
+            method: "GET" | "POST" | "PUT";
             url: string;
             /** @default {} */
             headers?: {
@@ -453,8 +453,27 @@ export interface components {
             message?: string | null;
         };
         /**
+         * Parts
+         * @description One upload in parts of PART_BYTES each: a PUT for each, in any order, then a POST that makes them one payload.
+         *
+         *     Attributes:
+         *         upload_id: Brings fresh links to the same parts when it is sent back; those that are there stay.
+         *         links: One a part. The answer's ETag goes into the POST.
+         *         complete: Its body is the list of parts as S3 takes it: a CompleteMultipartUpload document with number, ETag and
+         *             CRC-32 of each. It succeeds once for a key, as the PUT of the whole does.
+         */
+        Parts: {
+            upload_id: string;
+            links: components["schemas"]["Link"][];
+            complete: components["schemas"]["Link"];
+        };
+        /**
          * PrepareResult
-         * @description A link for one blob with the large results of a lease. `crc32` is zlib.crc32 of the blob.
+         * @description A link for one blob with the large results of a lease.
+         *
+         *     Attributes:
+         *         crc32: zlib.crc32 of the blob.
+         *         parts_crc32, upload_id: As in Upload.
          */
         PrepareResult: {
             package_id: string;
@@ -462,6 +481,10 @@ export interface components {
             seq: number;
             size: number;
             crc32: number;
+            /** @default [] */
+            parts_crc32?: number[];
+            /** @default null */
+            upload_id?: string | null;
         };
         /** PrepareResults */
         PrepareResults: {
@@ -487,19 +510,26 @@ export interface components {
             v?: number;
             uploads: components["schemas"]["PreparedUpload"][];
         };
-        /** PreparedResult */
+        /**
+         * PreparedResult
+         * @description Where to put it; `parts` is another way to the same place.
+         */
         PreparedResult: {
             key: string;
             link: components["schemas"]["Link"];
+            /** @default null */
+            parts?: components["schemas"]["Parts"] | null;
         };
         /**
          * PreparedUpload
-         * @description Where to put it; no link means that it is there already.
+         * @description Where to put it; no link means that it is there already. `parts` is another way to the same place.
          */
         PreparedUpload: {
             key: string;
             /** @default null */
             link?: components["schemas"]["Link"] | null;
+            /** @default null */
+            parts?: components["schemas"]["Parts"] | null;
         };
         /**
          * Progress
@@ -750,6 +780,9 @@ export interface components {
          *     Attributes:
          *         crc32: zlib.crc32 of the payload: what makes a second, different upload to the same link fail.
          *         hash: Of task code: its SHA-256, so that the same code is uploaded once.
+         *         parts_crc32: Of a payload over WHOLE_BYTES: of each of its parts. Who sends them can upload parts.
+         *         key: Of task data that is under way, as it was answered: fresh links for the same.
+         *         upload_id: Of parts that are under way, as it was answered: fresh links for the same.
          */
         Upload: {
             /** @enum {unknown} */
@@ -758,6 +791,12 @@ export interface components {
             crc32: number;
             /** @default null */
             hash?: string | null;
+            /** @default [] */
+            parts_crc32?: number[];
+            /** @default null */
+            key?: string | null;
+            /** @default null */
+            upload_id?: string | null;
         };
     };
     responses: {

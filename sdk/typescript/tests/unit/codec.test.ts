@@ -14,8 +14,12 @@ interface Vector {
   msgpack: string;
 }
 
-const FILE = new URL('../../../protocol/vectors/v0.1.0.json', import.meta.url);
-const { vectors } = JSON.parse(readFileSync(FILE, 'utf8')) as { vectors: Vector[] };
+function read(release: string): Vector[] {
+  const file = new URL(`../../../protocol/vectors/v${release}.json`, import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { vectors: Vector[] }).vectors;
+}
+
+const vectors = read('0.2.0');
 
 function unhex(digits: string): Uint8Array {
   return new Uint8Array(Buffer.from(digits, 'hex'));
@@ -38,6 +42,14 @@ describe('golden vectors', () => {
   test.each(vectors)('$name is written as it was read', ({ type, msgpack }) => {
     const message = decode(type, unhex(msgpack));
     expect(Buffer.from(encode(type, message as never)).toString('hex')).toBe(msgpack);
+  });
+});
+
+describe('golden vectors of earlier releases', () => {
+  test.each(['0.1.0'])('%s: each is read, and what is new takes its default', (release) => {
+    for (const { type, json, msgpack } of read(release)) {
+      expect(decode(type, unhex(msgpack))).toEqual(decode(type, encode(type, fromJson(type, json))));
+    }
   });
 });
 

@@ -109,6 +109,15 @@ describe('payloads', () => {
     expect(Object.fromEntries(sent[0]?.headers ?? [])).toEqual({ 'x-amz-c': 'x' });
   });
 
+  test('that are there already are there', async () => {
+    const [connection, { sent }] = connect(
+      () => new Response('<Code>ConditionalRequestConflict</Code>', { status: 409 }),
+      () => new Response('<Code>PreconditionFailed</Code>', { status: 412 }),
+    );
+    await connection.put(put, bytes);
+    expect(sent).toHaveLength(2);
+  });
+
   test('that are refused say why', async () => {
     const [connection] = connect(() => new Response('expired', { status: 403 }));
     await expect(connection.put(put, bytes)).rejects.toBeInstanceOf(MasterUnreachable);

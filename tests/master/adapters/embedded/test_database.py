@@ -86,5 +86,5 @@ def test_a_database_of_another_format_is_left_alone_with_the_mend(tmp_path: Path
     Database(path).close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 0")
-    with pytest.raises(sqlite3.DatabaseError, match="its format is 0.*choose another folder"):
+    with pytest.raises(sqlite3.DatabaseError, match=r"its format is 0.*choose another folder"):
         Database(path)

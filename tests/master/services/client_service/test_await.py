@@ -16,7 +16,7 @@ def test_a_running_package_says_how_far_it_is_and_when_to_ask_again(world: World
     (status,) = reply.packages
     assert (status.state, status.results, status.more, status.settled) == ("running", [], False, False)
     assert (status.progress.tasks, status.progress.done) == (10, 0)
-    assert reply.retry_after_s == 1.0
+    assert reply.retry_after_s == 0.2
 
 
 def test_results_come_as_they_are_committed_each_once(world: World, ann: AccountRecord) -> None:

@@ -81,7 +81,7 @@ def test_without_work_it_says_when_to_ask_again(world: World) -> None:
     assert world.worker.retrieve_tasks(request).retry_after_s == 0.2
     for number in range(30):
         reply = world.worker.retrieve_tasks(replace(request, worker_id=f"w{number}", attempt_id=f"{number}"))
-    assert reply.retry_after_s == 3.1
+    assert reply.retry_after_s == 31 / 8
 
 
 def test_a_message_of_finished_tasks_is_deleted(world: World, ann: AccountRecord) -> None:

@@ -1,0 +1,63 @@
+"""`python -m bench.aws_calls`: what packages cost on AWS, counted with clients of AWS in memory."""
+
+import sys
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from .bill import LINES, Bill
+from .idle import AGENTS as IDLE_AGENTS
+from .idle import count_idle
+from .package import AGENTS, EXECUTORS, Load, count_package
+
+LOADS = [Load(tasks, task_us) for task_us in (1_000, 1_000_000) for tasks in (1, 100, 10_000, 1_000_000)]
+
+
+@click.command()
+@click.option("--tasks", type=int, multiple=True, help="Only packages of so many tasks; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(tasks: tuple[int, ...], as_json: bool) -> None:
+    """Count, print, and end with exit code 1 if a goal is missed."""
+    loads = [load for load in LOADS if not tasks or load.tasks in tasks]
+    console = Console(stderr=True)
+    bills: list[Bill] = []
+    with Progress(console=console, transient=True) as shown:
+        for load in loads:
+            name = shown.add_task(f"{load.tasks:,} of {load.task_us // 1000} ms", total=load.tasks)
+            counted = count_package(load, lambda done, name=name: shown.update(name, completed=done))  # type: ignore[misc]
+            bills.append(Bill(load, counted))
+    idle = count_idle()
+    if as_json:
+        click.echo(msgspec.json.encode({"packages": [bill.as_object() for bill in bills], "idle": idle.as_object()}))
+    else:
+        for bill in bills:
+            Console().print(as_table(bill))
+        Console().print(f"{IDLE_AGENTS} idle agents: {idle.requests_per_s:.1f} requests/s together")
+        Console().print(f"a package that comes then is begun after {idle.start_s:.2f} s")
+    missed = [text for bill in bills for text in bill.missed()] + idle.missed
+    for text in missed:
+        console.print(f"[bold red]not ok[/] {text}")
+    sys.exit(1 if missed else 0)
+
+
+def as_table(bill: Bill) -> Table:
+    """For people."""
+    load = bill.load
+    title = f"{load.tasks:,} tasks of {load.task_us // 1000} ms, {AGENTS * EXECUTORS} executors on {AGENTS} agents"
+    table = Table("", title=title)
+    for line in LINES:
+        table.add_column(line, justify="right")
+    for purpose, figures in bill.by_purpose().items():
+        table.add_row(purpose, *(f"{figures[line]:,.7g}" for line in LINES))
+    table.caption = (
+        f"{bill.seconds:,.1f} simulated s, {bill.chunks:,} chunks, {bill.requests_of_chunk:.2f} requests a chunk, "
+        f"{bill.by_purpose()['package']['USD'] / load.tasks * 1e6:,.4f} USD for a million such tasks"
+    )
+    return table
+
+
+if __name__ == "__main__":
+    main()

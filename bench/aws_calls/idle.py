@@ -1,0 +1,56 @@
+"""Agents that have nothing to do: how often they ask, and how soon they are there when something comes."""
+
+from typing import Any, NamedTuple
+
+from .clock import Clock
+from .counts import Counts
+from .master import USER, Master
+from .package import advance, greet, start_package, watch_minutes
+from .workers import Agent
+
+AGENTS, EXECUTORS, TASK_US = 100, 4, 1_000
+CALM_US = 120_000_000
+LOOKED_AT_US = 60_000_000
+START_S, REQUESTS_PER_S = 3.0, 10.0
+
+
+class Idle(NamedTuple):
+    """Requests of all idle agents together, and the simulated time from a package's start to its first lease."""
+
+    requests_per_s: float
+    start_s: float
+
+    @property
+    def missed(self) -> list[str]:
+        """The goals that it misses."""
+        texts = []
+        if self.requests_per_s >= REQUESTS_PER_S:
+            texts.append(
+                f"{AGENTS} idle agents: {self.requests_per_s:.1f} requests/s, under {REQUESTS_PER_S} are wanted"
+            )
+        if self.start_s > START_S:
+            texts.append(f"{AGENTS} idle agents: a package starts after {self.start_s:.1f} s, {START_S} s are wanted")
+        return texts
+
+    def as_object(self) -> dict[str, Any]:
+        """For scripts."""
+        return {"agents": AGENTS, **self._asdict(), "missed": self.missed}
+
+
+def count_idle() -> Idle:
+    """All agents come at the same moment, as after an update of all instances; they spread by themselves."""
+    clock, counts = Clock(), Counts()
+    master = Master(clock, counts)
+    for number in range(AGENTS):
+        Agent(clock, master, f"{number:032x}", EXECUTORS, TASK_US)
+    watch_minutes(clock, master)
+    advance(clock, CALM_US)
+    before = counts.of["idle polls", "API Gateway"]
+    advance(clock, CALM_US + LOOKED_AT_US)
+    requests = counts.of["idle polls", "API Gateway"] - before
+    greet(master, USER)
+    began_us = clock.now_us
+    start_package(master, tasks=100)
+    while not counts.of["retrieve", "API Gateway"]:
+        clock.step()
+    return Idle(requests * 1e6 / LOOKED_AT_US, (clock.now_us - began_us) / 1e6)

@@ -1,0 +1,83 @@
+"""A master on AWS, in memory: the real adapters and services over counting clients."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from cloudpar_master.adapters.aws.account_store import DynamoAccountStore
+from cloudpar_master.adapters.aws.blob_store import S3BlobStore
+from cloudpar_master.adapters.aws.deployment import POLICY
+from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
+from cloudpar_master.adapters.aws.objects import Objects
+from cloudpar_master.adapters.aws.package_store import DAY_S, DynamoPackageStore
+from cloudpar_master.adapters.aws.table import Table
+from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.deployment import Deployment, hash_token
+from cloudpar_master.services.reception import BY_NAME, Reception
+from cloudpar_master.services.timer import Timer
+from cloudpar_protocol import codec
+from cloudpar_protocol.routes import ReplyT, RequestT, Route
+
+from .clock import Clock
+from .counts import Counts
+from .queue_and_bucket import Bucket, Group, Queue
+from .table import Tables
+
+QUOTA_US = 10**15
+USER, WORKER = "a user's token", "the workers' token"
+
+
+class _Ids:
+    """The same names in every run."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def fresh(self) -> str:
+        self._number += 1
+        return f"{self._number:032x}"
+
+
+class Master:
+    """Its functions: each has caches of its own, which are warm."""
+
+    def __init__(self, clock: Clock, counts: Counts) -> None:
+        self.counts = counts
+        clients = Tables(counts), Queue(counts, clock.now), Bucket(counts), Group(counts)
+        accounts = self._deployment(clock, *clients).accounts
+        accounts.create(AccountRecord("ann", "ann", hash_token(USER), "active", QUOTA_US, 0, 0, clock.now()))
+        self._client = Reception(self._deployment(clock, *clients))
+        self._worker = Reception(self._deployment(clock, *clients))
+        self._timer = Timer(self._deployment(clock, *clients))
+
+    @staticmethod
+    def _deployment(clock: Clock, tables: Any, queue: Any, bucket: Any, group: Any) -> Deployment:
+        ids = _Ids()
+        packages = DynamoPackageStore(Table(tables, "packages"), Objects(lambda: bucket, "b"), clock, ids, 30 * DAY_S)
+        return Deployment(
+            packages=packages,
+            accounts=DynamoAccountStore(Table(tables, "accounts"), clock),
+            queue=SqsTaskQueue(queue, "queue", "dead letters", clock),
+            blobs=S3BlobStore(lambda: bucket, "b", clock),
+            clock=clock,
+            ids=ids,
+            policy=POLICY,
+            worker_token_hash=hash_token(WORKER),
+            admin_token_hash="",
+            fleet=AutoScalingFleet(lambda: group, "g", clock),
+        )
+
+    def call(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
+        """One request, over the wire and back."""
+        self.counts.add("API Gateway")
+        self.counts.add("Lambda")
+        reception = self._worker if BY_NAME[route.name].role == "worker" else self._client
+        asked = reception.admit(route.name, token, codec.encode(request), codec.MSGPACK)
+        answer: Any = reception.perform(asked)
+        return codec.decode(codec.encode(answer), route.reply)
+
+    def tick(self) -> None:
+        """The timer comes."""
+        self.counts.add("Lambda")
+        self._timer.fold_due()

@@ -1,0 +1,112 @@
+"""One package from its start to the end of its tombstone, and what it cost."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from cloudpar_master.adapters.aws.deployment import POLICY
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, Cursor, Hello, StartTasks
+from cloudpar_protocol.payloads import RangeData, TaskCode
+
+from .clock import Clock
+from .counts import Counts
+from .master import USER, Master
+from .workers import PYTHON, ROUND_TRIP_US, Agent
+
+AGENTS, EXECUTORS = 25, 4
+IDLE_US = 20_000_000
+"""So long the agents idle before the package comes."""
+
+TICK_US = 60_000_000
+
+
+class Load(Struct, frozen=True):
+    """A package to be counted."""
+
+    tasks: int
+    task_us: int
+
+
+class Counted(NamedTuple):
+    """What happened, and how long the package took from its start to its last result, in simulated seconds."""
+
+    counts: Counts
+    seconds: float
+
+
+def count_package(load: Load, progress: Callable[[int], None] = lambda _done: None) -> Counted:
+    """Start it, run it on idle agents, await it, acknowledge it, and let its tombstone go.
+
+    The client asks as often as the master tells it to; it asks once about a single task, when that is done.
+    """
+    clock, counts = Clock(), Counts()
+    master = Master(clock, counts)
+    for number in range(AGENTS):
+        clock.at(number * IDLE_US // AGENTS, partial(Agent, clock, master, f"{number:032x}", EXECUTORS, load.task_us))
+    watch_minutes(clock, master)
+    advance(clock, IDLE_US)
+    greet(master, USER)
+    began_us = clock.now_us
+    package_id = start_package(master, load.tasks)
+    if load.tasks == 1:
+        advance(clock, clock.now_us + load.task_us + 10 * ROUND_TRIP_US + IDLE_US // AGENTS)
+    _await(clock, master, package_id, load.tasks, progress)
+    ended_us = clock.now_us
+    with counts.during("acknowledge"):
+        master.call(USER, routes.ACKNOWLEDGE, Acknowledge(package_ids=[package_id]))
+    clock.now_us += round((POLICY.tombstone_s + 61) * 1e6)
+    with counts.during("forget"):
+        master.tick()
+    return Counted(counts, (ended_us - began_us) / 1e6)
+
+
+def greet(master: Master, token: str) -> None:
+    """As a pool does, once, whatever it starts then."""
+    with master.counts.during("set up"):
+        master.call(token, routes.HELLO, Hello())
+
+
+def start_package(master: Master, tasks: int) -> str:
+    """Start a package of small code and numbers."""
+    start = StartTasks(
+        idempotency_key="package", n=tasks, code=TaskCode("0" * 64, b"code"), data=RangeData(0, 1), python=PYTHON
+    )
+    with master.counts.during("start"):
+        return master.call(USER, routes.START_TASKS, start).package_id
+
+
+def _await(clock: Clock, master: Master, package_id: str, tasks: int, progress: Callable[[int], None]) -> None:
+    cursor, results = 0, 0
+    while True:
+        with master.counts.during("await"):
+            request = AwaitTasks(packages=[Cursor(package_id=package_id, cursor=cursor)])
+            reply = master.call(USER, routes.AWAIT_TASKS, request)
+        (status,) = reply.packages
+        cursor, results = status.cursor, results + len(status.results)
+        progress(results)
+        if status.state != "running" and not status.more:
+            assert (status.state, results) == ("completed", tasks)
+            return
+        advance(clock, clock.now_us + ROUND_TRIP_US + round(reply.retry_after_s * 1e6))
+
+
+def advance(clock: Clock, until_us: int) -> None:
+    """Let everything happen until then."""
+    arrived: list[bool] = []
+    clock.at(until_us, lambda: arrived.append(True))
+    while not arrived:
+        clock.step()
+
+
+def watch_minutes(clock: Clock, master: Master) -> None:
+    """The timer comes once a minute."""
+
+    def tick() -> None:
+        with master.counts.during("timer"):
+            master.tick()
+        clock.after(TICK_US, tick)
+
+    clock.after(TICK_US, tick)

@@ -1,0 +1,112 @@
+"""SQS, S3 and the Auto Scaling group, as far as the adapters use them, in memory."""
+
+import io
+from collections import deque
+from typing import Any
+
+from .counts import Counts
+
+
+class Queue:
+    """A client of SQS, with one queue. Nobody holds a message for longer than its visibility."""
+
+    def __init__(self, counts: Counts, now: Any) -> None:
+        self._counts = counts
+        self._now = now
+        self._waiting: deque[dict[str, Any]] = deque()
+        self._groups: set[str] = set()
+        self._number = 0
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: Any) -> dict[str, Any]:  # noqa: N803
+        """Each deduplication id once."""
+        del QueueUrl
+        self._counts.add("SQS SendMessageBatch")
+        for entry in Entries:
+            if entry["MessageDeduplicationId"] not in self._groups:
+                self._groups.add(entry["MessageDeduplicationId"])
+                sent = {"ApproximateReceiveCount": "1", "SentTimestamp": str(round(self._now() * 1000))}
+                self._waiting.append({"Body": entry["MessageBody"], "Attributes": sent})
+        return {}
+
+    def receive_message(self, *, MaxNumberOfMessages: int, **_: Any) -> dict[str, Any]:  # noqa: N803
+        """The oldest."""
+        self._counts.add("SQS ReceiveMessage")
+        found: list[dict[str, Any]] = []
+        while self._waiting and len(found) < MaxNumberOfMessages:
+            self._number += 1
+            # As long as AWS's receipts are.
+            found.append({**self._waiting.popleft(), "ReceiptHandle": f"{self._number:0>412}"})
+        return {"Messages": found}
+
+    def delete_message_batch(self, **_: Any) -> dict[str, Any]:
+        """They are gone already."""
+        self._counts.add("SQS DeleteMessageBatch")
+        return {}
+
+    def change_message_visibility_batch(self, **_: Any) -> dict[str, Any]:
+        """They are invisible anyway."""
+        self._counts.add("SQS ChangeMessageVisibilityBatch")
+        return {}
+
+    def get_queue_attributes(self, **_: Any) -> dict[str, Any]:
+        """How many wait."""
+        self._counts.add("SQS GetQueueAttributes")
+        return {"Attributes": {"ApproximateNumberOfMessages": str(len(self._waiting))}}
+
+
+class Bucket:
+    """A client of S3. Signing a link is no call."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+        self._objects: dict[str, bytes] = {}
+
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803
+        """Store an object."""
+        del Bucket
+        self._counts.add("S3 PUT")
+        self._objects[Key] = Body
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+        """Read one."""
+        del Bucket
+        self._counts.add("S3 GET")
+        return {"Body": io.BytesIO(self._objects[Key])}
+
+    def generate_presigned_url(self, *_: Any, **__: Any) -> str:
+        """A link."""
+        return "https://bucket.example/object"
+
+    def get_paginator(self, _name: str) -> "Bucket":
+        """Of list_objects_v2."""
+        return self
+
+    def paginate(self, *, Bucket: str, Prefix: str) -> list[dict[str, Any]]:  # noqa: N803
+        """Objects by prefix, a thousand a call."""
+        del Bucket
+        keys = [{"Key": key} for key in self._objects if key.startswith(Prefix)]
+        pages = [{"Contents": keys[first : first + 1000]} for first in range(0, max(1, len(keys)), 1000)]
+        for _ in pages:
+            self._counts.add("S3 LIST")
+        return pages
+
+    def delete_objects(self, *, Bucket: str, Delete: Any) -> dict[str, Any]:  # noqa: N803
+        """Free of charge."""
+        del Bucket
+        self._counts.add("S3 DELETE")
+        for entry in Delete["Objects"]:
+            del self._objects[entry["Key"]]
+        return {}
+
+
+class Group:
+    """A client of Auto Scaling, whose group is awake."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def describe_auto_scaling_groups(self, **_: Any) -> dict[str, Any]:
+        """One group."""
+        self._counts.add("AutoScaling")
+        instances = [{"LifecycleState": "InService"}]
+        return {"AutoScalingGroups": [{"DesiredCapacity": 1, "MaxSize": 4, "Instances": instances}]}

@@ -1,0 +1,71 @@
+import re
+from collections.abc import Iterator
+
+from .check import Check
+from .plan import Plan
+from .project import CDK, NODE, Project
+
+PLATFORMS = {"arm64": "linux/arm64", "x86_64": "linux/amd64"}
+"""What Docker calls the architectures of infra/lib/settings.ts."""
+
+GIVE_IMAGE = "give an image: --set workerImage=REGISTRY/NAME:TAG"
+
+
+def check(project: Project, plan: Plan) -> Iterator[Check]:
+    """Look at what a deployment needs on this machine."""
+    yield _node(project)
+    if project.has_packages():
+        yield Check("CDK app", "ok", f"{project.root}, packages installed")
+    else:
+        yield Check("CDK app", "failed", "its packages are not installed", f"run `npm ci` in {project.root}")
+    yield _cdk(project)
+    if plan.builds_functions:
+        yield _answers(project, "uv", [project.uv() or "uv", "--version"], "install uv: `pip install uv`")
+    if plan.builds_image:
+        mend = f"start Docker, which builds the worker's image, or {GIVE_IMAGE}"
+        docker = _answers(project, "docker", ["docker", "version", "--format", "Docker {{.Server.Version}}"], mend)
+        yield docker
+        if docker.state == "ok":
+            yield _platforms(project, plan)
+
+
+def _node(project: Project) -> Check:
+    answer = project.answer(["node", "--version"])
+    mend = f"install Node.js {NODE} or newer, and have `node` on the PATH"
+    if answer is None:
+        return Check("node", "failed", "there is no Node.js", mend)
+    major = re.match(r"v(\d+)", answer)
+    if major is None or int(major[1]) < NODE:
+        return Check("node", "failed", f"Node.js {answer} is too old", mend)
+    return Check("node", "ok", f"Node.js {answer}")
+
+
+def _cdk(project: Project) -> Check:
+    command = project.cdk()
+    if command[0] != "npx":
+        return Check("cdk", "ok", f"CDK CLI {CDK}")
+    if project.tool("npx") is None:
+        return Check("cdk", "failed", "neither CDK CLI nor npx is there", "install Node.js with npm, then run `npm ci`")
+    return Check("cdk", "ok", f"CDK CLI {CDK}, which npx downloads")
+
+
+def _platforms(project: Project, plan: Plan) -> Check:
+    """Docker on Linux builds for its own architecture, unless an emulator was installed."""
+    name = "image builds"
+    said = re.search(r"^Platforms:(.*)$", project.output(["docker", "buildx", "inspect"]) or "", re.MULTILINE)
+    if said is None:
+        mend = f"have Docker with buildx (the package docker-buildx-plugin), or {GIVE_IMAGE}"
+        return Check(name, "warning", "Docker does not say for which platforms it builds", mend)
+    known = {each.strip(" *") for each in said[1].split(",")}
+    lacking = [each for each in plan.architectures if PLATFORMS.get(each, each) not in known]
+    if not lacking:
+        return Check(name, "ok", f"for {' and '.join(plan.architectures)}")
+    others = [each for each in plan.architectures if each not in lacking]
+    leave = f", or leave it out: --set architectures={','.join(others)}" if others else ""
+    mend = f"install an emulator: `docker run --privileged --rm tonistiigi/binfmt --install all`{leave}"
+    return Check(name, "failed", f"Docker cannot build for {' and '.join(lacking)} here", mend)
+
+
+def _answers(project: Project, name: str, command: list[str], mend: str) -> Check:
+    answer = project.answer(command)
+    return Check(name, "failed", f"{name} does not answer", mend) if answer is None else Check(name, "ok", answer)

@@ -1,0 +1,8 @@
+def quantity(count: int, noun: str) -> str:
+    """So many of something, for people.
+
+    Example:
+        >>> quantity(1, "executor"), quantity(2000, "executor"), quantity(0, "error")
+        ('1 executor', '2,000 executors', '0 errors')
+    """
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -1,0 +1,71 @@
+"""Payloads on their way to where the master says: whole, or large ones in parts where the store takes parts."""
+
+import logging
+from typing import Literal
+
+from msgspec.structs import replace
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
+from cloudpar_protocol.parts import PartedUpload
+from cloudpar_protocol.payloads import BlobRef, Link, Parts
+
+from .connection import Connection
+from .errors import RequestError
+from .packing import Blob
+
+log = logging.getLogger("cloudpar")
+
+
+def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, code_hash: str | None = None) -> BlobRef:
+    """Upload a payload, unless it is there already.
+
+    Raises:
+        CloudparError: The master or the store refuses it, or does not answer.
+    """
+    wanted = Upload(kind=kind, size=blob.size, crc32=blob.crc32, hash=code_hash, parts_crc32=blob.parts_crc32)
+    prepared = _prepare(connection, wanted)
+    if prepared.parts is not None:
+        wanted = replace(wanted, key=prepared.key)
+        try:
+            _Parted(connection, wanted, blob).run(prepared.parts)
+        except RequestError as error:
+            if error.retryable:
+                raise
+            # Among others when the answer to the last step was lost: then the whole is refused, since it is there.
+            log.warning("cloudpar: a payload is uploaded whole, since the store refused its parts: %s", error)
+            prepared = _prepare(connection, replace(wanted, parts_crc32=[]))
+        else:
+            return BlobRef(key=prepared.key, size=blob.size)
+    if prepared.link is not None:
+        connection.put(prepared.link, blob.body(), blob.size)
+    return BlobRef(key=prepared.key, size=blob.size)
+
+
+def _prepare(connection: Connection, wanted: Upload) -> PreparedUpload:
+    return connection.call(routes.PREPARE_UPLOADS, PrepareUploads(uploads=[wanted])).uploads[0]
+
+
+class _Parted:
+    """The requests of an upload in parts."""
+
+    def __init__(self, connection: Connection, wanted: Upload, blob: Blob) -> None:
+        self._connection = connection
+        self._wanted = wanted
+        self._blob = blob
+
+    def run(self, parts: Parts) -> None:
+        PartedUpload(parts, self._blob.size, self._blob.parts_crc32, self, _is_refusal).run()
+
+    def put(self, link: Link, start: int, end: int) -> str:
+        return self._connection.put(link, self._blob.read(start, end), end - start)
+
+    def complete(self, link: Link, body: bytes) -> None:
+        self._connection.complete(link, body)
+
+    def renew(self, upload_id: str) -> Parts | None:
+        return _prepare(self._connection, replace(self._wanted, upload_id=upload_id)).parts
+
+
+def _is_refusal(error: Exception) -> bool:
+    return isinstance(error, RequestError) and not error.retryable

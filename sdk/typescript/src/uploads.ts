@@ -1,0 +1,125 @@
+import { crc32 } from 'node:zlib';
+import type { Connection } from './connection.ts';
+import { CloudparError, RequestError } from './errors.ts';
+import type { Draft, Message, Parts } from './messages.ts';
+import type { Blob } from './packing.ts';
+import { completion, cut } from './parts.ts';
+
+/** Parts of one upload that are under way at a time. */
+const AT_A_TIME = 4;
+
+/**
+ * Upload task data: whole, or in parts if it is large and the store takes parts.
+ *
+ * @throws CloudparError when the master or the store refuses it, or does not answer.
+ */
+export async function upload(connection: Connection, { body, crc32: whole }: Blob): Promise<Draft<'BlobData'>> {
+  const parts = cut(body);
+  const parts_crc32 = parts.map((part) => crc32(part));
+  const wanted = { kind: 'data', size: body.length, crc32: whole, parts_crc32 } as const;
+  const first = await prepare(connection, wanted);
+  const data: Draft<'BlobData'> = { type: 'blob', blob: [first.key, body.length, 0] };
+  let { link } = first;
+  if (first.parts !== null) {
+    const again = { ...wanted, key: first.key };
+    try {
+      await new PartedUpload(connection, again, parts, first.parts).run();
+      return data;
+    } catch (error) {
+      if (!isRefusal(error)) {
+        throw error;
+      }
+      // Among others when the answer to the last step was lost: then the whole is refused, since it is there.
+      ({ link } = await prepare(connection, { ...again, parts_crc32: [] }));
+    }
+  }
+  if (link !== null) {
+    await connection.put(link, body);
+  }
+  return data;
+}
+
+async function prepare(connection: Connection, wanted: Draft<'Upload'>): Promise<Message<'PreparedUpload'>> {
+  const [prepared] = (await connection.call('prepare_uploads', { uploads: [wanted] })).uploads;
+  if (prepared === undefined) {
+    throw new CloudparError('the master prepared no upload: please report this');
+  }
+  return prepared;
+}
+
+/**
+ * One payload on its way in parts. A link may grow old while others are used. So whenever one is refused, all are
+ * renewed, and what is there already is not sent again; one that is refused although it is fresh ends the upload.
+ */
+class PartedUpload {
+  readonly #connection: Connection;
+  readonly #wanted: Draft<'Upload'>;
+  readonly #bodies: readonly Uint8Array<ArrayBuffer>[];
+  readonly #etags = new Map<number, string>();
+  #parts: Parts;
+
+  constructor(
+    connection: Connection,
+    wanted: Draft<'Upload'>,
+    bodies: readonly Uint8Array<ArrayBuffer>[],
+    parts: Parts,
+  ) {
+    this.#connection = connection;
+    this.#wanted = wanted;
+    this.#bodies = bodies;
+    this.#parts = parts;
+  }
+
+  async run(): Promise<void> {
+    let thereBefore = -1;
+    for (;;) {
+      try {
+        await this.#sendMissing();
+        await this.#connection.complete(this.#parts.complete, this.#list());
+        return;
+      } catch (error) {
+        if (!isRefusal(error) || this.#etags.size <= thereBefore) {
+          throw error;
+        }
+        const { parts } = await prepare(this.#connection, { ...this.#wanted, upload_id: this.#parts.upload_id });
+        if (parts === null) {
+          throw error;
+        }
+        this.#parts = parts;
+        thereBefore = this.#etags.size;
+      }
+    }
+  }
+
+  async #sendMissing(): Promise<void> {
+    const missing = [...this.#bodies.keys()].filter((number) => !this.#etags.has(number));
+    const errors: unknown[] = [];
+    const sendEach = async () => {
+      for (let number = missing.shift(); number !== undefined && errors.length === 0; number = missing.shift()) {
+        await this.#send(number).catch((error) => errors.push(error));
+      }
+    };
+    await Promise.all(Array.from({ length: AT_A_TIME }, sendEach));
+    if (errors.length > 0) {
+      throw errors.find((error) => !isRefusal(error)) ?? errors[0];
+    }
+  }
+
+  async #send(number: number): Promise<void> {
+    const [link, body] = [this.#parts.links[number], this.#bodies[number]];
+    if (link === undefined || body === undefined) {
+      throw new CloudparError(`the master prepared ${this.#parts.links.length} parts: please report this`);
+    }
+    this.#etags.set(number, await this.#connection.put(link, body));
+  }
+
+  #list(): Uint8Array<ArrayBuffer> {
+    return completion(
+      this.#bodies.map((body, number) => ({ etag: this.#etags.get(number) ?? '', crc32: crc32(body) })),
+    );
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof RequestError && !error.retryable;
+}

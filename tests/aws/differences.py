@@ -1,0 +1,101 @@
+"""Which stand-ins for AWS the ports' suites run on, and which of their tests do not, and why."""
+
+import os
+
+from master.stores import FACTORIES, Factory
+
+from .stores import on_dynamodb_local, on_elasticmq, on_ministack, on_moto, on_versitygw
+
+ON_MINISTACK = os.environ.get("CLOUDPAR_STAND_IN") == "ministack"
+"""Whether the suites run on ministack, and on nothing else: so `make e2e` wants it."""
+
+ON_VERSITYGW = os.environ.get("CLOUDPAR_STAND_IN") == "versitygw"
+"""Whether what is about blobs runs on versitygw, and on nothing else: so `make versitygw` wants it."""
+
+TABLES = {"test_accounts", "test_heads", "test_inbox", "test_pages", "test_quota", "test_registry"}
+QUEUES = {"test_queue_delivery", "test_task_queue"}
+
+UPLOADED = "S3 answers 412 to the same upload as well; its holder takes that for success"
+DOTS = "an HTTP client resolves the dots of a path; no key of ours has any"
+SURFACED = "since when a message has waited that surfaced again, SQS does not say"
+DEAD = "a dead letter that was looked at is hidden for a while, as every message of SQS"
+
+AWS = {
+    "test_any_name_is_a_key": DOTS,
+    "test_delivered_too_often_it_is_dead": DEAD,
+    "test_how_long_it_lay": SURFACED,
+    "test_keys_are_apart": DOTS,
+    "test_the_dead_stay_until_they_are_deleted": DEAD,
+    "test_the_same_upload_again_succeeds": UPLOADED,
+}
+"""What AWS itself answers otherwise, and why that is right here."""
+
+SIGNED = "it checks no signature of a link; test_blob_store.py checks what is signed"
+ATTEMPTS = "it repeats no attempt as AWS does; test_task_queue.py checks that its id is sent"
+DELETED = "it forgets what it deduplicates by when a message is deleted; ElasticMQ and ministack remember"
+EXPIRED = "it takes a receipt that has expired; test_task_queue.py has AWS's answer"
+MANY = "hundreds of calls, for which it is slow; another stand-in has this"
+TIME = "it goes by its own time, and no test waits; moto has this, and test_surfacing.py surfaces messages at once"
+ORDER = "it orders no messages of the same millisecond, as SQS promises for one group only"
+
+UNSIGNED = {
+    "test_a_link_expires": SIGNED,
+    "test_a_link_is_good_for_one_key": SIGNED,
+    "test_a_link_is_good_for_one_method": SIGNED,
+    "test_a_link_is_not_good_without_its_signature": SIGNED,
+    "test_an_upload_is_what_its_link_says": SIGNED,
+    "test_no_character_of_a_links_query_may_change": SIGNED,
+}
+UNREPEATED = {
+    "test_an_attempt_again_brings_the_same": ATTEMPTS,
+    "test_an_attempt_again_brings_what_is_left": ATTEMPTS,
+    "test_one_attempt_by_many_takes_no_more_than_one_would": ATTEMPTS,
+}
+TIMELESS = {
+    "test_a_receipt_that_is_no_longer_good_is_ignored": TIME,
+    "test_an_attempt_does_not_bring_what_another_has": TIME,
+    "test_an_extended_message_stays_away": TIME,
+    "test_an_old_attempt_is_a_new_one": TIME,
+    "test_extending_may_shorten": TIME,
+    "test_later_it_is_another_message": TIME,
+    "test_the_dead_hold_nobody_back": TIME,
+    "test_the_last_holder_has_its_time": TIME,
+    "test_what_is_not_deleted_surfaces_again": TIME,
+}
+
+MOTO = UNREPEATED | {
+    "test_a_cached_spec_is_the_stored_one": MANY,
+    "test_a_group_is_sent_once_in_five_minutes": DELETED,
+    "test_a_receipt_that_is_no_longer_good_is_ignored": EXPIRED,
+    "test_the_books_always_balance": MANY,
+}  # fmt: skip
+ELASTICMQ = UNREPEATED | TIMELESS | {
+    "test_first_in_first_out": ORDER,
+    "test_more_than_one_call_of_a_service_may_carry": MANY,
+}  # fmt: skip
+VERSITYGW = {
+    "test_a_link_expires": "its clock does not move; test_signed_links.py has links that were made long ago",
+    "test_delete_one": "it keeps blobs as files, so that no key lies below another; no key of ours does",
+    "test_no_key_deletes_everything": "it refuses names like '..'; no key of ours has any",
+}
+MINISTACK = UNSIGNED | UNREPEATED | TIMELESS
+
+
+S3 = on_versitygw if ON_VERSITYGW else on_moto
+"""What the tests of links run on."""
+
+
+def conforming(suite: str, test: str) -> list[Factory]:
+    """The factories that a test of a port's suite runs on."""
+    if ON_VERSITYGW:
+        return [] if test in AWS | VERSITYGW else [on_versitygw]
+    if test in AWS:
+        return [] if ON_MINISTACK else FACTORIES
+    if ON_MINISTACK:
+        return [] if test in MINISTACK else [on_ministack]
+    chosen = [] if test in MOTO else [on_moto]
+    if suite in TABLES:
+        chosen.append(on_dynamodb_local)
+    if suite in QUEUES and test not in ELASTICMQ:
+        chosen.append(on_elasticmq)
+    return [*FACTORIES, *chosen]

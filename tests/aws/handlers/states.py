@@ -1,0 +1,70 @@
+"""Packages that leave a fold each thing to do that it ever does outside: whoever comes by does it."""
+
+import os
+import time
+from typing import Any
+
+from msgspec.structs import replace
+
+from aws import engines
+from aws.stores import clients
+from cloudpar_master.core.events import Published
+from cloudpar_master.core.head import KEPT_BYTES, Head, Piece
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.deployment import hash_token
+from cloudpar_protocol.payloads import BlobData, BlobRef, TaskCode, TaskData, TaskResult
+from master.packages import make_head, make_spec
+from master.stores import Stores
+
+from .conftest import USER_TOKEN
+
+LARGE = os.urandom(20_000)
+"""A result that does not fit into a row."""
+
+
+def create_accounts(stack: Stores) -> None:
+    """One with quota, whose token is USER_TOKEN, and one whose other package holds all there is."""
+    stack.accounts.create(AccountRecord("a", "ann", hash_token(USER_TOKEN), "active", 10**12, 0, 0, 0.0))
+    stack.accounts.create(AccountRecord("poor", "joe", hash_token("poor"), "active", 100, 0, 0, 0.0))
+    stack.accounts.reserve("poor", "other", 0, 100)
+
+
+def create_package(stack: Stores, package_id: str, *, account: str = "a", blob: bool = False, **more: Any) -> Head:
+    """A package that started two minutes ago; its head has these attributes."""
+    began = time.time() - 120
+    data: TaskData | None = BlobData(BlobRef(f"data/{account}/{package_id}", 100)) if blob else None
+    spec = replace(make_spec(package_id, data=data, started_at=began), account_id=account)
+    if blob:
+        code = TaskCode("0" * 64, blob=BlobRef(f"code/{account}/{'0' * 64}", 4))
+        spec = replace(spec, start=replace(spec.start, code=code))
+    head = replace(make_head(spec, 1), **more)
+    stack.packages.create(spec, head)
+    return head
+
+
+def at_work(package_id: str, result: TaskResult) -> tuple[str, Published]:
+    """A publication that waits in an inbox."""
+    return f"p#{package_id}#000000", Published(worker_id="w", executors=1, generation=1, results=[result])
+
+
+def create_all(stack: Stores) -> list[str]:
+    """The packages' ids."""
+    now = time.time()
+    begun: dict[str, Any] = {"open": [Piece(0, 2, 1, sent=True)], "cursor": 2, "slice_us": 1000}
+    over: dict[str, Any] = {"state": "completed", "cursor": 4, "done": 4, "ended_at": now - 100}
+    freed = over | {"settled": True, "acknowledged_at": now - 90}
+    stack.packages.append("to-go-on", [at_work("x", TaskResult(0, "ok", 10, data=LARGE))])
+    put_object("results/to-delete/lease/0")
+    made = [
+        create_package(stack, "to-go-on", **begun, reserved_us=10_000),
+        create_package(stack, "without-quota", account="poor", **begun),
+        create_package(stack, "to-settle", **over, used_us=10, reserved_us=100),
+        create_package(stack, "to-delete", **freed, stored_bytes=KEPT_BYTES, blob=True),
+        create_package(stack, "to-forget", **freed, deleted_at=now - 200_000),
+    ]
+    return [head.package_id for head in made]
+
+
+def put_object(key: str) -> None:
+    """Somebody uploaded this."""
+    clients(engines.moto()).s3.put_object(Bucket=os.environ["CLOUDPAR_BUCKET"], Key=key, Body=b"uploaded")

@@ -1,0 +1,63 @@
+"""With a reserved concurrency of 1 everything still completes, only slower."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+
+from cloudpar import Pool
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.deployment import hash_token
+from cloudpar_protocol.limits import INLINE_RESULT_BYTES
+from master.stores import Stores
+from worker.agents import RunningAgent
+
+from .conftest import WORKER_TOKEN, Start
+from .gateway import REFUSALS, Gateway
+
+TASKS = 40
+CUSTOMERS = ["ann", "bob", "cem"]
+
+
+@pytest.fixture
+def gateway(start: Start, stack: Stores, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
+    for name in CUSTOMERS:
+        stack.accounts.create(AccountRecord(name, name, hash_token(name), "active", 10**12, 0, 0, 0.0))
+    monkeypatch.setenv("CLOUDPAR_POLICY", json.dumps({"chunk_target_us": 20_000}))
+    with Gateway(start("client"), start("worker"), start("timer")) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def agents(gateway: Gateway) -> Iterator[list[RunningAgent]]:
+    with (
+        closing(RunningAgent(gateway.endpoint, token=WORKER_TOKEN, executors=1)) as first,
+        closing(RunningAgent(gateway.endpoint, token=WORKER_TOKEN, executors=1)) as second,
+    ):
+        yield [first.wait_until_ready(), second.wait_until_ready()]
+
+
+def customer(gateway: Gateway, name: str) -> list[int]:
+    """Small tasks, and some whose data and results go through the bucket."""
+    large = b"x" * (2 * INLINE_RESULT_BYTES)
+    with Pool(gateway.endpoint, name, progress=False) as pool:
+        small = pool.map(abs, range(-TASKS, 0))
+        copies = pool.map(bytes.upper, [large] * 8)
+        assert list(copies) == [large.upper()] * 8
+        return list(small)
+
+
+def test_everything_completes(gateway: Gateway, agents: list[RunningAgent], stack: Stores) -> None:
+    with ThreadPoolExecutor(len(CUSTOMERS)) as threads:
+        results = list(threads.map(lambda name: customer(gateway, name), CUSTOMERS))
+    assert results == [list(range(TASKS, 0, -1))] * len(CUSTOMERS)
+    for name in CUSTOMERS:
+        account = stack.accounts.get(name)
+        assert account is not None
+        heads = stack.packages.of_account(name, 10)
+        assert account.reserved_us == 0
+        assert account.spent_us == sum(head.charged_us for head in heads) > 0
+    assert min(gateway.client.throttled, gateway.worker.throttled, *gateway.refusals.values()) > 0
+    assert len(gateway.refusals) == len(REFUSALS)

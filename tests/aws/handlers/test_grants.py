@@ -1,0 +1,240 @@
+"""infra/lib/grants.ts lets each function do what it does, and nothing else.
+
+Each function is made to do everything that it ever does; a policy is held to the calls that this took.
+"""
+
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore import xform_name
+
+import cloudpar_master.adapters.aws
+from aws import template
+from aws.stubs import stubbed
+from aws.template import Right
+from cloudpar_master.core.head import Piece
+from cloudpar_master.ports import Sending
+from cloudpar_master.services.folding import chunk_body
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import (
+    Acknowledge,
+    AwaitTasks,
+    CancelTasks,
+    Cursor,
+    Hello,
+    ListPackages,
+    PrepareUploads,
+    StartTasks,
+    Upload,
+)
+from cloudpar_protocol.limits import PART_BYTES, WHOLE_BYTES
+from cloudpar_protocol.payloads import BlobRef, InlineData, TaskCode, TaskResult
+from cloudpar_protocol.worker_messages import (
+    ExtendLeases,
+    GiveBack,
+    LeaseRef,
+    PrepareResult,
+    PrepareResults,
+    Publication,
+    PublishResults,
+    RetrieveTasks,
+    Return,
+)
+from master.stores import Stores
+
+from . import states
+from .calls import ask
+from .conftest import WORKER_TOKEN, Context, Start
+from .recorder import Recorder
+
+GROUP = "arn:AWS::Partition:autoscaling:AWS::Region:AWS::AccountId:autoScalingGroup:id:autoScalingGroupName/"
+UNUSED_LINK = Right("s3:GetObject", "StorageBlobs/warm-up")
+OLD = "1" * 64
+"""The hash of task code that was uploaded long ago."""
+
+LARGE_BYTES = WHOLE_BYTES + 1
+PARTS = [zlib.crc32(b"part")] * -(-LARGE_BYTES // PART_BYTES)
+
+
+@pytest.fixture
+def recorder(stack: Stores, monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """What functions do that are started from now on."""
+    monkeypatch.setenv("CLOUDPAR_FLEET_GROUP", "workers")
+    names = {
+        "CLOUDPAR_PACKAGE_TABLE": "StoragePackages",
+        "CLOUDPAR_ACCOUNT_TABLE": "StorageAccounts",
+        "CLOUDPAR_BUCKET": "StorageBlobs",
+        "CLOUDPAR_QUEUE_URL": "QueueTasks",
+        "CLOUDPAR_DEAD_LETTER_QUEUE_URL": "QueueLost",
+        "CLOUDPAR_WORKER_TOKEN_SECRET": "StorageWorkerToken",
+        "CLOUDPAR_FLEET_GROUP": f"{GROUP}Cloudpar-dev-workers",
+    }
+    recorder = Recorder({os.environ[variable]: name for variable, name in names.items()})
+    fresh = botocore.session.get_session
+
+    def watched() -> botocore.session.Session:
+        session = fresh()
+        session.register("provide-client-params", recorder.note)
+        return session
+
+    monkeypatch.setattr("botocore.session.get_session", watched)
+    monkeypatch.setattr("cloudpar_master.adapters.aws.blob_store.FRESH_S", -1.0)  # whatever is there is old
+    states.create_accounts(stack)
+    return recorder
+
+
+def client(function: ModuleType, stack: Stores) -> None:
+    """All that users ask for."""
+    states.put_object(f"code/a/{OLD}")
+    states.put_object("results/read/lease/0")
+    states.create_package(stack, "read", open=[Piece(0, 4, 1, sent=True)], cursor=4, reserved_us=10_000)
+    uploaded = TaskResult(0, "ok", 10, blob=BlobRef("results/read/lease/0", 8))
+    stack.packages.append("read", [states.at_work("y", uploaded)])
+    states.create_package(stack, "lonely", open=[Piece(0, 4, 1, sent=True)], cursor=4, reserved_us=10_000)
+
+    uploads = [
+        Upload(kind="code", size=3, crc32=0, hash=OLD),
+        Upload(kind="code", size=3, crc32=0, hash="2" * 64),
+        Upload(kind="data", size=3, crc32=0),
+        Upload(kind="data", size=LARGE_BYTES, crc32=0, parts_crc32=PARTS),
+    ]
+    ask(function, routes.HELLO, Hello())
+    ask(function, routes.PREPARE_UPLOADS, PrepareUploads(uploads=uploads))
+    with stubbed(function.handle.__self__._reception._on.watch._client()) as stub:
+        found: dict[str, Any] = {
+            "AutoScalingGroupName": "workers", "MinSize": 0, "MaxSize": 4, "DefaultCooldown": 0,
+            "AvailabilityZones": [], "HealthCheckType": "EC2", "CreatedTime": 0, "Instances": [],
+        }  # fmt: skip
+        stub.add_response("describe_auto_scaling_groups", {"AutoScalingGroups": [found | {"DesiredCapacity": 0}]})
+        stub.add_response("set_desired_capacity", {})
+        stub.add_response("describe_auto_scaling_groups", {"AutoScalingGroups": [found | {"DesiredCapacity": 1}]})
+        stub.add_response("describe_scaling_activities", {"Activities": []})
+        message = StartTasks(
+            idempotency_key="k", n=100, python="3.11", code=TaskCode("0" * 64, b"c"), data=InlineData([b"d"] * 100)
+        )
+        started = ask(function, routes.START_TASKS, message)
+        ask(function, routes.AWAIT_TASKS, AwaitTasks(packages=[Cursor(package_id="lonely")]))
+    for package_id in ("read", *states.create_all(stack)):
+        ask(function, routes.AWAIT_TASKS, AwaitTasks(packages=[Cursor(package_id=package_id)]))
+    ask(function, routes.CANCEL_TASKS, CancelTasks(package_id=started.package_id))
+    ask(function, routes.ACKNOWLEDGE, Acknowledge(package_ids=["read"]))
+    ask(function, routes.LIST_PACKAGES, ListPackages())
+
+
+def worker(function: ModuleType, stack: Stores) -> None:
+    """All that workers ask for."""
+
+    def call(route: Any, message: Any) -> Any:
+        return ask(function, route, message, WORKER_TOKEN)
+
+    states.create_package(stack, "blob", blob=True, open=[Piece(0, 4, 1, sent=True)], cursor=4, reserved_us=10**9)
+    states.create_package(stack, "uncut", reserved_us=10**9)
+    bodies = [chunk_body("blob", Piece(0, 4, 1)), chunk_body("nobody's", Piece(0, 4, 1))]
+    stack.queue.send([Sending(body, body) for body in bodies])
+    (lease,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="t", worker_id="w", executors=1, chunks=4)).leases
+    call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="u", worker_id="idle", executors=1, chunks=4))
+    call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="v", worker_id="idle", executors=1, chunks=4))
+    ref = {name: getattr(lease, name) for name in LeaseRef.__struct_fields__}
+    of_lease = {"package_id": lease.package_id, "lease_id": lease.lease_id}
+    results = [
+        PrepareResult(**of_lease, seq=0, size=3, crc32=0),
+        PrepareResult(**of_lease, seq=1, size=LARGE_BYTES, crc32=0, parts_crc32=PARTS),
+    ]
+    call(routes.PREPARE_RESULTS, PrepareResults(results=results))
+    call(routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=[LeaseRef(**ref)]))
+    call(routes.GIVE_BACK, GiveBack(worker_id="w", returns=[Return(**ref, seq=0, ranges=[(2, 4)])]))
+    for seq, package_id in enumerate((lease.package_id, *states.create_all(stack))):
+        published = Publication(**ref | {"package_id": package_id}, seq=seq, results=[], closes=True)
+        call(routes.PUBLISH_RESULTS, PublishResults(worker_id="w", executors=1, publications=[published]))
+
+
+def account(function: ModuleType, stack: Stores) -> None:
+    """All that the operator asks for."""
+
+    def call(route: str, **message: Any) -> None:
+        answer = function.handle({"route": route, "body": message}, Context())
+        assert answer["status"] in {200, 404}, answer  # a package that was due to be forgotten
+
+    call("create_account", idempotency_key="k", name="eve", token_hash="e" * 64, quota_us=1000)
+    call("list_accounts")
+    call("grant_quota", account_id="a", idempotency_key="g", quota_us=500)
+    call("list_packages")
+    for package_id in states.create_all(stack):
+        call("cancel_tasks", package_id=package_id)
+    states.create_package(stack, "revoked")
+    call("revoke_account", account_id="a")
+
+
+def timer(function: ModuleType, stack: Stores) -> None:
+    """A minute."""
+    due = states.create_all(stack)
+    assert function.handle({}, Context()) == {"folded": len(due)}
+
+
+def lost(function: ModuleType, stack: Stores) -> None:
+    """Dead letters."""
+    records = [
+        {
+            "messageId": package_id,
+            "receiptHandle": "r",
+            "body": chunk_body(package_id, Piece(0, 2, 1)),
+            "attributes": {},
+        }
+        for package_id in states.create_all(stack)
+    ]
+    assert function.handle({"Records": records}, Context()) == {"batchItemFailures": []}
+
+
+EVERYTHING: dict[str, Callable[[ModuleType, Stores], None]] = {
+    "client": client, "worker": worker, "account": account, "timer": timer, "lost": lost,
+}  # fmt: skip
+
+operations: set[str] = set()
+"""Of all functions, whose tests come first."""
+
+
+def by_lambda(name: str) -> Iterator[Right]:
+    """What Lambda itself does in a function's name: its log, its trace, and taking from the queue that feeds it."""
+    for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
+        yield Right(action, f"Services{name.capitalize()}Log")
+    if template.function(name)["TracingConfig"]["Mode"] == "Active":
+        for action in ("xray:PutTraceSegments", "xray:PutTelemetryRecords"):
+            yield Right(action, "any trace")
+    if name == "lost":
+        for action in ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"):
+            yield Right(action, "QueueLost")
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_a_function_may_do_what_it_does_and_nothing_else(
+    name: str, start: Start, stack: Stores, recorder: Recorder
+) -> None:
+    EVERYTHING[name](start(name), stack)
+    operations.update(recorder.operations())
+    needs = recorder.needs() - {UNUSED_LINK} | set(by_lambda(name))
+    granted = template.grants(name)
+    refused = {need for need in needs if not any(grant.covers(need) for grant in granted)}
+    idle = {grant for grant in granted if not any(grant.covers(need) for need in needs)}
+    assert not refused, f"{name} is not allowed: {listed(refused)}"
+    assert not idle, f"{name} never needs: {listed(idle)}"
+
+
+def listed(rights: set[Right]) -> str:
+    return "; ".join(f"{action} on {resource} {prefix}".strip() for action, resource, prefix in sorted(rights))
+
+
+def test_the_functions_did_everything() -> None:
+    """Every call that stands in the adapters was made, but for presigned ones, which are named by a text."""
+    sources = "".join(file.read_text() for file in Path(cloudpar_master.adapters.aws.__path__[0]).glob("*.py"))
+    called = set(re.findall(r"_client(?:\(\))?\.(\w+)\b(?!\.)", sources)) - {"get_paginator", "generate_presigned_url"}
+    named = set(re.findall(r"(?:get_paginator|_presign|generate_presigned_url)\(\s*\"(\w+)\"", sources))
+    assert called
+    assert named
+    assert (called | named) - {xform_name(name) for name in operations} == set()

@@ -1,0 +1,25 @@
+"""What packages cost on AWS, as `python -m bench.aws_calls` counts it: the goals that a minute can show."""
+
+import pytest
+
+from bench.aws_calls.bill import Bill
+from bench.aws_calls.idle import count_idle
+from bench.aws_calls.package import Load, count_package
+
+
+@pytest.mark.parametrize("load", [Load(1, 1_000), Load(1, 1_000_000), Load(100, 1_000_000), Load(10_000, 1_000_000)])
+def test_a_package_keeps_to_the_goals(load: Load) -> None:
+    bill = Bill(load, count_package(load))
+    assert list(bill.missed()) == []
+    assert bill.by_purpose()["package"]["calls"] > 0
+
+
+def test_idle_agents_ask_seldom_and_begin_soon() -> None:
+    idle = count_idle()
+    assert idle.missed == []
+    assert idle.requests_per_s > 1
+
+
+def test_two_counts_are_equal() -> None:
+    load = Load(100, 1_000)
+    assert Bill(load, count_package(load)).as_object() == Bill(load, count_package(load)).as_object()

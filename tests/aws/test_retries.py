@@ -1,0 +1,163 @@
+"""What the library tries again by itself, and what a caller is told when it gave up."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
+from moto.core.botocore_stubber import MockRawResponse
+
+from cloudpar_master.adapters.aws.blob_store import S3BlobStore
+from cloudpar_master.adapters.aws.clients import ATTEMPTS
+from cloudpar_master.adapters.aws.table import MISSING, Table, put
+from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
+from cloudpar_master.adapters.aws.trouble import translate
+from cloudpar_protocol.errors import Unavailable
+from master.stores import NOW, SetClock
+
+from .stubs import offline
+
+URL = "http://127.0.0.1:9/"
+ROW = {"pk": "p", "sk": "s"}
+
+
+class Reply(NamedTuple):
+    """What comes over the wire."""
+
+    status: int
+    body: bytes = b"{}"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def dynamodb_error(code: str, status: int = 400) -> Reply:
+    return Reply(status, json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "x"}).encode())
+
+
+def sqs_error(code: str, status: int = 400) -> Reply:
+    body = json.dumps({"__type": f"com.amazonaws.sqs#{code}", "message": "x"}).encode()
+    return Reply(status, body, (("x-amzn-query-error", f"{code};Sender"),))
+
+
+def s3_error(code: str, status: int = 503) -> Reply:
+    return Reply(status, f"<Error><Code>{code}</Code><Message>x</Message></Error>".encode())
+
+
+def get() -> None:
+    Table(offline().dynamodb, "t").get("p", "s")
+
+
+def write() -> None:
+    Table(offline().dynamodb, "t").write(put(ROW, MISSING))
+
+
+def transact() -> None:
+    Table(offline().dynamodb, "t").transact([put(ROW, MISSING), put(ROW, MISSING)])
+
+
+def receive() -> None:
+    SqsTaskQueue(offline().sqs, URL, URL, SetClock()).receive(1, 60.0, "attempt")
+
+
+def exists() -> None:
+    S3BlobStore(lambda: offline().s3, "bucket", SetClock()).exists("k")
+
+
+def remove() -> None:
+    S3BlobStore(lambda: offline().s3, "bucket", SetClock()).delete("k")
+
+
+FOUND = Reply(200, b"", (("Last-Modified", "Fri, 15 Jan 2027 08:00:00 GMT"),))
+assert NOW == 1_800_000_000.0  # that Friday: nothing is written anew
+
+TROUBLES: list[tuple[Callable[[], None], Reply | Exception, Reply]] = [
+    (get, dynamodb_error("ProvisionedThroughputExceededException"), Reply(200)),
+    (get, dynamodb_error("InternalServerError", 500), Reply(200)),
+    (get, ReadTimeoutError(endpoint_url=URL), Reply(200)),
+    (write, dynamodb_error("ThrottlingException"), Reply(200)),
+    (write, dynamodb_error("RequestLimitExceeded"), Reply(200)),
+    (write, ConnectionClosedError(endpoint_url=URL), Reply(200)),
+    (transact, dynamodb_error("ThrottlingException"), Reply(200)),
+    (transact, dynamodb_error("TransactionInProgressException"), Reply(200)),
+    (transact, Reply(503), Reply(200)),
+    (receive, sqs_error("RequestThrottled"), Reply(200)),
+    (receive, sqs_error("ThrottlingException"), Reply(200)),
+    (receive, EndpointConnectionError(endpoint_url=URL), Reply(200)),
+    (exists, Reply(503, b""), FOUND),
+    (exists, ConnectTimeoutError(endpoint_url=URL), FOUND),
+    (remove, s3_error("SlowDown"), Reply(204, b"")),
+    (remove, s3_error("InternalError", 500), Reply(204, b"")),
+]
+
+
+@contextmanager
+def answering(replies: Iterator[Reply | Exception]) -> Iterator[list[Any]]:
+    """Give the clients these answers; says what was asked."""
+    asked: list[Any] = []
+
+    def send(request: Any, **_: Any) -> AWSResponse:
+        asked.append(request)
+        reply = next(replies)
+        if isinstance(reply, Exception):
+            raise reply
+        return AWSResponse(
+            request.url, reply.status, HTTPHeaders.from_dict(dict(reply.headers)), MockRawResponse(reply.body)
+        )
+
+    clients: list[Any] = [offline().dynamodb, offline().sqs, offline().s3]
+    for client in clients:
+        client.meta.events.register("before-send", send)
+    try:
+        yield asked
+    finally:
+        for client in clients:
+            client.meta.events.unregister("before-send", send)
+
+
+def name_of(case: Callable[[], None] | Reply | Exception) -> str:
+    if isinstance(case, Reply):
+        return f"{case.status} {case.body.decode()}"
+    return str(getattr(case, "__name__", type(case).__name__))
+
+
+@pytest.mark.parametrize(("call", "trouble", "answer"), TROUBLES, ids=name_of)
+def test_what_passes_is_tried_again(
+    call: Callable[[], None], trouble: Reply | Exception, answer: Reply, no_waiting: list[float]
+) -> None:
+    with answering(iter([*[trouble] * (ATTEMPTS - 1), answer])) as asked:
+        call()
+    assert len(asked) == ATTEMPTS
+    assert len({request.body for request in asked}) == 1  # a transaction's token among it: it is carried out once
+    assert len(no_waiting) == ATTEMPTS - 1
+
+
+@pytest.mark.parametrize(("call", "trouble", "answer"), TROUBLES, ids=name_of)
+def test_what_lasts_may_be_tried_again_by_the_caller(
+    call: Callable[[], None], trouble: Reply | Exception, answer: Reply, no_waiting: list[float]
+) -> None:
+    with answering(iter([trouble] * ATTEMPTS)) as asked, pytest.raises(Exception) as raised:  # noqa: PT011  any
+        call()
+    assert len(asked) == ATTEMPTS
+    assert isinstance(translate(raised.value), Unavailable)
+    assert translate(raised.value).retry_after_s  # type: ignore[attr-defined]
+    assert no_waiting
+
+
+@pytest.mark.parametrize(
+    ("call", "refusal"),
+    [
+        (write, dynamodb_error("AccessDeniedException")),
+        (write, dynamodb_error("ValidationException")),
+        (receive, sqs_error("AWS.SimpleQueueService.NonExistentQueue")),
+        (remove, s3_error("AccessDenied", 403)),
+    ],
+    ids=name_of,
+)
+def test_what_is_wrong_is_asked_once(call: Callable[[], None], refusal: Reply) -> None:
+    with answering(iter([refusal])) as asked, pytest.raises(Exception) as raised:  # noqa: PT011  any
+        call()
+    assert len(asked) == 1
+    assert translate(raised.value) is raised.value

@@ -1,0 +1,172 @@
+"""The queue on an engine with its own idea of a FIFO queue, and its own time: so nothing here waits for any to pass.
+
+What is in flight surfaces when its holder says so. `make test` has ElasticMQ, `make e2e` ministack.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from threading import Barrier, Event
+from typing import Any, TypeVar
+
+import pytest
+
+from cloudpar_master.adapters.aws.task_queue import LARGEST_RECEIVES, SqsTaskQueue
+from cloudpar_master.adapters.embedded.system import SystemClock
+from cloudpar_master.ports import Message, Sending
+
+from . import engines
+from .differences import ON_MINISTACK
+from .stores import clients, create_queues
+
+HOLD_S = 600.0
+RECEIVERS = 8
+T = TypeVar("T")
+
+
+@pytest.fixture
+def client() -> Any:
+    return clients(engines.ministack() if ON_MINISTACK else engines.elasticmq()).sqs
+
+
+@pytest.fixture
+def queue(request: pytest.FixtureRequest, client: Any) -> SqsTaskQueue:
+    at = clients(client.meta.endpoint_url)
+    return SqsTaskQueue(client, *create_queues(at, str(abs(hash(request.node.nodeid)))), SystemClock())
+
+
+def sendings(count: int) -> list[Sending]:
+    return [Sending(f"g{number}", f"body {number}") for number in range(count)]
+
+
+def test_every_chunk_is_received_once(queue: SqsTaskQueue) -> None:
+    assert queue.send(sendings(35)) == [True] * 35
+    messages = queue.receive(100, HOLD_S, "attempt")
+    assert {message.body for message in messages} == {f"body {number}" for number in range(35)}
+    assert len(messages) == 35
+    assert all(message.receives == 1 and message.wait_us < 60_000_000 for message in messages)
+    assert queue.receive(10, HOLD_S, "another") == []
+
+
+def test_a_group_is_sent_once(queue: SqsTaskQueue) -> None:
+    queue.send(sendings(2))
+    queue.send(sendings(2))
+    messages = queue.receive(10, HOLD_S, "attempt")
+    assert len(messages) == 2
+    queue.delete([message.receipt for message in messages])
+    queue.send(sendings(2))
+    assert queue.receive(10, HOLD_S, "another") == []
+
+
+def test_what_surfaces_is_another_delivery(queue: SqsTaskQueue) -> None:
+    queue.send(sendings(1))
+    (first,) = queue.receive(1, HOLD_S, "a")
+    queue.extend([first.receipt], 0.0)
+    (second,) = queue.receive(1, HOLD_S, "b")
+    assert (second.body, second.receives) == (first.body, 2)
+    queue.delete([second.receipt])
+    queue.extend([second.receipt], 0.0)
+    assert queue.receive(1, HOLD_S, "c") == []
+
+
+def test_delivered_too_often_it_is_dead(queue: SqsTaskQueue) -> None:
+    queue.send(sendings(1))
+    for number in range(LARGEST_RECEIVES):
+        (message,) = queue.receive(1, HOLD_S, str(number))
+        queue.extend([message.receipt], 0.0)
+    assert queue.receive(1, HOLD_S, "last") == []
+    (dead,) = queue.dead(10)
+    assert dead.body == "body 0"
+    queue.delete([dead.receipt])
+    assert queue.dead(10) == []
+
+
+def test_receipts_that_never_were(queue: SqsTaskQueue) -> None:
+    queue.delete(["00000000-0000-0000-0000-000000000000#00000000-0000-0000-0000-000000000000"])
+    queue.extend(["00000000-0000-0000-0000-000000000000#00000000-0000-0000-0000-000000000000"], 60.0)
+
+
+def at_once(call: Callable[[int], T]) -> list[T]:
+    line = Barrier(RECEIVERS, timeout=60)
+
+    def caller(number: int) -> T:
+        line.wait()
+        return call(number)
+
+    with ThreadPoolExecutor(RECEIVERS) as threads:
+        return list(threads.map(caller, range(RECEIVERS)))
+
+
+def all_receive(queue: SqsTaskQueue, attempt: str) -> list[Message]:
+    """What many get who ask for one."""
+    return list(chain.from_iterable(at_once(lambda number: queue.receive(1, HOLD_S, f"{attempt} {number}"))))
+
+
+def test_no_message_goes_to_two_while_one_holds_it(queue: SqsTaskQueue) -> None:
+    """Receivers that keep what they get, and go on until nothing comes."""
+    queue.send(sendings(120))
+
+    def take_all(number: int) -> list[str]:
+        taken: list[str] = []
+        for attempt in range(200):
+            messages = queue.receive(1 + number, HOLD_S, f"{number} {attempt}")
+            if not messages:
+                break
+            queue.extend([message.receipt for message in messages], HOLD_S)
+            taken += [message.body for message in messages]
+        return taken
+
+    taken = list(chain.from_iterable(at_once(take_all)))
+    assert len(taken) == len(set(taken))
+    rest = queue.receive(200, HOLD_S, "whoever met a crowd")
+    assert sorted([*taken, *(message.body for message in rest)]) == sorted(text.body for text in sendings(120))
+
+
+def test_few_in_flight_while_many_work(queue: SqsTaskQueue) -> None:
+    """Receivers that finish what they get; senders in between, who send everything twice."""
+    queue.send(sendings(40))
+    done = Event()
+
+    def work(number: int) -> list[str]:
+        if number < 2:
+            queue.send(sendings(120)[40:])
+            done.set()
+            return []
+        finished: list[str] = []
+        attempt = 0
+        while True:
+            sent = done.is_set()
+            messages = queue.receive(10, HOLD_S, f"{number} {attempt}")
+            attempt += 1
+            queue.delete([message.receipt for message in messages])
+            finished += [message.body for message in messages]
+            if sent and not messages:
+                return finished
+
+    finished = list(chain.from_iterable(at_once(work)))
+    rest = queue.receive(200, HOLD_S, "what the second sender sent last")
+    assert sorted([*finished, *(message.body for message in rest)]) == sorted(text.body for text in sendings(120))
+
+
+def test_one_of_many_gets_what_surfaces(queue: SqsTaskQueue) -> None:
+    queue.send(sendings(1))
+    (held,) = queue.receive(1, HOLD_S, "first")
+    for delivery in range(2, LARGEST_RECEIVES + 1):
+        queue.extend([held.receipt], 0.0)
+        (held,) = all_receive(queue, str(delivery))
+        assert held.receives == delivery
+
+
+def test_a_group_is_serial(queue: SqsTaskQueue, client: Any) -> None:
+    """Ours has one message; of one with more, nobody gets another while one is in flight."""
+    url = queue._url
+    for number in range(6):
+        client.send_message(
+            QueueUrl=url, MessageBody=str(number), MessageGroupId="g", MessageDeduplicationId=str(number)
+        )
+    came: list[str] = []
+    for step in range(6):
+        (message,) = all_receive(queue, str(step))
+        came.append(message.body)
+        queue.delete([message.receipt])
+    assert came == [str(number) for number in range(6)]

@@ -1,0 +1,96 @@
+"""The commands that pages and messages name exist, with the options that they name."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import botocore.session
+import click
+import pytest
+from botocore import xform_name
+
+from cloudpar.cli.application import application
+from docs import pages
+from docs.pages import ROOT
+
+SOURCES = [path for folder in ("sdk", "functions", "worker") for path in sorted((ROOT / folder).rglob("*.py"))]
+OWN = re.compile(r"(?:^|[`$(]|\$ )\s*((?:\.venv/bin/)?cloudpar [a-z][^`\n]*)", re.MULTILINE)
+AWS = re.compile(r"\baws ([a-z0-9-]+) ([a-z][a-z-]+)\b([^`\n&|]*)")
+SETTING = re.compile(r"(?:--set|-c) (\w+)=")
+
+EVERY_AWS_COMMAND = {"region", "query", "output"}
+BESIDE_THE_API = {("s3", "rb"): {"force"}, ("logs", "tail"): {"since", "follow"}, ("sso", "login"): {"profile"}}
+"""Commands that the AWS command line has and AWS's models have not."""
+
+
+class Named(NamedTuple):
+    """A command, and where it stands."""
+
+    where: Path
+    text: str
+
+
+def texts() -> Iterator[Named]:
+    """All pages and all sources, these with strings that go on in the next line joined."""
+    for page in pages.PAGES:
+        yield Named(page, page.read_text(encoding="utf-8"))
+    for source in SOURCES:
+        yield Named(source, re.sub(r'"\s*\n\s*f?"', "", source.read_text(encoding="utf-8")))
+
+
+TEXTS = list(texts())
+
+
+def that_name(what: re.Pattern[str]) -> pytest.MarkDecorator:
+    """Those in which there is something to look at."""
+    found = [each for each in TEXTS if what.search(each.text)]
+    return pytest.mark.parametrize("page", found, ids=lambda named: str(named.where.relative_to(ROOT)))
+
+
+@that_name(OWN)
+def test_our_own(page: Named) -> None:
+    for found in OWN.findall(page.text):
+        command, words = _command(found.split()[1:])
+        known = {option for each in command.params for option in [*each.opts, *each.secondary_opts]} | {"--help"}
+        for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", " ".join(words)):
+            assert option in known, found
+
+
+def _command(words: list[str]) -> tuple[click.Command, list[str]]:
+    command: click.Command = application
+    while isinstance(command, click.Group) and words:
+        name = re.sub(r"[^a-z].*", "", words[0])
+        if name not in command.commands:
+            assert words[0].startswith("-") or not name or command is not application, words
+            break
+        command, words = command.commands[name], words[1:]
+    return command, words
+
+
+@that_name(AWS)
+def test_those_of_aws(page: Named) -> None:
+    for service, operation, rest in AWS.findall(page.text):
+        options = set(re.findall(r"(?<!\S)--([a-z][a-z-]*)", rest)) - EVERY_AWS_COMMAND
+        assert options <= _options(service, operation), f"aws {service} {operation}{rest}"
+
+
+@cache
+def _options(service: str, operation: str) -> set[str]:
+    if (service, operation) in BESIDE_THE_API:
+        return BESIDE_THE_API[service, operation]
+    model = botocore.session.Session().get_service_model(service)
+    names = {xform_name(name, "-"): name for name in model.operation_names}
+    assert operation in names, f"aws {service} {operation}"
+    shape = model.operation_model(names[operation]).input_shape
+    members = shape.members if shape is not None else {}
+    options = {xform_name(name, "-"): kind.type_name for name, kind in members.items()}
+    return {*options, *(f"no-{name}" for name, kind in options.items() if kind == "boolean")}
+
+
+@that_name(SETTING)
+def test_settings(page: Named) -> None:
+    source = (ROOT / "infra/lib/settings.ts").read_text(encoding="utf-8")
+    for name in SETTING.findall(page.text):
+        assert name == "NAME" or f"readonly {name}" in source, name

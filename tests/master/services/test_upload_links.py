@@ -1,0 +1,124 @@
+"""Links for uploads, whole and in parts, on a store that takes parts."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from cloudpar_master.ports import AccountRecord, BlobStore
+from cloudpar_master.services.client_service import ClientService
+from cloudpar_master.services.upload_links import PART_LINKS, UploadLinks
+from cloudpar_master.services.worker_service import WorkerService
+from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
+from cloudpar_protocol.errors import BadRequest, Forbidden
+from cloudpar_protocol.limits import PART_BYTES
+from cloudpar_protocol.payloads import Link, Parts
+from cloudpar_protocol.worker_messages import PrepareResult, PrepareResults
+from master.services.world import World
+
+
+class PartedBlobs(BlobStore):
+    """Notes what it is asked for; `there` is."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int, list[int], str | None]] = []
+        self.there: set[str] = set()
+
+    def put_link(self, key: str, size: int, crc32: int) -> Link:
+        return Link("PUT", f"{key} {size} {crc32}")
+
+    def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
+        self.asked.append((key, size, list(parts_crc32), upload_id))
+        return Parts(upload_id=upload_id or "new", links=[], complete=Link("POST", key))
+
+    def exists(self, key: str) -> bool:
+        return key in self.there
+
+    def get_link(self, key: str) -> Link:
+        return Link("GET", key)
+
+    def abandon(self, prefix: str) -> None:
+        raise AssertionError(prefix)
+
+    def delete(self, key: str) -> None:
+        raise AssertionError(key)
+
+
+@pytest.fixture
+def blobs() -> PartedBlobs:
+    return PartedBlobs()
+
+
+@pytest.fixture
+def client(world: World, blobs: PartedBlobs) -> ClientService:
+    return ClientService(world.on._replace(blobs=blobs))
+
+
+def prepare(client: ClientService, account: AccountRecord, upload: Upload) -> PreparedUpload:
+    return client.prepare_uploads(account, PrepareUploads(uploads=[upload])).uploads[0]
+
+
+SIZE = 4 * PART_BYTES + 1
+SUMS = [1, 2, 3, 4, 5]
+LARGE = Upload(kind="data", size=SIZE, crc32=7, parts_crc32=SUMS)
+
+
+def test_who_can_send_parts_may(client: ClientService, ann: AccountRecord, blobs: PartedBlobs) -> None:
+    prepared = prepare(client, ann, LARGE)
+    assert prepared.link == Link("PUT", f"{prepared.key} {SIZE} 7")
+    assert prepared.parts is not None
+    assert blobs.asked == [(prepared.key, SIZE, SUMS, None)]
+
+
+def test_a_release_that_knows_no_parts_sends_the_whole(
+    client: ClientService, ann: AccountRecord, blobs: PartedBlobs
+) -> None:
+    prepared = prepare(client, ann, Upload(kind="data", size=SIZE, crc32=7))
+    assert (prepared.link is not None, prepared.parts, blobs.asked) == (True, None, [])
+
+
+def test_fresh_links_for_parts_under_way(client: ClientService, ann: AccountRecord, blobs: PartedBlobs) -> None:
+    first = prepare(client, ann, LARGE)
+    again = prepare(client, ann, Upload(
+        kind="data", size=SIZE, crc32=7, parts_crc32=SUMS, key=first.key, upload_id="new"
+    ))  # fmt: skip
+    assert again == first
+    assert blobs.asked[1] == (first.key, SIZE, SUMS, "new")
+
+
+@pytest.mark.parametrize("key", ["data/somebody/x", "data/{me}/", "data/{me}/../x", "data/{me}/x/y", "code/{me}/x"])
+def test_fresh_links_are_for_ones_own(client: ClientService, ann: AccountRecord, blobs: PartedBlobs, key: str) -> None:
+    with pytest.raises(Forbidden, match="is not this account's task data: use the key that prepare_uploads answered"):
+        prepare(client, ann, Upload(kind="data", size=1, crc32=7, key=key.format(me=ann.account_id)))
+    assert not blobs.asked
+
+
+def test_task_code_has_its_place_by_its_hash(client: ClientService, ann: AccountRecord, blobs: PartedBlobs) -> None:
+    code = Upload(kind="code", size=SIZE, crc32=7, hash="a" * 64, parts_crc32=SUMS, key="data/x/y")
+    prepared = prepare(client, ann, code)
+    assert prepared.key == f"code/{ann.account_id}/{'a' * 64}"
+    assert blobs.asked == [(prepared.key, SIZE, SUMS, None)]
+    blobs.there.add(prepared.key)
+    assert prepare(client, ann, code) == PreparedUpload(key=prepared.key)
+
+
+@pytest.mark.parametrize(("size", "sums"), [(SIZE, SUMS[:4]), (SIZE, [*SUMS, 6]), (0, [0]), (2**63 - 1, SUMS)])
+def test_a_checksum_for_each_part(blobs: PartedBlobs, size: int, sums: list[int]) -> None:
+    with pytest.raises(BadRequest, match="send one for each 16,777,216 bytes"):
+        UploadLinks(blobs).make("k", Upload(kind="data", size=size, crc32=7, parts_crc32=sums))
+
+
+def test_an_answer_holds_so_many_links(blobs: PartedBlobs) -> None:
+    links = UploadLinks(blobs)
+    sums = [0] * 64
+    made = [links.make("k", Upload(kind="data", size=64 * PART_BYTES, crc32=7, parts_crc32=sums)) for _ in range(20)]
+    assert sum(parts is not None for _, parts in made) == PART_LINKS // 64
+    assert all(link.method == "PUT" for link, _ in made)
+
+
+def test_results_in_parts(world: World, blobs: PartedBlobs) -> None:
+    worker = WorkerService(world.on._replace(blobs=blobs))
+    wanted = PrepareResult(package_id="p", lease_id="l", seq=3, size=SIZE, crc32=7, parts_crc32=SUMS, upload_id="u")
+    (prepared,) = worker.prepare_results(PrepareResults(results=[wanted])).results
+    assert prepared.key == "results/p/l/3"
+    assert prepared.parts is not None
+    assert blobs.asked == [("results/p/l/3", SIZE, SUMS, "u")]

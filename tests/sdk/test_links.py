@@ -1,0 +1,33 @@
+"""How payloads are handed to the HTTP client."""
+
+from typing import Any
+
+from urllib3 import HTTPResponse
+
+from cloudpar.links import Links
+from cloudpar_protocol.parts import PIECE_BYTES
+from cloudpar_protocol.payloads import Link
+
+
+class Requests:
+    """Stands in for the client's connections."""
+
+    def __init__(self) -> None:
+        self.bodies: list[list[memoryview]] = []
+        self.headers: list[dict[str, str]] = []
+
+    def request(self, _: str, __: str, *, body: Any, headers: dict[str, str], timeout: Any) -> HTTPResponse:
+        assert timeout.connect_timeout <= 10
+        self.bodies.append(list(body))
+        self.headers.append(headers)
+        return HTTPResponse(status=200, headers={"etag": '"e"'})
+
+
+def test_the_time_limit_is_for_each_piece_of_a_body() -> None:
+    """The library allows one send the time of one connect: a whole payload takes longer on a slow line."""
+    links, requests = Links(), Requests()
+    links._manager = requests  # type: ignore[assignment]
+    body = memoryview(bytes(3 * PIECE_BYTES + 1))
+    assert links.put(Link("PUT", "http://store/k", {"content-md5": "x"}), body, len(body), 30.0) == '"e"'
+    assert [len(piece) for piece in requests.bodies[0]] == [PIECE_BYTES] * 3 + [1]
+    assert requests.headers == [{"content-md5": "x", "Content-Length": str(len(body))}]

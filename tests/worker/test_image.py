@@ -1,0 +1,121 @@
+"""What is in the image works: installed without Docker, started as its container is started."""
+
+import os
+import platform
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cli.operation import Up
+from system.work import HANG_S, await_file, mark_and_wait
+
+from .image import CONTRACT, ROOT, USER, Image
+
+VERSION = ".".join(platform.python_version_tuple()[:2])
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder that other users may enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="cloudpar-image-") as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture(scope="module")
+def image(folder: Path) -> Image:
+    requirements = folder / "user-requirements.txt"
+    requirements.write_text("editables\n")
+    return Image(folder, requirements)
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """A master without workers."""
+    with Up(tmp_path_factory.mktemp("data"), workers=0) as up:
+        yield up
+
+
+@contextmanager
+def container(image: Image, master: Up, folder: Path, **more: str) -> Iterator["subprocess.Popen[str]"]:
+    """The entry point as the image's ENTRYPOINT and host/run.sh start it."""
+    token = folder / "worker-token"
+    token.write_text(master.connection["worker_token"] + "\n")
+    token.chmod(0o600)
+    environment = {
+        "PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1", "CLOUDPAR_ENDPOINT": master.endpoint,
+        "CLOUDPAR_TOKEN_FILE": str(token), "CLOUDPAR_PYTHONS": str(image.pythons), "CLOUDPAR_PYTHON": VERSION,
+        "CLOUDPAR_EXECUTORS": "2",
+    }  # fmt: skip
+    process = subprocess.Popen(
+        [image.newest, "-I", str(image.entrypoint)], cwd="/", env=environment | more,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=HANG_S)
+
+
+def whereabouts(_: int) -> tuple[int, str, str]:
+    """Who runs this, on what, and what the user's requirements brought."""
+    import sys  # noqa: PLC0415  in the worker
+
+    import editables  # noqa: PLC0415
+
+    return os.getuid(), sys.prefix, editables.__file__
+
+
+def test_it_is_as_the_stack_builds_it(image: Image) -> None:
+    docker = (ROOT / "worker/Dockerfile").read_text()
+    assert f'ARG PYTHONS="{" ".join(CONTRACT["pythons"])}"' in docker
+    assert f"ARG UV={metadata.version('uv')}\n" in docker
+    assert VERSION in image.versions
+    assert image.log.count("install: Python") == len(image.versions)
+
+
+def test_a_map_runs_and_nobody_is_root(image: Image, master: Up, folder: Path) -> None:
+    user = USER if os.getuid() == 0 else os.getuid()
+    with container(image, master, folder) as process, master.pool() as pool:
+        found = list(pool.map(whereabouts, range(20)))
+        environment = str(image.pythons / VERSION)
+        for uid, prefix, module in found:
+            assert (uid, prefix) == (user, environment)
+            assert module.startswith(environment)
+        first = psutil.Process(process.pid)
+        everybody = [first, *first.children(recursive=True)]
+        assert len(everybody) >= 4  # the entry point, the agent, and what makes executors
+        for each in everybody:
+            assert set(each.uids()) == {user}
+            status = Path(f"/proc/{each.pid}/status").read_text()
+            assert "\nNoNewPrivs:\t1\n" in status
+            assert "\nCapEff:\t0000000000000000\n" in status
+
+
+def test_sigterm_drains(image: Image, master: Up, folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as name, container(image, master, folder) as process, master.pool() as pool:
+        Path(name).chmod(0o777)
+        running, gate = Path(name) / "running", Path(name) / "gate"
+        results = pool.map(mark_and_wait, [(str(running), str(gate))])
+        await_file(running)
+        process.send_signal(signal.SIGTERM)
+        gate.touch()
+        assert process.wait(HANG_S) == 0
+        assert list(results) == ["done"]
+
+
+def test_a_python_that_is_not_there_is_named(image: Image, master: Up, folder: Path) -> None:
+    with container(image, master, folder, CLOUDPAR_PYTHON="3.9") as process:
+        output, _ = process.communicate(timeout=HANG_S)
+    assert process.returncode == 2
+    assert f"CLOUDPAR_PYTHON=3.9 is not in this image, which has {', '.join(image.versions)}" in output

@@ -1,0 +1,97 @@
+"""Which Python executors have: the lease's, if it is here."""
+
+from cloudpar_protocol.payloads import TaskCode
+from cloudpar_worker import instructions as do
+from cloudpar_worker import stimuli as on
+from worker.driven import CODE, Worker
+from worker.leases import lease_of
+
+PYTHONS = ("3.13", "3.12")
+
+
+def spawned(worker: Worker) -> list[tuple[int, str]]:
+    return [(spawn.executor_id, spawn.python) for spawn in worker.of(do.Spawn)]
+
+
+def fed(worker: Worker) -> list[tuple[int, str]]:
+    return [(feed.executor_id, feed.lease.lease_id) for feed in worker.of(do.Feed)]
+
+
+def test_executors_begin_with_the_first() -> None:
+    worker = Worker(pythons=PYTHONS)
+    assert [executor.python for executor in worker.state.facts.executors.values()] == ["3.13"]
+
+
+def test_a_fresh_executor_of_the_leases_python_takes_its_place() -> None:
+    lease = lease_of(CODE, 1, python="3.12")
+    worker = Worker(lease, pythons=PYTHONS)
+    assert worker.of(do.Kill) == [do.Kill(0)]
+    assert spawned(worker) == [(1, "3.12")]
+    worker.hear(on.ExecutorGone(0, -9))
+    assert spawned(worker) == []
+    worker.hear(on.ExecutorForked(1))
+    assert fed(worker) == [(1, lease.lease_id)]
+
+
+def test_what_is_not_pickled_runs_on_any() -> None:
+    lease = lease_of(TaskCode("1" * 64, reference="math:factorial"), 1, python="2.7", codec="msgpack")
+    worker = Worker(lease, pythons=PYTHONS)
+    assert fed(worker) == [(0, lease.lease_id)]
+
+
+def test_an_executor_ends_its_task_first() -> None:
+    worker = Worker(lease_of(CODE, 1, python="3.13"), pythons=PYTHONS)
+    other = lease_of(CODE, 1, python="3.12")
+    worker.hear(on.Retrieved([other]))
+    worker.hear(on.TimePassed(), after_us=10_000_000)
+    assert worker.of(do.Kill) == []
+    worker.done(0)
+    assert spawned(worker) == [(1, "3.12")]
+
+
+def test_no_more_executors_are_replaced_than_there_are_tasks() -> None:
+    worker = Worker(lease_of(CODE, 1, python="3.12"), executors=4, pythons=PYTHONS)
+    assert spawned(worker) == [(4, "3.12")]
+
+
+def test_clients_of_two_versions_keep_their_executors() -> None:
+    worker = Worker(lease_of(CODE, 1, python="3.12"), executors=2, pythons=PYTHONS)
+    worker.hear(on.ExecutorForked(2))
+    worker.done(0, executor_id=2)
+    for python, executor_id in (("3.13", 1), ("3.12", 2)) * 3:
+        lease = lease_of(CODE, 1, python=python)
+        worker.hear(on.Retrieved([lease]))
+        assert (fed(worker), spawned(worker)) == ([(executor_id, lease.lease_id)], [])
+        worker.done(0, executor_id)
+
+
+def test_an_executor_goes_on_for_a_while_with_what_it_can_serve() -> None:
+    first = lease_of(CODE, 1, python="3.13", mean_us=1_000)
+    other, more = lease_of(CODE, 1, python="3.12"), lease_of(CODE, 10_000, python="3.13", mean_us=1_000)
+    worker = Worker(first, pythons=PYTHONS)
+    worker.hear(on.Retrieved([other, more]))
+    assert more.lease_id in [lease_id for _, lease_id in fed(worker)]
+    worker.hear(on.TimePassed(), after_us=300_000)
+    assert fed(worker) == []
+
+
+def test_a_version_that_is_not_here_is_refused_with_those_that_are() -> None:
+    lease = lease_of(CODE, 5, python="3.14")
+    worker = Worker(lease, pythons=("3.13", "3.11", "3.12"))
+    ((publication,),) = [publish.publications for publish in worker.of(do.Publish)]
+    assert (publication.refused, publication.closes, publication.results) == ("python", True, [])
+    assert publication.message == (
+        "the package was made by Python 3.14, this worker's executors run Python 3.11, 3.12 or 3.13: "
+        "use Python 3.11, 3.12 or 3.13 at the client, or start workers with Python 3.14"
+    )
+
+
+def test_a_version_that_does_not_start_is_none() -> None:
+    lease = lease_of(CODE, 5, python="3.12")
+    worker = Worker(lease, pythons=PYTHONS)
+    worker.hear(on.ExecutorGone(0, -9))
+    worker.hear(on.ExecutorGone(1, None))
+    worker.hear(on.PythonFailed("3.12"))
+    assert worker.published == [(lease.package_id, 0)]
+    worker.hear(on.TimePassed(), after_us=10_000_000)
+    assert spawned(worker) == [(2, "3.13")]

@@ -1,0 +1,128 @@
+"""A zygote for each Python.
+
+The two versions of these tests are the same interpreter, of which one leaves a mark in its environment. That shows
+who is asked for executors, and not that two versions of Python understand each other.
+"""
+
+import os
+import pickle
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from selectors import DefaultSelector
+
+import psutil
+import pytest
+
+from cloudpar_worker import stimuli as on
+from cloudpar_worker.executors import Executors
+from cloudpar_worker.zygotes import IDLE_US, Zygotes
+from worker.agents import RunningAgent
+from worker.leases import PYTHON, lease_of
+from worker.scripted_master import ScriptedMaster
+
+StartAgent = Callable[..., RunningAgent]
+OTHER = "3.99"
+
+
+def script(path: Path, *lines: str) -> str:
+    path.write_text("\n".join(("#!/bin/sh", *lines, "")))
+    path.chmod(stat.S_IRWXU)
+    return str(path)
+
+
+@pytest.fixture
+def other_python(tmp_path: Path) -> str:
+    return script(tmp_path / "python", f'MARK=other exec "{sys.executable}" "$@"')
+
+
+def test_each_lease_has_its_interpreter(master: ScriptedMaster, start_agent: StartAgent, other_python: str) -> None:
+    agent = start_agent(executors=1, pythons={OTHER: other_python})
+    zygotes = psutil.Process(agent.process.pid).children
+    for number, (python, mark) in enumerate([(PYTHON, None), (OTHER, "other")] * 2):
+        assert len(zygotes()) == (2 if number > 1 else 1)
+        lease = lease_of(lambda _: os.environ.get("MARK"), 1, python=python)
+        master.hand_out(lease)
+        (result,) = master.wait_for_results(1, lease.package_id).values()
+        assert result.data == pickle.dumps(mark, protocol=5)
+
+
+def test_a_killed_zygote_of_another_version_is_replaced(
+    master: ScriptedMaster, start_agent: StartAgent, other_python: str
+) -> None:
+    agent = start_agent(pythons={OTHER: other_python})
+    for _ in range(2):
+        lease = lease_of(abs, 3, python=OTHER)
+        master.hand_out(lease)
+        master.wait_for_results(3, lease.package_id)
+        psutil.Process(agent.process.pid).children()[1].kill()
+
+
+def test_an_interpreter_that_does_not_start_stops_nobody_else(
+    master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
+) -> None:
+    agent = start_agent(pythons={OTHER: script(tmp_path / "python", "exit 1")})
+    refused, fine = lease_of(abs, 3, python=OTHER), lease_of(abs, 3)
+    master.hand_out(refused, fine)
+    master.wait_for_results(3, fine.package_id)
+    master.wait(lambda: master.closed(refused.lease_id))
+    (publication,) = [made for made in master.publications if made.lease_id == refused.lease_id]
+    assert publication.refused == "python"
+    agent.process.terminate()
+    assert agent.wait() == 0
+    assert f"Python {OTHER} does not start" in agent.log
+
+
+def test_an_interpreter_that_is_not_there_is_no_setting(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cloudpar_worker", "--stdin"],
+        input=b'{"endpoint": "http://127.0.0.1:1", "token": "t", "executors": 1, "pythons": {"3.99": "%s"}}\n'
+        % bytes(tmp_path / "none"),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"Python 3.99" in done.stderr
+
+
+def test_an_interpreter_that_vanishes_is_an_executor_that_ends(tmp_path: Path) -> None:
+    heard: list[on.Stimulus] = []
+    zygotes = Zygotes({PYTHON: sys.executable, OTHER: str(tmp_path / "none")}, None)
+    executors = Executors(zygotes, DefaultSelector(), None, heard.append)
+    zygotes.listen(executors, [])
+    executors.spawn(1, OTHER)
+    executors.kill(1)
+    assert heard == [on.ExecutorGone(1, None)]
+    zygotes.close()
+
+
+def test_a_zygote_that_nobody_uses_ends() -> None:
+    heard: list[on.Stimulus] = []
+    selector = DefaultSelector()
+    zygotes = Zygotes({PYTHON: sys.executable, OTHER: sys.executable}, None)
+    executors = Executors(zygotes, selector, None, heard.append)
+    zygotes.listen(executors, [selector])
+
+    def hear(kind: type[on.Stimulus]) -> None:
+        while not any(isinstance(stimulus, kind) for stimulus in heard):
+            for key, mask in selector.select():
+                key.data(mask)
+
+    executors.spawn(1, OTHER)
+    hear(on.ExecutorForked)
+    executors.end_idle_zygotes(0)
+    executors.end_idle_zygotes(IDLE_US)
+    executors.kill(1)
+    hear(on.ExecutorGone)
+    children = psutil.Process().children
+    before = len(children())
+    executors.end_idle_zygotes(2 * IDLE_US)
+    executors.end_idle_zygotes(3 * IDLE_US - 1)
+    assert len(children()) == before
+    executors.end_idle_zygotes(3 * IDLE_US)
+    assert len(children()) == before - 1
+    executors.end_idle_zygotes(9 * IDLE_US)  # the first version's stays
+    assert len(children()) == before - 1
+    zygotes.close()

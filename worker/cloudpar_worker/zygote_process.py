@@ -1,0 +1,63 @@
+"""The agent's end of a zygote: the process of one interpreter that executors are forked from."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from .executor.zygote import MESSAGE
+
+
+class ZygoteProcess:
+    """Runs from its making to `close`. Neither its memory nor its environment has ever seen the token."""
+
+    def __init__(self, interpreter: str, tmp: str | None) -> None:
+        self.socket, theirs = socket.socketpair()
+        environment = {name: text for name, text in os.environ.items() if not name.startswith("CLOUDPAR_")}
+        if tmp is not None:
+            environment["TMPDIR"] = tmp
+        flags = ["-P"] if sys.flags.safe_path else []
+        command = [interpreter, *flags, "-m", "cloudpar_worker.executor.zygote", str(theirs.fileno())]
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environment, start_new_session=True
+            )
+        except OSError:
+            self.socket.close()
+            raise
+        finally:
+            theirs.close()
+
+    def tell(self, operation: bytes, executor_id: int, descriptors: list[int]) -> None:
+        """Ask for an executor or a kill.
+
+        Raises:
+            ConnectionError: It is gone; `hear` says so, too.
+        """
+        message = MESSAGE.pack(operation, executor_id, 0)
+        if descriptors:
+            socket.send_fds(self.socket, [message], descriptors)
+        else:
+            self.socket.sendall(message)
+
+    def hear(self) -> Iterator[tuple[bytes, int, int]]:
+        """What has come: operation, executor id, figure.
+
+        Raises:
+            EOFError: The zygote is gone.
+        """
+        messages = self.socket.recv(64 * MESSAGE.size)
+        while len(messages) % MESSAGE.size:
+            rest = self.socket.recv(MESSAGE.size - len(messages) % MESSAGE.size)
+            messages += rest
+            if not rest:
+                break
+        if not messages:
+            raise EOFError
+        return MESSAGE.iter_unpack(messages)
+
+    def close(self) -> None:
+        """End it and all its executors, and wait for that."""
+        self.socket.close()
+        self._process.wait(timeout=5)

@@ -1,0 +1,98 @@
+"""The zygotes of an agent: one for each version of Python that is in use here."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from selectors import EVENT_READ, BaseSelector
+from typing import Final, Protocol
+
+from .executor.zygote import KILL, SPAWN
+from .zygote_process import ZygoteProcess
+
+FAILURES: Final = 3
+"""So often in a row a version's zygote may end before it has said anything."""
+IDLE_US: Final = 60_000_000
+"""A zygote that has had no executor for so long is ended: it holds some 20 MB."""
+
+
+class Listener(Protocol):
+    """Who hears of zygotes."""
+
+    def said(self, operation: bytes, executor_id: int, figure: int) -> None:
+        """By one of them."""
+
+    def lost(self, python: str, *, for_good: bool) -> None:
+        """A version's zygote has ended, and all executors with it; for good: another would not start either."""
+
+
+class Zygotes:
+    """The first version's is started at once and stays; others come when they are needed, and go."""
+
+    def __init__(self, interpreters: Mapping[str, str], tmp: str | None) -> None:
+        self._interpreters = interpreters
+        self._tmp = tmp
+        self._first = next(iter(interpreters))
+        self._running = {self._first: ZygoteProcess(interpreters[self._first], tmp)}
+        self._failures: Counter[str] = Counter()
+        self._idle_since_us: dict[str, int] = {}
+        self._selectors: Sequence[BaseSelector] = ()
+
+    def listen(self, listener: Listener, selectors: Sequence[BaseSelector]) -> None:
+        """From now on, by the keys of these selectors."""
+        self._listener, self._selectors = listener, selectors
+        for python in self._running:
+            self._register(python)
+
+    def spawn(self, python: str, executor_id: int, descriptors: list[int]) -> None:
+        """Ask for an executor of a version.
+
+        Raises:
+            OSError: There is no zygote to ask.
+        """
+        if python not in self._running:
+            self._running[python] = ZygoteProcess(self._interpreters[python], self._tmp)
+            self._register(python)
+        self._idle_since_us.pop(python, None)
+        self._running[python].tell(SPAWN, executor_id, descriptors)
+
+    def kill(self, python: str, executor_id: int) -> None:
+        """Kill one with its process group."""
+        if python in self._running:
+            with contextlib.suppress(OSError):  # it is gone, and its executors with it: `lost` will say so
+                self._running[python].tell(KILL, executor_id, [])
+
+    def end_idle(self, used: Collection[str], now_us: int) -> None:
+        """End those of versions that have not been used for a while."""
+        for python in list(self._running):
+            if python in used or python == self._first:
+                self._idle_since_us.pop(python, None)
+            elif now_us - self._idle_since_us.setdefault(python, now_us) >= IDLE_US:
+                self._end(python)
+
+    def close(self) -> None:
+        """End all of them, and wait for that."""
+        for python in list(self._running):
+            self._end(python)
+
+    def _register(self, python: str) -> None:
+        for selector in self._selectors:
+            selector.register(self._running[python].socket, EVENT_READ, lambda _events: self._hear(python))
+
+    def _hear(self, python: str) -> None:
+        try:
+            messages = list(self._running[python].hear())
+        except (EOFError, ConnectionError):
+            self._end(python)
+            self._failures[python] += 1
+            self._listener.lost(python, for_good=python != self._first and self._failures[python] >= FAILURES)
+            return
+        self._failures[python] = 0
+        for message in messages:
+            self._listener.said(*message)
+
+    def _end(self, python: str) -> None:
+        zygote = self._running.pop(python)
+        self._idle_since_us.pop(python, None)
+        for selector in self._selectors:
+            selector.unregister(zygote.socket)
+        zygote.close()
