@@ -1,7 +1,6 @@
 """What packages cost on AWS, as `python -m bench.aws_calls` counts it: the goals that a minute can show."""
 
 import pytest
-
 from bench.aws_calls.bill import Bill
 from bench.aws_calls.idle import count_idle
 from bench.aws_calls.package import Load, count_package

@@ -11,7 +11,9 @@ from cloudpar_master.adapters.aws.trouble import translate
 from cloudpar_protocol.errors import Unavailable
 from master.crash.crashing import Crash, Fuse
 
-READS = {"BatchGetItem", "GetItem", "GetQueueAttributes", "HeadObject", "ListObjectsV2", "Query", "Scan"}
+READS = {
+    "BatchGetItem", "GetItem", "GetObject", "GetQueueAttributes", "HeadObject", "ListObjectsV2", "Query", "Scan",
+}  # fmt: skip
 """Whether somebody died before or after one of these, or did not get its answer, makes no difference to anybody."""
 
 LIKELIHOOD = 0.1

@@ -48,8 +48,8 @@ class S3BlobStore:
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
         """See the port. The bucket aborts what was not completed within a day.
 
-        S3 checks each part as it checks a whole. When they become one, it checks that they have the size of the whole, so
-        that none is missing, and that nothing is there yet.
+        S3 checks each part as it checks a whole. When they become one, it checks that they have the size of the whole,
+        so that none is missing, and that nothing is there yet.
         """
         if upload_id is None:
             answer = self._client().create_multipart_upload(Bucket=self._bucket, Key=key, ChecksumAlgorithm="CRC32")

@@ -67,7 +67,7 @@ def cancel(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
     found = find(master, package_id)
     reply = master.call(routes.CANCEL_TASKS, CancelTasks(package_id=found.package_id))
     ended = found.state != "running" or reply.state != "cancelled"
-    tasks = sum(end - start for start, end in reply.cancelled)
+    tasks = 0 if ended else sum(end - start for start, end in reply.cancelled)
     if as_json:
         print_json(
             {
