@@ -186,6 +186,8 @@ class Tables:
         elif "begins_with" in condition:
             prefix = plain(values[":" + condition.rpartition(":")[2].rstrip(")")])
             first, last = bisect_left(order, prefix), bisect_left(order, prefix + "\uffff")
+        if "ExclusiveStartKey" in asked:
+            first = bisect_right(order, asked["ExclusiveStartKey"]["sk"]["S"])
         return (rows[sk] for sk in order[first:last])
 
     def _index(self, asked: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[Row]:

@@ -60,7 +60,10 @@ export class Grants extends Construct {
     this.fleet();
   }
 
-  /** start, await, cancel, acknowledge: folds; hands out links for code, data and results; wakes the fleet. */
+  /**
+   * start, await, cancel, acknowledge: folds; hands out links for code, data and results; wakes the fleet. Uploads in
+   * parts are s3:PutObject too; nobody may abort one, since the bucket does that after a day.
+   */
   private client(): void {
     const { services, storage, queue, groupName } = this.props;
     this.policy('Client', services.client, [

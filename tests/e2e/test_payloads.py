@@ -2,8 +2,12 @@
 
 import hashlib
 import random
+from threading import Event
 
-from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, INLINE_RESULT_BYTES
+import pytest
+
+from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, INLINE_RESULT_BYTES, WHOLE_BYTES
+from cloudpar_protocol.parts import PartedUpload
 from system.books import Customer
 
 from .deployment import Deployment
@@ -26,3 +30,22 @@ def test_large_task_code_is_uploaded_once(cluster: Deployment) -> None:
     with Customer(cluster, "code").pool() as pool:
         for _ in range(2):
             assert list(pool.map(digest, range(5))) == [digest(number) for number in range(5)]
+
+
+def test_the_largest_travel_in_parts(cluster: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Task data of a package, and one result."""
+    run, done = PartedUpload.run, Event()
+
+    def noted(parted: PartedUpload) -> None:
+        run(parted)
+        done.set()
+
+    monkeypatch.setattr(PartedUpload, "run", noted)
+    generator = random.Random(5)
+    payloads = [generator.randbytes(WHOLE_BYTES // 4) for _ in range(5)]
+    with Customer(cluster, "parts").pool() as pool:
+        assert list(pool.map(lambda payload: hashlib.sha256(payload).digest(), payloads)) == [
+            hashlib.sha256(payload).digest() for payload in payloads
+        ]
+        assert done.is_set()
+        assert pool.submit(bytes, WHOLE_BYTES + 1).result() == bytes(WHOLE_BYTES + 1)

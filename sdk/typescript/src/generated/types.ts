@@ -273,6 +273,7 @@ export interface components {
          *         wait_us: How long the chunk lay in the queue; sent back with its publications.
          *         task_timeout_s: The limit for one task.
          *         budget_us: What the account has left; a task that runs longer is stopped.
+         *         publish_us: While all executors have work, results may be collected for so long: a request may cost money.
          */
         Lease: {
             package_id: string;
@@ -313,6 +314,8 @@ export interface components {
             wait_us?: number;
             task_timeout_s: number;
             budget_us: number;
+            /** @default 200000 */
+            publish_us?: number;
         };
         /** LeaseRef */
         LeaseRef: {
