@@ -317,4 +317,4 @@ def stored_bytes(result: TaskResult) -> int:
     if result.blob is not None:
         return KEPT_BYTES + result.blob.size
     texts = (result.data, result.message, result.traceback, result.stdout, result.stderr)
-    return sum(len(text) for text in texts if text)
+    return 20 + sum(len(text) for text in texts if text)

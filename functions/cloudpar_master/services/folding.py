@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from cloudpar_master.core.effects import Delete, Effect, Forget, Reserve, Send, Settle, due_at, pending
 from cloudpar_master.core.events import Broken, Deleted, Event, Published, QuotaGranted, Sent, Settled
-from cloudpar_master.core.fold import Folded, fold, stored_bytes
+from cloudpar_master.core.fold import Folded, fold
 from cloudpar_master.core.head import SCHEMA, Head, Piece
 from cloudpar_master.ports import InboxItem, Opened, Sending
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.payloads import BlobData
 
 from .deployment import Deployment
+from .result_pages import result_bytes
 
 EVENTS = 90
 """So many that waited are taken in by one fold: their deletion and the save fit into few calls."""
@@ -18,7 +19,8 @@ EVENTS = 90
 PART_BYTES = 512 * 1024
 LIGHT_BYTES = 16 * 1024
 
-TRIES, CONFIRM_TRIES = 4, 20
+TRIES, HEAVY_TRIES = 20, 2
+"""So often somebody who loses every race tries; and so often with large results before these are appended."""
 
 STALE_S = 2.0
 """Who looks at a head older than this folds it: somebody always comes next (rule 3)."""
@@ -62,18 +64,23 @@ class Folding:
         # A head of the future comes from a master whose clock is ahead: it may be just as old.
         if opened is None or abs(self._on.clock.now() - opened.head.now) <= STALE_S:
             return opened
-        head, _ = self._take(package_id, [], TRIES, opened=opened)
+        head, _ = self._take(package_id, [], opened=opened)
         return None if head is None else Opened(head, [], more=False)
 
     def advance(self, package_id: str, items: Sequence[Item] = (), *, due: bool = False) -> Head | None:
         """Take events in, with what is in the inbox and what time has brought, and do what is left to do.
 
-        The events are durable when this returns, and as a rule taken: otherwise the next one to come takes them.
-        `due` folds in any case: the registry said so, and only a fold corrects it. Returns the newest head.
+        `due` folds in any case: the registry said so, and only a fold corrects it. Returns the newest head. If that is
+        a newer master's, the events wait for such a one.
+
+        Raises:
+            Unavailable: Others kept winning the race. The events are durable, but somebody has to come and take them.
         """
         head = None
         for part in _parts(items):
-            head, _ = self._take(package_id, part, TRIES, due=due)
+            head, taken = self._take(package_id, part, due=due)
+            if part and not taken and head is not None and head.schema <= SCHEMA:
+                raise _busy(package_id)
         return head
 
     def confirm(self, package_id: str, key: str, event: Event, opened: Opened | None = None) -> Head | None:
@@ -82,12 +89,12 @@ class Folding:
         Raises:
             Unavailable: Others kept winning the race; the event is durable and will be taken.
         """
-        head, taken = self._take(package_id, [(key, event)], CONFIRM_TRIES, opened=opened)
+        head, taken = self._take(package_id, [(key, event)], opened=opened)
         if not taken:
-            raise Unavailable(f"package {package_id} is very busy: try again", retry_after_s=1.0)
+            raise _busy(package_id)
         return head
 
-    def _take(self, package_id: str, mine: Sequence[Item], tries: int, *, opened: Opened | None = None,
+    def _take(self, package_id: str, mine: Sequence[Item], *, opened: Opened | None = None,
               due: bool = False) -> tuple[Head | None, bool]:  # fmt: skip
         """Fold until our events and all that waits are taken. Returns the head, and whether they are.
 
@@ -96,8 +103,8 @@ class Folding:
         """
         packages = self._on.packages
         waiting: set[str] = set()
-        heavy = sum(_weight(event) for _, event in mine) > LIGHT_BYTES
-        for left in reversed(range(tries)):
+        again = HEAVY_TRIES if sum(_weight(event) for _, event in mine) > LIGHT_BYTES else 0
+        for attempt in range(TRIES):
             opened = opened or packages.open(package_id, EVENTS)
             if opened is None:
                 return None, True
@@ -106,12 +113,12 @@ class Folding:
                 return packages.load(package_id), True  # what was read may be older than the head that took them
             if head.schema > SCHEMA:
                 packages.append(package_id, mine)
-                return head, not mine
+                return head, not (mine or waiting)
             if not (mine or inbox or due or self._is_due(head)):
                 return head, True
             opened, saved = None, self._fold_and_save(head, inbox, [event for _, event in mine])
             if saved is None:
-                if heavy and left:
+                if attempt < again:
                     continue  # to store it twice costs more than another try
                 packages.append(package_id, mine)
                 waiting.update(key for key, _ in mine)
@@ -215,4 +222,8 @@ def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 def _weight(event: Event) -> int:
-    return sum(map(stored_bytes, event.results)) if isinstance(event, Published) else 0
+    return sum(map(result_bytes, event.results)) if isinstance(event, Published) else 0
+
+
+def _busy(package_id: str) -> Unavailable:
+    return Unavailable(f"package {package_id} is very busy: try again", retry_after_s=1.0)

@@ -23,9 +23,10 @@ def read_results(packages: PackageStore, head: Head, cursor: int, room: int) -> 
         return Results([], cursor, more=False, size_bytes=0)
     results = [result for page in pages for result in page.results]
     end = pages[-1].version
-    return Results(results, end, more=end < head.page, size_bytes=sum(map(_size, results)))
+    return Results(results, end, more=end < head.page, size_bytes=sum(map(result_bytes, results)))
 
 
-def _size(result: TaskResult) -> int:
+def result_bytes(result: TaskResult) -> int:
+    """About what a result takes in an answer, with the link to it if it is a blob."""
     texts = (result.data, result.message, result.traceback, result.stdout, result.stderr)
-    return 20 + sum(len(text) for text in texts if text)
+    return (30 if result.blob is None else 1_500) + sum(len(text) for text in texts if text)

@@ -8,7 +8,7 @@ from cloudpar_master.core.events import Cleared, Event, ExecutorsIdle, GaveBack,
 from cloudpar_master.core.head import Head, Piece
 from cloudpar_master.ports import Message
 from cloudpar_protocol.client_messages import StartTasks
-from cloudpar_protocol.errors import BadRequest
+from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.limits import BULK_ITEMS
 from cloudpar_protocol.payloads import BlobData, InlineData, Range, TaskData
 from cloudpar_protocol.worker_messages import (
@@ -139,7 +139,10 @@ class WorkerService:
         cut = 0
         for package_id in self._on.packages.uncut(BULK_ITEMS):
             event = ExecutorsIdle(executors=request.executors)
-            head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
+            try:
+                head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
+            except Unavailable:
+                continue  # others are at it
             if head is not None and not head.dry:  # its last fold noted what was sent, and the one before cut that
                 cut += sum(head.version - piece.generation <= 1 for piece in head.open)
             if cut >= request.executors:

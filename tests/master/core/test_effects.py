@@ -93,7 +93,7 @@ def test_an_acknowledged_package_is_deleted_once_settled() -> None:
 
 
 def test_a_little_is_not_worth_a_deletion_of_its_own() -> None:
-    head = settled(then(finished(replace(running(), stored_bytes=KEPT_BYTES - 1000)), Acknowledged()))
+    head = settled(then(finished(replace(running(), stored_bytes=KEPT_BYTES - 10_000)), Acknowledged()))
     assert head.deleted_at == NOW
     assert pending(head, POLICY) == []
     assert due_at(head, POLICY) == NOW + POLICY.tombstone_s

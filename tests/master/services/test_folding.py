@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -70,16 +71,18 @@ def test_the_loser_leaves_when_its_event_is_taken(world: World, ann: AccountReco
     assert inbox(world.on.packages, package_id) == []
 
 
-def test_who_cannot_win_leaves_its_event_to_the_next(world: World, ann: AccountRecord) -> None:
+def test_who_cannot_win_is_asked_to_come_again(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     (lease, _) = world.retrieve()
     loser = WatchedWorld(world)
     loser.ports["packages"].instead["save"] = lambda *_: False
-    loser.publish(publication(lease))
+    with pytest.raises(Unavailable, match="try again"):
+        loser.publish(publication(lease))
     assert [item.key for item in inbox(world.on.packages, package_id)] == [f"p#{lease.lease_id}#000000"]
     assert world.head(package_id).done == 0
-    world.client._folding.advance(package_id)
+    world.publish(publication(lease))
     assert world.head(package_id).done == 5
+    assert inbox(world.on.packages, package_id) == []
 
 
 def test_large_results_are_not_stored_twice_for_a_race_that_was_lost(world: World, ann: AccountRecord) -> None:
@@ -196,3 +199,13 @@ def test_chunks_that_the_queue_did_not_take_are_sent_again(world: World, ann: Ac
     assert world.on.queue.waiting() == 2
     world.work_all()
     assert world.status(ann, package_id).state == "completed"
+
+
+def test_a_page_stays_far_smaller_than_an_answer(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, tasks=40_000, chunksize=40_000)
+    (lease,) = world.retrieve()
+    parts = [publication(lease, range(at, at + 4_000), seq=at, data=b"") for at in range(0, 40_000, 4_000)]
+    world.publish(*parts)
+    pages = world.on.packages.pages(package_id, 0, 2**60, 2**60)
+    assert sum(len(page.results) for page in pages) == 40_000
+    assert max(len(msgspec.msgpack.encode(page.results)) for page in pages) < 2**20

@@ -1,9 +1,11 @@
+import pytest
 from msgspec.structs import replace
 
 from cloudpar_master.ports import AccountRecord, Opened
 from cloudpar_master.services.folding import STALE_S
 from cloudpar_protocol import codec
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor
+from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.payloads import BlobRef, TaskResult
 from cloudpar_protocol.worker_messages import Publication
@@ -120,7 +122,8 @@ def leave_unfolded(world: World, made: Publication) -> None:
     """A master that lost its races appended it."""
     watched = WatchedWorld(world)
     watched.ports["packages"].instead["save"] = lambda *_: False
-    watched.publish(made)
+    with pytest.raises(Unavailable):
+        watched.publish(made)
 
 
 def test_an_await_folds_what_another_master_left(world: World, ann: AccountRecord) -> None:
