@@ -26,14 +26,14 @@ def client_delay_s(head: Head, now: float) -> float:
 
 
 SOONEST_PUBLICATION_US = 200_000
-PUBLICATIONS_OF_CHUNK = 1.5
-"""Its retrieval and its beats are the other requests of a chunk."""
 
 
 def publish_us(executors: int, head: Head, policy: Policy) -> int:
-    """For how long a worker with so many executors may collect results, as long as all of these have work."""
-    chunk_us = planning.chunk_target_us(head.executors, policy)
-    return max(SOONEST_PUBLICATION_US, int(chunk_us / PUBLICATIONS_OF_CHUNK / executors))
+    """For how long a worker with so many executors may collect results, as long as all of these have work.
+
+    One of its chunks is done in that time; retrieving it and beating are the other requests that it costs.
+    """
+    return max(SOONEST_PUBLICATION_US, planning.chunk_target_us(head.executors, policy) // executors)
 
 
 def worker_delay_s(idle_workers: int) -> float:
