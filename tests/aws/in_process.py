@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 from moto.core.botocore_stubber import BotocoreStubber, MockRawResponse
+from moto.core.model_instances import reset_model_data
 
 from cloudpar_protocol.payloads import Link
 from master.asgi import Answer
@@ -44,7 +45,7 @@ class _Transport:
 
     def __init__(self) -> None:
         self.watcher: Watcher | None = None
-        self._transactions: dict[str, AWSResponse] = {}
+        self._done: tuple[str, AWSResponse] | None = None
 
     def join(self, service: str, client: Any) -> None:
         """Answer a client."""
@@ -58,12 +59,19 @@ class _Transport:
             self.watcher.before(model.name)
 
     def _send(self, service: str, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
-        token = _token(request)
-        answer = self._transactions.get(token) or respond(service, request)
-        if token and answer.status_code == 200:
-            self._transactions[token] = answer  # moto knows no tokens; AWS carries out each once, and answers the same
+        answer = self._carry_out(service, request)
         if self.watcher:
             self.watcher.sent()
+        return answer
+
+    def _carry_out(self, service: str, request: AWSPreparedRequest) -> AWSResponse:
+        """moto knows no tokens of transactions; AWS carries out what comes again once, and answers the same."""
+        token = _token(request)
+        if token and self._done and self._done[0] == token:
+            return self._done[1]
+        answer = respond(service, request)
+        if token and answer.status_code == 200:
+            self._done = token, answer
         return answer
 
     def _after(self, **_: Any) -> None:
@@ -125,3 +133,13 @@ def in_process(folder: Path, clock: SetClock) -> Iterator[Stores]:
     let_queue_go_by(clock)
     names = create(name_of(folder) + "-i", ENDPOINT, ENDPOINT, ENDPOINT)
     yield stores(names, clock, ENDPOINT, ENDPOINT, ENDPOINT)._replace(transfer=transfer)
+
+
+def remove(folder: Path) -> None:
+    """Free what belongs to a folder."""
+    at, names = clients(ENDPOINT), create(name_of(folder) + "-i", ENDPOINT, ENDPOINT, ENDPOINT)
+    for table in (names.packages, names.accounts):
+        at.dynamodb.delete_table(TableName=table)
+    for url in (names.queue_url, names.dead_letter_url):
+        at.sqs.delete_queue(QueueUrl=url)
+    reset_model_data()  # otherwise moto keeps every row that ever was

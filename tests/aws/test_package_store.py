@@ -93,6 +93,49 @@ def test_a_save_that_was_sent_twice_is_not_taken_for_anothers(clock: SetClock) -
             assert store.save(make_head(make_spec(), 1), NOW) is won
 
 
+@pytest.mark.parametrize(
+    ("version", "writer", "won"), [(2, "another", False), (1, "writer", True), (None, None, False)],
+)  # fmt: skip
+def test_a_head_that_somebody_writes_is_looked_at_before_another_try(
+    clock: SetClock, version: int | None, writer: str | None, won: bool
+) -> None:
+    """Waiting for a race that is lost already would take seconds."""
+    client = offline().dynamodb
+    store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, clock, SetIds(), KEPT_S)
+    row = {"pk": {"S": "p"}, "sk": {"S": "head"}, "version": {"N": str(version)}, "writer": {"S": str(writer)}}
+    with stubbed(client) as stub:
+        stub.add_client_error("put_item", "TransactionConflictException")
+        stub.add_response("get_item", {} if version is None else {"Item": row})
+        assert store.save(make_head(make_spec(), 1), NOW) is won
+        stub.assert_no_pending_responses()
+
+
+def test_a_head_that_is_still_the_one_before_is_tried_again(clock: SetClock, no_waiting: list[float]) -> None:
+    client = offline().dynamodb
+    store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, clock, SetIds(), KEPT_S)
+    row = {"pk": {"S": "p"}, "sk": {"S": "head"}, "version": {"N": "0"}, "writer": {"S": "another"}}
+    with stubbed(client) as stub:
+        stub.add_client_error("put_item", "TransactionConflictException")
+        stub.add_response("get_item", {"Item": row})
+        stub.add_response("put_item", {})
+        assert store.save(make_head(make_spec(), 1), NOW)
+        stub.assert_no_pending_responses()
+    assert no_waiting
+
+
+def test_the_object_of_a_race_that_was_lost_is_removed(stores: Stores) -> None:
+    head = make_head(make_spec())
+    stores.packages.create(make_spec(), head)
+    large = [TaskResult(0, "ok", 1, data=noise(20_000))]
+    assert stores.packages.save(replace(head, version=1, page=1), NOW, large)
+    assert not stores.packages.save(replace(head, version=1, page=1), NOW, large)
+    (row,) = page_rows(stores)
+    assert isinstance(stores.packages, DynamoPackageStore)
+    objects = stores.packages._objects
+    found = objects._client().list_objects_v2(Bucket=objects._bucket, Prefix="results/p/")["Contents"]
+    assert [each["Key"] for each in found] == [row["object"]["S"]]
+
+
 def test_the_registry_changes_once_a_minute_at_most(stores: Stores, client: Any, name: str, clock: SetClock) -> None:
     store = DynamoPackageStore(Table(client, name), NO_OBJECTS, clock, stores.ids, KEPT_S)
     spec = make_spec(started_at=NOW + 1)

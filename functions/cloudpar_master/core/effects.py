@@ -49,7 +49,7 @@ def pending(head: Head, policy: Policy) -> list[Effect]:
         effects.append(Send(unsent))
     if head.ended and not head.settled and (not head.stopping or head.now >= (head.settle_at or 0.0)):
         effects.append(Settle(head.used_us))
-    if head.unneeded and head.bulky and head.deleted_at is None:
+    if head.unneeded and head.deleted_at is None and head.stored_bytes >= policy.kept_bytes:
         effects.append(Delete())
     if head.deleted_at is not None and head.now >= head.deleted_at + policy.tombstone_s:
         effects.append(Forget())

@@ -30,7 +30,7 @@ from .events import (
     Sent,
     Settled,
 )
-from .head import FAILED_RANGES, FLEET, KEPT_BYTES, MESSAGE_CHARS, Head, Member, State, number_of
+from .head import BLOB_BYTES, FAILED_RANGES, FLEET, MESSAGE_CHARS, Head, Member, State, number_of
 from .policy import Policy
 
 MEASURED_TASKS = 256
@@ -142,6 +142,8 @@ class _Machine:
         stopped = {result.index for result in results if result.outcome == "cancelled"}
         self.take_back(ranges.of(sorted(stopped)), event.generation)
         self.charge_stopped(event, results)
+        uploaded = [result.blob.size for result in results if result.blob is not None]
+        head.stored_bytes += sum(uploaded) + BLOB_BYTES * len(uploaded)  # wanted or not, they are there
         head.execute_us = quota.add_us(head.execute_us, sum(result.duration_us for result in accepted))
         head.retrieve_us = quota.add_us(head.retrieve_us, event.retrieve_us if accepted else 0)
         head.publish_us = quota.add_us(head.publish_us, event.publish_us if accepted else 0)
@@ -171,7 +173,7 @@ class _Machine:
         if wrong:
             head.errors += ranges.size(wrong)
             head.failed = ranges.union(head.failed, wrong)[:FAILED_RANGES]
-        head.stored_bytes += sum(stored_bytes(result) for result in accepted)
+        head.stored_bytes += sum(map(_inline_bytes, accepted))
         self.results += accepted
         return accepted
 
@@ -291,7 +293,7 @@ class _Machine:
 
     def pass_time(self) -> None:
         head, policy = self.head, self.policy
-        if not head.ended and head.now >= head.started_at + policy.lifetime_s:
+        if not head.ended and head.done < head.tasks and head.now >= head.started_at + policy.lifetime_s:
             days = policy.lifetime_s / 86400
             self.end("failed", "expired", f"it still ran after {days:g} days, the most that a package may")
         if not head.ended and head.stopping and head.now >= (head.settle_at or 0.0):
@@ -308,13 +310,10 @@ class _Machine:
             self.end("completed")
         if not head.slice_us:
             head.slice_us = quota.slice_wanted_us(head, self.policy)
-        if head.unneeded and not head.bulky:
+        if head.unneeded and head.stored_bytes < self.policy.kept_bytes:
             head.deleted_at = head.deleted_at or head.now
 
 
-def stored_bytes(result: TaskResult) -> int:
-    """About what a result takes at the master's."""
-    if result.blob is not None:
-        return KEPT_BYTES + result.blob.size
+def _inline_bytes(result: TaskResult) -> int:
     texts = (result.data, result.message, result.traceback, result.stdout, result.stderr)
     return 20 + sum(len(text) for text in texts if text)

@@ -20,8 +20,8 @@ HEAD_BYTES = 16 * 1024
 ENTRIES = 560
 """Open pieces, cancelled ranges and stopping ranges together; outstanding.py sees to it."""
 
-KEPT_BYTES = 64 * 1024
-"""What a package stores is removed with its tombstone if it is less than this; more is worth the calls at once."""
+BLOB_BYTES = 64 * 1024
+"""A blob counts for so much beside its size: it is worth the calls that remove it."""
 
 FAILED_RANGES = 100
 CANCELLED_RANGES = 200
@@ -83,7 +83,7 @@ class Head(Struct, kw_only=True):
         mean_us: How long a task takes, measured over the last ones.
         window: How many chunks may be open; changed by results of chunks cut at `window_since` or later. 0: closed.
         page: Version of the last head that committed results.
-        stored_bytes: About what its data and results take; a blob counts as much.
+        stored_bytes: About what its data and results take, and what else workers uploaded.
         now: The latest time that this head has seen; never goes back.
     """
 
@@ -150,11 +150,6 @@ class Head(Struct, kw_only=True):
     def unneeded(self) -> bool:
         """Its client has its results, or never came for them."""
         return self.settled and (self.acknowledged_at is not None or self.state == "expired")
-
-    @property
-    def bulky(self) -> bool:
-        """It stores so much, or blobs, that this is removed as soon as nobody needs it."""
-        return self.stored_bytes >= KEPT_BYTES
 
     @property
     def closed(self) -> bool:

@@ -28,12 +28,15 @@ def client_delay_s(head: Head, now: float) -> float:
 SOONEST_PUBLICATION_US = 200_000
 
 
-def publish_us(executors: int, head: Head, policy: Policy) -> int:
+def publish_us(executors: int, head: Head, budget_us: int, policy: Policy) -> int:
     """For how long a worker with so many executors may collect results, as long as all of these have work.
 
-    One of its chunks is done in that time; retrieving it and beating are the other requests that it costs.
+    One of its chunks is done in that time; retrieving it and beating are the other requests that it costs. But towards
+    the end of the quota the master has to know soon what was used.
     """
-    return max(SOONEST_PUBLICATION_US, planning.chunk_target_us(head.executors, policy) // executors)
+    collect_us = planning.chunk_target_us(head.executors, policy) // executors
+    scarce = budget_us < 3 * collect_us * max(executors, head.executors)
+    return SOONEST_PUBLICATION_US if scarce else max(SOONEST_PUBLICATION_US, collect_us)
 
 
 def worker_delay_s(idle_workers: int) -> float:

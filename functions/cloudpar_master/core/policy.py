@@ -17,6 +17,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         lifetime_s: A package that still runs after this time fails.
         retention_s: An ended package that nobody acknowledged is deleted after this time.
         tombstone_s: What was deleted is remembered for this time.
+        kept_bytes: What an ended package stores is removed with its tombstone if it is less, and else as soon as nobody
+            needs it: where removing costs calls.
         fleet_memory_s: A worker that published nothing for this long no longer counts.
     """
 
@@ -30,4 +32,5 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lifetime_s: float = 14 * 86400.0
     retention_s: float = 7 * 86400.0
     tombstone_s: float = 86400.0
+    kept_bytes: int = 0
     fleet_memory_s: float = 60.0

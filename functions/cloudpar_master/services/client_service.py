@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from cloudpar_master.core import pacing, planning, ranges
 from cloudpar_master.core.events import Acknowledged, CancelAsked
 from cloudpar_master.core.fold import fold
-from cloudpar_master.core.head import CANCELLED_RANGES, KEPT_BYTES, Head, Spec
+from cloudpar_master.core.head import BLOB_BYTES, CANCELLED_RANGES, Head, Spec
 from cloudpar_master.ports import AccountRecord, Opened
 from cloudpar_protocol import codec, limits
 from cloudpar_protocol.client_messages import (
@@ -240,5 +240,5 @@ class ClientService:
 
 def _stored_bytes(data: TaskData) -> int:
     if isinstance(data, BlobData):
-        return KEPT_BYTES + data.blob.size
+        return BLOB_BYTES + data.blob.size
     return sum(map(len, data.items)) if isinstance(data, InlineData) else 0

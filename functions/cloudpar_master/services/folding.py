@@ -117,6 +117,7 @@ class Folding:
             if not (mine or inbox or due or self._is_due(head)):
                 return head, True
             opened, saved = None, self._fold_and_save(head, inbox, [event for _, event in mine])
+            due = False  # whoever won has told the registry
             if saved is None:
                 if attempt < again:
                     continue  # to store it twice costs more than another try
@@ -125,7 +126,6 @@ class Folding:
             else:
                 saved = self._carry_out(saved)
                 waiting.difference_update(item.key for item in inbox)
-                due = False
                 if saved is None or not (more or waiting):
                     return saved, True
             mine = ()

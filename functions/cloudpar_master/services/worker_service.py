@@ -131,7 +131,7 @@ class WorkerService:
             wait_us=message.wait_us,
             task_timeout_s=min(start.task_timeout_s or policy.task_timeout_s, policy.task_timeout_s),
             budget_us=budget_us,
-            publish_us=pacing.publish_us(executors, head, policy),
+            publish_us=pacing.publish_us(executors, head, budget_us, policy),
         )
 
     def _open_windows(self, request: RetrieveTasks) -> bool:

@@ -4,42 +4,28 @@ from pathlib import Path
 
 import pytest
 
-from aws.in_process import in_process
-from master.crash.scenarios import SCENARIOS, Scenario, run
-from master.crash.world import World
-from master.stores import SetClock
+from master.crash.scenarios import SCENARIOS, Scenario
 
 from .breaking import AwsFuse, Break, Unreliable, breaks
-from .choice import some
+from .runs import name_of, ran, some
 
 STEP = 61
+SEEDS = range(20)
 DEDUPLICATION_S = 300.0
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
-def name_of(scenario: Scenario) -> str:
-    return scenario.name
-
-
-each_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
-
-
-def ran(scenario: Scenario, folder: Path, name: str, fuse: AwsFuse) -> World:
-    """Each run on tables of its own, since moto searches them whole."""
-    return run(scenario, in_process, folder / name, SetClock(), name=name, fuse=fuse)
-
-
 def calls_of(scenario: Scenario, folder: Path) -> list[str]:
-    return ran(scenario, folder, "without", AwsFuse()).fuse.calls
+    return ran(scenario, folder / "unbroken", AwsFuse()).fuse.calls
 
 
-@each_scenario
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_every_call_of_aws(scenario: Scenario, tmp_path: Path) -> None:
     points = breaks(calls_of(scenario, tmp_path))
     for number, at in enumerate(some(points, STEP, SCENARIOS.index(scenario))):
         fuse = AwsFuse(at)
-        ran(scenario, tmp_path, f"r{number}", fuse)
+        ran(scenario, tmp_path / str(number), fuse)
         assert fuse.broken == 1, at
 
 
@@ -48,17 +34,17 @@ def test_away_for_longer_than_the_queue_remembers_what_was_sent(scenario: Scenar
     """The chunks were sent and nobody noted it: they are sent again, and come twice. (A rival would send them.)"""
     sends = [number for number, call in enumerate(calls_of(scenario, tmp_path)) if call == "SendMessageBatch"]
     assert sends
-    for number in some(sends, 2, SCENARIOS.index(scenario)):
+    for number in some(sends, len(sends)):
         fuse = AwsFuse(Break(number, "dies after"))
         fuse.away_s = DEDUPLICATION_S + 1
-        ran(scenario, tmp_path, f"r{number}", fuse)
+        ran(scenario, tmp_path / str(number), fuse)
         assert fuse.broken == 1
 
 
-@pytest.mark.parametrize("seed", some(range(20), 20, 0))
+@pytest.mark.parametrize("seed", some(SEEDS, len(SEEDS)))
 @pytest.mark.parametrize("scenario", [each for each in SCENARIOS if not each.mortal], ids=name_of)
 def test_trouble_again_and_again(scenario: Scenario, seed: int, tmp_path: Path) -> None:
     """Workers live; where they die so often, tasks are rightly lost."""
     fuse = Unreliable(seed)
-    ran(scenario, tmp_path, "run", fuse)
+    ran(scenario, tmp_path, fuse)
     assert fuse.broken > 1

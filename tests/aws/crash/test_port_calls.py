@@ -4,21 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from aws.in_process import in_process
 from master.crash.crashing import CrashPoint, Fuse
-from master.crash.scenarios import SCENARIOS, Scenario, run
-from master.stores import SetClock
+from master.crash.scenarios import SCENARIOS, Scenario
 
-from .choice import some
+from .runs import name_of, ran, some
 
 STEP = 101
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario.name))
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_every_crash_point(scenario: Scenario, tmp_path: Path) -> None:
-    calls = run(scenario, in_process, tmp_path / "without", SetClock(), name="without").fuse.calls
+    calls = ran(scenario, tmp_path / "uncrashed", Fuse()).fuse.calls
     points = [CrashPoint(call, side) for call in range(len(calls)) for side in ("before", "after")]
     for at in some(points, STEP, 13 * SCENARIOS.index(scenario)):
-        name = f"{at.side}-{at.call}"
-        world = run(scenario, in_process, tmp_path / name, SetClock(), name=name, fuse=Fuse(at))
-        assert len(world.crashes) == 1
+        assert len(ran(scenario, tmp_path / f"{at.side}-{at.call}", Fuse(at)).crashes) == 1

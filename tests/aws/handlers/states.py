@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from aws import engines
 from aws.stores import clients
 from cloudpar_master.core.events import Published
-from cloudpar_master.core.head import KEPT_BYTES, Head, Piece
+from cloudpar_master.core.head import BLOB_BYTES, Head, Piece
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.deployment import hash_token
 from cloudpar_protocol.payloads import BlobData, BlobRef, TaskCode, TaskData, TaskResult
@@ -59,7 +59,7 @@ def create_all(stack: Stores) -> list[str]:
         create_package(stack, "to-go-on", **begun, reserved_us=10_000),
         create_package(stack, "without-quota", account="poor", **begun),
         create_package(stack, "to-settle", **over, used_us=10, reserved_us=100),
-        create_package(stack, "to-delete", **freed, stored_bytes=KEPT_BYTES, blob=True),
+        create_package(stack, "to-delete", **freed, stored_bytes=BLOB_BYTES, blob=True),
         create_package(stack, "to-forget", **freed, deleted_at=now - 200_000),
     ]
     return [head.package_id for head in made]

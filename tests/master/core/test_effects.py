@@ -2,7 +2,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.effects import RETRY_S, Delete, Forget, Reserve, Send, Settle, due_at, pending
 from cloudpar_master.core.events import Acknowledged, CancelAsked, Deleted, Sent, Settled
-from cloudpar_master.core.head import KEPT_BYTES, Head
+from cloudpar_master.core.head import Head
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from master.core.folds import NOW, POLICY, finished, new, published, running, then
 
@@ -85,23 +85,28 @@ def test_an_unacknowledged_package_is_due_when_its_retention_ends() -> None:
 
 
 def test_an_acknowledged_package_is_deleted_once_settled() -> None:
-    head = then(finished(replace(running(), stored_bytes=KEPT_BYTES)), Acknowledged())
+    head = then(finished(running()), Acknowledged())
     assert Delete() not in pending(head, POLICY)
     head = settled(head)
     assert pending(head, POLICY) == [Delete()]
     assert due_at(head, POLICY) == NOW + RETRY_S
 
 
-def test_a_little_is_not_worth_a_deletion_of_its_own() -> None:
-    head = settled(then(finished(replace(running(), stored_bytes=KEPT_BYTES - 10_000)), Acknowledged()))
-    assert head.deleted_at == NOW
-    assert pending(head, POLICY) == []
-    assert due_at(head, POLICY) == NOW + POLICY.tombstone_s
-    assert pending(then(head, now=NOW + POLICY.tombstone_s), POLICY) == [Forget()]
+def test_a_little_is_not_worth_a_deletion_of_its_own_where_that_costs_calls() -> None:
+    policy = replace(POLICY, kept_bytes=10_000)
+    head = finished(running())
+    for stored_bytes, effects in ((9_999, []), (10_000, [Delete()])):
+        ended = then(replace(head, stored_bytes=stored_bytes), Acknowledged(), policy=policy)
+        ended = then(ended, Settled(charged_us=0), policy=policy)
+        assert pending(ended, policy) == effects
+        if not effects:
+            assert ended.deleted_at == NOW
+            assert due_at(ended, policy) == NOW + policy.tombstone_s
+            assert pending(then(ended, now=NOW + policy.tombstone_s, policy=policy), policy) == [Forget()]
 
 
 def test_an_expired_package_is_deleted() -> None:
-    head = then(settled(finished(replace(running(), stored_bytes=KEPT_BYTES))), now=NOW + POLICY.retention_s)
+    head = then(settled(finished(running())), now=NOW + POLICY.retention_s)
     assert head.state == "expired"
     assert pending(head, POLICY) == [Delete()]
 

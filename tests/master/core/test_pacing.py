@@ -15,6 +15,8 @@ from cloudpar_master.core.pacing import (
 from cloudpar_master.core.policy import Policy
 from master.core.folds import NOW, POLICY, running
 
+QUOTA_US = 10**12
+
 
 def test_a_client_waits_a_tenth_of_what_is_left() -> None:
     head = replace(running(), mean_us=1e6, done=80, fleet={1: Member(4, NOW)})
@@ -34,9 +36,10 @@ def test_results_are_collected_for_longer_where_chunks_are_long() -> None:
     head = running()
     cloud = Policy(chunk_target_us=10_000_000, longest_chunk_us=30_000_000)
     large = replace(head, fleet={number: Member(4, NOW) for number in range(25)})
-    assert publish_us(4, head, POLICY) == publish_us(1, large, POLICY) == SOONEST_PUBLICATION_US
-    assert publish_us(1, head, cloud) == 10_000_000
-    assert publish_us(4, large, cloud) == 30_000_000 // 4
+    assert publish_us(4, head, QUOTA_US, POLICY) == publish_us(1, large, QUOTA_US, POLICY) == SOONEST_PUBLICATION_US
+    assert publish_us(1, head, QUOTA_US, cloud) == 10_000_000
+    assert publish_us(4, large, 3 * 750_000_000 - 1, cloud) == SOONEST_PUBLICATION_US
+    assert publish_us(4, large, QUOTA_US, cloud) == 30_000_000 // 4
 
 
 @given(st.integers(0, 100), st.floats(0, 1e13), st.integers(1, 10_000), st.floats(-1e6, 1e6))

@@ -7,7 +7,10 @@ from cloudpar_master.core.head import Head
 from cloudpar_master.ports import PackageStore
 
 WINS, ROUND = 5, 7
-"""It wins so many of so many races: more in a row than one patiently tries again, and not all."""
+"""It wins so many of so many races."""
+
+TRIES = 2
+"""Who meets it tries less often than in earnest, so that he also meets the end of his patience."""
 
 
 class Contended:

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
+from cloudpar_master.services import folding
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import CancelTasks, PrepareUploads, StartTasks, Upload
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, TaskCode, TaskData
@@ -13,6 +16,7 @@ from master.stores import Factory, SetClock
 
 from .actors import Client, Worker, value
 from .crashing import Fuse
+from .rival import TRIES
 from .world import POLICY, TURNS, World
 
 TASKS = 6
@@ -154,9 +158,13 @@ def run(
     scenario: Scenario, factory: Factory, folder: Path, clock: SetClock, *, name: str, fuse: Fuse | None = None
 ) -> World:
     """Run it, with a crash or without, and check the outcome. Runs on the same data need different names."""
-    with World(
-        factory, folder, clock, name, fuse or Fuse(), granted_us=scenario.granted_us, rival=scenario.rival
-    ) as world:
+    granted_us, rival = scenario.granted_us, scenario.rival
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        World(factory, folder, clock, name, fuse or Fuse(), granted_us=granted_us, rival=rival) as world,
+    ):
+        if rival:
+            patch.setattr(folding, "TRIES", TRIES)
         ran = Run(world, scenario)
         ran.to_the_end()
         ran.check()

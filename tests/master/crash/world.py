@@ -14,6 +14,7 @@ from cloudpar_master.services.folding import Folding
 from cloudpar_master.services.reception import Reception
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
+from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
 from master.stores import NOW, Factory, SetClock, Stores
 
@@ -109,8 +110,12 @@ class World:
                 self._die(crash)
                 return None
             except Exception as error:
-                if not self.fuse.passes(error):
+                if not self._passes(error):
                     raise
+
+    def _passes(self, error: Exception) -> bool:
+        """Whether one who is told so tries again."""
+        return self.fuse.passes(error) or (self._rival and isinstance(error, Unavailable))
 
     def ask_once(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
         """A call, over the wire and back."""
@@ -125,7 +130,7 @@ class World:
         except Crash as crash:
             self._die(crash)
         except Exception as error:
-            if not self.fuse.passes(error):
+            if not self._passes(error):
                 raise
         self.clock.move(TURN_S)
 

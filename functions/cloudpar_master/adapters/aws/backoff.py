@@ -12,11 +12,11 @@ FIRST_S, LONGEST_S = 0.02, 0.5
 """Bounds of the waits; together they stay under 4 s, well within a request's time."""
 
 
-def attempts(most: int = ATTEMPTS) -> Iterator[int]:
+def attempts(most: int = ATTEMPTS, *, longest_s: float = LONGEST_S) -> Iterator[int]:
     """Count attempts, waiting before each but the first: longer each time, and never in step with others."""
     for number in range(most):
         if number:
-            time.sleep(random.uniform(0.0, min(LONGEST_S, FIRST_S * 2**number)))  # noqa: S311  jitter
+            time.sleep(random.uniform(0.0, min(longest_s, FIRST_S * 2**number)))  # noqa: S311  jitter
         yield number
 
 

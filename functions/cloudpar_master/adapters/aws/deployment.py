@@ -16,11 +16,17 @@ from .fleet import AutoScalingFleet
 from .fleet_status import GroupWatch
 from .objects import Objects
 from .package_store import DAY_S, DynamoPackageStore
+from .result_pages import ROW_BYTES
 from .table import Table
 from .task_queue import SqsTaskQueue
 
 POLICY = Policy(
-    lease_s=60.0, chunk_target_us=10_000_000, longest_chunk_us=30_000_000, first_window=32, largest_window=400
+    lease_s=60.0,
+    chunk_target_us=10_000_000,
+    longest_chunk_us=30_000_000,
+    first_window=32,
+    largest_window=400,
+    kept_bytes=ROW_BYTES,
 )
 """A chunk costs calls here, so it is to last; CLOUDPAR_POLICY overrides each figure."""
 

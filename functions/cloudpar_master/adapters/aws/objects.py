@@ -21,6 +21,10 @@ class Objects:
         """Store it, whatever was there."""
         self._client().put_object(Bucket=self._bucket, Key=key, Body=body)
 
+    def delete(self, key: str) -> None:
+        """Remove it."""
+        self._client().delete_object(Bucket=self._bucket, Key=key)
+
     def get(self, key: str) -> bytes | None:
         """What is stored; None: nothing is."""
         try:

@@ -33,7 +33,7 @@ from .package_rows import (
     spec_row,
 )
 from .rows import Row
-from .table import MISSING, THERE, Table, put
+from .table import MISSING, THERE, Refused, Table, put
 
 CACHED = 64
 DUE_STEP_S = 60.0
@@ -41,6 +41,9 @@ DUE_STEP_S = 60.0
 
 SKEW_S = 300.0
 """A name comes again a day after its package was forgotten, if ever."""
+
+CONFLICT_S = 0.01
+"""A transaction on a head lasts about so long."""
 
 ROW_BYTES = 395_000
 DAY_S = 86_400
@@ -137,15 +140,27 @@ class DynamoPackageStore:
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         """See the port. The library may send a write again that was done: then its writer is what is stored."""
-        writer = self._ids.fresh()
+        writer, before = self._ids.fresh(), head.version - 1
         row = self._dated(head_row(head, due_at, self._due_step_s, writer=writer))
-        change = put(row, "version = :before", before=head.version - 1)
-        if results:
-            refusals = self._table.transact([change, put(self._dated(self._page_row(head, results, writer)))])
-            refused = refusals[0] if refusals else None
-        else:
-            refused = self._table.write(change)
-        return refused is None or (refused.row is not None and refused.row.get("writer") == writer)
+        change = put(row, "version = :before", before=before)
+        page = self._dated(self._page_row(head, results, writer)) if results else {}
+        for _ in attempts(longest_s=CONFLICT_S):
+            try:
+                if page:
+                    refusals = self._table.transact([change, put(page)], patient=False)
+                    refused = refusals[0] if refusals else None
+                else:
+                    refused = self._table.write(change, patient=False)
+            except trouble.Conflict:
+                # Somebody is writing this head: who waits for long finds that the race was lost at once.
+                refused = Refused(self._table.get(head.package_id, HEAD))
+                if refused.row is not None and refused.row["version"] == before:
+                    continue
+            won = refused is None or (refused.row is not None and refused.row.get("writer") == writer)
+            if not won and "object" in page:
+                self._objects.delete(page["object"])
+            return won
+        raise trouble.busy(f"package {head.package_id}")
 
     def _page_row(self, head: Head, results: Sequence[TaskResult], writer: str) -> Row:
         row, body = pages.page_row(head.package_id, head.version, results, writer)
@@ -171,7 +186,7 @@ class DynamoPackageStore:
         return self._arrivals
 
     def _own(self, package_id: str, found: list[Row]) -> list[Row]:
-        """Without what was left of an earlier package of this id; its creator, who reads first, clears that away.
+        """Without what was left of an earlier package of this id; its creator clears that away.
 
         Clocks may be apart, and nothing may be lost: what could be of this package stays.
         """

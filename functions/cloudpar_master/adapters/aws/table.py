@@ -106,8 +106,12 @@ class Table:
                 return
             options["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
 
-    def write(self, change: Change) -> Refused | None:
-        """One conditional write; None: done."""
+    def write(self, change: Change, *, patient: bool = True) -> Refused | None:
+        """One conditional write; None: done.
+
+        Raises:
+            Conflict: A transaction is writing the row, if the caller has no patience.
+        """
         action: Any = self._action(change)
         call = self._client.update_item if change.update else self._client.put_item
         for _ in attempts():
@@ -119,12 +123,18 @@ class Table:
                     return Refused(_row(error.response))
                 if name != "TransactionConflictException":
                     raise
+                if not patient:
+                    raise trouble.Conflict from None
             else:
                 return None
         raise trouble.busy(self._name)
 
-    def transact(self, changes: Sequence[Change]) -> list[Refused | None] | None:
-        """All of them or none. None: done; otherwise what was refused, each in its place."""
+    def transact(self, changes: Sequence[Change], *, patient: bool = True) -> list[Refused | None] | None:
+        """All of them or none. None: done; otherwise what was refused, each in its place.
+
+        Raises:
+            Conflict: Somebody else is writing one of the rows, if the caller has no patience.
+        """
         items: Any = [{"Update" if change.update else "Put": self._action(change)} for change in changes]
         for _ in attempts():
             try:
@@ -136,6 +146,8 @@ class Table:
                     return [Refused(_row(r)) if r.get("Code") == CONDITION_FAILED else None for r in reasons]
                 if not names & trouble.BUSY:
                     raise
+                if not patient and "TransactionConflict" in names:
+                    raise trouble.Conflict from None
             else:
                 return None
         raise trouble.busy(self._name)

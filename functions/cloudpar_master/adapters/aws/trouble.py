@@ -14,6 +14,10 @@ BUSY = frozenset({
 """Worth trying again, by the code of an answer, a failed entry or a reason of a cancelled transaction."""
 
 
+class Conflict(Exception):
+    """Somebody else writes the same row right now."""
+
+
 def code(error: ClientError) -> str:
     """AWS's name of the error."""
     return error.response.get("Error", {}).get("Code", "")

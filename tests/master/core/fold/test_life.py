@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import Broken, CancelAsked, Deleted, Settled
-from cloudpar_master.core.head import KEPT_BYTES, MESSAGE_CHARS
+from cloudpar_master.core.head import MESSAGE_CHARS
 from cloudpar_master.core.policy import Policy
 from master.core.folds import NOW, POLICY, finished, published, running, take, then
 
@@ -69,8 +69,7 @@ def test_what_is_not_settled_does_not_expire() -> None:
 
 
 def test_the_time_of_the_deletion_is_kept() -> None:
-    head = replace(running(), stored_bytes=KEPT_BYTES)
-    head = then(then(finished(head), Settled(charged_us=0)), now=NOW + 7 * DAY_S)
+    head = then(then(finished(running()), Settled(charged_us=0)), now=NOW + 7 * DAY_S)
     head = then(head, Deleted(), now=NOW + 7 * DAY_S + 1)
     assert then(head, Deleted(), now=NOW + 8 * DAY_S).deleted_at == NOW + 7 * DAY_S + 1
 
