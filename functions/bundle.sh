@@ -5,6 +5,7 @@
 #   PYTHON    minor version (default: 3.13)
 # The same sources and the same requirements/functions.txt always make the same bytes, whatever machine makes them.
 set -euo pipefail
+export UV_SYSTEM_CERTS=1
 cd "$(dirname "$0")/.."
 
 out=${1:?usage: functions/bundle.sh OUT [PLATFORM [PYTHON]]}

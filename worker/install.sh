@@ -3,6 +3,7 @@
 # Makes TARGET/VERSION, an environment with the worker in it, for each version of Python. worker/Dockerfile runs it;
 # so do the tests, with the interpreters of the machine (UV_PYTHON_DOWNLOADS=never).
 set -euo pipefail
+export UV_SYSTEM_CERTS=1
 target=$1 wheel=$2 user_requirements=$3
 shift 3
 here=$(cd "$(dirname "$0")" && pwd)
