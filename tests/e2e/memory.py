@@ -25,19 +25,6 @@ def refused_soon(call: Callable[[], object], kind: type[Exception], text: str) -
     assert text in refusals[0]
 
 
-def allowed_soon(call: Callable[[], object], kind: type[Exception]) -> None:
-    """Call until it is not refused any more."""
-
-    def allowed() -> bool:
-        try:
-            call()
-        except kind:
-            return False
-        return True
-
-    _soon(allowed)
-
-
 def _soon(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + HANG_S
     while not condition():

@@ -84,7 +84,7 @@ class ClientService:
         check_submission(account, request)
         name = f"{account.account_id}#{request.idempotency_key}"
         package_id = hashlib.sha256(name.encode()).hexdigest()[:32]
-        if account.granted_us <= account.spent_us and on.packages.spec(package_id) is None:
+        if self._used_up(account) and on.packages.spec(package_id) is None:
             used = f"account {account.name!r} has used its {span(account.granted_us)} of compute time"
             raise QuotaExhausted(f"{used}: ask the operator to grant more (cloudpar account grant)")
         now = on.clock.now()
@@ -116,6 +116,13 @@ class ClientService:
             self._folding.begin(head)
             on.fleet.wake()
         return StartTasksReply(package_id=package_id)
+
+    def _used_up(self, account: AccountRecord) -> bool:
+        """Whether all of the quota is spent. What was remembered of the account may be older than a grant."""
+        if account.granted_us > account.spent_us:
+            return False
+        now = self._on.accounts.get(account.account_id) or account
+        return now.granted_us <= now.spent_us
 
     def _may_open(self, account: AccountRecord, tasks: int) -> bool:
         """Whether a new package may have chunks in the queue, or waits until executors idle (rule 14)."""

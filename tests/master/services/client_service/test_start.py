@@ -52,6 +52,13 @@ def test_with_no_quota_left_nothing_is_queued(world: World) -> None:
     assert world.on.packages.of_account(None, 10) == []
 
 
+def test_a_grant_shows_at_once_even_to_who_remembers_the_account(world: World) -> None:
+    remembered = world.account("poor", quota_us=0)
+    world.on.accounts.grant(remembered.account_id, "more", HOUR_US)
+    world.start(remembered)
+    assert world.on.queue.waiting() == 2
+
+
 def test_a_retry_is_answered_even_when_the_quota_is_used_up_since(world: World) -> None:
     poor = world.account("poor", quota_us=10_000)
     package_id = world.client.start_tasks(poor, start_tasks("key")).package_id
