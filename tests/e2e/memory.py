@@ -1,4 +1,4 @@
-"""Functions remember an account for a while: a revocation or a grant shows within that time, and not at once."""
+"""Functions remember an account for a while: a revocation, or that a quota is used up, shows within that time."""
 
 import time
 from collections.abc import Callable
