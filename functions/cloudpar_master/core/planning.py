@@ -61,7 +61,7 @@ class Pace(NamedTuple):
 def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     """How many of the `uncut` tasks the next chunk takes.
 
-    While the window is far larger than what the executors can work on, chunks are smaller: what lies in the queue
+    While the window is far larger than what the executors can work on, long chunks are smaller: what lies in the queue
     delays other accounts.
 
     Args:
@@ -77,8 +77,8 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     20
     >>> chunk_size(12, 100_000, Pace(10_000.0, 2, 4), Policy(chunk_target_us=200_000))
     3
-    >>> chunk_size(100_000, 100_000, Pace(10_000.0, 2, 32), Policy(chunk_target_us=200_000))
-    4
+    >>> chunk_size(100_000, 100_000, Pace(10_000.0, 2, 32), Policy(chunk_target_us=2_000_000))
+    38
     """
     mean_us, executors, window = pace
     if mean_us <= 0:
@@ -86,7 +86,9 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     else:
         share = -(-uncut // (2 * max(executors, 1)))
         worthwhile = round(policy.chunk_target_us / SMALLEST_CHUNK / mean_us)
-        target_us = chunk_target_us(executors, policy) * min(1.0, 1.5 * _enough(executors) / max(window, 1))
+        target_us = float(chunk_target_us(executors, policy))
+        if target_us > SHORT_WAIT_US:
+            target_us *= min(1.0, 1.5 * _enough(executors) / max(window, 1))
         wished = min(round(target_us / mean_us), max(share, worthwhile))
     return max(1, min(wished, uncut))
 

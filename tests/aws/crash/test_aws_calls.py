@@ -9,7 +9,7 @@ from master.crash.scenarios import SCENARIOS, Scenario
 from .breaking import AwsFuse, Break, Unreliable, breaks
 from .runs import name_of, ran, some
 
-STEP = 61
+STEP = 121
 SEEDS = range(20)
 DEDUPLICATION_S = 300.0
 

@@ -9,7 +9,7 @@ from master.crash.scenarios import SCENARIOS, Scenario
 
 from .runs import name_of, ran, some
 
-STEP = 101
+STEP = 201
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
