@@ -68,6 +68,7 @@ class Worker(RuleBasedStateMachine):
         self.seq: Counter[str] = Counter()
         self.closed: set[str] = set()
         self.forgotten: set[str] = set()
+        self.held: set[str] = set()
         self.asked = 0
         self.publishing: list[list[Publication]] = []
         self.returning: list[list[Return]] = []
@@ -136,6 +137,7 @@ class Worker(RuleBasedStateMachine):
     def do_forget(self, forget: do.Forget) -> None:
         assert forget.lease_id in self.closed | self.abandoned
         self.forgotten.add(forget.lease_id)
+        self.held.discard(forget.lease_id)
 
     def check(self, item: Publication | Return) -> None:
         assert item.lease_id not in self.closed
@@ -292,6 +294,7 @@ class Worker(RuleBasedStateMachine):
                 self.abandoned.add(lease_id)
             self.say(on.DownloadFailed(lease_id, stale))
         else:
+            self.held.add(lease_id)
             self.say(on.Downloaded(lease_id, (start, min(end, start + part)), 100, 10))
 
     def views(self, lease_ids: list[str], state: str, keep: int) -> list[LeaseView]:
@@ -347,6 +350,7 @@ class Worker(RuleBasedStateMachine):
                 break
             self.step_to_the_end()
         assert self.exited
+        assert self.held <= set(self.leases) - self.forgotten  # else nobody would ever let go of the payload
         for lease_id, lease in self.leases.items():
             said = self.said[lease_id]
             assert all(times == 1 for times in said.values())
@@ -382,6 +386,7 @@ class Worker(RuleBasedStateMachine):
 
     def downloaded_at_last(self) -> None:
         download = self.downloads.pop(0)
+        self.held.add(download.lease.lease_id)
         self.say(on.Downloaded(download.lease.lease_id, download.tasks, 1, 1))
 
 

@@ -71,7 +71,7 @@ def test_an_interpreter_that_does_not_start_stops_nobody_else(
     (publication,) = [made for made in master.publications if made.lease_id == refused.lease_id]
     assert publication.refused == "python"
     agent.process.terminate()
-    assert agent.wait() == 0
+    assert agent.wait() == 0, agent.log
     assert f"Python {OTHER} does not start" in agent.log
 
 

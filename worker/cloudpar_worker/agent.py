@@ -38,6 +38,7 @@ class Agent:
         )
         self._selector = selectors.DefaultSelector()
         self._waiting: deque[on.Stimulus] = deque()
+        self._delivered: deque[on.Stimulus] = deque()  # by other threads and by signals, at any moment
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
         self._wake.setblocking(False)
@@ -154,13 +155,15 @@ class Agent:
                 courier.give_back(returns)
 
     def _deliver(self, stimulus: on.Stimulus) -> None:
-        """From another thread."""
-        self._waiting.append(stimulus)
+        """From another thread, or from a signal."""
+        self._delivered.append(stimulus)
         with contextlib.suppress(BlockingIOError):  # a full pipe: it is awake already
             self._wake.send(b"\0")
 
     def _drain_wakes(self, _events: int) -> None:
         self._woken.recv(4096)
+        while self._delivered:
+            self._waiting.append(self._delivered.popleft())
 
     def _look_at_stdin(self, _events: int) -> None:
         if not os.read(self._stdin, 4096):
@@ -169,7 +172,7 @@ class Agent:
     def _on_signal(self, number: int, _frame: object) -> None:
         if number == signal.SIGTERM and not self._draining:
             self._draining = True
-            self._waiting.append(on.DrainAsked())
+            self._deliver(on.DrainAsked())
             self._courier.abandon_retrieval()
         else:
             self._interrupted = True

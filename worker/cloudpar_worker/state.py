@@ -198,7 +198,9 @@ class WorkerState:
 
     def _downloaded(self, stimulus: on.Downloaded, _now_us: int) -> None:
         record = self.facts.leases.get(stimulus.lease_id)
-        if record is not None:
+        if record is None:
+            self.facts.out.append(do.Forget(stimulus.lease_id))  # it was cancelled or lost meanwhile
+        else:
             record.downloading = False
             record.retrieve_us += stimulus.download_us
             record.arrived(stimulus.tasks, stimulus.item_bytes)
