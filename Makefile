@@ -14,10 +14,10 @@ SYNTHESIZED := $(addprefix build/synth/,dev staging prod)
 export UV_SYSTEM_CERTS := 1
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN)python -m pip --quiet --no-input
 
-.PHONY: help setup demo test checks crashes e2e versitygw bench generate lock build/functions $(SYNTHESIZED)
+.PHONY: help setup demo test checks guarantees e2e versitygw bench generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make
-	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-9s ", $$1, $$2; $$1 = $$2 = ""; print}'
+	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-10s ", $$1, $$2; $$1 = $$2 = ""; print}'
 
 setup: $(STAMP) ## Prepare .venv: locked dependencies and this package, editable
 
@@ -71,8 +71,8 @@ node_modules/.complete: package-lock.json
 	@npm ci --silent --no-audit --no-fund
 	@touch $@
 
-crashes: setup ## Each call of AWS where a master may die, be refused or get no answer; make test has samples of them
-	CLOUDPAR_ALL_CRASHES=1 $(RUN)pytest tests/aws/crash -n 2 --dist worksteal --timeout 1800
+guarantees: setup build/e2e/$(COMPLETE) ## Each guarantee of docs/guarantees.md with its full figure; ONLY=9 runs one
+	PYTHONPATH=tests $(RUN)python -m guarantees $(addprefix --only=,$(ONLY))
 
 e2e: setup build/e2e/$(COMPLETE) node_modules/.complete ## Deploy to a stand-in for AWS on this machine and use it
 	CLOUDPAR_STAND_IN=ministack $(RUN)pytest tests/master/conformance tests/aws/test_surfacing.py $(LINKS) --timeout 300

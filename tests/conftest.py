@@ -1,8 +1,13 @@
 """What holds for every test."""
 
 import os
+from collections.abc import Callable
+from functools import partial
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from guarantees.scale import SCALE, Scale, record
 
 # A shared machine may stop any example for a moment: no test is about how long one takes.
 settings.register_profile("cloudpar", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,3 +22,15 @@ os.environ |= {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
+
+
+@pytest.fixture
+def scale() -> Scale:
+    """Chooses between a guarantee's quick and full form."""
+    return SCALE
+
+
+@pytest.fixture
+def reached(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Say what a guarantee's test saw, as `make guarantees` prints it: after everything is asserted."""
+    return partial(record, request.node.name)

@@ -1,5 +1,6 @@
 """At each single call of AWS the master dies, is refused, or gets no answer: every run ends as it should."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,13 @@ def calls_of(scenario: Scenario, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
-def test_every_call_of_aws(scenario: Scenario, tmp_path: Path) -> None:
-    points = breaks(calls_of(scenario, tmp_path))
-    for number, at in enumerate(some(points, STEP, SCENARIOS.index(scenario))):
+def test_g09_every_call_of_aws(scenario: Scenario, tmp_path: Path, reached: Callable[[str], None]) -> None:
+    points = some(breaks(calls_of(scenario, tmp_path)), STEP, SCENARIOS.index(scenario))
+    for number, at in enumerate(points):
         fuse = AwsFuse(at)
         ran(scenario, tmp_path / str(number), fuse)
         assert fuse.broken == 1, at
+    reached(f"{scenario.name}, calls of AWS: {len(points)} breaks")
 
 
 @pytest.mark.parametrize("scenario", [each for each in SCENARIOS if not each.rival], ids=name_of)

@@ -1,5 +1,6 @@
 """The crash points of the ports, on the adapters of AWS."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ STEP = 201
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
-def test_every_crash_point(scenario: Scenario, tmp_path: Path) -> None:
+def test_g09_every_crash_point(scenario: Scenario, tmp_path: Path, reached: Callable[[str], None]) -> None:
     calls = ran(scenario, tmp_path / "uncrashed", Fuse()).fuse.calls
-    points = [CrashPoint(call, side) for call in range(len(calls)) for side in ("before", "after")]
-    for at in some(points, STEP, 13 * SCENARIOS.index(scenario)):
+    every = [CrashPoint(call, side) for call in range(len(calls)) for side in ("before", "after")]
+    points = some(every, STEP, 13 * SCENARIOS.index(scenario))
+    for at in points:
         assert len(ran(scenario, tmp_path / f"{at.side}-{at.call}", Fuse(at)).crashes) == 1
+    reached(f"{scenario.name}, ports on moto: {len(points)} crash points")
