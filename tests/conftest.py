@@ -1,6 +1,7 @@
 """What holds for every test."""
 
 import os
+import signal
 from collections.abc import Callable
 from functools import partial
 
@@ -12,6 +13,9 @@ from guarantees.scale import SCALE, Scale, record
 # A shared machine may stop any example for a moment: no test is about how long one takes.
 settings.register_profile("cloudpar", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("cloudpar")
+
+# Some tests press Ctrl-C; whoever starts them in the background of a script would have it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test reaches AWS: a client that is given no stand-in's address finds nobody at this one.
 os.environ |= {
