@@ -14,7 +14,7 @@ SYNTHESIZED := $(addprefix build/synth/,dev staging prod)
 export UV_SYSTEM_CERTS := 1
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN)python -m pip --quiet --no-input
 
-.PHONY: help setup demo test checks guarantees e2e versitygw bench generate lock build/functions $(SYNTHESIZED)
+.PHONY: help setup demo test checks guarantees mutants e2e versitygw bench generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-10s ", $$1, $$2; $$1 = $$2 = ""; print}'
@@ -73,6 +73,9 @@ node_modules/.complete: package-lock.json
 
 guarantees: setup build/e2e/$(COMPLETE) ## Each guarantee of docs/guarantees.md with its full figure; ONLY=9 runs one
 	PYTHONPATH=tests $(RUN)python -m guarantees $(addprefix --only=,$(ONLY))
+
+mutants: setup ## Break each line that gives a guarantee, in a copy, and see its test fail; ONLY=9 tries one's
+	PYTHONPATH=tests $(RUN)python -m guarantees.mutants $(addprefix --only=,$(ONLY))
 
 e2e: setup build/e2e/$(COMPLETE) node_modules/.complete ## Deploy to a stand-in for AWS on this machine and use it
 	CLOUDPAR_STAND_IN=ministack $(RUN)pytest tests/master/conformance tests/aws/test_surfacing.py $(LINKS) --timeout 300
