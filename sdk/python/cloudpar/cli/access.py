@@ -21,8 +21,8 @@ from .data_folder import default_folder, read_connection
 P = ParamSpec("P")
 R = TypeVar("R")
 
-FIRST_CONTACT_S, PATIENCE_S = 3.0, 20.0
-"""A person waits at the terminal: both are shorter than a pool's."""
+PATIENCE_S = 20.0
+"""A person waits at the terminal, less long than a pool does. (A cold function may take some seconds, too.)"""
 
 data_option = click.option(
     "--data", "folder", type=click.Path(path_type=Path, file_okay=False),
@@ -81,7 +81,7 @@ def connect_admin(endpoint: str | None, admin_token: str | None, folder: Path | 
 
 def connect(endpoint: str, token: str) -> Connection:
     """A connection with a person's patience."""
-    return Connection(endpoint.rstrip("/"), token, Patience(PATIENCE_S, FIRST_CONTACT_S))
+    return Connection(endpoint.rstrip("/"), token, Patience(PATIENCE_S))
 
 
 def _connect_folder(folder: Path | None) -> Connection:
