@@ -44,7 +44,8 @@ done
 rm -rf "$fresh/cloudpar_master/server" "$fresh/cloudpar_master/__main__.py"
 
 find "$fresh" -type d -exec chmod 755 {} + -o -type f -exec chmod 644 {} +
-find "$fresh" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+# In options that macOS's own touch knows as well: the same day as SOURCE_DATE_EPOCH.
+TZ=UTC find "$fresh" -exec touch -h -t 198001010000.00 {} +
 rm -rf "$out"
 mkdir -p "$(dirname "$out")"
 cp -a "$fresh" "$out"

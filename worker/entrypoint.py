@@ -26,6 +26,9 @@ _PR_SET_DUMPABLE: Final = 4
 
 def main() -> int:
     """Run an agent to its end; its exit code, as a shell counts it."""
+    # A container's first process never gets a signal that it has no handler for: a drain would wait for its time limit.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _frame: os._exit(128 + received))
     token = Path(os.environ.get("CLOUDPAR_TOKEN_FILE", TOKEN)).read_text(encoding="utf-8").strip()
     give_up_root()
     interpreters = pythons(Path(os.environ.get("CLOUDPAR_PYTHONS", PYTHONS)))

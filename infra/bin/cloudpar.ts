@@ -7,7 +7,7 @@ const app = new App();
 try {
   new CloudparStack(
     app,
-    readSettings((name) => app.node.tryGetContext(name)),
+    readSettings((name) => app.node.tryGetContext(name), Object.keys(app.node.getAllContext())),
   );
 } catch (error) {
   if (error instanceof SettingsError) {

@@ -59,8 +59,9 @@ export class Fleet extends Construct {
       description: `Cloud Parallelizer (${settings.env}): what a worker's host may do; its container may do nothing`,
     });
     const templates = this.templates(vpc);
+    const offered = (family: string) => settings.families.includes(family);
     const overrides = settings.architectures.flatMap((architecture) =>
-      FAMILIES[architecture].map((family) => ({
+      FAMILIES[architecture].filter(offered).map((family) => ({
         instanceType: new ec2.InstanceType(`${family}.${settings.instanceSize}`),
         launchTemplate: templates.get(architecture) as ec2.LaunchTemplate,
       })),

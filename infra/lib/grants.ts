@@ -5,8 +5,9 @@
  *
  * Not here, since they only forbid: the "TLS only" statements of bucket, queues and topic.
  */
-import { Stack } from 'aws-cdk-lib';
+import { ArnFormat, Stack } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
+import type * as sns from 'aws-cdk-lib/aws-sns';
 import { type NagPackSuppression, NagSuppressions } from 'cdk-nag';
 import { Construct } from 'constructs';
 import type { Fleet } from './fleet';
@@ -20,6 +21,8 @@ export interface GrantsProps {
   readonly services: Services;
   readonly fleet: Fleet;
   readonly groupName: string;
+  /** What alarms are told to, if to anybody. */
+  readonly topic: sns.Topic | undefined;
 }
 
 /** Every wildcard in this file, and why it is one. A test holds that "*" stands with no other action. */
@@ -58,6 +61,7 @@ export class Grants extends Construct {
     this.lost();
     this.invocations();
     this.fleet();
+    this.alarms();
   }
 
   /**
@@ -171,6 +175,19 @@ export class Grants extends Construct {
     NagSuppressions.addResourceSuppressions(policy, WILDCARDS);
   }
 
+  /** Alarms publish by the policy that a topic has by itself, and "TLS only" has taken its place. */
+  private alarms(): void {
+    const { topic } = this.props;
+    topic?.addToResourcePolicy(
+      new iam.PolicyStatement({
+        principals: [new iam.ServicePrincipal('cloudwatch.amazonaws.com')],
+        actions: ['sns:Publish'],
+        resources: [topic.topicArn],
+        conditions: { ArnLike: { 'aws:SourceArn': this.alarmArns() } },
+      }),
+    );
+  }
+
   /** What whoever folds needs: packages of an account, its quota, the queue, large result pages, to delete payloads. */
   private folding(): iam.PolicyStatement[] {
     const { storage, queue } = this.props;
@@ -208,6 +225,15 @@ export class Grants extends Construct {
     return Stack.of(this).formatArn({
       service: 'autoscaling',
       resource: `autoScalingGroup:*:autoScalingGroupName/${name}`,
+    });
+  }
+
+  private alarmArns(): string {
+    return Stack.of(this).formatArn({
+      service: 'cloudwatch',
+      resource: 'alarm',
+      resourceName: '*',
+      arnFormat: ArnFormat.COLON_RESOURCE_NAME,
     });
   }
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import contract from './contract.json';
-import { ENVIRONMENTS, type EnvironmentName } from './environments';
+import { ENVIRONMENTS, type EnvironmentName, FAMILIES } from './environments';
 
 /** How many vCPUs, and so executors, an instance of a size has: every family in environments.ts keeps to this. */
 export const EXECUTORS = { large: 2, xlarge: 4, '2xlarge': 8, '4xlarge': 16, '8xlarge': 32 } as const;
@@ -27,6 +27,8 @@ export interface Settings {
   readonly maxInstances: number;
   readonly instanceSize: InstanceSize;
   readonly architectures: readonly Architecture[];
+  /** Families of instances to draw from. A group that names one which the region lacks may be refused as a whole. */
+  readonly families: readonly string[];
   /** So many of the first instances are on-demand; the rest are spot. */
   readonly onDemandBase: number;
   readonly zones: number;
@@ -59,19 +61,25 @@ export class SettingsError extends Error {
 /** Reads context values: what came by `-c` is text, what stands in cdk.json may be typed. */
 export type Context = (name: string) => unknown;
 
-/** The settings of one deployment: the environment's, overridden by context. Throws SettingsError. */
-export function readSettings(context: Context): Settings {
+/**
+ * The settings of one deployment: the environment's, overridden by context. Throws SettingsError.
+ *
+ * @param given Names of all that the context holds, so that a misspelt one is not passed over.
+ */
+export function readSettings(context: Context, given: readonly string[] = []): Settings {
   const env = environmentName(context('env'));
   const defaults = ENVIRONMENTS[env];
   const read = new Reader(context);
   const maxInstances = read.whole('maxInstances', defaults.maxInstances, 1, 100);
   const pythons = read.list('pythons', contract.pythons, contract.pythons);
+  const families = Object.values(FAMILIES).flat();
   const settings: Settings = {
     ...defaults,
     env,
     bundle: read.text('bundle') ?? 'build/functions',
     retain: read.flag('retain', defaults.retain),
     recovery: read.flag('recovery', defaults.recovery),
+    logDays: read.days('logDays', defaults.logDays),
     logLevel: read.oneOf('logLevel', defaults.logLevel, ['DEBUG', 'INFO', 'WARNING', 'ERROR']),
     rateLimit: read.whole('rateLimit', defaults.rateLimit, 1, 100_000),
     burstLimit: read.whole('burstLimit', defaults.burstLimit, 1, 100_000),
@@ -79,6 +87,7 @@ export function readSettings(context: Context): Settings {
     maxInstances,
     instanceSize: read.oneOf('instanceSize', defaults.instanceSize, Object.keys(EXECUTORS)) as InstanceSize,
     architectures: read.list('architectures', ['arm64', 'x86_64'], ['arm64', 'x86_64']) as Architecture[],
+    families: read.list('families', families, families),
     onDemandBase: read.whole('onDemandBase', 0, 0, maxInstances),
     zones: read.whole('zones', defaults.zones, 2, 6),
     volumeGib: read.whole('volumeGib', defaults.volumeGib, 10, 1_000),
@@ -98,7 +107,24 @@ export function readSettings(context: Context): Settings {
         'Leave workerImage out, or install the packages into that image yourself.',
     );
   }
+  for (const architecture of settings.architectures) {
+    if (!FAMILIES[architecture].some((family) => settings.families.includes(family))) {
+      throw new SettingsError(
+        `families=${settings.families.join(',')} has none for ${architecture}: add one of ` +
+          `${FAMILIES[architecture].join(', ')}, or leave ${architecture} out of architectures`,
+      );
+    }
+  }
+  refuseStrangers(given, Object.keys(settings));
   return settings;
+}
+
+/** The CDK's own context has names with signs in them. */
+function refuseStrangers(given: readonly string[], known: readonly string[]): void {
+  const stranger = given.find((name) => /^[a-zA-Z]+$/.test(name) && !known.includes(name));
+  if (stranger !== undefined) {
+    throw new SettingsError(`${stranger}: there is no such setting; there are ${known.toSorted().join(', ')}`);
+  }
 }
 
 function environmentName(value: unknown): EnvironmentName {
@@ -129,6 +155,10 @@ function emailAddress(value: string | undefined): string | undefined {
   }
   return value;
 }
+
+const LOG_DAYS = [
+  1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
+];
 
 class Reader {
   constructor(private readonly context: Context) {}
@@ -168,6 +198,15 @@ class Reader {
     const value = typeof given === 'string' && given.trim() ? Number(given) : given;
     if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
       throw new SettingsError(`${name}=${String(given)} must be a whole number from ${least} to ${most}`);
+    }
+    return value;
+  }
+
+  /** CloudWatch keeps logs for certain numbers of days only. */
+  days(name: string, otherwise: number): number {
+    const value = this.whole(name, otherwise, 1, 3_653);
+    if (!LOG_DAYS.includes(value)) {
+      throw new SettingsError(`${name}=${value} must be one of ${LOG_DAYS.join(', ')}`);
     }
     return value;
   }

@@ -26,8 +26,8 @@ export class CloudparStack extends Stack {
     const endpoint = services.api.apiEndpoint;
     const mathAlarms = this.mathAlarms();
     const fleet = new Fleet(this, 'Fleet', { settings, storage, queue, endpoint, groupName, mathAlarms });
-    new Grants(this, 'Grants', { storage, queue, services, fleet, groupName });
-    new Observability(this, 'Observability', { settings, services, queue, fleet, mathAlarms });
+    const { topic } = new Observability(this, 'Observability', { settings, services, queue, fleet, mathAlarms });
+    new Grants(this, 'Grants', { storage, queue, services, fleet, groupName, topic });
     Tags.of(this).add('cloudpar:environment', settings.env);
 
     const outputs = {

@@ -48,6 +48,17 @@ describe('group', () => {
     expect(used.every(([type, name]) => /g\./.test(type as string) === (name === 'FleetArm64'))).toBe(true);
   });
 
+  it('leaves out families that a region lacks', () => {
+    const families = 'c7g,m7g,c7i';
+    const group = only(template({ env: 'dev', families }), GROUP);
+    const { LaunchTemplate } = group.Properties['MixedInstancesPolicy'] as Policy;
+    expect(LaunchTemplate.Overrides.map(({ InstanceType }) => InstanceType)).toEqual([
+      'c7g.large',
+      'm7g.large',
+      'c7i.large',
+    ]);
+  });
+
   it('falls back to on-demand instances when asked to', () => {
     const fallback = only(template({ env: 'dev', onDemandBase: 1 }), GROUP).Properties[
       'MixedInstancesPolicy'

@@ -9,6 +9,11 @@ interface Statement {
   Condition?: unknown;
 }
 
+/** Of a policy that a resource itself has. */
+interface PublicStatement extends Statement {
+  Condition?: { ArnLike?: Record<string, unknown> };
+}
+
 const list = <T>(value: T | T[]): T[] => (Array.isArray(value) ? value : [value]);
 const names = (resource: unknown) =>
   list(resource).map((each) => (typeof each === 'string' ? each : JSON.stringify(each)));
@@ -111,6 +116,17 @@ describe('grants', () => {
     const [pull] = statements(dev, 'Fleet').filter(({ Action }) => list(Action).includes('ecr:BatchGetImage'));
     expect(text(pull?.Resource)).toBe('arn:<?>:ecr:eu-west-1:123456789012:repository/team/worker');
     expect(JSON.stringify(statements(template({ env: 'dev' }), 'Fleet'))).not.toContain('ecr:');
+  });
+
+  it('alarms of this account publish to the topic, if there is one', () => {
+    const told = template({ env: 'dev', alarmEmail: 'operator@example.com' });
+    const { Properties } = only(told, 'AWS::SNS::TopicPolicy');
+    const { Statement } = Properties['PolicyDocument'] as { Statement: PublicStatement[] };
+    const allowed = Statement.filter(({ Effect }) => Effect === 'Allow');
+    expect(allowed).toMatchObject([{ Action: 'sns:Publish', Principal: { Service: 'cloudwatch.amazonaws.com' } }]);
+    const from = allowed.map(({ Condition }) => text(Condition?.ArnLike?.['aws:SourceArn']));
+    expect(from).toEqual(['arn:<?>:cloudwatch:<?>:<?>:alarm:*']);
+    dev.resourceCountIs('AWS::SNS::TopicPolicy', 0);
   });
 
   it('functions are called by the API and the schedule only', () => {

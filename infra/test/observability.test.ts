@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { template } from './deployment';
+import { only, template } from './deployment';
 
 const RUNBOOK = join(import.meta.dirname, '../../docs/runbook.md');
 const ALARM = 'AWS::CloudWatch::Alarm';
@@ -37,6 +37,15 @@ describe('alarms', () => {
     );
     const linked = alarms({ env: 'dev' }).map(({ AlarmDescription }) => AlarmDescription.split('#')[1]);
     expect(anchors).toEqual(expect.arrayContaining(linked));
+  });
+
+  it('tell of lost chunks by their age, since one that the function fails on is hardly ever visible', () => {
+    expect(only(template({ env: 'dev' }), ALARM, 'ObservabilityLostChunks').Properties).toMatchObject({
+      MetricName: 'ApproximateAgeOfOldestMessage',
+      Statistic: 'Maximum',
+      Threshold: 900,
+      EvaluationPeriods: 1,
+    });
   });
 
   it('have no topic unless somebody is to be told', () => {

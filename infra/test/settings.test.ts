@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readSettings, SettingsError } from '../lib/settings';
 import type { Context } from './deployment';
 
-const read = (context: Context) => readSettings((name) => context[name]);
+const read = (context: Context) => readSettings((name) => context[name], Object.keys(context));
 
 describe('settings', () => {
   it.each(['dev', 'staging', 'prod'])('%s has all of them', (env) => {
@@ -23,18 +23,24 @@ describe('settings', () => {
   it('takes text, as the command line gives it, and typed values', () => {
     const text = read({
       env: 'dev',
+      logDays: '30',
       maxInstances: '8',
       dashboard: 'true',
       pythons: '3.12, 3.13',
       architectures: 'arm64',
     });
     expect(text).toMatchObject({
+      logDays: 30,
       maxInstances: 8,
       dashboard: true,
       pythons: ['3.12', '3.13'],
       architectures: ['arm64'],
     });
     expect(read({ env: 'dev', maxInstances: 8, dashboard: true })).toMatchObject({ maxInstances: 8, dashboard: true });
+  });
+
+  it("leaves the CDK's own context alone", () => {
+    expect(read({ env: 'dev', '@aws-cdk/core:some': true, 'aws:cdk:some': true, 'some-flag': 1 }).env).toBe('dev');
   });
 
   it('runs the agent on a version that the image has', () => {
@@ -59,6 +65,10 @@ describe('settings', () => {
     [{ env: 'dev', requirements: '/nowhere.txt' }, /there is no such file/],
     [{ env: 'dev', workerImage: 'a:1', requirements: 'package.json' }, /exclude each other/],
     [{ env: 'dev', alarmEmail: 'me' }, /no e-mail address/],
+    [{ env: 'dev', logDays: '8' }, /logDays=8 must be one of 1, 3, 5, 7, 14, /],
+    [{ env: 'dev', families: 'c7g,t3' }, /families=c7g,t3 must be a list/],
+    [{ env: 'dev', families: 'c7g' }, /families=c7g has none for x86_64: add one of c7i, /],
+    [{ env: 'dev', maxInstance: 1 }, /^maxInstance: there is no such setting; there are alarmEmail, .*maxInstances/],
     [{ env: 'dev', bundle: 7 }, /bundle must be text/],
   ])('refuses %j, and says why', (context, message) => {
     expect(() => read(context)).toThrow(SettingsError);

@@ -114,6 +114,14 @@ def test_sigterm_drains(image: Image, master: Up, folder: Path) -> None:
         assert list(results) == ["done"]
 
 
+def test_sigterm_before_there_is_an_agent_ends_it(image: Image, master: Up, folder: Path) -> None:
+    token = folder / "token-that-is-late"
+    os.mkfifo(token)
+    with container(image, master, folder, CLOUDPAR_TOKEN_FILE=str(token)) as process, token.open("w"):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(HANG_S) == 128 + signal.SIGTERM
+
+
 def test_a_python_that_is_not_there_is_named(image: Image, master: Up, folder: Path) -> None:
     with container(image, master, folder, CLOUDPAR_PYTHON="3.9") as process:
         output, _ = process.communicate(timeout=HANG_S)

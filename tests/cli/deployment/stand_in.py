@@ -49,6 +49,7 @@ class StandIn:
         undeletable: An object that may not be deleted.
         pages: Of a bucket's list, instead of moto's.
         images: Sizes of what lies in the CDK's registry.
+        lacking: Families of instances that the region does not offer.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -67,6 +68,7 @@ class StandIn:
         self.lifecycles: dict[str, str] = {}
         self.spot_prices: dict[tuple[str, str], float] = {}
         self.images: list[int] = []
+        self.lacking: set[str] = set()
         self.undeletable: str | None = None
         self.pages: list[dict[str, Any]] = []
         self._reason = ""
@@ -83,6 +85,7 @@ class StandIn:
             "GetAWSDefaultServiceQuota": lambda _: {"Quota": {"Value": 5.0}},
             "Invoke": self._invoke,
             "DescribeImages": self._describe_images,
+            "DescribeInstanceTypeOfferings": self._describe_offerings,
         }
         self._group_answers: dict[str, Answer] = {
             "DescribeAutoScalingGroups": lambda _: {"AutoScalingGroups": [self.group]},
@@ -154,6 +157,11 @@ class StandIn:
         if not self.images:
             raise refusal("DescribeImages", "RepositoryNotFoundException", f"no {asked['repositoryName']}")
         return {"imageDetails": [{"imageSizeInBytes": size} for size in self.images]}
+
+    def _describe_offerings(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        (types,) = (each["Values"] for each in asked["Filters"] if each["Name"] == "instance-type")
+        offered = [each for each in types if each.partition(".")[0] not in self.lacking]
+        return {"InstanceTypeOfferings": [{"InstanceType": each, "LocationType": "region"} for each in offered]}
 
     def _delete_stack(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         assert asked["StackName"] == STACK_ID

@@ -15,7 +15,7 @@ from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.check import Check
 from cloudpar.deployment.checks import Findings
 from cloudpar.deployment.failures import DeploymentError
-from cloudpar.deployment.plan import Plan, read_plan
+from cloudpar.deployment.plan import FAMILIES, Plan, read_plan
 from cloudpar.deployment.project import Project, find_project
 from cloudpar.errors import ConfigurationError
 
@@ -48,8 +48,9 @@ def test_no_credentials(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyP
         look()
 
 
-def test_expired_credentials(aws: StandIn, project: Path) -> None:
-    aws.refusals["GetCallerIdentity"] = ("ExpiredToken", "expired")
+@pytest.mark.parametrize("code", ["ExpiredToken", "UnauthorizedSSOTokenError"])
+def test_expired_credentials(aws: StandIn, project: Path, code: str) -> None:
+    aws.refusals["GetCallerIdentity"] = (code, "expired")
     with pytest.raises(DeploymentError, match="have expired: run"):
         look()
 
@@ -153,6 +154,46 @@ def test_spot_quota(aws: StandIn, project: Path) -> None:
         look().require()
 
 
+def test_on_demand_instances_need_no_spot_quota(aws: StandIn, project: Path) -> None:
+    aws.quotas |= {"L-34B43A08": 0.0, "L-1216C47A": 5.0}
+    bought = read_plan("dev", {"maxInstances": "2", "onDemandBase": "2"})
+    assert one("on-demand quota", bought).state == "ok"
+    assert "spot quota" not in {each.name for each in look(bought).checks}
+    found = one("on-demand quota", read_plan("prod", {"onDemandBase": "2"}))
+    assert (found.state, found.found) == ("warning", "5 on-demand vCPUs: room for 1 of 2 instances")
+    assert "--quota-code L-1216C47A --desired-value 8" in found.mend
+
+
+def test_families_that_the_region_lacks_are_left_out(aws: StandIn, project: Path) -> None:
+    assert look().settings == []
+    aws.lacking = {"c8g", "m8g", "c7a"}
+    found = look(read_plan("dev", {}))
+    assert found.settings == ["families=c7g,c6g,m7g,m6g,c7i,c6i,c6a,m7i,m6i"]
+    assert one("instance types").state == "ok"
+    assert one("instance types").found == "c8g.xlarge, m8g.xlarge, c7a.xlarge not offered in us-east-1: left out"
+
+
+def test_families_that_were_named_are_not_left_out(aws: StandIn, project: Path) -> None:
+    aws.lacking = {"c8g"}
+    plan = read_plan("dev", {"families": "c8g, c7g", "architectures": "arm64"})
+    found = one("instance types", plan)
+    assert (found.state, found.mend) == ("failed", "leave them out: --set families=c7g")
+    assert look(plan).settings == []
+
+
+def test_an_architecture_that_the_region_lacks(aws: StandIn, project: Path) -> None:
+    aws.lacking = set(FAMILIES["arm64"])
+    found = one("instance types")
+    assert found.state == "failed"
+    assert "nothing is left for arm64" in found.mend
+
+
+def test_instance_types_that_may_not_be_read_are_no_obstacle(aws: StandIn, project: Path) -> None:
+    aws.refusals["DescribeInstanceTypeOfferings"] = ("UnauthorizedOperation", "no")
+    assert one("instance types").state == "warning"
+    assert look().settings == []
+
+
 def test_lambda_quota(aws: StandIn, project: Path) -> None:
     aws.quotas["L-B99A9384"] = 10.0
     found = one("Lambda quota")
@@ -182,6 +223,8 @@ def test_the_plan(settings: dict[str, str], vcpus: int) -> None:
 def test_a_plan_that_is_none() -> None:
     with pytest.raises(ConfigurationError, match="--set maxInstances=4"):
         read_plan("dev", {"maxInstances": "many"})
+    with pytest.raises(ConfigurationError, match="--set onDemandBase=1"):
+        read_plan("dev", {"onDemandBase": "-1"})
 
 
 def test_the_checkout_is_found_from_below(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

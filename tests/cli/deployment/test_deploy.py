@@ -54,6 +54,13 @@ def test_from_nothing_to_a_map(master: FakeMaster, aws: StandIn, capsys: pytest.
     assert master.seen["start_tasks"] == 1
 
 
+def test_what_the_region_lacks_is_not_deployed(master: FakeMaster, aws: StandIn) -> None:
+    aws.lacking = {"c8g", "m8g", "m7i"}
+    assert run(["deploy", "--yes", "--no-first-map", "--set", "architectures=x86_64"]) == 0
+    synth, _ = cdk_calls(aws)
+    assert synth[-4:] == ["-c", "architectures=x86_64", "-c", "families=c7i,c7a,c6i,c6a,m6i"]
+
+
 def test_the_profile_file_is_its_owners_alone(master: FakeMaster, aws: StandIn, home: Path) -> None:
     assert run(["deploy", "--yes", "--no-first-map"]) == 0
     path = home / ".config/cloudpar/profile.toml"
@@ -85,11 +92,39 @@ def test_deploying_again_keeps_account_and_profile(
     assert len(aws.accounts) == 1
 
 
+def test_what_a_failed_deployment_left_is_made_anew(
+    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws.deploy({}, "ROLLBACK_COMPLETE")
+    _answer(monkeypatch, "y\n")
+    assert run(["deploy", "--no-first-map"]) == 0
+    err = " ".join(capsys.readouterr().err.split())
+    assert "anew (ROLLBACK_COMPLETE now)" in err
+    assert f"Create {NAME}?" in err
+
+
+def test_what_a_failed_deployment_left_may_be_protected(
+    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aws.deploy({}, "ROLLBACK_COMPLETE")
+    aws.protected = True
+    error = failed(capsys, ["deploy", "--yes"])
+    assert "--no-enable-termination-protection --stack-name Cloudpar-dev --region us-east-1" in error
+    assert cdk_calls(aws) == []
+
+
 def test_another_pools_profile_is_kept(master: FakeMaster, aws: StandIn, home: Path) -> None:
     profile.write(Profile("https://other.example", "other"))
     assert run(["deploy", "--yes", "--no-first-map"]) == 0
     assert "other.example" in (home / ".config/cloudpar/profile.toml.old").read_text()
     assert profile.read() == Profile(master.endpoint, TOKEN)
+
+
+def test_all_pools_profiles_are_kept(home: Path) -> None:
+    for number in range(4):
+        path = profile.write(Profile(f"https://{number}.example", "token"))
+    kept = [path.with_name(f"profile.toml.old{suffix}").read_text() for suffix in ("", "2", "3")]
+    assert [f"{number}.example" in text for number, text in enumerate(kept)] == [True] * 3
 
 
 def test_who_keeps_the_profile_is_told_how_to_go_on(

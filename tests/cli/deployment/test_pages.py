@@ -4,6 +4,7 @@ import json
 import re
 
 from cloudpar.deployment import prices
+from cloudpar.deployment.plan import FAMILIES
 from cloudpar.deployment.prices import Shape
 from cloudpar.deployment.project import CDK
 from docs.pages import ROOT
@@ -38,7 +39,9 @@ def test_the_settings_that_the_guide_names_exist() -> None:
 def test_the_prices_are_of_the_fleets_families() -> None:
     source = (ROOT / "infra/lib/environments.ts").read_text(encoding="utf-8")
     families = source.partition("FAMILIES")[2]
-    assert set(re.findall(r"'([a-z]\d[a-z]+)'", families)) == set(prices.ON_DEMAND_USD)
+    named = re.findall(r"'([a-z]\d[a-z]+)'", families)
+    assert set(named) == set(prices.ON_DEMAND_USD)
+    assert named == [each for known in FAMILIES.values() for each in known]
 
 
 def test_the_cdk_is_the_apps() -> None:

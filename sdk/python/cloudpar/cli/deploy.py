@@ -91,18 +91,20 @@ def deploy(
     findings = checks.check(aws, project, plan.read_plan(environment, _read_settings(settings)))
     deploy_tables.show(deploy_tables.checks_table(findings.checks))
     findings.require()
-    cdk = Cdk(project, aws.region, [f"env={environment}", *settings], _say)
+    there = stack.find(aws, target)
+    if there is not None and there.failed:
+        there.refuse_protected(aws.region)  # the CDK deletes it first
+    cdk = Cdk(project, aws.region, [f"env={environment}", *settings, *findings.settings], _say)
     with tempfile.TemporaryDirectory(prefix="cloudpar-deploy-") as made:
         assembly, outputs_path = Path(made) / "assembly", Path(made) / "outputs.json"
         cdk.bundle()
         body = cdk.synthesize(target, assembly)
         idle = prices.idle(template.shape(body))
-        there = stack.find(aws, target)
         _present(body, idle, target, aws.region, there)
         if findings.missing("bootstrap"):
             _ask("Bootstrap the CDK in this account and region first?", yes)
             cdk.bootstrap(findings.account, aws.region)
-        _ask(f"{'Update' if there else 'Create'} {target}?", yes)
+        _ask(f"{'Update' if there and not there.failed else 'Create'} {target}?", yes)
         outputs = cdk.deploy(target, assembly, outputs_path)
     path = _first_account(aws, stack.get(aws, target), name, hours, yes=yes)
     took_s = _first_map(Profile(outputs["Endpoint"], _token()), show=not as_json) if wants_map else None
@@ -131,7 +133,8 @@ def _read_settings(settings: Sequence[str]) -> dict[str, str]:
 def _present(
     body: dict[str, object], idle: list[prices.Line], target: str, region: str, there: stack.Stack | None
 ) -> None:
-    title = f"{target} in {region}: " + (f"update ({there.state} now)" if there else "new")
+    known = "new" if there is None else f"{'anew' if there.failed else 'update'} ({there.state} now)"
+    title = f"{target} in {region}: {known}"
     deploy_tables.show(deploy_tables.made_table(template.made(body), title))
     deploy_tables.show(deploy_tables.idle_table(idle))
 

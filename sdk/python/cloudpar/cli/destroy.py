@@ -41,11 +41,7 @@ def destroy(*, environment: str, region: str | None, yes: bool, as_json: bool) -
     """Delete a deployment; first it shows what stays, and what that costs."""
     aws = Aws(region)
     there = stack.get(aws, stack.stack_name(environment))
-    if there.protected:
-        raise DeploymentError(
-            f"{there.name} is protected from termination: run `aws cloudformation update-termination-protection "
-            f"--no-enable-termination-protection --stack-name {there.name} --region {aws.region}`, then this again"
-        )
+    there.refuse_protected(aws.region)
     body, names = stack.template(aws, there.name), stack.physical_ids(aws, there.name)
     left = _left(aws, there.name, body, names)
     _present(aws, there, left)

@@ -22,7 +22,8 @@ class Cdk:
         self._environment = {
             **os.environ, "AWS_REGION": region, "AWS_DEFAULT_REGION": region, "CDK_DEFAULT_REGION": region,
             "UV": project.uv() or "uv",
-            "NO_COLOR": "1", "CDK_DISABLE_VERSION_CHECK": "1",
+            # What they say of newer versions would hide the last lines, which say what failed.
+            "NO_COLOR": "1", "CDK_DISABLE_VERSION_CHECK": "1", "NPM_CONFIG_UPDATE_NOTIFIER": "false",
             # It is about a later Node.js than the one that is asked for here, and comes with every command.
             "AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": "true",
         }  # fmt: skip

@@ -1,6 +1,6 @@
 """What a deployment needs, looked at before anything is made; each finding names its mend."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -8,7 +8,7 @@ from . import tools
 from .aws import Aws
 from .check import Check
 from .failures import AwsMissing, AwsRefused, DeploymentError
-from .plan import Plan
+from .plan import FAMILIES, Plan
 from .project import Project
 
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
@@ -16,17 +16,21 @@ BOOTSTRAP_VERSION = 6
 SPOT_QUOTA = ("ec2", "L-34B43A08")
 """All standard spot instance requests, in vCPUs."""
 
+ON_DEMAND_QUOTA = ("ec2", "L-1216C47A")
+"""Running standard instances on demand, in vCPUs."""
+
 CONCURRENCY_QUOTA = ("lambda", "L-B99A9384")
 CONCURRENCY = 100
 """Below this, workers are throttled when many publish at once: everything completes, only slower."""
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """All checks, and the account that they were made in."""
+    """All checks, the account that they were made in, and settings that the region asks for."""
 
     account: str
     region: str
     checks: list[Check]
+    settings: list[str] = []
 
     def missing(self, name: str) -> bool:
         """Whether that is to be made first."""
@@ -55,8 +59,10 @@ def check(aws: Aws, project: Project, plan: Plan) -> Findings:
         Check("credentials", "ok", str(caller["Arn"])),
         Check("region", "ok", f"{aws.region}, account {account}"),
     ]
-    checks = [*first, *tools.check(project, plan), _bootstrap(aws), _spot(aws, plan), _concurrency(aws)]
-    return Findings(account, aws.region, checks)
+    types, settings = _types(aws, plan)
+    quotas = [*_instances(aws, plan), _concurrency(aws)]
+    checks = [*first, *tools.check(project, plan), _bootstrap(aws), types, *quotas]
+    return Findings(account, aws.region, checks, settings)
 
 
 def _bootstrap(aws: Aws) -> Check:
@@ -72,21 +78,56 @@ def _bootstrap(aws: Aws) -> Check:
     return Check("bootstrap", "ok", f"version {found}")
 
 
-def _spot(aws: Aws, plan: Plan) -> Check:
-    wanted = plan.max_instances * plan.instance_vcpus
+def _types(aws: Aws, plan: Plan) -> tuple[Check, list[str]]:
+    """Newer families are not in every region, and AWS may refuse a group that names one which is not there."""
+    name, types = "instance types", [f"{family}.{plan.instance_size}" for family in plan.drawn]
+    try:
+        offered = set(_offered(aws, types))
+    except AwsRefused as error:
+        return Check(name, "warning", "could not be looked up", str(error)), []
+    left = [family for family in plan.drawn if family in offered]
+    lacking = [each for each in types if each.partition(".")[0] not in offered]
+    if not lacking:
+        return Check(name, "ok", ", ".join(types)), []
+    found, families = f"{', '.join(lacking)} not offered in {aws.region}", f"families={','.join(left)}"
+    bare = [each for each in plan.architectures if not any(family in left for family in FAMILIES.get(each, ()))]
+    if bare:
+        mend = f"nothing is left for {' and '.join(bare)}: use another region or size, or --set architectures="
+        return Check(name, "failed", found, mend), []
+    if plan.families:
+        return Check(name, "failed", found, f"leave them out: --set {families}"), []
+    return Check(name, "ok", f"{found}: left out"), [families]
+
+
+def _offered(aws: Aws, types: list[str]) -> Iterator[str]:
+    """The families of those types that are there."""
+    wanted = [{"Name": "instance-type", "Values": types}]
+    key, call = "InstanceTypeOfferings", "describe_instance_type_offerings"
+    for each in aws.pages("ec2", call, key, LocationType="region", Filters=wanted):
+        yield each["InstanceType"].partition(".")[0]
+
+
+def _instances(aws: Aws, plan: Plan) -> Iterator[Check]:
+    if plan.spot:
+        yield _vcpus(aws, plan, "spot", SPOT_QUOTA, plan.spot)
+    if plan.on_demand:
+        yield _vcpus(aws, plan, "on-demand", ON_DEMAND_QUOTA, plan.on_demand)
+
+
+def _vcpus(aws: Aws, plan: Plan, kind: str, quota: tuple[str, str], count: int) -> Check:
+    name, wanted = f"{kind} quota", count * plan.instance_vcpus
 
     def judge(limit: float) -> Check:
-        text = f"{limit:g} spot vCPUs"
+        text = f"{limit:g} {kind} vCPUs"
         if limit >= wanted:
-            return Check("spot quota", "ok", text)
-        mend = f"raise it: `{raise_command(SPOT_QUOTA, wanted, aws.region)}`"
+            return Check(name, "ok", text)
+        mend = f"raise it: `{raise_command(quota, wanted, aws.region)}`"
         if limit >= plan.instance_vcpus:
             fit = int(limit // plan.instance_vcpus)
-            found = f"{text}: room for {fit} of {plan.max_instances} instances"
-            return Check("spot quota", "warning", found, mend)
-        return Check("spot quota", "failed", f"{text}: no instance of size {plan.instance_size} can start", mend)
+            return Check(name, "warning", f"{text}: room for {fit} of {count} instances", mend)
+        return Check(name, "failed", f"{text}: no instance of size {plan.instance_size} can start", mend)
 
-    return _quota(aws, "spot quota", SPOT_QUOTA, judge)
+    return _quota(aws, name, quota, judge)
 
 
 def _concurrency(aws: Aws) -> Check:

@@ -23,7 +23,9 @@ class AwsMissing(AwsRefused):
 
 SIGN_IN = "run `aws configure` or `aws sso login`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 
-_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"} | {
+    "UnauthorizedSSOTokenError", "SSOTokenLoadError", "TokenRetrievalError", "LoginRefreshRequired",
+}  # fmt: skip
 _UNKNOWN = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
 _DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
 _CLOSED = {"OptInRequired", "EndpointConnectionError"}
@@ -51,7 +53,10 @@ def refusal(code: str, text: str, service: str, operation: str, region: str) -> 
     if code in _EXPIRED:
         mend = f"the AWS credentials have expired: {SIGN_IN}"
     elif code in _UNKNOWN:
-        mend = f"AWS does not know these credentials: {SIGN_IN} ({text})"
+        mend = (
+            f"AWS does not know these credentials in {region}: {SIGN_IN}; if they are good elsewhere, have the account "
+            f"enable the region ({text})"
+        )
     elif code in {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"}:
         mend = f"there are no AWS credentials: {SIGN_IN}"
     elif code in _DENIED:

@@ -4,17 +4,35 @@ from cloudpar.errors import ConfigurationError
 
 from .prices import VCPUS
 
-ARCHITECTURES = "arm64,x86_64"
+FAMILIES = {
+    "arm64": ("c8g", "c7g", "c6g", "m8g", "m7g", "m6g"),
+    "x86_64": ("c7i", "c7a", "c6i", "c6a", "m7i", "m6i"),
+}
+"""Those of infra/lib/environments.ts, by architecture."""
+
+ARCHITECTURES = ",".join(FAMILIES)
 
 
 class Plan(msgspec.Struct, frozen=True):
     """What is to be deployed, as far as the checks care."""
 
     max_instances: int
+    on_demand: int
     instance_size: str
     builds_image: bool
     builds_functions: bool
     architectures: tuple[str, ...]
+    families: tuple[str, ...] | None
+
+    @property
+    def spot(self) -> int:
+        """So many of the instances are spot instances."""
+        return max(0, self.max_instances - self.on_demand)
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The families of instances to draw from."""
+        return self.families or tuple(each for name in self.architectures for each in FAMILIES.get(name, ()))
 
     @property
     def instance_vcpus(self) -> int:
@@ -26,15 +44,26 @@ def read_plan(environment: str, settings: dict[str, str]) -> Plan:
     """What the checks must know of the settings; infra/lib/environments.ts has the defaults.
 
     Raises:
-        ConfigurationError: maxInstances is no number.
+        ConfigurationError: A number of instances is none.
     """
-    given = settings.get("maxInstances", "4")
-    if not given.isdecimal() or int(given) < 1:
-        raise ConfigurationError(f"maxInstances={given} is no number of instances: write --set maxInstances=4")
+    families = settings.get("families")
     return Plan(
-        max_instances=int(given),
+        max_instances=_count(settings, "maxInstances", 4, least=1),
+        on_demand=_count(settings, "onDemandBase", 0, least=0),
         instance_size=settings.get("instanceSize", "large" if environment == "dev" else "xlarge"),
         builds_image="workerImage" not in settings,
         builds_functions="bundle" not in settings,
-        architectures=tuple(each.strip() for each in settings.get("architectures", ARCHITECTURES).split(",")),
+        architectures=_names(settings.get("architectures", ARCHITECTURES)),
+        families=_names(families) if families else None,
     )
+
+
+def _count(settings: dict[str, str], name: str, otherwise: int, least: int) -> int:
+    given = settings.get(name, str(otherwise))
+    if not given.isdecimal() or int(given) < least:
+        raise ConfigurationError(f"{name}={given} is no number of instances: write --set {name}={max(otherwise, 1)}")
+    return int(given)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in text.split(","))

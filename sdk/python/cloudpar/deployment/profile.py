@@ -3,6 +3,7 @@
 import json
 import os
 import tomllib
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ def read() -> Profile | None:
 
 
 def write(profile: Profile) -> Path:
-    """Write it, readable by its owner alone. What it held is kept beside it, as profile.toml.old."""
+    """Write it, readable by its owner alone. What it held is kept beside it: profile.toml.old, .old2 and so on."""
     path = profile_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
@@ -37,11 +38,17 @@ def write(profile: Profile) -> Path:
             # A JSON string is a TOML string.
             file.write(f"endpoint = {json.dumps(profile.endpoint)}\ntoken = {json.dumps(profile.token)}\n")
         if path.exists():
-            path.replace(path.with_name(f"{path.name}.old"))
+            path.replace(_spare(path))
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
     return path
+
+
+def _spare(path: Path) -> Path:
+    """Where nothing is yet: what is kept holds a token that nobody can look up."""
+    names = (path.with_name(f"{path.name}.old{'' if number == 1 else number}") for number in count(1))
+    return next(each for each in names if not each.exists())
 
 
 def forget(endpoint: str) -> Path | None:

@@ -7,7 +7,7 @@ import msgspec
 from cloudpar.errors import NotFound
 
 from .aws import Aws
-from .failures import AwsMissing
+from .failures import AwsMissing, DeploymentError
 
 PREFIX = "Cloudpar-"
 ENVIRONMENTS = ("dev", "staging", "prod")
@@ -50,6 +50,24 @@ class Stack(msgspec.Struct, frozen=True):
     def serves(self) -> bool:
         """Whether its endpoint may be expected to answer."""
         return self.state in SERVES
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was never made whole: nothing can be changed about it, it can only be deleted."""
+        return self.state in {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED"}
+
+    def refuse_protected(self, region: str) -> None:
+        """Refuse to go on if it may not be deleted.
+
+        Raises:
+            DeploymentError: Termination protection is on; the text names the command that ends it.
+        """
+        if self.protected:
+            raise DeploymentError(
+                f"{self.name} ({self.state}) is protected from termination: run `aws cloudformation "
+                f"update-termination-protection --no-enable-termination-protection --stack-name {self.name} --region "
+                f"{region}`, then this again"
+            )
 
     def output(self, key: str) -> str:
         """An output.
