@@ -9,7 +9,7 @@ from cloudpar_master.core.head import Head, Piece
 from cloudpar_master.ports import Message
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest, Unavailable
-from cloudpar_protocol.limits import BULK_ITEMS
+from cloudpar_protocol.limits import BULK_ITEMS, RETRIEVED_CHUNKS
 from cloudpar_protocol.payloads import BlobData, InlineData, Range, TaskData
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
@@ -67,7 +67,7 @@ class WorkerService:
 
     def _receive(self, request: RetrieveTasks) -> tuple[list[Lease], bool]:
         lease_s = self._on.policy.lease_s
-        messages = self._on.queue.receive(min(request.chunks, BULK_ITEMS), lease_s, request.attempt_id)
+        messages = self._on.queue.receive(min(request.chunks, RETRIEVED_CHUNKS), lease_s, request.attempt_id)
         chunks = [(message, *parse_chunk(message.body)) for message in messages]
         found = self._on.packages.find([package_id for _, package_id, _ in chunks])
         heads: dict[str, Head | None] = {package_id: head for package_id, (head, _) in found.items()}

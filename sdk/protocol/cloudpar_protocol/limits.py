@@ -24,6 +24,9 @@ BULK_ITEMS = 100
 BODY_BYTES = 4 * 1024 * 1024
 """One request or answer body (a synchronous function payload is 6 MB, base64 takes a third of it)."""
 
+RETRIEVED_CHUNKS = BODY_BYTES // (INLINE_CODE_BYTES + INLINE_DATA_BYTES + 8 * 1024)
+"""Chunks of one retrieval: each may bring the code and all the inline data of a package, and they are one body."""
+
 PACKAGE_TASKS = 10_000_000
 """Tasks of one package."""
 

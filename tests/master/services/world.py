@@ -111,6 +111,13 @@ class World:
         )
         return self.worker.retrieve_tasks(request).leases
 
+    def retrieve_all(self, executors: int = 2) -> list[Lease]:
+        """Until nothing comes."""
+        leases: list[Lease] = []
+        while more := self.retrieve(executors=executors):
+            leases += more
+        return leases
+
     def lease(self, worker_id: str = "w") -> Lease:
         (lease,) = self.retrieve(worker_id, chunks=1)
         return lease

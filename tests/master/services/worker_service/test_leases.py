@@ -41,8 +41,7 @@ def test_leases_of_a_completed_package_are_finished_and_of_another_ended(world: 
 
 def test_a_hundred_leases_of_one_package_are_extended_with_few_calls(world: World, ann: AccountRecord) -> None:
     world.start(ann, tasks=100, chunksize=1)
-    leases = world.retrieve(executors=100)
-    leases += world.retrieve(executors=100)
+    leases = world.retrieve_all(executors=100)
     assert len(leases) == 100
     watched = WatchedWorld(world)
     watched.extend(*leases)

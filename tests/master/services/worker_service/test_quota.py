@@ -72,7 +72,7 @@ def holding_each_other(world: World) -> tuple[AccountRecord, str, str]:
 
 def test_while_another_package_holds_the_rest_chunks_wait_and_are_not_lost(world: World) -> None:
     ann, one, two = holding_each_other(world)
-    first, *others = world.retrieve()
+    first, *others = world.retrieve_all()
     theirs = [lease for lease in others if lease.package_id == two]
     world.publish(publication(first, duration_us=FIRST_SLICE_US // 5))
     for _ in range(20):  # its other leases run out, but nothing is handed out that nobody pays for

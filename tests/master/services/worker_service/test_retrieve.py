@@ -3,8 +3,10 @@ from msgspec.structs import replace
 from cloudpar_master.core.events import GaveBack
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.worker_service import STALE_ROUNDS
+from cloudpar_protocol import codec
+from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, RETRIEVED_CHUNKS
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode
-from cloudpar_protocol.worker_messages import RetrieveTasks
+from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
 from master.services.world import CODE, POLICY, World, publication
 
 
@@ -148,3 +150,16 @@ def test_a_cancelled_package_settles_once_its_queue_is_empty(world: World, ann: 
     world.publish(publication(lease, [0], outcome="cancelled", duration_us=70, closes=True))
     assert world.head(package_id).settled
     assert world.record(ann.account_id).spent_us == 70
+
+
+def test_the_largest_chunks_together_are_one_body(world: World) -> None:
+    """More than that no function may answer: the chunks would be lost on their way, again and again."""
+    code = TaskCode("0" * 64, inline=b"c" * INLINE_CODE_BYTES)
+    for number in range(20):
+        world.start(world.account(f"user {number}"), 1, code=code, data=InlineData([b"d" * INLINE_DATA_BYTES]))
+    answers = []
+    while leases := world.retrieve():
+        answers.append(RetrieveTasksReply(leases=leases, retry_after_s=0.0))
+    assert sum(len(answer.leases) for answer in answers) == 20
+    assert max(len(answer.leases) for answer in answers) == RETRIEVED_CHUNKS
+    assert max(len(codec.encode(answer)) for answer in answers) <= BODY_BYTES
