@@ -148,7 +148,11 @@ export class Grants extends Construct {
       statements: [
         allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
         allow(
-          ['autoscaling:CompleteLifecycleAction', 'autoscaling:RecordLifecycleActionHeartbeat'],
+          [
+            'autoscaling:CompleteLifecycleAction',
+            'autoscaling:RecordLifecycleActionHeartbeat',
+            'autoscaling:TerminateInstanceInAutoScalingGroup',
+          ],
           [this.groupArn(groupName)],
         ),
         allow(['logs:CreateLogStream', 'logs:PutLogEvents'], [fleet.log.logGroupArn]),

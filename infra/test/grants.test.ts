@@ -112,6 +112,7 @@ describe('grants', () => {
     expect(actions('Fleet', 'autoScalingGroupName/Cloudpar-dev-workers')).toEqual([
       'autoscaling:CompleteLifecycleAction',
       'autoscaling:RecordLifecycleActionHeartbeat',
+      'autoscaling:TerminateInstanceInAutoScalingGroup',
     ]);
     const [pull] = statements(dev, 'Fleet').filter(({ Action }) => list(Action).includes('ecr:BatchGetImage'));
     expect(text(pull?.Resource)).toBe('arn:<?>:ecr:eu-west-1:123456789012:repository/team/worker');

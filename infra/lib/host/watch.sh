@@ -2,7 +2,8 @@
 # Looks every few seconds whether this instance is about to end: a spot interruption (2 minutes ahead), a rebalance
 # recommendation (perhaps earlier), or the Auto Scaling group taking it away (a lifecycle hook that waits for us).
 # Each stops the worker's unit, that is, sends the worker SIGTERM: it takes no more work, finishes what runs and
-# publishes it. The hook is kept waiting while it does, and completed when it has.
+# publishes it. The hook is kept waiting while it does, and completed when it has. After a mere recommendation the group
+# is asked to replace the instance, unless it has begun to by itself.
 set -uo pipefail
 : "${CLOUDPAR_REGION:?}" "${CLOUDPAR_GROUP:?}" "${CLOUDPAR_HOOK:?}"
 metadata=${CLOUDPAR_METADATA:-http://169.254.169.254/latest}
@@ -62,6 +63,7 @@ echo "cloudpar: this instance will end ($reason): the worker drains"
 systemctl stop --no-block "$unit"
 
 beat_s=0
+asked=
 while true; do
   if taken_away; then
     if drained; then
@@ -70,6 +72,10 @@ while true; do
       lifecycle record-lifecycle-action-heartbeat
       beat_s=$((SECONDS + heartbeat_s))
     fi
+  elif [[ -z $asked && $reason == 'rebalance recommendation' ]] && drained; then
+    # The group may have found no replacement: an instance that does nothing must not hold its place, and cost.
+    aws autoscaling terminate-instance-in-auto-scaling-group --region "$CLOUDPAR_REGION" --instance-id "$instance" \
+      --no-should-decrement-desired-capacity >/dev/null && asked=yes
   fi
   sleep "$look_s"
   get instance-id >/dev/null || open_session

@@ -11,6 +11,9 @@ const SCRIPT = join(import.meta.dirname, '../../lib/host/watch.sh');
 const HOOK = '--region eu-west-1 --auto-scaling-group-name workers --lifecycle-hook-name drain --instance-id i-1';
 const COMPLETE = `aws autoscaling complete-lifecycle-action ${HOOK} --lifecycle-action-result CONTINUE`;
 const HEARTBEAT = `aws autoscaling record-lifecycle-action-heartbeat ${HOOK}`;
+const REPLACE =
+  'aws autoscaling terminate-instance-in-auto-scaling-group --region eu-west-1 --instance-id i-1 ' +
+  '--no-should-decrement-desired-capacity';
 const STOP = 'systemctl stop --no-block cloudpar-worker.service';
 
 /** The instance's metadata service, with sessions, and the two programs that the script calls. */
@@ -125,19 +128,24 @@ describe('watch.sh', () => {
   });
 
   it.each([
-    ['a spot interruption', 'spot/instance-action', '{"action":"terminate","time":"2026-01-01T00:00:00Z"}'],
-    ['a rebalance recommendation', 'events/recommendations/rebalance', '{"noticeTime":"2026-01-01T00:00:00Z"}'],
-  ])('drains on %s, once; the hook is completed when the group takes the instance', async (_name, path, notice) => {
+    ['a spot interruption', 'spot/instance-action', '{"action":"terminate","time":"2026-01-01T00:00:00Z"}', []],
+    [
+      'a rebalance recommendation',
+      'events/recommendations/rebalance',
+      '{"noticeTime":"2026-01-01T00:00:00Z"}',
+      [REPLACE],
+    ],
+  ])('drains on %s, once; the hook is completed when the group takes the instance', async (_, path, notice, then) => {
     await until(() => host.looks.length > 5);
     host.answers.set(path, notice);
     await until(() => host.calls().length > 0);
     host.drained(true);
     const seen = host.looks.length;
     await until(() => host.looks.length > seen + 10);
-    expect(host.calls()).toEqual([STOP]);
+    expect(host.calls()).toEqual([STOP, ...then]);
     host.answers.set('autoscaling/target-lifecycle-state', 'Terminated');
     expect(await host.ended()).toBe(0);
-    expect(host.calls()).toEqual([STOP, COMPLETE]);
+    expect(host.calls()).toEqual([STOP, ...then, COMPLETE]);
   });
 
   it('taken away by the group: keeps the hook waiting while the worker drains, then completes it', async () => {

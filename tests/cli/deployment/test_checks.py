@@ -80,8 +80,8 @@ def test_the_library_is_an_extra(home: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("tool", "answer", "check", "words"),
     [
-        ("node", "echo v18.1.0", "node", "Node.js 20 or newer"),
-        ("node", "exit 1", "node", "Node.js 20 or newer"),
+        ("node", "echo v20.10.0", "node", "Node.js 20.11 or newer"),
+        ("node", "exit 1", "node", "Node.js 20.11 or newer"),
         ("uv", "exit 127", "uv", "pip install uv"),
         ("docker", "exit 1", "docker", "--set workerImage="),
     ],

@@ -12,7 +12,7 @@ from cloudpar.errors import ConfigurationError
 CDK = "2.1148.1"
 """The CDK CLI's version: npm's `latest` may be one that cannot read the app."""
 
-NODE = 20
+NODE = 20, 11
 BUNDLE = Path("build/functions")
 PLATFORM = "aarch64-manylinux2014"
 ANSWER_S = 60.0

@@ -31,11 +31,11 @@ def check(project: Project, plan: Plan) -> Iterator[Check]:
 
 def _node(project: Project) -> Check:
     answer = project.answer(["node", "--version"])
-    mend = f"install Node.js {NODE} or newer, and have `node` on the PATH"
+    mend = f"install Node.js {'.'.join(map(str, NODE))} or newer, and have `node` on the PATH"
     if answer is None:
         return Check("node", "failed", "there is no Node.js", mend)
-    major = re.match(r"v(\d+)", answer)
-    if major is None or int(major[1]) < NODE:
+    version = re.match(r"v(\d+)\.(\d+)", answer)
+    if version is None or (int(version[1]), int(version[2])) < NODE:
         return Check("node", "failed", f"Node.js {answer} is too old", mend)
     return Check("node", "ok", f"Node.js {answer}")
 
