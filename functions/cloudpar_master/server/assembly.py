@@ -32,6 +32,7 @@ class Assembly(NamedTuple):
 
     Attributes:
         blobs_kept_s: A blob that was not used for so long belongs to no package: none lives longer.
+        lease_s: A chunk that was leased surfaces after this time without a beat.
     """
 
     app: Starlette
@@ -41,6 +42,7 @@ class Assembly(NamedTuple):
     queue: SqliteTaskQueue
     blobs: FileBlobStore
     blobs_kept_s: float
+    lease_s: float
     database: Database
 
     def tick(self) -> int:
@@ -76,6 +78,7 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy) -> Asse
         queue=queue,
         blobs=blobs,
         blobs_kept_s=policy.lifetime_s + policy.retention_s + policy.tombstone_s,
+        lease_s=policy.lease_s,
         database=database,
     )
 

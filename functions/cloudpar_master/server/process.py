@@ -14,6 +14,8 @@ import uvloop
 from .assembly import Assembly
 
 TICK_S = 1.0
+TICKS = 6
+"""In the time of a lease at least: what a dead worker had waits for half a beat more at most."""
 SWEEP_S = 3600.0
 BUSY = 50
 """When a tick had so much to do, the next one follows at once."""
@@ -93,7 +95,7 @@ async def _tick(assembly: Assembly, server: MasterServer, parent: int | None) ->
         except Exception:  # one package's trouble must not stop the clock of the others
             log.exception("a tick failed; the next one follows")
             done = 0
-        await asyncio.sleep(0 if done >= BUSY else TICK_S)
+        await asyncio.sleep(0 if done >= BUSY else min(TICK_S, assembly.lease_s / TICKS))
 
 
 async def _sweep(assembly: Assembly) -> None:
