@@ -1,5 +1,6 @@
 """What the tasks of these tests do."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -61,3 +62,18 @@ def endless(running: str) -> None:
     Path(running).touch()
     while True:
         time.sleep(3600)
+
+
+def slowly_square(number: int) -> int:
+    """50 ms that use no processor."""
+    time.sleep(0.05)
+    return number**2
+
+
+def pid_after_gate(job: tuple[str, str]) -> int:
+    """Say that it runs, wait for a gate, and return whose result this is."""
+    marks, gate = job
+    Path(marks, f"{os.getpid()} {time.monotonic_ns()}").touch()
+    while not Path(gate).exists():
+        time.sleep(0.01)
+    return os.getpid()

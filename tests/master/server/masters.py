@@ -22,22 +22,24 @@ END_S = 60.0
 TOKENS = {"user_token": "user", "worker_token": "worker", "admin_token": "admin"}
 
 
-def command(folder: Path, *options: str) -> list[str]:
-    return [sys.executable, "-m", "cloudpar_master", "--data", str(folder), *options]
+def command(folder: Path, *options: str, module: str = "cloudpar_master") -> list[str]:
+    return [sys.executable, "-m", module, "--data", str(folder), *options]
 
 
 class Master:
     """A master that is ready. Without `stdin` it has a port of its own choice and no parent's life line."""
 
     def __init__(
-        self, folder: Path, *options: str, stdin: bool = False, settings: dict[str, float] | None = None
-    ) -> None:
+        self, folder: Path, *options: str, stdin: bool = False, settings: dict[str, float] | None = None,
+        module: str = "cloudpar_master", environment: dict[str, str] | None = None,
+    ) -> None:  # fmt: skip
         line = ["--stdin"] if stdin else []
         self.process = subprocess.Popen(
-            command(folder, *(options or ("--port", "0")), *line),
+            command(folder, *(options or ("--port", "0")), *line, module=module),
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env=environment,
         )
         if self.process.stdin is not None:
             self.process.stdin.write(json.dumps({**TOKENS, "settings": settings or {}}).encode() + b"\n")

@@ -41,7 +41,7 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     Return,
 )
-from master.stores import SetClock, embedded
+from master.stores import Factory, SetClock, embedded
 
 HOUR_US = 3_600_000_000
 POLICY = Policy()
@@ -208,10 +208,12 @@ class WatchedWorld(World):
 
 
 @contextmanager
-def master(folder: Path, policy: Policy = POLICY, clock: SetClock | None = None) -> Iterator[World]:
+def master(
+    folder: Path, policy: Policy = POLICY, clock: SetClock | None = None, factory: Factory = embedded
+) -> Iterator[World]:
     """A process on the data of a folder; several may be open on the same one."""
     clock = clock or SetClock()
-    with embedded(folder, clock) as stores:
+    with factory(folder, clock) as stores:
         deployment = Deployment(
             packages=stores.packages,
             accounts=stores.accounts,

@@ -40,34 +40,6 @@ def test_a_retried_publication_counts_once(world: World, ann: AccountRecord) -> 
     assert (world.head(package_id).done, world.head(package_id).used_us) == (5, 5_000)
 
 
-def test_a_zombie_does_not_overwrite_its_rival(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann, tasks=5)
-    zombie = world.lease("zombie")
-    world.clock.move(POLICY.lease_s + 1)
-    rival = world.lease("rival")
-    world.publish(publication(rival, data=b"rival", duration_us=10), worker_id="rival")
-    (view,) = world.publish(publication(zombie, data=b"zombie", duration_us=99), worker_id="zombie").leases
-    assert view.state == "finished"
-    status = world.status(ann, package_id)
-    assert {result.data for result in status.results} == {b"rival"}
-    assert status.progress.charged_us == 50
-
-
-def test_two_that_run_the_same_chunk_share_it_first_come_first_served(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann, tasks=5)
-    one = world.lease("one")
-    world.clock.move(POLICY.lease_s + 1)
-    two = world.lease("two")
-    world.publish(publication(one, [0, 1, 2], data=b"one"))
-    world.publish(publication(two, [1, 2, 3], data=b"two"))
-    (view,) = world.extend(two)
-    assert view.ranges == [(4, 5)]
-    world.publish(publication(one, [3, 4], data=b"one", seq=1))
-    results = {result.index: result.data for result in world.status(ann, package_id).results}
-    assert results == {0: b"one", 1: b"one", 2: b"one", 3: b"two", 4: b"one"}
-    assert world.record(ann.account_id).spent_us == 5_000
-
-
 def test_a_task_that_a_mistaken_worker_stopped_runs_again(world: World, ann: AccountRecord) -> None:
     """Its lease ran out and somebody else gave the task back, so it is told that the task is unwanted."""
     package_id = world.start(ann, tasks=5)

@@ -1,0 +1,79 @@
+"""Agents that a test starts, kills and replaces. Each is known to the master by its process."""
+
+import random
+import signal
+from time import monotonic
+from types import TracebackType
+from typing import Any, Self
+
+from master.server.masters import TOKENS
+from system.site import Site
+from worker.agents import RunningAgent
+
+NAMED = """
+import os, sys
+from cloudpar_worker import __main__, courier
+class Named(courier.Courier):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.worker_id = f"agent {os.getpid()}"
+courier.Courier = Named
+sys.exit(__main__.main())
+"""
+
+
+class Member(RunningAgent):
+    """An agent; `signalled_s` is when it got the signal that ends it."""
+
+    def __init__(self, site: Site, **settings: Any) -> None:
+        super().__init__(
+            site.endpoint, token=TOKENS["worker_token"], command=("-c", NAMED, "--stdin"), **settings
+        )  # fmt: skip
+        self.worker_id = f"agent {self.process.pid}"
+        self.signalled_s: float | None = None
+
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        self.signalled_s = monotonic()
+        self.process.send_signal(number)
+
+
+class Fleet:
+    """So many agents. Who is killed or asked to go is replaced."""
+
+    def __init__(self, site: Site, workers: int, seed: int = 0, **settings: Any) -> None:
+        self._site = site
+        self._settings = settings
+        self._chance = random.Random(seed)
+        self.members: list[Member] = []
+        self.former: list[Member] = []
+        for _ in range(workers):
+            self.start()
+        for member in self.members:
+            member.wait_until_ready()
+
+    def start(self) -> Member:
+        """One more, which is not ready yet."""
+        self.members.append(Member(self._site, **self._settings))
+        return self.members[-1]
+
+    def lose(self, number: int = signal.SIGKILL) -> Member:
+        """Send one, chosen by chance, a signal that ends it."""
+        member = self.members.pop(self._chance.randrange(len(self.members)))
+        self.former.append(member)
+        member.signal(number)
+        return member
+
+    @property
+    def died_s(self) -> dict[str, float]:
+        """When each worker that is no more got its signal."""
+        return {each.worker_id: each.signalled_s for each in self.former if each.signalled_s is not None}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for member in self.members + self.former:
+            member.close()

@@ -1,0 +1,86 @@
+"""What workers asked of a master and got, in the order in which it answered them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.payloads import Range
+
+JOURNAL: Final = "CLOUDPAR_TEST_JOURNAL"
+"""Names the file in the environment of a recording master."""
+
+WORKER_ROUTES: Final = {
+    routes.RETRIEVE_TASKS.name,
+    routes.PUBLISH_RESULTS.name,
+    routes.EXTEND_LEASES.name,
+    routes.GIVE_BACK.name,
+}
+
+
+class Portion(Struct):
+    """Tasks of one lease: handed out, published, or given back. `closes`: nothing more will come of it."""
+
+    package_id: str
+    lease_id: str
+    ranges: list[Range]
+    closes: bool = False
+
+
+class Entry(Struct):
+    """One request; times are those of the machine's monotonic clock, which all processes share.
+
+    A held retrieval is looked at again and again, and has an entry for each time.
+    """
+
+    asked_s: float
+    answered_s: float
+    route: str
+    worker_id: str
+    attempt_id: str
+    portions: list[Portion]
+
+
+def recorded(perform: Callable[[Any, Any], Any], path: Path) -> Callable[[Any, Any], Any]:
+    """Reception.perform, which also writes down what it did for workers."""
+    file = path.open("ab", buffering=0)
+
+    def recording(reception: Any, call: Any) -> Any:
+        asked_s = monotonic()
+        reply = perform(reception, call)
+        name, request = call.route.name, call.request
+        if name in WORKER_ROUTES:
+            attempt_id = getattr(request, "attempt_id", "")
+            portions = _portions(name, request, reply)
+            entry = Entry(asked_s, monotonic(), name, request.worker_id, attempt_id, portions)
+            file.write(msgspec.json.encode(entry) + b"\n")
+        return reply
+
+    return recording
+
+
+def _portions(name: str, request: Any, reply: Any) -> list[Portion]:
+    if name == routes.RETRIEVE_TASKS.name:
+        return [Portion(lease.package_id, lease.lease_id, lease.ranges) for lease in reply.leases]
+    if name == routes.GIVE_BACK.name:
+        return [Portion(item.package_id, item.lease_id, item.ranges, item.closes) for item in request.returns]
+    if name == routes.PUBLISH_RESULTS.name:
+        return [
+            Portion(
+                made.package_id, made.lease_id, [(result.index, result.index + 1) for result in made.results],
+                made.closes,
+            )
+            for made in request.publications
+        ]  # fmt: skip
+    return []
+
+
+def read(path: Path) -> Iterator[Entry]:
+    """All entries so far."""
+    for line in path.read_bytes().splitlines(keepends=True):
+        if line.endswith(b"\n"):  # the last one may be under way
+            yield msgspec.json.decode(line, type=Entry)

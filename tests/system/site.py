@@ -1,0 +1,43 @@
+"""A master with figures of its own, which keeps a journal of its workers."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from cli.operation import END_S
+from cloudpar.connection import Connection
+from cloudpar.patience import Patience
+from cloudpar_protocol import routes
+from cloudpar_protocol.account_messages import Account, ListAccounts
+from master.server.masters import TOKENS, Master
+from system import journal
+
+TESTS = Path(__file__).parents[1]
+
+
+class Site(Master):
+    """A master process alone: workers are started apart, and may be killed."""
+
+    def __init__(self, folder: Path, **settings: float) -> None:
+        folder.mkdir(exist_ok=True)
+        self._journal = folder / "journal"
+        super().__init__(
+            folder / "data", stdin=True, settings=settings, module="system.recording_master",
+            environment={**os.environ, "PYTHONPATH": str(TESTS), journal.JOURNAL: str(self._journal)},
+        )  # fmt: skip
+
+    def journal(self) -> Iterator[journal.Entry]:
+        """What workers asked and got."""
+        return journal.read(self._journal)
+
+    def admin(self) -> list[str]:
+        """The options of an operator."""
+        return ["--endpoint", self.endpoint, "--admin-token", TOKENS["admin_token"]]
+
+    def accounts(self) -> list[Account]:
+        """All accounts."""
+        connection = Connection(self.endpoint, TOKENS["admin_token"], Patience(END_S))
+        try:
+            return connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
+        finally:
+            connection.close()

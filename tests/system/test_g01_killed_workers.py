@@ -1,0 +1,37 @@
+"""kill -9 of workers, one after the other, under load: nothing is lost, and nothing is charged twice."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+from guarantees.scale import Scale
+from system.books import Customer, close_books
+from system.fleet import Fleet
+from system.site import Site
+from system.work import slowly_square
+
+KILL_S = 1.0
+
+
+def test_g01_killed_workers(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+    workers, tasks, least_kills, lease_s = scale((3, 200, 2, 1.5), (8, 10_000, 60, 6.0))
+    with Site(tmp_path / "site", lease_s=lease_s) as site, Fleet(site, workers, executors=1) as fleet:
+        customer = Customer(site, "unlucky")
+        with customer.pool() as pool, ThreadPoolExecutor(1) as reading:
+            results = pool.map(slowly_square, range(tasks))
+            assert results.package_id is not None
+            closing = reading.submit(close_books, site, customer.token, results.package_id)
+            while not wait([closing], timeout=KILL_S).done:
+                fleet.lose()
+                fleet.start()
+            books = closing.result()
+            assert list(results) == [number**2 for number in range(tasks)]
+        customer.assert_charged_once(books, tasks)
+        assert (books.last.state, books.last.progress.errors) == ("completed", 0)
+        kills = len(fleet.died_s)
+        charged_us = customer.account().spent_us
+    assert kills >= least_kills
+    reached(
+        f"{kills} of {workers} worker processes killed by kill -9, one a second, {tasks:,} tasks: 0 lost, "
+        f"0 second commits, charged {charged_us} us = sum of the committed execution times"
+    )

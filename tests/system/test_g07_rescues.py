@@ -1,0 +1,79 @@
+"""What a killed worker had is handed out again soon, and what a live one has never is."""
+
+import math
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+from cloudpar_worker.exchange import BEATS
+from guarantees.scale import Scale
+from system.books import Customer, close_books
+from system.fleet import Fleet
+from system.holders import Holders
+from system.site import Site
+from system.work import slowly_square
+
+KILL_S = 1.0
+
+
+def percentile(values: list[float], part: float) -> float:
+    """The smallest value that so many of them do not exceed."""
+    return sorted(values)[math.ceil(part * len(values)) - 1]
+
+
+def test_g07_lost_work_comes_back_soon(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+    workers, tasks, lease_s = scale((2, 60, 2.4), (8, 8_000, 6.0))
+    bound_s = lease_s + lease_s / BEATS
+    with Site(tmp_path / "site", lease_s=lease_s) as site, Fleet(site, workers, executors=1) as fleet:
+        customer = Customer(site, "waiting")
+        with customer.pool() as pool, ThreadPoolExecutor(1) as reading:
+            results = pool.map(slowly_square, range(tasks))
+            assert results.package_id is not None
+            closing = reading.submit(close_books, site, customer.token, results.package_id)
+            while not wait([closing], timeout=KILL_S).done:
+                if scale.full or not fleet.died_s:
+                    fleet.lose()
+                    fleet.start()
+            closing.result()
+            assert list(results) == [number**2 for number in range(tasks)]
+        found = Holders(fleet.died_s).take(site.journal()).rescues
+    late_s = [rescue.late_s for rescue in found if rescue.late_s is not None]
+    assert len(late_s) == len(found), "a live worker's task was handed out to another"
+    p99_s = percentile(late_s, 0.99)
+    assert p99_s <= bound_s
+    reached(
+        f"{len(found):,} tasks of {len(fleet.died_s)} killed workers handed out again, p99 {p99_s:.2f} s and "
+        f"at most {max(late_s):.2f} s after the kill (lease + one beat: {bound_s:g} s)"
+    )
+
+
+LEASE_S = 1.5
+
+
+def uneven(seed: int) -> int:
+    """Mostly short, some longer than a lease; half of these keep a processor busy."""
+    chance = random.Random(seed)
+    end = time.monotonic() + (2.0 * LEASE_S if chance.random() < 0.01 else chance.uniform(0.0, 0.05))
+    while time.monotonic() < end:
+        if chance.random() < 0.5:
+            time.sleep(0.01)
+    return seed
+
+
+def test_g07_what_lives_is_not_rescued(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+    workers, tasks = scale((1, 60), (4, 12_000))
+    began = time.monotonic()
+    with Site(tmp_path / "site", lease_s=LEASE_S) as site, Fleet(site, workers, executors=2) as fleet:
+        customer = Customer(site, "patient")
+        with customer.pool() as pool:
+            results = pool.map(uneven, range(tasks))
+            assert list(results) == list(range(tasks))
+        handed_out = sum(len(entry.portions) for entry in site.journal() if entry.route == "retrieve_tasks")
+        rescues = Holders(fleet.died_s).take(site.journal()).rescues
+    assert rescues == []
+    reached(
+        f"soak of {time.monotonic() - began:.0f} s with leases of {LEASE_S} s, tasks up to twice as long: "
+        f"0 of {tasks:,} live tasks ({handed_out:,} chunks) rescued"
+    )
