@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.operation import Up, cloudpar_json
-from cloudpar.errors import PackageFailed, QuotaExhausted, TaskQuotaExceeded, TaskTimeout
+from cloudpar.errors import PackageFailed, QuotaExhausted, TaskQuotaExceeded
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import ListPackages
 from system.books import Customer, close_books, connected
@@ -62,19 +62,6 @@ def test_a_task_that_would_exceed_what_is_left_is_stopped(cluster: Up, tmp_path:
         assert (tmp_path / "running").exists()
     account = customer.account()
     assert (account.spent_us, account.reserved_us) == (GRANTED_US, 0)
-
-
-def test_an_endless_task_is_stopped_at_its_limit_and_charged(cluster: Up, tmp_path: Path) -> None:
-    customer = Customer(cluster, "limited")
-    with customer.pool() as pool:
-        results = pool.map(endless, [str(tmp_path / "running")], task_timeout_s=0.3)
-        assert results.package_id is not None
-        books = close_books(cluster, customer.token, results.package_id)
-        with pytest.raises(TaskTimeout, match=r"0\.3"):
-            next(results)
-    assert books.last.state == "error"
-    assert books.execute_us >= 300_000
-    customer.assert_charged_once(books, 1)
 
 
 def test_errors_are_charged_like_results(cluster: Up) -> None:

@@ -338,23 +338,6 @@ def test_settings_that_are_none_are_refused() -> None:
     assert b"token" in done.stderr
 
 
-def test_too_much_memory_is_that_tasks_end(master: ScriptedMaster, start_agent: StartAgent) -> None:
-    start_agent(executors=1, memory_mb=300)
-
-    def grow(number: int) -> int:
-        held = bytearray(10**6)
-        while number == 1:
-            held += bytearray(10**6)
-            time.sleep(0.001)
-        return len(held)
-
-    master.hand_out(lease_of(grow, 3))
-    results = master.wait_for_results(3)
-    assert [results[index].outcome for index in range(3)] == ["ok", "memory", "ok"]
-    assert results[1].message is not None
-    assert "over its limit of 300 MB" in results[1].message
-
-
 def test_an_executor_that_leaks_is_replaced_between_tasks(master: ScriptedMaster, start_agent: StartAgent) -> None:
     start_agent(executors=1, memory_mb=200)
 

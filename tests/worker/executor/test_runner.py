@@ -232,34 +232,6 @@ def test_a_segmentation_fault_is_that_tasks_result(pool: ScriptedMaster) -> None
     assert "in crash" in crashed.stderr
 
 
-def test_an_exit_is_that_tasks_result(pool: ScriptedMaster) -> None:
-    def leave(number: int) -> int:
-        if number == 1:
-            os._exit(3)
-        return number
-
-    results = run(pool, leave, 3)
-    assert [result.outcome for result in results] == ["ok", "crashed", "ok"]
-    assert results[1].message is not None
-    assert "exit code 3" in results[1].message
-
-
-def test_a_stack_overflow_in_c_harms_only_its_task(pool: ScriptedMaster) -> None:
-    def overflow(_number: int) -> None:
-        sys.setrecursionlimit(10**9)
-        nested: Any = []
-        for _ in range(10**6):
-            nested = [nested]
-        pickle.dumps(nested)
-
-    (result,) = run(pool, overflow)
-    # From Python 3.14 on the interpreter sees the end of the stack coming.
-    outcome, message = ("error", "RecursionError") if sys.version_info >= (3, 14) else ("crashed", "SIGSEGV")
-    assert result.outcome == outcome
-    assert result.message is not None
-    assert message in result.message
-
-
 def test_a_task_whose_executor_is_killed_from_outside_runs_again(pool: ScriptedMaster, tmp_path: Any) -> None:
     def once(number: int, path: str = str(tmp_path / "killed")) -> int:
         if number == 1 and not os.path.exists(path):  # noqa: PTH110
@@ -280,30 +252,6 @@ def test_a_task_that_is_killed_again_and_again_is_given_up(pool: ScriptedMaster)
 def busy_loop(_number: int) -> None:
     while True:
         pass
-
-
-def hang_in_c(_number: int) -> None:
-    ctypes.PyDLL(None).sleep(1000)  # keeps the interpreter's lock
-
-
-def ignore_signals(_number: int) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)
-    time.sleep(1000)
-
-
-def with_child(_number: int) -> None:
-    subprocess.run(["sleep", "1000"], check=True)  # noqa: S607
-
-
-@pytest.mark.parametrize("hang", [busy_loop, hang_in_c, ignore_signals, with_child])
-def test_the_time_limit_stops_whatever_runs(pool: ScriptedMaster, hang: Any) -> None:
-    (result,) = run(pool, hang, task_timeout_s=0.1)
-    assert result.outcome == "timeout"
-    assert result.duration_us >= 100_000
-    assert result.message is not None
-    assert "0.1 s" in result.message
-    assert "task_timeout_s" in result.message
 
 
 def test_the_rest_of_a_run_goes_on_after_a_timeout(pool: ScriptedMaster) -> None:

@@ -83,8 +83,8 @@ def test_g03_late_publications_change_nothing(
         assert committed <= {b"rival", *(rival.lease_id for rival in rivals)}
     account = world.record(ann.account_id)
     assert (account.spent_us, account.reserved_us) == (charged_us, 0)
-    adapter = request.node.callspec.id
-    reached(f"{late}/{late} late publications changed nothing on {adapter}")
+    adapter = request.node.callspec.id.removeprefix("on_")
+    reached(f"{late}/{late} late publications changed nothing ({adapter})")
 
 
 def test_g03_two_that_run_the_same_chunk_share_it_first_come_first_served(world: World) -> None:

@@ -1,0 +1,83 @@
+"""Tasks that never end by themselves are stopped at their limit, charged, and say so; what comes after them runs."""
+
+import contextlib
+import ctypes
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cloudpar.errors import TaskTimeout
+from system.books import Customer, close_books
+from system.fleet import Fleet
+from system.site import Site
+
+LIMIT_S = 0.3
+LATE_S = 2.0
+"""The agent is woken for the limit; only a machine that stands still makes it later than this."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A master and a worker with two executors, for all tests of this file."""
+    with Site(tmp_path_factory.mktemp("site")) as site, Fleet(site, 1, executors=2):
+        yield site
+
+
+def busy_loop() -> None:
+    while True:
+        pass
+
+
+def hang_in_c() -> None:
+    ctypes.PyDLL(None).sleep(1000)  # keeps the interpreter's lock
+
+
+def ignore_signals() -> None:
+    every = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, every)
+    for number in every:
+        try:
+            signal.signal(number, signal.SIG_IGN)
+        except OSError:  # the C library keeps some for itself
+            continue
+    time.sleep(1000)
+
+
+def swallow_exceptions() -> None:
+    while True:
+        with contextlib.suppress(BaseException):
+            time.sleep(1000)
+
+
+def with_child() -> None:
+    subprocess.run(["sleep", "1000"], check=True)  # noqa: S607
+
+
+@pytest.mark.parametrize("hang", [busy_loop, hang_in_c, ignore_signals, swallow_exceptions, with_child])
+def test_g16_an_endless_task(site: Site, hang: Callable[[], None], reached: Callable[[str], None]) -> None:
+    customer = Customer(site, hang.__name__)
+
+    def sometimes(number: int) -> int:
+        if number % 4 == 3:
+            hang()
+        return number
+
+    with customer.pool() as pool:
+        results = pool.map(sometimes, range(12), task_timeout_s=LIMIT_S)
+        assert results.package_id is not None
+        books = close_books(site, customer.token, results.package_id)
+        for number in range(12):
+            if number % 4 == 3:
+                with pytest.raises(TaskTimeout, match=rf"time limit of {LIMIT_S} s and was stopped"):
+                    next(results)
+            else:
+                assert next(results) == number
+    customer.assert_charged_once(books, 12)
+    stopped_us = [result.duration_us for result in books.results if result.outcome == "timeout"]
+    assert len(stopped_us) == 3
+    assert all(LIMIT_S * 1e6 <= each <= (LIMIT_S + LATE_S) * 1e6 for each in stopped_us)
+    late_ms = max(stopped_us) / 1e3 - LIMIT_S * 1e3
+    reached(f"{hang.__name__}: stopped at its limit of {LIMIT_S} s (at most {late_ms:.0f} ms late), charged, says so")
