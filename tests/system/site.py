@@ -21,9 +21,10 @@ class Site(Master):
     def __init__(self, folder: Path, **settings: float) -> None:
         folder.mkdir(exist_ok=True)
         self._journal = folder / "journal"
+        python_path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
         super().__init__(
             folder / "data", stdin=True, settings=settings, module="system.recording_master",
-            environment={**os.environ, "PYTHONPATH": str(TESTS), journal.JOURNAL: str(self._journal)},
+            environment={**os.environ, "PYTHONPATH": python_path, journal.JOURNAL: str(self._journal)},
         )  # fmt: skip
 
     def journal(self) -> Iterator[journal.Entry]:

@@ -1,7 +1,6 @@
 """What a killed worker had is handed out again soon, and what a live one has never is."""
 
 import math
-import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -52,18 +51,17 @@ def test_g07_lost_work_comes_back_soon(tmp_path: Path, scale: Scale, reached: Ca
 LEASE_S = 1.5
 
 
-def uneven(seed: int) -> int:
+def uneven(number: int) -> int:
     """Mostly short, some longer than a lease; half of these keep a processor busy."""
-    chance = random.Random(seed)
-    end = time.monotonic() + (2.0 * LEASE_S if chance.random() < 0.01 else chance.uniform(0.0, 0.05))
+    end = time.monotonic() + (2 * LEASE_S if number % 50 == 7 else number % 6 / 100)
     while time.monotonic() < end:
-        if chance.random() < 0.5:
+        if number % 4 < 2:
             time.sleep(0.01)
-    return seed
+    return number
 
 
 def test_g07_what_lives_is_not_rescued(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
-    workers, tasks = scale((1, 60), (4, 12_000))
+    workers, tasks = scale((1, 60), (4, 6_000))
     began = time.monotonic()
     with Site(tmp_path / "site", lease_s=LEASE_S) as site, Fleet(site, workers, executors=2) as fleet:
         customer = Customer(site, "patient")

@@ -1,0 +1,77 @@
+"""SIGTERM, again and again, to workers in the middle of their work: they finish what runs and take nothing new."""
+
+import signal
+from collections.abc import Callable, Iterable
+from itertools import count, islice
+from pathlib import Path
+
+from cloudpar import MapResults
+from cloudpar_protocol import routes
+from guarantees.scale import Scale
+from system.books import Customer, close_books
+from system.fleet import Fleet
+from system.journal import Entry
+from system.site import Site
+from system.work import NUMBER_BYTES, write_down
+
+LATEST_S = 0.1
+TASKS = 500
+"""Of one package; the next one is started when fewer than half of them are left."""
+
+
+def late_s(entries: Iterable[Entry], signalled_s: dict[str, float]) -> list[float]:
+    """How long after its signal a worker asked for tasks, or was handed some: for each time that it was later."""
+    late: list[float] = []
+    asked: set[str] = set()
+    for entry in entries:
+        if entry.route == routes.RETRIEVE_TASKS.name and entry.worker_id in signalled_s:
+            if entry.portions or entry.attempt_id not in asked:
+                late.append(entry.asked_s - signalled_s[entry.worker_id])
+            asked.add(entry.attempt_id)
+    return [each for each in late if each > 0]
+
+
+def caught_at_work(entries: Iterable[Entry], signalled_s: dict[str, float]) -> int:
+    """How many workers published results after their signal."""
+    return len(
+        {
+            entry.worker_id
+            for entry in entries
+            if entry.route == routes.PUBLISH_RESULTS.name
+            and entry.asked_s > signalled_s.get(entry.worker_id, entry.asked_s)
+        }
+    )
+
+
+def test_g10_drains(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+    signals, workers, ran, numbers = scale(5, 200), scale(2, 4), tmp_path / "ran", count()
+    ran.touch()
+    with Site(tmp_path / "site") as site, Fleet(site, workers, executors=2) as fleet:
+        customer = Customer(site, "steady")
+        with customer.pool() as pool:
+            packages: list[MapResults[int]] = []
+            for _ in range(signals):
+                fleet.start().wait_until_ready()
+                if ran.stat().st_size // NUMBER_BYTES > (len(packages) - 0.5) * TASKS:
+                    jobs = [(number, str(ran)) for number in islice(numbers, TASKS)]
+                    packages.append(pool.map(write_down, jobs))
+                fleet.lose(signal.SIGTERM)
+            books = [close_books(site, customer.token, results.package_id or "") for results in packages]
+            found = [number for results in packages for number in results]
+        assert [member.wait() for member in fleet.former] == [0] * signals
+        entries, signalled_s = list(site.journal()), fleet.died_s
+        account = customer.account()
+    assert found == list(range(len(packages) * TASKS))
+    assert all(sorted(result.index for result in each.results) == list(range(TASKS)) for each in books)
+    assert (account.spent_us, account.reserved_us) == (sum(each.execute_us for each in books), 0)
+    written = ran.read_bytes()
+    runs = sorted(written[at : at + NUMBER_BYTES] for at in range(0, len(written), NUMBER_BYTES))
+    assert runs == [number.to_bytes(NUMBER_BYTES) for number in found], "each task ran once"
+    latest_s = max(late_s(entries, signalled_s), default=0.0)
+    assert latest_s <= LATEST_S
+    at_work = caught_at_work(entries, signalled_s)
+    assert at_work > 0
+    reached(
+        f"{signals} SIGTERMs, {at_work} of them to workers in the middle of tasks: 0 of {len(found):,} tasks lost, "
+        f"0 run again, last retrieval {latest_s * 1e3:.0f} ms after the signal"
+    )
