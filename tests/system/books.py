@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
+from types import TracebackType
 from typing import Protocol
 
 from cli.operation import cloudpar_json
@@ -85,6 +86,18 @@ def progress(up: Master, token: str, package_id: str) -> Progress:
         return wire.call(routes.AWAIT_TASKS, message).packages[0].progress
 
 
+class _Pool(Pool):
+    """A test that fails does not wait for what it started: that may be what never ends."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            super().__exit__(kind, error, trace)
+        else:
+            self.shutdown(wait=False, cancel_futures=True)
+
+
 class Customer:
     """An account of its own, so that its books show nothing else."""
 
@@ -95,7 +108,7 @@ class Customer:
         self.account_id: str = made["account"]["account_id"]
 
     def pool(self) -> Pool:
-        return Pool(self._up.endpoint, self.token, progress=False)
+        return _Pool(self._up.endpoint, self.token, progress=False)
 
     def account(self) -> Account:
         return next(account for account in self._up.accounts() if account.account_id == self.account_id)

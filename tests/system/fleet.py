@@ -1,6 +1,7 @@
 """Agents that a test starts, kills and replaces. Each is known to the master by its process."""
 
 import random
+import re
 import signal
 from time import monotonic
 from types import TracebackType
@@ -11,15 +12,21 @@ from system.site import Site
 from worker.agents import RunningAgent
 
 NAMED = """
-import os, sys
+import os, sys, time
 from cloudpar_worker import __main__, courier
 class Named(courier.Courier):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.worker_id = f"agent {os.getpid()}"
+        ask = self._retrieval._ask
+        def asking(*request):
+            print("asks for tasks at", time.monotonic(), file=sys.stderr, flush=True)
+            return ask(*request)
+        self._retrieval._ask = asking
 courier.Courier = Named
 sys.exit(__main__.main())
 """
+"""An agent whose name the test knows, and that says when it asks for tasks."""
 
 
 class Member(RunningAgent):
@@ -31,6 +38,11 @@ class Member(RunningAgent):
         )  # fmt: skip
         self.worker_id = f"agent {self.process.pid}"
         self.signalled_s: float | None = None
+
+    @property
+    def asked_s(self) -> list[float]:
+        """When it asked for tasks, so far."""
+        return [float(found) for found in re.findall(r"^asks for tasks at (\S+)$", self.log, re.MULTILINE)]
 
     def signal(self, number: int) -> None:
         """Send it a signal."""
