@@ -2,9 +2,10 @@
 
 import os
 
+from guarantees.scale import SCALE
 from master.stores import FACTORIES, Factory
 
-from .stores import on_dynamodb_local, on_elasticmq, on_ministack, on_moto, on_versitygw
+from .stores import on_dynamodb_local, on_elasticmq, on_engines, on_ministack, on_moto, on_versitygw
 
 ON_MINISTACK = os.environ.get("CLOUDPAR_STAND_IN") == "ministack"
 """Whether the suites run on ministack, and on nothing else: so `make e2e` wants it."""
@@ -80,6 +81,10 @@ MINISTACK = UNREPEATED | TIMELESS | {
 
 S3 = on_versitygw if ON_VERSITYGW else on_ministack if ON_MINISTACK else on_moto
 """What the tests of links run on."""
+
+
+SOUND: list[Factory] = [*FACTORIES, on_engines, *([on_ministack] if SCALE.full else [])]
+"""What keeps its conditions whoever calls at once. ministack is there under `make guarantees`, which installs it."""
 
 
 def conforming(suite: str, test: str) -> list[Factory]:

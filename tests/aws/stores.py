@@ -196,6 +196,15 @@ def on_elasticmq(folder: Path, clock: SetClock) -> Iterator[Stores]:
 
 
 @contextmanager
+def on_engines(folder: Path, clock: SetClock) -> Iterator[Stores]:
+    """Tables on AWS's own engine, queues on ElasticMQ: for many callers at once, which moto is not."""
+    tables, queues = engines.dynamodb_local(), engines.elasticmq()
+    with moto_at(clock) as others:
+        names = create(name_of(folder) + "-de", tables, queues, others)
+        yield stores(names, clock, tables, queues, others)
+
+
+@contextmanager
 def on_ministack(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """Everything on what `make e2e` deploys to."""
     endpoint = engines.ministack()

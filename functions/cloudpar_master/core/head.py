@@ -142,6 +142,15 @@ class Head(Struct, kw_only=True):
         )
 
     @property
+    def debtor(self) -> str:
+        """What its account knows it by: its id and its birth.
+
+        A key that is used again once its package is forgotten makes the same package id, and accounts remember for
+        longer what they charged.
+        """
+        return f"{self.package_id}@{round(self.started_at * 1000)}"
+
+    @property
     def ended(self) -> bool:
         """No task of this package will be handed out any more."""
         return self.state != "running"

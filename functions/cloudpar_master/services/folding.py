@@ -178,7 +178,7 @@ class Folding:
         on = self._on
         match effect:
             case Reserve(slice=number, wanted_us=wanted_us):
-                got = on.accounts.reserve(head.account_id, head.package_id, number, wanted_us)
+                got = on.accounts.reserve(head.account_id, head.debtor, number, wanted_us)
                 exhausted = got.granted_us == 0 and (got.exhausted or (head.dry and self._all_dry(head.account_id)))
                 return QuotaGranted(slice=number, granted_us=got.granted_us, exhausted=exhausted)
             case Send(chunks=chunks):
@@ -187,7 +187,7 @@ class Folding:
                 done = [chunk for chunk, is_sent in zip(chunks, sent, strict=True) if is_sent]
                 return Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in done]) if done else None
             case Settle(used_us=used_us):
-                charged_us = on.accounts.settle(head.account_id, head.package_id, used_us, head.reserved_us)
+                charged_us = on.accounts.settle(head.account_id, head.debtor, used_us, head.reserved_us)
                 return Settled(charged_us=charged_us)
             case Delete():
                 self._delete(head)

@@ -41,7 +41,7 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     Return,
 )
-from master.stores import Factory, SetClock, embedded
+from master.stores import Factory, SetClock, Stores, embedded
 
 HOUR_US = 3_600_000_000
 POLICY = Policy()
@@ -207,6 +207,22 @@ class WatchedWorld(World):
         self.numbers = world.numbers
 
 
+def world_on(stores: Stores, clock: SetClock, policy: Policy = POLICY) -> World:
+    """A process with these adapters."""
+    deployment = Deployment(
+        packages=stores.packages,
+        accounts=stores.accounts,
+        queue=stores.queue,
+        blobs=stores.blobs,
+        clock=clock,
+        ids=stores.ids,
+        policy=policy,
+        worker_token_hash=hash_token("worker"),
+        admin_token_hash=hash_token("admin"),
+    )
+    return World(deployment, clock)
+
+
 @contextmanager
 def master(
     folder: Path, policy: Policy = POLICY, clock: SetClock | None = None, factory: Factory = embedded
@@ -214,15 +230,4 @@ def master(
     """A process on the data of a folder; several may be open on the same one."""
     clock = clock or SetClock()
     with factory(folder, clock) as stores:
-        deployment = Deployment(
-            packages=stores.packages,
-            accounts=stores.accounts,
-            queue=stores.queue,
-            blobs=stores.blobs,
-            clock=clock,
-            ids=stores.ids,
-            policy=policy,
-            worker_token_hash=hash_token("worker"),
-            admin_token_hash=hash_token("admin"),
-        )
-        yield World(deployment, clock)
+        yield world_on(stores, clock, policy)

@@ -113,12 +113,16 @@ class DynamoPackageStore:
         return None if row is None else read_head(row)
 
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
-        """See the port. Specs that are not in the cache come with the heads."""
+        """See the port. Specs that are not in the cache come with the heads; one in it may be an earlier package's."""
         known = {each: self._cache[each] for each in package_ids if each in self._cache}
         keys = [(each, HEAD) for each in package_ids]
         rows = self._table.get_many(keys + [(each, SPEC) for each in package_ids if each not in known])
+        heads = {pk: read_head(row) for (pk, sk), row in rows.items() if sk == HEAD}
+        outdated = [each for each in known if each in heads and heads[each].started_at != known[each].started_at]
+        if outdated:
+            rows |= self._table.get_many([(each, SPEC) for each in outdated])
         known |= {pk: self._keep(row) for (pk, sk), row in rows.items() if sk == SPEC}
-        return {each: (read_head(rows[each, HEAD]), spec) for each, spec in known.items() if (each, HEAD) in rows}
+        return {each: (heads[each], spec) for each, spec in known.items() if each in heads}
 
     def open(self, package_id: str, limit: int) -> Opened | None:
         """See the port. Of a very long inbox, the oldest among the first megabyte."""

@@ -66,6 +66,9 @@ class SqlitePackageStore:
         for package_id in dict.fromkeys(package_ids):
             head = self.load(package_id)
             spec = self.spec(package_id) if head else None
+            if head and spec and spec.started_at != head.started_at:  # an earlier package's, which another forgot
+                self._cache.pop(package_id)
+                spec = self.spec(package_id)
             if head and spec:
                 found[package_id] = head, spec
         return found
