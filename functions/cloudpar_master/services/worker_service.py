@@ -1,6 +1,6 @@
 """Retrieve, publish, extend, give back. All in bulk."""
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from cloudpar_master.core import pacing, quota, ranges
@@ -50,24 +50,26 @@ class WorkerService:
     def retrieve_tasks(self, request: RetrieveTasks) -> RetrieveTasksReply:
         """Hand out chunks. An empty queue makes packages with uncut tasks open their windows."""
         now = self._on.clock.now()
-        leases, came = self._receive_live(request)
+        attempts = _attempts(request.attempt_id)
+        leases, came = self._receive_live(request, attempts)
         if not came and self._open_windows(request):
-            leases, came = self._receive_live(request)
+            leases, came = self._receive_live(request, attempts)
         self._idle.note(request.worker_id, now, idle=not leases)
         delay = 0.0 if came else pacing.worker_delay_s(self._idle.count(now))
         return RetrieveTasksReply(leases=leases, retry_after_s=delay)
 
-    def _receive_live(self, request: RetrieveTasks) -> tuple[list[Lease], bool]:
+    def _receive_live(self, request: RetrieveTasks, attempts: deque[str]) -> tuple[list[Lease], bool]:
         """Receive until something is wanted still, or nothing comes; says whether anything came at last."""
         for _ in range(STALE_ROUNDS):
-            leases, came = self._receive(request)
+            leases, came = self._receive(request, attempts[0])
             if leases or not came:
                 break
+            attempts.popleft()
         return leases, came
 
-    def _receive(self, request: RetrieveTasks) -> tuple[list[Lease], bool]:
+    def _receive(self, request: RetrieveTasks, attempt_id: str) -> tuple[list[Lease], bool]:
         lease_s = self._on.policy.lease_s
-        messages = self._on.queue.receive(min(request.chunks, RETRIEVED_CHUNKS), lease_s, request.attempt_id)
+        messages = self._on.queue.receive(min(request.chunks, RETRIEVED_CHUNKS), lease_s, attempt_id)
         chunks = [(message, *parse_chunk(message.body)) for message in messages]
         found = self._on.packages.find([package_id for _, package_id, _ in chunks])
         heads: dict[str, Head | None] = {package_id: head for package_id, (head, _) in found.items()}
@@ -238,6 +240,11 @@ def _check_keys(publication: Publication) -> None:
     for result in publication.results:
         if result.blob is not None and not (result.blob.key.startswith(place) and result.blob.key != place):
             raise BadRequest(f"{result.blob.key!r} is not this lease's: use the key that prepare_results answered")
+
+
+def _attempts(attempt_id: str) -> deque[str]:
+    """Names for the receptions of one retrieval: AWS repeats none of which a message was deleted, as stale ones are."""
+    return deque([attempt_id, *(f"{attempt_id}+{number}" for number in range(1, 2 * STALE_ROUNDS + 1))])
 
 
 def _completed(head: Head | None) -> bool:

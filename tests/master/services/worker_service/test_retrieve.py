@@ -1,13 +1,13 @@
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import GaveBack
-from cloudpar_master.ports import AccountRecord
+from cloudpar_master.ports import AccountRecord, Message
 from cloudpar_master.services.worker_service import STALE_ROUNDS
 from cloudpar_protocol import codec
 from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, RETRIEVED_CHUNKS
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode
 from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
-from master.services.world import CODE, POLICY, World, publication
+from master.services.world import CODE, POLICY, WatchedWorld, World, publication
 
 
 def test_a_lease_brings_what_a_worker_needs(world: World, ann: AccountRecord) -> None:
@@ -128,6 +128,22 @@ def test_behind_chunks_that_nobody_wants_any_more_others_are_found(world: World,
     wanted = world.start(ann)
     (lease,) = world.retrieve(chunks=1)
     assert lease.package_id == wanted
+
+
+def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, ann: AccountRecord) -> None:
+    """AWS says so: it repeats an attempt only while none of its messages was changed."""
+    watched, attempts = WatchedWorld(world), list[str]()
+
+    def receive(limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
+        attempts.append(attempt_id)
+        return world.on.queue.receive(limit, visibility_s, attempt_id)
+
+    watched.ports["queue"].instead["receive"] = receive
+    world.cancel(ann, world.start(ann))
+    package_id = world.start(ann)
+    (lease,) = watched.retrieve(chunks=1, attempt="a")
+    assert lease.package_id == package_id
+    assert attempts == ["a", "a+1", "a+2"]
 
 
 def test_a_worker_that_met_only_stale_chunks_asks_again_at_once(world: World, ann: AccountRecord) -> None:
