@@ -106,8 +106,9 @@ class Hand:
 
     def _large(self, lease: Lease, index: int, seq: int) -> TaskResult:
         body = f"large {index}".encode()
-        names = {"package_id": lease.package_id, "lease_id": lease.lease_id}
-        wanted = PrepareResult(**names, seq=seq, size=len(body), crc32=zlib.crc32(body))
+        wanted = PrepareResult(
+            package_id=lease.package_id, lease_id=lease.lease_id, seq=seq, size=len(body), crc32=zlib.crc32(body)
+        )
         (place,) = self._client.call(routes.PREPARE_RESULTS, PrepareResults(results=[wanted])).results
         self._client.upload(place.link, body)
         return TaskResult(index, "ok", self._us(), blob=BlobRef(place.key, len(body)))

@@ -1,0 +1,140 @@
+"""Every queue message is delivered three times, in any order, and so is every publication."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from msgspec.structs import replace
+
+from aws.differences import SOUND
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import Sending, TaskQueue
+from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.worker_messages import Lease, Publication
+from guarantees.scale import Scale
+from master.stores import Factory, SetClock
+
+from .world import HOUR_US, World, master, publication
+
+TIMES = 3
+CHUNK = 5
+AHEAD = 300
+"""So many publications are under way at once, in whatever order."""
+
+TOGETHER = 30
+"""At most so many travel in one request."""
+
+POLICY = Policy(lease_s=3600.0, first_window=32)
+
+
+class Thrice:
+    """A queue whose messages all come three times, each as if it were the first: some soon, some later, in any order.
+
+    Attributes:
+        sent: How many there were.
+    """
+
+    def __init__(self, queue: TaskQueue, chance: random.Random) -> None:
+        self._queue = queue
+        self._chance = chance
+        self._late: list[Sending] = []
+        self.sent = 0
+
+    def send(self, messages: Sequence[Sending]) -> list[bool]:
+        """See the port."""
+        copies = [Sending(f"{group}#{time}", body) for time in range(TIMES) for group, body in messages]
+        soon, more = copies[: len(messages)], [*self._late, *copies[len(messages) :]]
+        self._chance.shuffle(more)
+        self._late = more[: len(more) // 2]
+        soon += more[len(more) // 2 :]
+        self._chance.shuffle(soon)
+        self.sent += len(messages)
+        return [all(self._queue.send(soon))] * len(messages)
+
+    def send_late(self) -> bool:
+        """Send what comes last; whether there was anything."""
+        late, self._late = self._late, []
+        return bool(late) and all(self._queue.send(late))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+
+class Run:
+    """One package, worked off by somebody who does everything he is told, in any order."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.queue = Thrice(world.on.queue, self.chance)
+        self.world = World(world.on._replace(queue=cast("TaskQueue", self.queue)), world.clock)
+        self.deliveries: list[Publication] = []
+        self.published = 0
+        self.executions = 0
+
+    def work(self) -> None:
+        """Until nothing more comes."""
+        while True:
+            if len(self.deliveries) > AHEAD or not self._retrieve():
+                if self.deliveries:
+                    self._deliver()
+                elif not self.queue.send_late():
+                    return
+
+    def _retrieve(self) -> bool:
+        leases = self.world.retrieve(chunks=self.chance.randint(1, 4))
+        for lease in leases:
+            for made in self._parts(lease):
+                self.published += 1
+                self.deliveries += [made] * TIMES
+        return bool(leases)
+
+    def _parts(self, lease: Lease) -> Iterator[Publication]:
+        """A lease's publications; no two executions of a task take the same time."""
+        left = [index for start, end in lease.ranges for index in range(start, end)]
+        for seq in count():
+            now = self.chance.randint(1, len(left))
+            results = [TaskResult(index, "ok", 1_000 + self.executions + index, data=b"value") for index in left[:now]]
+            self.executions += now
+            left = left[now:]
+            yield replace(publication(lease, [], seq=seq, closes=not left), results=results)
+            if not left:
+                return
+
+    def _deliver(self) -> None:
+        """Some at once, as workers publish; they may be the same ones."""
+        self.chance.shuffle(self.deliveries)
+        together = self.chance.randint(1, TOGETHER)
+        self.world.publish(*self.deliveries[:together])
+        del self.deliveries[:together]
+
+
+@pytest.mark.parametrize("factory", SOUND, ids=lambda factory: str(factory.__name__))
+def test_g04_everything_comes_three_times(
+    factory: Factory, tmp_path: Path, scale: Scale, reached: Callable[[str], None]
+) -> None:
+    tasks, clock = scale(100, 5_000), SetClock()
+    with master(tmp_path, POLICY, clock, factory) as base:
+        run = Run(base, seed=4)
+        world, ann = run.world, run.world.account(quota_us=HOUR_US)
+        package_id = world.start(ann, tasks, chunksize=CHUNK)
+        run.work()
+        status = world.status(ann, package_id)
+        results = list(status.results)
+        while status.more:
+            status = world.status(ann, package_id, status.cursor)
+            results += status.results
+        assert sorted(result.index for result in results) == list(range(tasks))
+        charged_us = sum(result.duration_us for result in results)
+        account = world.record(ann.account_id)
+        assert (status.state, status.settled, status.progress.charged_us) == ("completed", True, charged_us)
+        assert (account.spent_us, account.reserved_us) == (charged_us, 0)
+        assert run.executions > tasks, "some tasks ran more than once"
+        assert world.retrieve() == []
+        assert world.on.queue.waiting() == 0
+    reached(
+        f"{factory.__name__}: {run.queue.sent:,} messages and {run.published:,} publications {TIMES} times each,"
+        f" {run.executions:,} executions of {tasks:,} tasks: 1 commit and 1 charge each"
+    )
