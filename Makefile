@@ -71,7 +71,7 @@ node_modules/.complete: package-lock.json
 	@npm ci --silent --no-audit --no-fund
 	@touch $@
 
-guarantees: setup build/e2e/$(COMPLETE) ## Each guarantee of docs/guarantees.md with its full figure; ONLY=9 runs one
+guarantees: setup build/e2e/$(COMPLETE) build/fuzz/$(COMPLETE) node_modules/.complete ## Each guarantee of docs/guarantees.md with its full figure; ONLY=9 runs one
 	PYTHONPATH=tests $(RUN)python -m guarantees $(addprefix --only=,$(ONLY))
 
 mutants: setup ## Break each line that gives a guarantee, in a copy, and see its test fail; ONLY=9 tries one's
@@ -106,6 +106,7 @@ lock: setup ## Resolve requirements/*.txt and worker/requirements.txt again, wit
 	&& lock pyproject.toml requirements/dev.in -o requirements/dev.txt \
 	&& lock -c requirements/dev.txt requirements/functions.in -o requirements/functions.txt \
 	&& lock -c requirements/dev.txt worker/requirements.in -o worker/requirements.txt \
+	&& lock -c requirements/dev.txt --extra aws pyproject.toml requirements/fuzz.in -o requirements/fuzz.txt \
 	&& lock requirements/e2e.in -o requirements/e2e.txt \
 	&& lock requirements/checks.in -o requirements/checks.txt
 	@echo "lock: requirements/*.txt and worker/requirements.txt are resolved; what uses them installs them"
