@@ -33,6 +33,7 @@ from cloudpar_protocol.worker_messages import (
 from .deployment import Deployment
 from .folding import Folding, parse_chunk
 from .idle_workers import IdleWorkers
+from .submission import is_name
 from .upload_links import UploadLinks
 
 STALE_ROUNDS = 20
@@ -156,6 +157,8 @@ class WorkerService:
         links = UploadLinks(self._on.blobs)
         prepared: list[PreparedResult] = []
         for result in request.results:
+            if not (is_name(result.package_id) and is_name(result.lease_id)):
+                raise BadRequest("no lease has such ids: send `package_id` and `lease_id` as the lease says them")
             key = f"results/{result.package_id}/{result.lease_id}/{result.seq}"
             link, parts = links.make(key, result)
             prepared.append(PreparedResult(key=key, link=link, parts=parts))

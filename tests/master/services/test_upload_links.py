@@ -85,7 +85,9 @@ def test_fresh_links_for_parts_under_way(client: ClientService, ann: AccountReco
     assert blobs.asked[1] == (first.key, SIZE, SUMS, "new")
 
 
-@pytest.mark.parametrize("key", ["data/somebody/x", "data/{me}/", "data/{me}/../x", "data/{me}/x/y", "code/{me}/x"])
+@pytest.mark.parametrize(
+    "key", ["data/somebody/x", "data/{me}/", "data/{me}/../x", "data/{me}/x/y", "data/{me}/\x00", "code/{me}/x"]
+)
 def test_fresh_links_are_for_ones_own(client: ClientService, ann: AccountRecord, blobs: PartedBlobs, key: str) -> None:
     with pytest.raises(Forbidden, match="is not this account's task data: use the key that prepare_uploads answered"):
         prepare(client, ann, Upload(kind="data", size=1, crc32=7, key=key.format(me=ann.account_id)))

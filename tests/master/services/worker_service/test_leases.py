@@ -2,7 +2,10 @@
 
 from collections import Counter
 
+import pytest
+
 from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.worker_messages import GiveBack, LeaseView, PrepareResult, PrepareResults, Return
 from master.services.world import POLICY, WatchedWorld, World, publication
 
@@ -109,3 +112,12 @@ def test_a_large_result_has_a_place_that_names_its_lease(world: World) -> None:
     one, two = world.worker.prepare_results(PrepareResults(results=asked)).results
     assert (one.key, two.key) == ("results/p/l/0", "results/p/l/1")
     assert (one.link.method, two.link.method) == ("PUT", "PUT")
+
+
+@pytest.mark.parametrize(
+    ("package_id", "lease_id"), [("p/q", "l"), ("..", "l"), ("p", "l/"), ("p", "\x00"), ("é", "l")]
+)
+def test_a_place_for_a_lease_that_no_master_made(world: World, package_id: str, lease_id: str) -> None:
+    asked = PrepareResult(package_id=package_id, lease_id=lease_id, seq=0, size=9, crc32=1)
+    with pytest.raises(BadRequest, match="as the lease says them"):
+        world.worker.prepare_results(PrepareResults(results=[asked]))
