@@ -38,9 +38,16 @@ class Runner:
 
     def serve(self) -> None:
         """Until the agent closes the channel."""
-        while (body := self._receive()) is not None:
+        while self._serve_run():
+            pass
+
+    def _serve_run(self) -> bool:
+        """One run; nothing of it, which may be large, is held while the next one is waited for."""
+        body = self._receive()
+        if body is not None:
             self._capture.restore()
             self._run(decode_run(body))
+        return body is not None
 
     def _receive(self) -> bytearray | None:
         head = self._read(LENGTH.size)

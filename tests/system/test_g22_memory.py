@@ -1,0 +1,65 @@
+"""Whatever has passed through them, worker and master hold what they held after the first packages."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, islice
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cli.operation import Up
+from cloudpar import Pool
+from guarantees.scale import Scale
+
+MB = 1_000_000
+AT_ONCE = 20
+TOLERATED_MB, TOLERATED_SHARE = 20.0, 0.1
+
+
+def own_mb(process: psutil.Process) -> float:
+    """What a process and those it started hold; what several of them share is counted once."""
+    family = [process, *process.children(recursive=True)]
+    return sum(each.memory_full_info().pss for each in family) / MB
+
+
+def codes() -> Iterator[Callable[..., int]]:
+    """Functions of which no two are the same, each with a few KB of its own."""
+    for number in count():
+        names: dict[str, Callable[..., int]] = {}
+        exec(f"def code(data=None):\n    text = {'x' * 4_000!r}\n    return {number}", names)  # noqa: S102
+        yield names["code"]
+
+
+def run(pool: Pool, functions: Sequence[Callable[..., int]], size: int = 0) -> None:
+    """One package of one task for each function, some at a time, with so many bytes of data each."""
+    for first in range(0, len(functions), AT_ONCE if not size else 1):
+        some = functions[first : first + (AT_ONCE if not size else 1)]
+        maps = [pool.map(function, [bytes(size)] if size else [None]) for function in some]
+        assert [next(results) for results in maps] == [function() for function in some]
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    with Up(tmp_path / "data", workers=2) as up:
+        yield up
+
+
+@pytest.mark.timeout(1_200)
+def test_memory_stays(up: Up, scale: Scale, reached: Callable[[str], None]) -> None:
+    parts = {"worker": up.child("cloudpar_worker"), "master": up.child("cloudpar_master")}
+    warm_up, small = scale(50, 100), scale(200, 5_000)
+    large, size = scale(3, 50), scale(40 * MB, 50 * MB)
+    fresh, found = codes(), {}
+    with up.pool() as pool:
+        run(pool, list(islice(fresh, warm_up)))
+        before = {name: own_mb(process) for name, process in parts.items()}
+        run(pool, list(islice(fresh, small)))
+        found[f"{small:,} packages"] = {name: own_mb(process) for name, process in parts.items()}
+        run(pool, list(islice(fresh, large)), size)
+        found[f"{large} of {size // MB} MB"] = {name: own_mb(process) for name, process in parts.items()}
+    for after, held in found.items():
+        for name, mb in held.items():
+            assert mb - before[name] <= max(TOLERATED_MB, TOLERATED_SHARE * before[name]), (after, before, found)
+    for name, mb in before.items():
+        steps = ", ".join(f"after {after} {held[name] - mb:+.1f} MB" for after, held in found.items())
+        reached(f"{name}: {mb:.0f} MB after {warm_up} packages, {steps}")
