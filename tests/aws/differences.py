@@ -3,6 +3,7 @@
 import os
 
 from guarantees.scale import SCALE
+from master.memory.stores import in_memory
 from master.stores import FACTORIES, Factory
 
 from .stores import on_dynamodb_local, on_elasticmq, on_engines, on_ministack, on_moto, on_versitygw
@@ -91,8 +92,9 @@ def conforming(suite: str, test: str) -> list[Factory]:
     """The factories that a test of a port's suite runs on."""
     if ON_VERSITYGW:
         return [] if test in AWS | VERSITYGW else [on_versitygw]
+    ours = [*FACTORIES, in_memory] if suite in TABLES | QUEUES else FACTORIES
     if test in AWS:
-        return [] if ON_MINISTACK else FACTORIES
+        return [] if ON_MINISTACK else ours
     if ON_MINISTACK:
         return [] if test in MINISTACK else [on_ministack]
     chosen = [] if test in MOTO else [on_moto]
@@ -100,4 +102,4 @@ def conforming(suite: str, test: str) -> list[Factory]:
         chosen.append(on_dynamodb_local)
     if suite in QUEUES and test not in ELASTICMQ:
         chosen.append(on_elasticmq)
-    return [*FACTORIES, *chosen]
+    return [*ours, *chosen]

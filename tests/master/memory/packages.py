@@ -1,0 +1,159 @@
+from collections.abc import Sequence
+from itertools import count, islice
+from threading import RLock
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from cloudpar_master.core.events import Event
+from cloudpar_master.core.head import Head, Spec
+from cloudpar_master.ports import InboxItem, Opened, ResultPage
+from cloudpar_protocol.payloads import InlineData, TaskResult
+
+INBOX_BYTES = 1_000_000
+ALONE: Final = RLock()
+"""Every port call is one step, also for the threads of a race."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_heads = msgspec.msgpack.Decoder(Head)
+_specs = msgspec.msgpack.Decoder(Spec)
+_events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
+_results = msgspec.msgpack.Decoder(list[TaskResult])
+
+
+class Package(msgspec.Struct):
+    """What is stored of one: bytes, as in a table, so that nobody holds what another one changes."""
+
+    number: int
+    account_id: str
+    started_at: float
+    spec: bytes
+    head: bytes
+    version: int
+    running: bool
+    uncut: bool
+    due_at: float
+    inbox: dict[str, bytes] = {}
+    pages: dict[int, bytes] = {}
+
+
+class MemoryPackageStore:
+    """Packages in a dictionary."""
+
+    def __init__(self, packages: dict[str, Package], numbers: "count[int]") -> None:
+        self._packages = packages
+        self._numbers = numbers
+
+    def create(self, spec: Spec, head: Head) -> Spec:
+        with ALONE:
+            stored = self._packages.get(spec.package_id)
+            if stored is not None:
+                return _specs.decode(stored.spec)
+            self._packages[spec.package_id] = Package(
+                number=next(self._numbers), account_id=spec.account_id, started_at=spec.started_at, spec=_encode(spec),
+                head=_encode(head), version=head.version, running=not head.ended, uncut=head.uncut > 0,
+                due_at=spec.started_at,
+            )  # fmt: skip
+        return spec
+
+    def spec(self, package_id: str) -> Spec | None:
+        stored = self._packages.get(package_id)
+        return None if stored is None else _specs.decode(stored.spec)
+
+    def load(self, package_id: str) -> Head | None:
+        stored = self._packages.get(package_id)
+        return None if stored is None else _heads.decode(stored.head)
+
+    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
+        found: dict[str, tuple[Head, Spec]] = {}
+        for package_id in dict.fromkeys(package_ids):
+            stored = self._packages.get(package_id)
+            if stored is not None:
+                found[package_id] = _heads.decode(stored.head), _specs.decode(stored.spec)
+        return found
+
+    def open(self, package_id: str, limit: int) -> Opened | None:
+        with ALONE:
+            stored = self._packages.get(package_id)
+            if stored is None:
+                return None
+            items: list[InboxItem] = []
+            room = INBOX_BYTES
+            for key, body in stored.inbox.items():
+                room -= len(body)
+                if len(items) == limit or (items and room < 0):
+                    return Opened(_heads.decode(stored.head), items, more=True)
+                items.append(InboxItem(key, _events.decode(body)))
+            return Opened(_heads.decode(stored.head), items, more=False)
+
+    def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
+        with ALONE:
+            stored = self._packages.get(head.package_id)
+            if stored is None or stored.version != head.version - 1:
+                return False
+            stored.head, stored.version, stored.due_at = _encode(head), head.version, due_at
+            stored.running, stored.uncut = not head.ended, head.uncut > 0
+            if results:
+                stored.pages[head.version] = _encode(results)
+            return True
+
+    def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
+        with ALONE:
+            stored = self._packages.get(package_id)
+            for key, event in items if stored else ():
+                stored.inbox.setdefault(key, _encode(event))  # type: ignore[union-attr]
+
+    def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
+        with ALONE:
+            stored = self._packages.get(package_id)
+            for key in keys if stored else ():
+                stored.inbox.pop(key, None)  # type: ignore[union-attr]
+
+    def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
+        with ALONE:
+            stored = self._packages.get(package_id)
+            pages: list[ResultPage] = []
+            room = limit_bytes
+            for version in sorted(stored.pages) if stored else ():
+                if after < version <= until:
+                    body = stored.pages[version]  # type: ignore[union-attr]
+                    room -= len(body)
+                    if pages and room < 0:
+                        break
+                    pages.append(ResultPage(version, _results.decode(body)))
+            return pages
+
+    def due(self, now: float, limit: int) -> list[str]:
+        with ALONE:
+            due = sorted((each.due_at, package_id) for package_id, each in self._packages.items() if each.due_at <= now)
+            return [package_id for _, package_id in due[:limit]]
+
+    def uncut(self, limit: int) -> list[str]:
+        with ALONE:
+            uncut = ((each.started_at, package_id) for package_id, each in self._packages.items() if each.uncut)
+            return [package_id for _, package_id in sorted(uncut)[:limit]]
+
+    def of_account(self, account_id: str | None, limit: int) -> list[Head]:
+        return [_heads.decode(stored.head) for stored in self._newest(account_id, limit)]
+
+    def running(self, account_id: str, limit: int) -> int:
+        return sum(stored.running for stored in self._newest(account_id, limit))
+
+    def _newest(self, account_id: str | None, limit: int) -> list[Package]:
+        with ALONE:
+            theirs = [each for each in self._packages.values() if account_id in {None, each.account_id}]
+            newest = sorted(theirs, key=lambda each: (-each.started_at, each.number))
+            return list(islice(newest, limit))
+
+    def delete_pages(self, package_id: str) -> None:
+        with ALONE:
+            stored = self._packages.get(package_id)
+            if stored is not None:
+                spec = _specs.decode(stored.spec)
+                stored.spec = _encode(replace(spec, start=replace(spec.start, data=InlineData([]))))
+                stored.pages.clear()
+
+    def forget(self, package_id: str) -> None:
+        with ALONE:
+            self._packages.pop(package_id, None)

@@ -1,0 +1,99 @@
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from cloudpar_master.ports import Clock, Ids, Message, Sending
+
+from .packages import ALONE
+
+MEMORY_S = 300.0
+LARGEST_RECEIVES = 4
+
+
+class Letter(Struct):
+    """A message: it waits since a time, is hidden until one, or is dead."""
+
+    body: str
+    at: float
+    state: str = "waiting"
+    receives: int = 0
+    receipt: str = ""
+
+
+class Letters:
+    """What is stored of a queue."""
+
+    def __init__(self) -> None:
+        self.there: list[Letter] = []
+        self.sent_until: dict[str, float] = {}
+        self.attempts: dict[str, tuple[float, list[str]]] = {}
+
+
+class MemoryTaskQueue:
+    """The queue as a list, in the order in which it was sent."""
+
+    def __init__(self, letters: Letters, clock: Clock, ids: Ids) -> None:
+        self._letters = letters
+        self._clock = clock
+        self._ids = ids
+
+    def send(self, messages: Sequence[Sending]) -> list[bool]:
+        with ALONE:
+            now = self._clock.now()
+            until = self._letters.sent_until
+            for message in messages:
+                if until.get(message.group, now) <= now:
+                    until[message.group] = now + MEMORY_S
+                    self._letters.there.append(Letter(message.body, now))
+            return [True] * len(messages)
+
+    def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
+        with ALONE:
+            now = self._clock.now()
+            self._surface(now)
+            again = self._repeat(attempt_id, now)
+            if again:
+                return again
+            messages: list[Message] = []
+            waiting = (letter for letter in self._letters.there if letter.state == "waiting")
+            for letter, _ in zip(waiting, range(limit), strict=False):
+                wait_us = max(0, round((now - letter.at) * 1e6))
+                letter.state, letter.at, letter.receipt = "hidden", now + visibility_s, self._ids.fresh()
+                letter.receives += 1
+                messages.append(Message(letter.body, letter.receipt, letter.receives, wait_us))
+            self._letters.attempts[attempt_id] = now + MEMORY_S, [message.receipt for message in messages]
+            return messages
+
+    def _repeat(self, attempt_id: str, now: float) -> list[Message]:
+        until, receipts = self._letters.attempts.get(attempt_id, (0.0, []))
+        return [
+            Message(letter.body, letter.receipt, letter.receives, 0)
+            for letter in self._letters.there
+            if until > now and letter.state == "hidden" and letter.receipt in receipts
+        ]
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        with ALONE:
+            self._letters.there = [letter for letter in self._letters.there if letter.receipt not in receipts]
+
+    def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
+        with ALONE:
+            for letter in self._letters.there:
+                if letter.receipt in receipts:
+                    letter.state, letter.at = "hidden", self._clock.now() + visibility_s
+
+    def waiting(self) -> int:
+        with ALONE:
+            self._surface(self._clock.now())
+            return sum(letter.state == "waiting" for letter in self._letters.there)
+
+    def dead(self, limit: int) -> list[Message]:
+        with ALONE:
+            self._surface(self._clock.now())
+            dead = [letter for letter in self._letters.there if letter.state == "dead"]
+            return [Message(letter.body, letter.receipt, letter.receives, 0) for letter in dead[:limit]]
+
+    def _surface(self, now: float) -> None:
+        for letter in self._letters.there:
+            if letter.state == "hidden" and letter.at <= now:
+                letter.state = "waiting" if letter.receives < LARGEST_RECEIVES else "dead"

@@ -1,0 +1,58 @@
+"""Ports in this process's memory: as fast as a test of many runs needs them. Conforming, like the real ones."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
+from cloudpar_master.adapters.embedded.system import RandomIds
+from cloudpar_master.ports import Clock, Ids
+from cloudpar_protocol.payloads import Link
+from master.asgi import Answer
+from master.stores import SetClock, Stores
+
+from .accounts import Books, MemoryAccountStore
+from .packages import MemoryPackageStore, Package
+from .queue import Letters, MemoryTaskQueue
+
+
+class Data:
+    """What the processes of one deployment share."""
+
+    def __init__(self) -> None:
+        self.packages: dict[str, Package] = {}
+        self.numbers = count()
+        self.books = Books()
+        self.letters = Letters()
+
+
+def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
+    """Nobody serves these links."""
+    raise NotImplementedError(link)
+
+
+def over(data: Data, folder: Path, clock: Clock, ids: Ids) -> Stores:
+    """One process's adapters. Blobs are files, which nobody reads: only links to them are handed out."""
+    return Stores(
+        packages=MemoryPackageStore(data.packages, data.numbers),
+        accounts=MemoryAccountStore(data.books),
+        queue=MemoryTaskQueue(data.letters, clock, ids),
+        blobs=FileBlobStore(folder / "blobs", "http://master.test", b"secret", clock),
+        ids=ids,
+        transfer=transfer,
+    )
+
+
+_data: dict[Path, Data] = {}
+
+
+@contextmanager
+def in_memory(folder: Path, clock: SetClock) -> Iterator[Stores]:
+    """The memory that belongs to a folder."""
+    first = folder not in _data
+    try:
+        yield over(_data.setdefault(folder, Data()), folder, clock, RandomIds())
+    finally:
+        if first:
+            del _data[folder]
