@@ -228,7 +228,8 @@ class WorkerService:
     def _budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
         """What each running package may use, by its id; every account is asked once."""
         running = [head for head in heads if head is not None and not head.ended]
-        free_us = {account_id: self._on.accounts.free_us(account_id) for account_id in {h.account_id for h in running}}
+        account_ids = dict.fromkeys(head.account_id for head in running)  # always in the same order
+        free_us = {account_id: self._on.accounts.free_us(account_id) for account_id in account_ids}
         return {head.package_id: quota.budget_us(head, free_us[head.account_id]) for head in running}
 
     def _hungry(self, worker_id: str, views: Sequence[LeaseView]) -> bool:

@@ -1,0 +1,27 @@
+"""Play one seed again, and print all that happened: PYTHONPATH=tests .venv/bin/python -m simulation --seed 17."""
+
+import sys
+
+import click
+
+from .system import System, story
+
+
+@click.command()
+@click.option("--seed", type=int, required=True, help="The run.")
+def main(seed: int) -> None:
+    """Print a run's trace; exit code 1 if something does not hold in it."""
+    system = System(seed)
+    try:
+        system.run()
+    except Exception as error:
+        click.echo(story(system.books))
+        click.echo(f"{type(error).__name__}: {error}")
+        if not isinstance(error, AssertionError):
+            raise
+        sys.exit(1)
+    click.echo(story(system.books))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+"""What must hold after every step: books kept beside the system, from what its stores take and its callers hear."""
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cloudpar_master.core import planning, ranges
+from cloudpar_master.core.events import Published
+from cloudpar_master.core.head import ENTRIES, HEAD_BYTES, Head
+from cloudpar_master.core.outstanding import DEPTH
+from cloudpar_protocol import codec, routes
+from cloudpar_protocol.client_messages import CancelTasksReply, PackageStatus
+from cloudpar_protocol.payloads import Range
+from cloudpar_protocol.routes import Route
+from cloudpar_protocol.worker_messages import PublishResults, RetrieveTasksReply
+
+if TYPE_CHECKING:
+    from .clients import Client
+    from .system import System
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+FAULTS = (
+    " dies",
+    " vanishes",
+    " lose each other",
+    " s ahead",
+    "-> False",
+    "Unavailable",
+    " for the 2.",
+    " has drained",
+)
+
+
+class Broken(AssertionError):
+    """Something does not hold that must."""
+
+
+def hold(condition: object, *what: object) -> None:
+    """Whether it does.
+
+    Raises:
+        Broken: It does not.
+    """
+    if not condition:
+        raise Broken(" ".join(map(str, what)))
+
+
+def in_words(name: str, arguments: tuple[Any, ...], answer: Any) -> str:
+    """A call of a port and its answer, as far as somebody who reads the trace wants to know."""
+    what: object = ""
+    match name:
+        case "packages.save":
+            head, _, results = arguments
+            what = f"{head.package_id[:4]} v{head.version} {head.state} done={head.done} used={head.used_us}"
+            what = f"{what} {[result.index for result in results]}"
+        case "packages.append":
+            what = f"{arguments[0][:4]} {[key for key, _ in arguments[1]]}"
+        case "packages.open":
+            what = arguments[0][:4]
+            answer = answer and f"v{answer.head.version} {[item.key for item in answer.inbox]}"
+        case "packages.delete_events":
+            what = f"{arguments[0][:4]} {arguments[1]}"
+        case "queue.send":
+            what = [short(message.body) for message in arguments[0]]
+        case "queue.receive":
+            answer = [f"{short(message.body)} for the {message.receives}." for message in answer]
+        case "packages.create" | "packages.load" | "packages.find" | "packages.of_account" | "packages.spec":
+            answer = "..."
+    return f"{what} -> {answer}"
+
+
+def short(chunk: str) -> str:
+    """A chunk's name, with less of its package."""
+    return chunk[:4] + chunk[32:]
+
+
+class Books:
+    """One run's.
+
+    Attributes:
+        trace: What happened: the time in microseconds, and words.
+        heads: The last one of each package that was saved.
+        committed: Durations of the tasks that have a result, by package.
+        said: Durations that workers published, by package and task: the longest.
+        charged: What each package was charged.
+        cut: Whether that was less than it used, since nothing was left.
+        ended: Packages by how they ended.
+    """
+
+    def __init__(self, system: "System") -> None:
+        self._system = system
+        self.trace: list[tuple[int, str]] = []
+        self.heads: dict[str, Head] = {}
+        self.committed: dict[str, dict[int, int]] = defaultdict(dict)
+        self.said: dict[str, dict[int, int]] = defaultdict(dict)
+        self.charged: dict[str, int] = {}
+        self.cut: dict[str, bool] = {}
+        self.ended: dict[str, str] = {}
+        self._cancelled_us: dict[str, int] = {}
+        self._cancelled: dict[str, list[Range]] = defaultdict(list)
+
+    @property
+    def faults(self) -> int:
+        """How much went wrong."""
+        return sum(any(word in text for word in FAULTS) for _, text in self.trace)
+
+    def say(self, text: str) -> None:
+        """Something happened."""
+        self.trace.append((self._system.schedule.now_us, text))
+
+    def note(self, call: str, arguments: tuple[Any, ...], answer: Any) -> None:
+        """A port was called, and this has taken effect."""
+        name = call.rpartition(" ")[2]
+        if name == "packages.create" and answer is arguments[0]:
+            self.heads[arguments[1].package_id] = arguments[1]
+        elif name == "packages.save" and answer:
+            head, _, results = arguments
+            self._saved(head, {result.index: result.duration_us for result in results}, len(results))
+        elif name == "accounts.settle":
+            self._settled(arguments[1], arguments[2], answer)
+        if name.startswith("accounts"):
+            self._check_accounts()
+        self.say(f"{call} {in_words(name, arguments, answer)}")
+
+    # Heads.
+
+    def _saved(self, head: Head, results: dict[int, int], count: int) -> None:
+        before, package_id = self.heads[head.package_id], head.package_id
+        committed = self.committed[package_id]
+        hold(head.version == before.version + 1, "version", head.version, "follows", before.version)
+        hold(head.now >= before.now, "time goes back")
+        hold(len(results) == count, "twice in one page", results)
+        hold(not results or not before.ended, package_id, "commits after its end")
+        twice = results.keys() & committed.keys()
+        hold(not twice, package_id, "commits again", sorted(twice))
+        gone = [index for index in results if ranges.contains(self._cancelled[package_id], index)]
+        hold(not gone, package_id, "commits what was cancelled", gone)
+        committed.update(results)
+        self.heads[package_id] = head
+        self._check_state(before, head)
+        self._check_tasks(head, committed)
+        self._check_size(head)
+
+    def _check_state(self, before: Head, head: Head) -> None:
+        if before.ended:
+            hold(head.state in {before.state, "expired"}, "from", before.state, "to", head.state)
+            hold(head.used_us >= before.used_us, "time is forgotten")
+        elif head.ended:
+            self.ended[head.package_id] = head.reason or head.state
+            hold(head.reason != "broken", head.message)
+        hold(not before.settled or head.used_us == before.used_us, "used after it was settled")
+
+    def _check_tasks(self, head: Head, committed: dict[int, int]) -> None:
+        """Every task of a running package is in one place."""
+        hold(head.used_us >= sum(committed.values()), "used", head.used_us, "of", committed)
+        if head.ended and head.state != "completed":
+            return
+        done, cancelled = ranges.of(sorted(committed)), head.cancelled
+        opened = [(piece.start, piece.end) for piece in head.open]
+        uncut = ranges.subtract([(head.cursor, head.tasks)], cancelled)
+        places = [*done, *cancelled, *opened, *uncut]
+        hold(ranges.size(places) == head.tasks and ranges.union(places) == [(0, head.tasks)], "tasks", places)
+        hold(head.done == ranges.size(done) + ranges.size(cancelled), "done", head.done, done, cancelled)
+
+    def _check_size(self, head: Head) -> None:
+        entries = len(head.open) + len(head.cancelled) + len(head.stopping)
+        hold(entries <= ENTRIES + DEPTH and len(_encode(head)) < HEAD_BYTES, "a head of", entries, "entries")
+        first = planning.first_window(head.tasks, self._system.policy)
+        hold(head.window <= max(first, self._system.policy.largest_window), "window", head.window)
+        hold(len(head.open) <= head.tasks, "more chunks than tasks")
+
+    # Money.
+
+    def _check_accounts(self) -> None:
+        for account in self._system.data.books.accounts.values():
+            held = account.spent_us + account.reserved_us
+            hold(account.reserved_us >= 0 and held <= account.granted_us, "overdrawn", account)
+
+    def _settled(self, package_id: str, used_us: int, charged_us: int) -> None:
+        before = self.charged.setdefault(package_id, charged_us)
+        hold(before == charged_us, "charged", before, "and then", charged_us)
+        head = self.heads[package_id]
+        account = self._system.data.books.accounts[head.account_id]
+        cut = self.cut[package_id] = self.cut.get(package_id) or (charged_us < used_us and account.free_us == 0)
+        hold(charged_us == used_us or cut, "charged", charged_us, "of", used_us, "with", account.free_us, "free")
+        hold(head.ended and used_us <= head.used_us, "settled too early")
+        committed_us = sum(self.committed[package_id].values())
+        stopped = self.said[package_id].items()
+        stopped_us = sum(us for index, us in stopped if index not in self.committed[package_id])
+        hold(charged_us <= used_us <= committed_us + stopped_us, "charged", used_us, "of", committed_us, stopped_us)
+
+    # What callers were told.
+
+    def asked(self, route: Route[Any, Any], body: bytes) -> None:
+        """A request has arrived."""
+        if route is routes.PUBLISH_RESULTS:
+            for pub in codec.decode(body, PublishResults).publications:
+                said = self.said[pub.package_id]
+                for result in pub.results:
+                    said[result.index] = max(result.duration_us, said.get(result.index, 0))
+
+    def answered(self, route: Route[Any, Any], body: bytes, answer: object, began_us: int) -> None:
+        """A master answered, whether or not anybody hears of it."""
+        if route is routes.PUBLISH_RESULTS:
+            self._published(codec.decode(body, PublishResults), isinstance(answer, bytes))
+        elif route is routes.RETRIEVE_TASKS and isinstance(answer, bytes):
+            for lease in codec.decode(answer, RetrieveTasksReply).leases:
+                cancelled_us = self._cancelled_us.get(lease.package_id)
+                hold(cancelled_us is None or began_us <= cancelled_us, lease.package_id, "is leased after its cancel")
+
+    def _published(self, request: PublishResults, acknowledged: bool) -> None:
+        for pub in request.publications:
+            head = self.heads.get(pub.package_id)
+            if not acknowledged or head is None or head.ended:
+                continue
+            waiting = self._waiting(pub.package_id)
+            for result in pub.results:
+                there = result.index in self.committed[pub.package_id] or result.index in waiting
+                there = there or ranges.contains(head.cancelled, result.index) or result.outcome == "cancelled"
+                hold(there, pub.package_id, "has lost an acknowledged result of", result.index)
+
+    def _waiting(self, package_id: str) -> set[int]:
+        stored = self._system.data.packages.get(package_id)
+        found = self._system.stores.packages.open(package_id, 1_000) if stored and stored.inbox else None
+        events = [item.event for item in found.inbox] if found else []
+        return {result.index for event in events if isinstance(event, Published) for result in event.results}
+
+    def confirm_start(self, package_id: str) -> None:
+        """A client was told that its package is there."""
+        hold(package_id in self.heads, package_id, "was started, and is not there")
+
+    def confirm_cancel(self, package_id: str, reply: CancelTasksReply) -> None:
+        """A client was told what is cancelled."""
+        self._cancelled[package_id] = ranges.union(self._cancelled[package_id], reply.cancelled)
+        if reply.state == "cancelled":
+            self._cancelled_us[package_id] = self._system.schedule.now_us
+
+    def read_to_the_end(self, client: "Client", status: PackageStatus) -> None:
+        """A client has everything."""
+        package_id = client.package_id
+        hold(status.state == "expired" or client.seen == self.committed[package_id], client.name, "has not read all")
+        hold(status.progress.charged_us == self.charged[package_id], client.name, "was told another charge")

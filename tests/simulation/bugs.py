@@ -1,0 +1,170 @@
+"""Bugs, each the opposite of a rule of the design: what a simulation is worth shows by its finding them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from cloudpar_master.core import effects, outstanding
+from cloudpar_master.core.fold import _Machine
+from cloudpar_master.core.head import Head, Piece
+from cloudpar_master.ports import Opened
+from cloudpar_master.services import folding
+from cloudpar_master.services.folding import Folding
+from cloudpar_master.services.worker_service import WorkerService
+from master.memory.accounts import MemoryAccountStore
+from master.memory.packages import MemoryPackageStore
+from master.memory.queue import MemoryTaskQueue
+
+Bug = Callable[[pytest.MonkeyPatch], None]
+
+
+def the_loser_of_a_race_does_not_look_again(patch: pytest.MonkeyPatch) -> None:
+    """Nor does the winner: rule 1."""
+
+    def take(self: Folding, package_id: str, mine: Any, *, opened: Any = None, due: bool = False) -> Any:
+        packages = self._on.packages
+        opened = opened or packages.open(package_id, folding.EVENTS)
+        if opened is None:
+            return None, True
+        head, inbox, _ = opened
+        if not (mine or inbox or due or self._is_due(head)):
+            return head, True
+        saved = self._fold_and_save(head, inbox, [event for _, event in mine])
+        if saved is None:
+            packages.append(package_id, mine)
+            return packages.load(package_id), True
+        return self._carry_out(saved), True
+
+    patch.setattr(Folding, "_take", take)
+
+
+def a_save_overwrites_what_others_saved(patch: pytest.MonkeyPatch) -> None:
+    original = MemoryPackageStore.save
+
+    def save(self: MemoryPackageStore, head: Head, due_at: float, results: Any = ()) -> bool:
+        stored = self._packages.get(head.package_id)
+        if stored is not None:
+            stored.version = head.version - 1
+        return original(self, head, due_at, results)
+
+    patch.setattr(MemoryPackageStore, "save", save)
+
+
+def a_result_counts_again(patch: pytest.MonkeyPatch) -> None:
+    """Whoever publishes a task that has its result already is believed: rule 7."""
+    original = _Machine.commit
+
+    def commit(self: _Machine, results: Any, generation: int) -> Any:
+        accepted = original(self, results, generation)
+        again = [result for result in results if result not in accepted and not self.head.ended]
+        self.results += again
+        self.head.used_us += sum(result.duration_us for result in again)
+        return accepted + again
+
+    patch.setattr(_Machine, "commit", commit)
+
+
+def a_slice_is_reserved_again(patch: pytest.MonkeyPatch) -> None:
+    original = MemoryAccountStore.reserve
+
+    def reserve(self: MemoryAccountStore, account_id: str, package_id: str, number: int, wanted_us: int) -> Any:
+        self._books.slices.get(package_id, {}).pop(number, None)
+        return original(self, account_id, package_id, number, wanted_us)
+
+    patch.setattr(MemoryAccountStore, "reserve", reserve)
+
+
+def a_package_is_settled_again(patch: pytest.MonkeyPatch) -> None:
+    original = MemoryAccountStore.settle
+
+    def settle(self: MemoryAccountStore, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
+        self._books.charged.pop(package_id, None)
+        return original(self, account_id, package_id, used_us, held_us)
+
+    patch.setattr(MemoryAccountStore, "settle", settle)
+
+
+def events_are_deleted_before_the_save(patch: pytest.MonkeyPatch) -> None:
+    original = Folding._fold_and_save
+
+    def fold_and_save(self: Folding, head: Head, inbox: Any, others: Any) -> Head | None:
+        if inbox:
+            self._on.packages.delete_events(head.package_id, [item.key for item in inbox])
+        return original(self, head, inbox, others)
+
+    patch.setattr(Folding, "_fold_and_save", fold_and_save)
+
+
+def a_message_is_deleted_before_its_results_are_taken(patch: pytest.MonkeyPatch) -> None:
+    """Rule 5."""
+    original = WorkerService.publish_results
+
+    def publish_results(self: WorkerService, request: Any) -> Any:
+        self._close(request.publications)
+        return original(self, request)
+
+    patch.setattr(WorkerService, "publish_results", publish_results)
+
+
+def a_generation_is_used_again(patch: pytest.MonkeyPatch) -> None:
+    """What comes back is queued under its old name, which the queue has seen: rule 4."""
+
+    def recut(head: Head, pieces: Sequence[Any], policy: Any) -> None:
+        del policy
+        head.open = sorted([*head.open, *(Piece(each.start, each.end, each.generation) for each in pieces)],
+                           key=lambda piece: piece.start)  # fmt: skip
+
+    patch.setattr(outstanding, "recut", recut)
+
+
+def nobody_looks_after_lost_effects(patch: pytest.MonkeyPatch) -> None:
+    """The registry does not know of what a dead master left to do: rule 3."""
+    original = effects.due_at
+
+    def due_at(head: Head, policy: Any) -> float:
+        return original(head, policy) if not effects.pending(head, policy) or head.settled else head.now + 10**6
+
+    patch.setattr("cloudpar_master.services.folding.due_at", due_at)
+    patch.setattr(folding, "STALE_S", 10.0**9)
+
+
+def a_cancel_is_confirmed_before_it_is_decided(patch: pytest.MonkeyPatch) -> None:
+    """Rule 6."""
+
+    def confirm(self: Folding, package_id: str, key: str, event: Any, opened: Opened | None = None) -> Head | None:
+        self._on.packages.append(package_id, [(key, event)])
+        head = self._on.packages.load(package_id)
+        if head is not None and not head.ended:
+            head.state = "cancelled"
+        return head
+
+    patch.setattr("cloudpar_master.services.client_service.Folding.confirm", confirm)
+
+
+def an_expired_lease_brings_no_message_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MemoryTaskQueue, "_surface", lambda self, now: None)
+
+
+BUGS: list[Bug] = [
+    the_loser_of_a_race_does_not_look_again,
+    a_save_overwrites_what_others_saved,
+    a_result_counts_again,
+    a_slice_is_reserved_again,
+    a_package_is_settled_again,
+    events_are_deleted_before_the_save,
+    a_message_is_deleted_before_its_results_are_taken,
+    a_generation_is_used_again,
+    nobody_looks_after_lost_effects,
+    a_cancel_is_confirmed_before_it_is_decided,
+    an_expired_lease_brings_no_message_back,
+]
+
+RARE = {
+    the_loser_of_a_race_does_not_look_again,
+    a_message_is_deleted_before_its_results_are_taken,
+    a_generation_is_used_again,
+    nobody_looks_after_lost_effects,
+    an_expired_lease_brings_no_message_back,
+}
+"""It takes many seeds, or long ones, to find these."""

@@ -1,0 +1,99 @@
+"""Between callers and masters: delays, losses, duplicates and partitions. Callers ask again, as the real ones do."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cloudpar_protocol import codec
+from cloudpar_protocol.errors import RequestError
+from cloudpar_protocol.routes import ReplyT, RequestT, Route
+
+from .masters import Master
+from .schedule import Box
+
+if TYPE_CHECKING:
+    from .system import System
+
+TRAVEL_US = 5_000
+PATIENCE_US = 6_000_000
+AGAIN_US = 300_000
+
+
+class Unanswered(Exception):
+    """There was no answer, and the caller does not repeat this."""
+
+
+class Call(NamedTuple):
+    """A request under way, and where its answer goes."""
+
+    caller: str
+    token: str
+    route: Route[Any, Any]
+    body: bytes
+    box: Box
+
+
+class Network:
+    """Brings requests to some master, and answers back."""
+
+    def __init__(self, system: "System") -> None:
+        self._system = system
+        self._cut_until_us: dict[tuple[str, str], int] = {}
+
+    def cut(self, caller: str, master: str, us: int) -> None:
+        """No request and no answer passes between these two for so long."""
+        self._cut_until_us[caller, master] = self._system.schedule.now_us + us
+
+    def _is_cut(self, caller: str, master: str) -> bool:
+        return self._cut_until_us.get((caller, master), 0) > self._system.schedule.now_us
+
+    def ask(
+        self, caller: str, token: str, route: Route[RequestT, ReplyT], request: RequestT, *, repeat: bool = True
+    ) -> ReplyT:
+        """A call, made again with the same content until it is answered.
+
+        Raises:
+            RequestError: The master's answer, if it makes no sense to try again.
+            Unanswered: Only if the call is not to be repeated.
+        """
+        body, schedule = codec.encode(request), self._system.schedule
+        while True:
+            box = Box()
+            self._send(Call(caller, token, route, body, box))
+            answer = schedule.wait(box, PATIENCE_US)
+            if isinstance(answer, bytes):
+                return codec.decode(answer, route.reply)
+            if isinstance(answer, RequestError) and not answer.retryable:
+                raise answer
+            if not repeat:
+                raise Unanswered
+            schedule.sleep(schedule.about(AGAIN_US))
+
+    def _send(self, call: Call) -> None:
+        system, fate = self._system, self._system.fate
+        if not system.chance(fate.lost):
+            self._deliver(call, system.schedule.about(TRAVEL_US))
+        if system.chance(fate.twice):
+            self._deliver(call, system.random.randrange(20_000_000))
+
+    def _deliver(self, call: Call, delay_us: int) -> None:
+        master = self._system.random.choice(self._system.masters)
+        self._system.schedule.spawn(partial(self._arrive, call, master), delay_us)
+
+    def _arrive(self, call: Call, master: Master) -> None:
+        system, (caller, token, route, body, box) = self._system, call
+        if self._is_cut(caller, master.name) or not master.up:
+            system.schedule.fill(box, None)  # refused at once
+            return
+        system.books.say(f"{caller} -> {master.name} {route.name}")
+        system.books.asked(route, body)
+        began_us = system.schedule.now_us
+        answer = master.perform(token, route, body)
+        system.books.answered(route, body, answer, began_us)
+        if answer is None and system.chance(system.fate.together):
+            system.vanish(caller)
+        if answer is None or self._is_cut(caller, master.name) or system.chance(system.fate.lost):
+            return  # nobody hears of it: the caller waits in vain
+        system.schedule.sleep(system.schedule.about(TRAVEL_US))
+        error = "" if isinstance(answer, bytes) else f": {answer!r}"
+        system.books.say(f"{caller} <- {master.name} {route.name}{error}")
+        system.schedule.fill(box, answer)

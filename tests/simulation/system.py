@@ -1,0 +1,226 @@
+"""The whole system of one seed, from its first package until nothing of any is left."""
+
+import tempfile
+from itertools import count
+from pathlib import Path
+
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.deployment import hash_token
+from cloudpar_worker import stimuli as on
+from master.memory.stores import Data, over
+
+from .agents import Agent
+from .books import Books, Broken, hold
+from .clients import Client, Operator
+from .fate import Fate, draw
+from .masters import Master
+from .network import Network
+from .schedule import Schedule
+from .work import Work
+
+DAY_US = 86_400_000_000
+CALM_US = 600_000_000
+"""So long after all trouble has ended everything is done: what nobody comes for in this time stands still."""
+
+SLACK_US = 300_000
+"""A publishing interval near the end of a quota, and the ways of what is published and answered."""
+
+FOLDER = Path(tempfile.gettempdir()) / "cloudpar-simulation"
+
+
+class CountedIds:
+    """Names without randomness."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._old = False
+        self._hired = 0
+        self._granted_us: dict[str, int] = {}
+
+    def fresh(self) -> str:
+        return f"{next(self._numbers):032x}"
+
+
+class System:
+    """One run."""
+
+    def __init__(self, seed: int) -> None:
+        self.schedule = Schedule(seed)
+        random = self.random = self.schedule.random
+        self.fate = draw(random)
+        self.tick_us = 2_000_000
+        self.ids = CountedIds()
+        self.data = Data()
+        self.policy = Policy(
+            lease_s=random.choice([3.0, 6.0]), first_window=random.choice([1, 2, 8]),
+            chunk_target_us=random.choice([50_000, 200_000, 2_000_000]), largest_window=random.choice([4, 400]),
+            slice_us=random.choice([50_000, 1_000_000, 30_000_000]), kept_bytes=random.choice([0, 10_000]),
+            task_timeout_s=random.choice([1.0, 3600.0]), fleet_memory_s=random.choice([10.0, 60.0]),
+        )  # fmt: skip
+        self.stores = over(self.data, FOLDER, self.schedule, self.ids)
+        self.books = Books(self)
+        self.network = Network(self)
+        self.work = Work(random)
+        self.masters = [Master(self, f"m{number}", FOLDER) for number in range(random.randint(1, 3))]
+        self._agents: list[Agent] = []
+        self._numbers = count(1)
+        self._old = False
+        self._hired = 0
+        self._granted_us: dict[str, int] = {}
+        accounts = [self._account(f"a{number}") for number in range(random.randint(1, 2))]
+        self._clients = [
+            Client(self, f"c{number}", random.choice(accounts), random.choice([1, 2, 10, 40]))
+            for number in range(random.randint(1, 4))
+        ]
+        Operator(self, accounts)
+        for _ in range(random.randint(1, 4)):
+            self._hire()
+        if self.fate.mishap_us:
+            self.schedule.spawn(self._mishaps)
+
+    def chance(self, probability: float) -> bool:
+        """Whether something happens that is so likely."""
+        return probability > 0.0 and self.random.random() < probability
+
+    def _account(self, name: str) -> str:
+        granted_us = self.random.choice([10**12, 10**12, self.random.randrange(10_000, 5_000_000)])
+        self.stores.accounts.create(AccountRecord(name, name, hash_token(name), "active", granted_us, 0, 0, 0.0))
+        self._granted_us[name] = granted_us
+        return name
+
+    def _hire(self) -> None:
+        if not self._old:
+            agent = Agent(self, f"w{next(self._numbers)}", self.random.randint(1, 3))
+            self._agents.append(agent)
+            self._hired += agent.executors
+
+    def vanish(self, name: str) -> None:
+        """A worker ends without a word, and another one comes."""
+        for agent in self._agents:
+            if agent.name == name and not agent.gone:
+                agent.vanish()
+                self.schedule.after(self.random.randrange(5_000_000), self._hire)
+
+    def _mishaps(self) -> None:
+        """Larger ones than a call's."""
+        random = self.random
+        while self.fate.until_us:
+            self.schedule.sleep(self.schedule.about(self.fate.mishap_us))
+            agent, master = random.choice(self._agents), random.choice(self.masters)
+            match random.randrange(5):
+                case 0:
+                    self.vanish(agent.name)
+                case 1:
+                    agent.hear(on.DrainAsked())
+                    self.schedule.after(random.randrange(5_000_000), self._hire)
+                case 2:
+                    caller = random.choice([agent.name, random.choice(self._clients).name])
+                    self.books.say(f"{caller} and {master.name} lose each other")
+                    self.network.cut(caller, master.name, random.randrange(20_000_000))
+                case 3:
+                    master.clock.ahead_s = random.uniform(-10.0, 10.0)
+                    self.books.say(f"the clock of {master.name} is {master.clock.ahead_s:+.1f} s ahead")
+                case _:
+                    master.die()
+
+    def run(self) -> None:
+        """To the end.
+
+        Raises:
+            Broken: Something does not hold.
+        """
+        while self.schedule.now_us < self.fate.until_us:
+            self.schedule.step()
+        self._calm()
+        calm_until_us = self.schedule.now_us + CALM_US
+        while not self._is_done():
+            hold(self.schedule.now_us < calm_until_us, "stands still:", *self._unfinished())
+            now_us = self.schedule.now_us
+            while self.schedule.now_us < now_us + 1_000_000:
+                self.schedule.step()
+        self._check_books()
+        self._grow_old()
+
+    def _calm(self) -> None:
+        self.books.say("all trouble ends")
+        self.fate = Fate(quiet=self.fate.quiet)
+        for master in self.masters:
+            master.clock.ahead_s = 0.0
+        if all(agent.gone for agent in self._agents):
+            self._hire()
+
+    def _unfinished(self) -> list[str]:
+        return [
+            f"{head.package_id} {head.state} done={head.done}/{head.tasks} open={head.open} settled={head.settled}"
+            for head in self.books.heads.values()
+            if not head.settled
+        ] or [f"messages {self.data.letters.there}"]
+
+    def _is_done(self) -> bool:
+        if self.work_lasts():
+            self._agents = [agent for agent in self._agents if not agent.gone]
+            if not self._agents:
+                self._hire()
+        settled = all(head.settled for head in self.books.heads.values())
+        return settled and not self.data.letters.there and all(client.finished for client in self._clients)
+
+    def work_lasts(self) -> bool:
+        return not all(head.ended for head in self.books.heads.values()) or bool(self.data.letters.there)
+
+    def _check_books(self) -> None:
+        """All is charged, and nothing is held."""
+        books = self.books
+        for account in self.stores.accounts.list():
+            theirs = [head for head in books.heads.values() if head.account_id == account.account_id]
+            charged_us = sum(books.charged[head.package_id] for head in theirs)
+            hold((account.spent_us, account.reserved_us) == (charged_us, 0), "the books of", account, charged_us)
+            used_us = sum(head.used_us for head in theirs)
+            cut = any(books.cut[head.package_id] for head in theirs)
+            hold(charged_us == used_us or cut, "charged", charged_us, "of", used_us)
+            if self.fate.quiet:
+                over_us = used_us - max(account.granted_us, self._granted_us[account.account_id])
+                hold(over_us <= self._hired * (self.work.longest_us + SLACK_US), "overrun by", over_us)
+        for package_id, reason in books.ended.items():
+            head = books.heads[package_id]
+            committed_us = sum(books.committed[package_id].values())
+            hold(reason != "completed" or not books.cut[package_id], package_id, "was not charged in full")
+            if reason in {"completed", "quota"} and not head.cancelled:
+                hold(head.used_us == committed_us, "used", head.used_us, "committed", committed_us)
+            hold(reason in {"completed", "cancelled", "acknowledged", "quota", "revoked"}, package_id, "ended:", reason)
+
+    def _grow_old(self) -> None:
+        """Days pass: what nobody acknowledged is deleted, and then everything is forgotten."""
+        self._old = True
+        for agent in self._agents:
+            agent.gone = True
+        self.tick_us = DAY_US // 4
+        until_us = self.schedule.now_us + 10 * DAY_US
+        while self.data.packages and self.schedule.now_us < until_us:
+            self.schedule.step()
+        hold(not self.data.packages, "is never forgotten:", *self.data.packages)
+
+
+def run(seed: int) -> Books:
+    """One seed's run.
+
+    Raises:
+        Broken: Something does not hold. Its notes have the trace's end and how to see it again.
+    """
+    system = System(seed)
+    try:
+        system.run()
+    except Exception as error:
+        error.add_note(story(system.books, 60))
+        error.add_note(f"seed {seed}: PYTHONPATH=tests .venv/bin/python -m simulation --seed {seed}")
+        raise
+    return system.books
+
+
+def story(books: Books, last: int | None = None) -> str:
+    """A trace for people."""
+    lines = books.trace if last is None else books.trace[-last:]
+    return "\n".join(f"{now_us / 1e6:12.6f} s  {text}" for now_us, text in lines)
+
+
+__all__ = ["Broken", "run", "story"]

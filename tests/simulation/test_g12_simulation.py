@@ -1,0 +1,67 @@
+"""Simulated years: whole systems of one thread and one seed, with all that can go wrong."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from guarantees.scale import SCALE
+
+from .bugs import BUGS, RARE, Bug
+from .system import run, story
+
+SEEDS = SCALE(24, 5_000)
+BLOCK = SCALE(12, 50)
+BUGS_SOUGHT = SCALE([bug for bug in BUGS if bug not in RARE], BUGS)
+
+pytestmark = pytest.mark.timeout(SCALE(120, 1_800))
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
+def test_g12_seeds(first: int, reached: Callable[[str], None]) -> None:
+    packages = faults = 0
+    for seed in range(first, first + BLOCK):
+        books = run(seed)
+        packages += len(books.heads)
+        faults += books.faults
+    assert packages
+    assert faults
+    reached(f"{SEEDS:,} seeds in blocks of {BLOCK}, nothing broken")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_g12_a_seed_replays_identically(seed: int) -> None:
+    assert run(seed).trace == run(seed).trace
+
+
+def test_g12_another_process_replays_identically(reached: Callable[[str], None]) -> None:
+    """Whatever its hashes are: as the command does that a failing seed prints."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONHASHSEED": "17"}
+    told = subprocess.run(
+        [sys.executable, "-m", "simulation", "--seed", "5"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.rstrip("\n") == story(run(5))
+    reached("a seed replays identically, also in another process")
+
+
+@pytest.mark.parametrize("bug", BUGS_SOUGHT, ids=lambda bug: str(bug.__name__))
+def test_g12_a_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch, reached: Callable[[str], None]) -> None:
+    """A failing seed says how to see it again, and fails again in the same way."""
+    bug(monkeypatch)
+    seed, trouble = next((seed, trouble) for seed in range(5_000) if (trouble := trouble_of(seed)))
+    assert any(f"python -m simulation --seed {seed}" in note for note in trouble.__notes__)
+    again = trouble_of(seed)
+    assert again
+    assert (str(again), again.__notes__) == (str(trouble), trouble.__notes__)
+    reached(f"planted bugs found: {len(BUGS_SOUGHT)}")
+
+
+def trouble_of(seed: int) -> AssertionError | None:
+    try:
+        run(seed)
+    except AssertionError as trouble:
+        return trouble
+    return None
