@@ -10,7 +10,7 @@ import { NagSuppressions } from 'cdk-nag';
 import { Construct } from 'constructs';
 import contract from './contract.json';
 import type { Queue } from './queue';
-import { type Settings, SettingsError } from './settings';
+import { limits, type Settings, SettingsError } from './settings';
 import type { Storage } from './storage';
 
 /** The DLQ's visibility follows from it. */
@@ -123,7 +123,7 @@ export class Services extends Construct {
         CLOUDPAR_DEAD_LETTER_QUEUE_URL: queue.lost.queueUrl,
         CLOUDPAR_BUCKET: storage.blobs.bucketName,
         CLOUDPAR_WORKER_TOKEN_SECRET: storage.workerToken.secretArn,
-        CLOUDPAR_POLICY: JSON.stringify(contract.policy),
+        CLOUDPAR_POLICY: JSON.stringify({ ...contract.policy, ...limits(settings) }),
         POWERTOOLS_SERVICE_NAME: name,
         POWERTOOLS_METRICS_NAMESPACE: contract.metricsNamespace,
         LOG_LEVEL: settings.logLevel,

@@ -24,6 +24,12 @@ export interface Settings {
   readonly burstLimit: number;
   /** Concurrent environments kept for, and at most used by, each function that the API calls; 0: not reserved. */
   readonly reservedConcurrency: number;
+  /** Requests of one account that each warm instance of a function takes a second. */
+  readonly requestsPerS: number;
+  /** What one account may have running: packages, all their tasks, and bytes of their task data. */
+  readonly runningPackages: number;
+  readonly runningTasks: number;
+  readonly runningBytes: number;
   readonly maxInstances: number;
   readonly instanceSize: InstanceSize;
   readonly architectures: readonly Architecture[];
@@ -84,6 +90,10 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     rateLimit: read.whole('rateLimit', defaults.rateLimit, 1, 100_000),
     burstLimit: read.whole('burstLimit', defaults.burstLimit, 1, 100_000),
     reservedConcurrency: read.whole('reservedConcurrency', 0, 0, 1_000),
+    requestsPerS: read.whole('requestsPerS', contract.policy.requests_per_s, 1, 100_000),
+    runningPackages: read.whole('runningPackages', contract.policy.running_packages, 1, 1_000),
+    runningTasks: read.whole('runningTasks', contract.policy.running_tasks, 1, 1e12),
+    runningBytes: read.whole('runningBytes', contract.policy.running_bytes, 1, 1e15),
     maxInstances,
     instanceSize: read.oneOf('instanceSize', defaults.instanceSize, Object.keys(EXECUTORS)) as InstanceSize,
     architectures: read.list('architectures', ['arm64', 'x86_64'], ['arm64', 'x86_64']) as Architecture[],
@@ -125,6 +135,16 @@ function refuseStrangers(given: readonly string[], known: readonly string[]): vo
   if (stranger !== undefined) {
     throw new SettingsError(`${stranger}: there is no such setting; there are ${known.toSorted().join(', ')}`);
   }
+}
+
+/** The limits of an account, as the master's policy names them. */
+export function limits(settings: Settings): Record<string, number> {
+  return {
+    requests_per_s: settings.requestsPerS,
+    running_packages: settings.runningPackages,
+    running_tasks: settings.runningTasks,
+    running_bytes: settings.runningBytes,
+  };
 }
 
 function environmentName(value: unknown): EnvironmentName {

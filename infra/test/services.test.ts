@@ -28,6 +28,13 @@ describe('functions', () => {
     expect(Properties).not.toHaveProperty('ReservedConcurrentExecutions');
   });
 
+  it('limit accounts as the operator says', () => {
+    const strict = only(template({ env: 'dev', runningPackages: '7' }), FUNCTION, 'ServicesClient');
+    const { Variables } = strict.Properties['Environment'] as { Variables: Record<string, string> };
+    const policy = JSON.parse(Variables['CLOUDPAR_POLICY'] as string);
+    expect(policy).toEqual({ ...contract.policy, running_packages: 7 });
+  });
+
   it('reserve concurrency when asked to', () => {
     const reserved = template({ env: 'dev', reservedConcurrency: '1' });
     for (const id of ['ServicesClient', 'ServicesWorker']) {

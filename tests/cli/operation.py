@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -59,10 +59,10 @@ def pass_gate(running: str, gate: str) -> str:
 class Up:
     """`cloudpar up --json` on a free port."""
 
-    def __init__(self, folder: Path, workers: int, port: int = 0) -> None:
+    def __init__(self, folder: Path, workers: int, port: int = 0, more: Sequence[str] = ()) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
-            [*CLOUDPAR, "up", "--workers", str(workers), "--port", str(port), "--data", str(folder), "--json"],
+            [*CLOUDPAR, "up", "--workers", str(workers), "--port", str(port), "--data", str(folder), "--json", *more],
             env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None

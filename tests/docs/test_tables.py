@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from cloudpar import errors as sdk_errors
+from cloudpar_master.adapters.aws.deployment import POLICY as AWS_POLICY
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import State
 from cloudpar_master.core.policy import Policy
@@ -89,6 +90,14 @@ def test_limits_of_the_readme() -> None:
         f"{policy.task_timeout_s / 3600:g} h",
         f"{policy.retention_s / 86400:g} days",
     ]
+
+
+def test_limits_of_an_account() -> None:
+    rows = {row[0]: row[1:3] for row in table(ROOT / "docs/operations.md", "## Limits of an account")}
+    for names, (embedded, aws) in rows.items():
+        for policy, shown in (Policy(), embedded), (AWS_POLICY, aws):
+            figures = [getattr(policy, name.strip("`")) for name in names.split(", ")]
+            assert shown == ", ".join(f"{round(figure):,}" for figure in figures), names
 
 
 def test_folders() -> None:

@@ -31,6 +31,7 @@ def make_head(spec: Spec, version: int = 0, *, cursor: int = 0) -> Head:
         version=version,
         cursor=cursor,
         window=8,
+        data_bytes=10,
         started_at=spec.started_at,
         now=spec.started_at,
     )

@@ -11,7 +11,7 @@ import pytest
 
 from cloudpar import Pool, connection
 from cloudpar.connection import Aborted, Connection
-from cloudpar.errors import Forbidden, InvalidToken, MasterUnreachable, RequestError
+from cloudpar.errors import Forbidden, InvalidToken, MasterUnreachable, RateLimited, RequestError
 from cloudpar.patience import Patience
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor, Hello, HelloReply
@@ -183,6 +183,33 @@ def test_an_absence_is_waited_for_and_told(
     away, back = (record.getMessage() for record in caplog.records)
     assert "does not answer" in away
     assert "is back after" in back
+    known.close()
+
+
+def test_who_is_asked_to_wait_waits_and_says_so(
+    master: FakeMaster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "cloudpar")
+    impatient = connect(master, Patience(0.0))
+    impatient.call(routes.HELLO, Hello())
+    clock = iter(range(0, 10**6, 2))
+    monkeypatch.setattr("cloudpar.connection.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("cloudpar.patience.LONGEST_S", 0.01)
+    master.faults["hello"] = deque([429] * 12)
+    impatient.call(routes.HELLO, Hello())
+    assert master.seen["hello"] == 14
+    texts = [record.getMessage() for record in caplog.records]
+    assert len(texts) == 2  # in 72 s of its clock
+    assert "has had a request wait for" in texts[0]
+    impatient.close()
+
+
+def test_an_allowance_ends_a_wait(master: FakeMaster) -> None:
+    known = connect(master)
+    known.call(routes.HELLO, Hello())
+    master.faults["hello"] = deque([429] * 100)
+    with pytest.raises(RateLimited):
+        known.call(routes.HELLO, Hello(), allowance_s=0.1)
     known.close()
 
 

@@ -36,6 +36,22 @@ def test_delays_grow_and_respect_the_masters_wish() -> None:
     assert 5.0 < wish < 9.0
 
 
+def test_a_master_that_asks_to_wait_is_never_given_up() -> None:
+    tries = Tries(Patience(0.5), 30.0, None, now=0.0)
+    delays = [tries.paced(1000.0 * number, asked_s=0.5) for number in range(20)]
+    assert min(delays) >= 0.5  # not before it said
+    assert 5.0 <= delays[-1] <= 6.25  # and ever more seldom
+    patience = Patience(300.0, met=True)
+    tries = Tries(patience, 30.0, None, now=0.0)
+    tries.paced(400.0)
+    assert tries.failed(500.0) is not None  # its absence counts from here
+
+
+def test_a_long_wait_is_told_now_and_then() -> None:
+    patience = Patience(300.0, met=True)
+    assert [patience.paced(0.0, now) for now in (0.0, 4.0, 6.0, 10.0, 70.0)] == [False, False, True, False, True]
+
+
 def test_one_warning_an_absence_and_word_of_the_return() -> None:
     patience = Patience(300.0, met=True)
     assert [patience.failed(now) for now in (0.0, 0.5, 1.5, 2.0, 60.0)] == [False, False, True, False, False]

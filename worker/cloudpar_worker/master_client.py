@@ -111,7 +111,7 @@ class MasterClient:
             if not repeat or self._stopped.is_set():
                 break
             self._reach.repeats()
-            self._stopped.wait((asked_s or delay_s) * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
+            self._stopped.wait(max(asked_s or 0.0, delay_s) * random.uniform(1.0, 1.25))  # noqa: S311 - jitter
             delay_s = min(delay_s * 2, _LAST_DELAY_S)
         raise Stopped
 

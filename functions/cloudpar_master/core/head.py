@@ -83,6 +83,7 @@ class Head(Struct, kw_only=True):
         mean_us: How long a task takes, measured over the last ones.
         window: How many chunks may be open; changed by results of chunks cut at `window_since` or later. 0: closed.
         page: Version of the last head that committed results.
+        data_bytes: What its task data takes.
         stored_bytes: About what its data and results take, and what else workers uploaded.
         now: The latest time that this head has seen; never goes back.
     """
@@ -121,6 +122,7 @@ class Head(Struct, kw_only=True):
     window: int
     window_since: int = 0
     page: int = 0
+    data_bytes: int = 0
     stored_bytes: int = 0
     started_at: float
     now: float

@@ -20,6 +20,12 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         kept_bytes: What an ended package stores is removed with its tombstone if it is less, and else as soon as nobody
             needs it: where removing costs calls.
         fleet_memory_s: A worker that published nothing for this long no longer counts.
+        requests_per_s: Requests of one account that a process of the master takes a second, after a burst.
+        request_burst: So many it takes at once.
+        running_packages: Packages that an account may have running. This one and the next two bound what a start may
+            add, as far as the starts just before are known: those that come at once may go over it together.
+        running_tasks: Tasks that these may have in all, done or not.
+        running_bytes: Bytes of task data that these may have in all.
     """
 
     chunk_target_us: int = 200_000
@@ -34,3 +40,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tombstone_s: float = 86400.0
     kept_bytes: int = 0
     fleet_memory_s: float = 60.0
+    requests_per_s: float = 1_000.0
+    request_burst: int = 5_000
+    running_packages: int = 1_000
+    running_tasks: int = 20_000_000
+    running_bytes: int = 16 * 1024**3

@@ -8,7 +8,7 @@ from .account_store import AccountRecord, AccountStore, Reservation
 from .blob_store import BlobStore
 from .clock import Clock, Ids
 from .fleet import Fleet, FleetWatch
-from .package_store import InboxItem, Opened, PackageStore, ResultPage
+from .package_store import InboxItem, Opened, PackageStore, ResultPage, Running
 from .task_queue import Message, Sending, TaskQueue
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "PackageStore",
     "Reservation",
     "ResultPage",
+    "Running",
     "Sending",
     "TaskQueue",
 ]

@@ -31,6 +31,14 @@ class ResultPage(NamedTuple):
     results: list[TaskResult]
 
 
+class Running(NamedTuple):
+    """What an account has running: packages, all of their tasks, and the bytes of their task data."""
+
+    packages: int
+    tasks: int
+    data_bytes: int
+
+
 class PackageStore(Protocol):
     """Heads, inboxes and result pages. All reads see every write that was answered before them."""
 
@@ -89,8 +97,8 @@ class PackageStore(Protocol):
         """The packages of an account (None: of all), newest first."""
         ...
 
-    def running(self, account_id: str, limit: int) -> int:
-        """How many of the newest `limit` packages of an account run. A hint: may be a little old."""
+    def running(self, account_id: str, limit: int) -> Running:
+        """What of the newest `limit` packages of an account, at least, runs. A hint: may be a little old."""
         ...
 
     def delete_pages(self, package_id: str) -> None:

@@ -4,6 +4,7 @@ Headers are mappings whose names are, or are looked up, in lower case.
 """
 
 from collections.abc import Mapping
+from math import ceil
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -74,6 +75,6 @@ def refusal(headers: Mapping[str, str], error: Exception) -> Answer:
     """An error, as the request's headers ask for it; one that nobody foresaw may be retried."""
     if not isinstance(error, RequestError):
         error = InternalError("the master failed at this request; its log says how. Nothing acknowledged is lost")
-    more = {} if error.retry_after_s is None else {"Retry-After": str(max(1, round(error.retry_after_s)))}
+    more = {} if error.retry_after_s is None else {"Retry-After": str(max(1, ceil(error.retry_after_s)))}
     media = accepted_media(headers)
     return Answer(error.status, media, codec.encode_error(error, media), more)

@@ -8,7 +8,7 @@ from cloudpar_master.core import pacing, planning, ranges
 from cloudpar_master.core.events import Acknowledged, CancelAsked
 from cloudpar_master.core.fold import fold
 from cloudpar_master.core.head import BLOB_BYTES, CANCELLED_RANGES, Head, Spec
-from cloudpar_master.ports import AccountRecord, Opened
+from cloudpar_master.ports import AccountRecord, Opened, Running
 from cloudpar_protocol import codec, limits
 from cloudpar_protocol.client_messages import (
     Acknowledge,
@@ -29,9 +29,10 @@ from cloudpar_protocol.client_messages import (
     StartTasksReply,
     Upload,
 )
-from cloudpar_protocol.errors import BadRequest, IdempotencyConflict, NotFound, QuotaExhausted, TooLarge
+from cloudpar_protocol.errors import BadRequest, IdempotencyConflict, NotFound, QuotaExhausted, RateLimited, TooLarge
 from cloudpar_protocol.payloads import BlobData, InlineData, TaskData
 
+from .account_limits import check_fits, check_room
 from .deployment import Deployment
 from .folding import Folding
 from .moments import moment, span
@@ -43,6 +44,9 @@ OPEN_PACKAGES = 2
 OPEN_SMALL_PACKAGES = 6
 """While chunks wait in the queue, an account that runs so many packages opens no further one at once, since everybody
 else waits behind the windows of all of them. Small ones (planning.SMALL_PACKAGE) need not wait for two large ones."""
+
+COUNTED = 1_000
+"""So many of an account's newest packages are looked at for what runs."""
 
 CANCEL_ALL = "cancel the whole package instead"
 
@@ -69,6 +73,7 @@ class ClientService:
         if upload.kind == "data":
             key = upload.key or f"data/{account.account_id}/{self._on.ids.fresh()}"
             check_owner(account, key, "data")
+            check_fits(account, 1, upload.size, self._on.policy)
         elif upload.hash is None:
             raise BadRequest("an upload of task code needs its SHA-256 in `hash`")
         else:
@@ -82,11 +87,19 @@ class ClientService:
         """Start a package: one head and one window of chunks, however many tasks it has."""
         on = self._on
         check_submission(account, request)
+        data_bytes = _data_bytes(request.data)
+        check_fits(account, request.n, data_bytes, on.policy)
         name = f"{account.account_id}#{request.idempotency_key}"
         package_id = hashlib.sha256(name.encode()).hexdigest()[:32]
         if self._used_up(account) and on.packages.spec(package_id) is None:
             used = f"account {account.name!r} has used its {span(account.granted_us)} of compute time"
             raise QuotaExhausted(f"{used}: ask the operator to grant more (cloudpar account grant)")
+        running = on.packages.running(account.account_id, COUNTED)
+        try:
+            check_room(account, request, data_bytes, running, on.policy)
+        except RateLimited:
+            if on.packages.spec(package_id) is None:
+                raise
         now = on.clock.now()
         spec = Spec(
             package_id=package_id,
@@ -102,10 +115,11 @@ class ClientService:
             tasks=request.n,
             chunksize=request.chunksize,
             codec=request.codec,
-            window=planning.first_window(request.n, on.policy) if self._may_open(account, request.n) else 0,
+            window=planning.first_window(request.n, on.policy) if self._may_open(running, request.n) else 0,
             started_at=now,
             now=now,
-            stored_bytes=_stored_bytes(request.data),
+            data_bytes=data_bytes,
+            stored_bytes=data_bytes + (BLOB_BYTES if isinstance(request.data, BlobData) else 0),
         )
         head = fold(empty, [], now, on.policy).head
         stored = on.packages.create(spec, head)
@@ -124,10 +138,10 @@ class ClientService:
         now = self._on.accounts.get(account.account_id) or account
         return now.granted_us <= now.spent_us
 
-    def _may_open(self, account: AccountRecord, tasks: int) -> bool:
+    def _may_open(self, running: Running, tasks: int) -> bool:
         """Whether a new package may have chunks in the queue, or waits until executors idle (rule 14)."""
         most = OPEN_SMALL_PACKAGES if tasks <= planning.SMALL_PACKAGE else OPEN_PACKAGES
-        return self._on.packages.running(account.account_id, OPEN_SMALL_PACKAGES) < most or not self._on.queue.waiting()
+        return running.packages < most or not self._on.queue.waiting()
 
     def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
         """What is new of these packages, in bulk, up to the size of one body."""
@@ -245,7 +259,7 @@ class ClientService:
         return None if theirs else opened
 
 
-def _stored_bytes(data: TaskData) -> int:
+def _data_bytes(data: TaskData) -> int:
     if isinstance(data, BlobData):
-        return BLOB_BYTES + data.blob.size
+        return data.blob.size
     return sum(map(len, data.items)) if isinstance(data, InlineData) else 0

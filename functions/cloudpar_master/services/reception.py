@@ -14,6 +14,7 @@ from .access import Caller, identify, permit
 from .account_service import AccountService
 from .client_service import ClientService
 from .deployment import Deployment
+from .request_rate import RequestRate
 from .worker_service import WorkerService
 
 BY_NAME: dict[str, Route[Any, Any]] = {route.name: route for route in routes.ROUTES}
@@ -41,6 +42,7 @@ class Reception:
 
     def __init__(self, deployment: Deployment) -> None:
         self._on = deployment
+        self._rate = RequestRate(deployment.clock, deployment.policy)
         client, worker, account = ClientService(deployment), WorkerService(deployment), AccountService(deployment)
         self._handlers: dict[str, Handler] = {
             routes.HELLO.name: lambda call: account.hello(call.caller.role, call.user, call.request),
@@ -68,7 +70,10 @@ class Reception:
             RequestError: What is wrong with it.
         """
         _route(name)
-        return self.enter(name, identify(self._on, token), body, media)
+        caller = identify(self._on, token)
+        if caller.account is not None:
+            self._rate.admit(caller.account)
+        return self.enter(name, caller, body, media)
 
     @staticmethod
     def enter(name: str, caller: Caller, body: bytes, media: str) -> Call:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from .errors import REQUEST_ERRORS, BadRequest, InternalError, RequestError, UnsupportedVersion
+from .errors import REQUEST_ERRORS, BadRequest, InternalError, RateLimited, RequestError, UnsupportedVersion
 from .limits import PROTOCOL_VERSION
 
 T = TypeVar("T")
@@ -23,6 +23,9 @@ MSGPACK = "application/msgpack"
 JSON = "application/json"
 
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+_UNKNOWN: dict[int, type[RequestError]] = {429: RateLimited}
+"""Whoever says so: a gateway before the master paces as it does."""
 
 _to_msgpack = msgspec.msgpack.Encoder()
 _to_json = msgspec.json.Encoder()
@@ -91,9 +94,9 @@ def decode_error(body: bytes, status: int) -> RequestError:
     """Make the exception from an error answer; a body that is none of ours is quoted.
 
     What this side does not know (a newer master's code, a proxy's page) is worth a retry only if its status says so:
-    then it is an InternalError, otherwise a plain RequestError.
+    then it is an InternalError (429: RateLimited), otherwise a plain RequestError.
     """
-    unknown = InternalError if status in _RETRYABLE_STATUS else RequestError
+    unknown = _UNKNOWN.get(status, InternalError if status in _RETRYABLE_STATUS else RequestError)
     try:
         reply = decode(body, ErrorReply)
     except RequestError:

@@ -13,7 +13,7 @@ from cloudpar_protocol.line import Lines
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
-from .errors import MasterUnreachable, NotFound, RequestError
+from .errors import MasterUnreachable, NotFound, RateLimited, RequestError
 from .links import Links
 from .patience import Patience, Tries
 
@@ -100,6 +100,10 @@ class Connection:
                 if isinstance(error, RequestError) and not error.retryable:
                     raise self._refused(error) from None
                 reason = error
+                if isinstance(error, RateLimited) and allowance_s is None and self._is_ours(error):
+                    self._answered()
+                    self._wait_as_asked(tries, error)
+                    continue
             else:
                 self._answered()
                 return answer
@@ -114,6 +118,20 @@ class Connection:
                 )  # fmt: skip
             if self._closed.wait(delay_s):
                 raise Aborted from reason
+
+    def _is_ours(self, error: RateLimited) -> bool:
+        """Whether it is the master, or what stands before it, that asks to wait; else it may be anybody."""
+        return self.patience.met or error.retry_after_s is not None
+
+    def _wait_as_asked(self, tries: Tries, error: RateLimited) -> None:
+        """However long: the master is there, and there will be room."""
+        now = time.monotonic()
+        delay_s = tries.paced(now, error.retry_after_s)
+        if self.patience.paced(tries.paced_since, now):
+            waited_s = now - tries.paced_since
+            log.warning("cloudpar: the master has had a request wait for %.0f s: %s", waited_s, _brief(error))
+        if self._closed.wait(delay_s):
+            raise Aborted from error
 
     def _refused(self, error: RequestError) -> Exception:
         if type(error) is RequestError and not self.patience.met:  # somebody answers, but it is no master

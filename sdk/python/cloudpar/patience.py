@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 FIRST_CONTACT_S = 8.0
 """A master that never answered is given up after this: a wrong endpoint shall be an error within 10 s."""
 
+NOTICE_S, NOTICE_EVERY_S = 5.0, 60.0
+"""A request that the master has asked to wait for so long is worth a line, and one in so long at most."""
+
 GROWTH, SHORTEST_S, LONGEST_S = 2.0, 0.02, 5.0
 
 
@@ -21,6 +24,7 @@ class Patience:
     met: bool = False
     away_since: float | None = None
     warned: bool = False
+    noticed_at: float | None = None
     jitter: random.Random = field(default_factory=random.Random)
 
     def answered(self, now: float) -> float | None:
@@ -41,6 +45,13 @@ class Patience:
         self.warned = True
         return True
 
+    def paced(self, since: float, now: float) -> bool:
+        """The master has been asking somebody to wait since then; whether to tell the user now."""
+        if now - since < NOTICE_S or (self.noticed_at is not None and now - self.noticed_at < NOTICE_EVERY_S):
+            return False
+        self.noticed_at = now
+        return True
+
 
 class Tries:
     """The repetitions of one request: how long each may take, how long to wait before the next, when to give up.
@@ -54,7 +65,9 @@ class Tries:
         self._strange = not patience.met
         self._allowance_s = allowance_s
         self._count = 0
+        self._paces = 0
         self.began = now
+        self.paced_since = now
 
     def timeout_s(self, now: float) -> float:
         """How long to wait for the next answer."""
@@ -73,6 +86,20 @@ class Tries:
         self._count += 1
         if self._count == 1 and not self._strange:
             self.began = now
-        grown_s = min(LONGEST_S, SHORTEST_S * GROWTH ** min(self._count - 1, 30))
-        delay_s = max(asked_s or 0.0, grown_s) * self._patience.jitter.uniform(0.75, 1.25)
+        delay_s = max(asked_s or 0.0, _grown_s(self._count)) * self._patience.jitter.uniform(0.75, 1.25)
         return delay_s if now + delay_s - self.began <= self.allowance_s else None
+
+    def paced(self, now: float, asked_s: float | None = None) -> float:
+        """How long to wait because the master says so: it is there, so this is no failure and never the end.
+
+        It is asked ever more seldom, since its wish is only the soonest; not before that.
+        """
+        if not self._paces:
+            self.paced_since = now
+        self._paces += 1
+        self._count, self._strange = 0, False
+        return max(asked_s or 0.0, _grown_s(self._paces)) * self._patience.jitter.uniform(1.0, 1.25)
+
+
+def _grown_s(count: int) -> float:
+    return min(LONGEST_S, SHORTEST_S * GROWTH ** min(count - 1, 30))

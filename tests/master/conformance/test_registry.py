@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from cloudpar_master.core.head import Head, Spec
+from cloudpar_master.ports import Running
 from master.packages import make_head, make_spec
 from master.stores import NOW, Stores
 
@@ -78,6 +79,15 @@ def test_an_ended_package_has_nothing_uncut(stores: Stores) -> None:
     spec, _ = create(stores, "p")
     saved(stores, spec, 1, NOW, state="cancelled")
     assert stores.packages.uncut(10) == []
+
+
+def test_what_runs_of_an_account(stores: Stores, others: Stores) -> None:
+    for package_id, account_id in (("p1", "a"), ("p2", "b"), ("p3", "a"), ("p4", "a")):
+        create(stores, package_id, account_id=account_id)
+    assert others.packages.running("a", 10) == Running(3, 12, 30)
+    saved(stores, make_spec("p3"), 1, NOW, state="failed")
+    assert others.packages.running("a", 10) == Running(2, 8, 20)
+    assert others.packages.running("nobody", 10) == Running(0, 0, 0)
 
 
 def test_of_an_account_newest_first(stores: Stores, others: Stores) -> None:

@@ -27,8 +27,12 @@ POLICY = Policy(
     first_window=32,
     largest_window=400,
     kept_bytes=ROW_BYTES,
+    requests_per_s=20.0,
+    request_burst=200,
+    running_packages=500,
 )
-"""A chunk costs calls here, so it is to last; CLOUDPAR_POLICY overrides each figure."""
+"""A chunk costs calls here, so it is to last; CLOUDPAR_POLICY overrides each figure. Each warm instance counts
+requests for itself (services.request_rate)."""
 
 MARGIN_S = 7 * DAY_S
 """How much longer than a package itself what belongs to it is kept, for clocks, retries and repairs."""

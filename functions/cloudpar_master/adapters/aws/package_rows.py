@@ -2,13 +2,13 @@
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
-from cloudpar_master.ports import InboxItem
+from cloudpar_master.ports import InboxItem, Running
 
 from .compression import pack, unpack
 from .rows import Row
@@ -35,7 +35,8 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
     """A head, with what the sparse indexes need.
 
     `due` names a shard of the registry; `due_at` is rounded up to whole steps, so that a busy package changes its
-    place there once a step at most. `uncut` is there only while tasks are in no chunk, `running` until it has ended.
+    place there once a step at most. `uncut` is there only while tasks are in no chunk, `running` until it has ended:
+    its tasks and the bytes of their data, which never change, so that the index is written twice in its life.
     """
     started_at = round(head.started_at, 6)
     row: Row = {
@@ -51,7 +52,13 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
     }
     if head.uncut > 0:
         row |= {"uncut": UNCUT, "uncut_since": started_at}
-    return row if head.ended else row | {"running": 1}
+    return row if head.ended else row | {"running": f"{head.tasks} {head.data_bytes}"}
+
+
+def read_running(found: Iterable[Row]) -> Running:
+    """What runs, by rows of the index of an account."""
+    figures = [row["running"].split() for row in found if "running" in row]
+    return Running(len(figures), sum(int(tasks) for tasks, _ in figures), sum(int(size) for _, size in figures))
 
 
 def shard(package_id: str) -> int:

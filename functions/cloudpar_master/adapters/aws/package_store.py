@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
-from cloudpar_master.ports import Clock, Ids, Opened, ResultPage
+from cloudpar_master.ports import Clock, Ids, Opened, ResultPage, Running
 from cloudpar_protocol.errors import TooLarge
 from cloudpar_protocol.payloads import InlineData, TaskResult
 
@@ -29,6 +29,7 @@ from .package_rows import (
     head_row,
     read_events,
     read_head,
+    read_running,
     read_spec,
     spec_row,
 )
@@ -238,11 +239,11 @@ class DynamoPackageStore:
         heads = self._table.get_many([(row["pk"], HEAD) for row in found])
         return [read_head(heads[row["pk"], HEAD]) for row in found if (row["pk"], HEAD) in heads]
 
-    def running(self, account_id: str, limit: int) -> int:
+    def running(self, account_id: str, limit: int) -> Running:
         """See the port. The index tells it."""
         values = {"id": account_id}
         newest = self._table.query("account = :id", values, index="account", limit=limit, descending=True)
-        return sum("running" in row for row in newest)
+        return read_running(newest)
 
     def delete_pages(self, package_id: str) -> None:
         """See the port."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
-from cloudpar_master.ports import InboxItem, Opened, ResultPage
+from cloudpar_master.ports import InboxItem, Opened, ResultPage, Running
 from cloudpar_protocol.payloads import InlineData, TaskResult
 
 from .database import Database
@@ -34,10 +34,12 @@ class SqlitePackageStore:
         """See the port."""
         row = (
             spec.package_id, spec.account_id, spec.started_at, head.version, spec.started_at, head.uncut > 0,
-            _encode(head),
+            not head.ended, head.tasks, head.data_bytes, _encode(head),
         )  # fmt: skip
         with self._db.transaction():
-            done = self._db.execute("INSERT OR IGNORE INTO packages VALUES (?, ?, ?, ?, ?, ?, ?)", row).rowcount
+            done = self._db.execute(
+                "INSERT OR IGNORE INTO packages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+            ).rowcount
             if done:
                 self._db.execute("INSERT INTO specs VALUES (?, ?)", (spec.package_id, _encode(spec)))
         return spec if done else self.spec(spec.package_id) or spec
@@ -103,9 +105,11 @@ class SqlitePackageStore:
         return saved
 
     def _replace(self, head: Head, due_at: float) -> bool:
-        row = (head.version, _encode(head), due_at, head.uncut > 0, head.package_id, head.version - 1)
-        update = "UPDATE packages SET version = ?, head = ?, due_at = ?, uncut = ? WHERE package_id = ? AND version = ?"
-        return self._db.execute(update, row).rowcount == 1
+        row = (
+            head.version, _encode(head), due_at, head.uncut > 0, not head.ended, head.package_id, head.version - 1,
+        )  # fmt: skip
+        update = "UPDATE packages SET version = ?, head = ?, due_at = ?, uncut = ?, running = ?"
+        return self._db.execute(f"{update} WHERE package_id = ? AND version = ?", row).rowcount == 1
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
         """See the port."""
@@ -154,9 +158,14 @@ class SqlitePackageStore:
         select = f"SELECT head FROM packages {where} ORDER BY started_at DESC LIMIT ?"  # noqa: S608  constant texts only
         return [_heads.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
 
-    def running(self, account_id: str, limit: int) -> int:
-        """See the port."""
-        return sum(not head.ended for head in self.of_account(account_id, limit))
+    def running(self, account_id: str, limit: int) -> Running:
+        """See the port. It counts all: an index has just these."""
+        del limit
+        select = (
+            "SELECT count(*), coalesce(sum(tasks), 0), coalesce(sum(data_bytes), 0) FROM packages"
+            " WHERE account_id = ? AND running"
+        )
+        return Running(*self._db.execute(select, (account_id,)).fetchone())
 
     def delete_pages(self, package_id: str) -> None:
         """See the port."""

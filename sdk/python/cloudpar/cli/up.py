@@ -5,6 +5,7 @@ import socket
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -35,14 +36,33 @@ PORT = 8642
     "--data", "folder", type=click.Path(path_type=Path, file_okay=False), default=None,
     help="Where everything is kept.  [default: ~/.local/share/cloudpar]",
 )  # fmt: skip
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE",
+    help="A figure of the master, such as running_packages=50; docs/operations.md lists the limits.",
+)  # fmt: skip
 @json_option
-def up(workers: int | None, memory_mb: int | None, port: int, folder: Path | None, as_json: bool) -> None:
+def up(
+    *, workers: int | None, memory_mb: int | None, port: int, folder: Path | None, settings: tuple[str, ...],
+    as_json: bool,
+) -> None:  # fmt: skip
     """Run a master and a worker on this machine; Ctrl-C ends them in good order."""
+    figures = dict(map(_figure, settings))
     executors = default_workers() if workers is None else workers
     where = (folder or default_folder()).absolute()
     where.mkdir(mode=0o700, parents=True, exist_ok=True)
     with listen(port) as listening:
-        Cluster(where, listening, executors, memory_mb, as_json).run()
+        Cluster(where, listening, executors, memory_mb, settings=figures, as_json=as_json).run()
+
+
+def _figure(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        number = float(value)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r}: write NAME=NUMBER, as in running_packages=50", param_hint="--set"
+        ) from None
+    return name, int(number) if number.is_integer() else number
 
 
 def listen(port: int) -> socket.socket:
@@ -66,8 +86,9 @@ class Cluster:
     """The two processes, from their start to their end."""
 
     def __init__(
-        self, folder: Path, listening: socket.socket, executors: int, memory_mb: int | None, as_json: bool
-    ) -> None:
+        self, folder: Path, listening: socket.socket, executors: int, memory_mb: int | None, *,
+        settings: Mapping[str, float], as_json: bool,
+    ) -> None:  # fmt: skip
         self._folder = folder
         self._listening = listening
         self._executors = executors
@@ -80,7 +101,7 @@ class Cluster:
             "master": Process(
                 "master",
                 ["cloudpar_master", "--data", str(folder), "--listen-fd", descriptor, "--stdin"],
-                {},
+                {"settings": dict(settings)},
                 self._events,
             )
         }

@@ -1,0 +1,30 @@
+"""How often somebody may ask: a token bucket."""
+
+from typing import NamedTuple
+
+
+class Bucket(NamedTuple):
+    """So many requests are free, as of a time."""
+
+    free: float
+    at: float
+
+
+def take(bucket: Bucket, now: float, per_s: float, burst: float) -> tuple[Bucket, float]:
+    """Take one request out of a bucket that is filled again by `per_s`, up to `burst`.
+
+    Returns the bucket, and how many seconds there are until one is free: 0.0 if it was taken. A clock that was set back
+    fills nothing, and costs nothing.
+
+    >>> full = Bucket(2.0, at=100.0)
+    >>> take(full, 100.0, 4.0, 2.0)
+    (Bucket(free=1.0, at=100.0), 0.0)
+    >>> take(Bucket(0.5, at=100.0), 100.0, 4.0, 2.0)
+    (Bucket(free=0.5, at=100.0), 0.125)
+    >>> take(Bucket(0.0, at=100.0), 90.0, 4.0, 2.0)
+    (Bucket(free=0.0, at=90.0), 0.25)
+    """
+    free = min(burst, bucket.free + max(0.0, now - bucket.at) * per_s)
+    if free >= 1.0:
+        return Bucket(free - 1.0, now), 0.0
+    return Bucket(free, now), (1.0 - free) / per_s

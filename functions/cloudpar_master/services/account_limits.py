@@ -1,0 +1,39 @@
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import AccountRecord, Running
+from cloudpar_protocol.client_messages import StartTasks
+from cloudpar_protocol.errors import RateLimited, TooLarge
+
+FULL_S = 0.5
+"""Who waits for room asks again after this at the soonest; clients ask less and less often."""
+
+OPERATOR = "ask the operator for a higher limit"
+
+
+def check_fits(account: AccountRecord, tasks: int, data_bytes: int, policy: Policy) -> None:
+    """Whether a package may run at all, be there others or not.
+
+    Raises:
+        TooLarge: It never may: waiting is no use.
+    """
+    if tasks > policy.running_tasks:
+        text = f"{tasks:,} tasks are over the {policy.running_tasks:,} that account {account.name!r} may have running"
+        raise TooLarge(f"{text}: pass `buffersize=` to map, split the package, or {OPERATOR}")
+    if data_bytes > policy.running_bytes:
+        text = f"{data_bytes:,} bytes of task data are over the {policy.running_bytes:,} that account {account.name!r}"
+        raise TooLarge(f"{text} may have running: pass `buffersize=` to map, split the package, or {OPERATOR}")
+
+
+def check_room(account: AccountRecord, request: StartTasks, data_bytes: int, running: Running, policy: Policy) -> None:
+    """Whether a package may run beside those that run already.
+
+    Raises:
+        RateLimited: Not yet.
+    """
+    for held, asked, most, what in (
+        (running.packages, 1, policy.running_packages, "packages"),
+        (running.tasks, request.n, policy.running_tasks, "tasks"),
+        (running.data_bytes, data_bytes, policy.running_bytes, "bytes of task data"),
+    ):
+        if held + asked > most:
+            text = f"account {account.name!r} has {held:,} {what} running, of {most:,} that it may have"
+            raise RateLimited(f"{text}: this start waits until some have ended, or {OPERATOR}", FULL_S)

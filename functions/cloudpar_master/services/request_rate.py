@@ -1,0 +1,37 @@
+from collections import OrderedDict
+
+from cloudpar_master.core.bucket import Bucket, take
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import AccountRecord, Clock
+from cloudpar_protocol.errors import RateLimited
+
+KNOWN = 1_000
+"""So many accounts are remembered; who was not heard of for long has a full bucket anyway."""
+
+
+class RequestRate:
+    """How often each account asks, as far as this process sees it: nothing is stored, so that a request costs no write.
+
+    On AWS there are as many processes as requests at a time; all of them together are bounded by the API's own limit.
+    """
+
+    def __init__(self, clock: Clock, policy: Policy) -> None:
+        self._clock = clock
+        self._policy = policy
+        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+
+    def admit(self, account: AccountRecord) -> None:
+        """An account asks for something.
+
+        Raises:
+            RateLimited: It asks too often.
+        """
+        now, policy = self._clock.now(), self._policy
+        bucket = self._buckets.pop(account.account_id, Bucket(policy.request_burst, now))
+        bucket, wait_s = take(bucket, now, policy.requests_per_s, policy.request_burst)
+        self._buckets[account.account_id] = bucket
+        if len(self._buckets) > KNOWN:
+            self._buckets.popitem(last=False)
+        if wait_s:
+            text = f"account {account.name!r} sends over {policy.requests_per_s:g} requests a second"
+            raise RateLimited(f"{text}: wait as long as the answer says, or ask the operator for more", wait_s)

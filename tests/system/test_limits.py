@@ -1,0 +1,54 @@
+"""The limits of an account, end to end: whoever is asked to wait waits, and what never fits is an error at once."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cli.operation import Up, cloudpar
+from cloudpar.errors import TooLarge
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import Hello
+from system.books import connected
+
+LIMITS = {"requests_per_s": 40, "request_burst": 20, "running_packages": 2, "running_tasks": 100}
+CALLERS, CALLS = 8, 12
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    more = [word for name, figure in LIMITS.items() for word in ("--set", f"{name}={figure}")]
+    with Up(tmp_path_factory.mktemp("data"), workers=2, more=more) as up:
+        yield up
+
+
+def test_many_callers_of_a_small_account_just_take_longer(limited: Up, caplog: pytest.LogCaptureFixture) -> None:
+    def call(caller: int) -> list[int]:
+        with limited.pool() as pool:
+            return list(pool.map(abs, range(-caller, 0))) + [pool.submit(abs, -n).result() for n in range(CALLS)]
+
+    with ThreadPoolExecutor(CALLERS) as callers:
+        found = list(callers.map(call, range(1, CALLERS + 1)))
+    assert found == [[*range(caller, 0, -1), *range(CALLS)] for caller in range(1, CALLERS + 1)]
+    assert "does not answer" not in caplog.text
+
+
+def test_what_never_fits_is_an_error_at_once(limited: Up) -> None:
+    with limited.pool() as pool, pytest.raises(TooLarge, match=r"101 tasks are over the 100 .*buffersize="):
+        pool.map(abs, range(101))
+    with limited.pool() as pool:
+        assert sum(pool.map(abs, range(121), buffersize=50)) == 120 * 121 // 2
+
+
+def test_the_answer_says_when_to_come_again(limited: Up) -> None:
+    with connected(limited, limited.connection["token"]) as wire:
+        statuses = [wire._lines.post("/v1/hello", b"\x80", connect_s=5.0, answer_s=5.0).status for _ in range(60)]
+        assert set(statuses) == {200, 429}
+        assert wire.call(routes.HELLO, Hello()).role == "user"
+
+
+@pytest.mark.parametrize("figure", ["running_packages", "running_packages=many", "nonsense=1"])
+def test_a_figure_that_is_none(figure: str) -> None:
+    ended = cloudpar("up", "--workers", "0", "--port", "0", "--data", "never", "--set", figure)
+    assert ended.returncode != 0
+    assert figure.split("=", maxsplit=1)[0] in ended.stderr
