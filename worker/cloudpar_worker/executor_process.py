@@ -82,6 +82,8 @@ class ExecutorProcess:
             data.step if isinstance(data, RangeData) else 0,
             items,  # type: ignore[arg-type]  # bytes on this side may be views on the other
             lease.codec,
+            lease.retries,
+            lease.retry_on,
         )
         self._unsent.append(memoryview(encode_run(run)))
         self.flush()

@@ -135,6 +135,8 @@ class WorkerService:
             task_timeout_s=min(start.task_timeout_s or policy.task_timeout_s, policy.task_timeout_s),
             budget_us=budget_us,
             publish_us=pacing.publish_us(executors, head, budget_us, policy),
+            retries=start.retries,
+            retry_on=start.retry_on,
         )
 
     def _open_windows(self, request: RetrieveTasks) -> bool:

@@ -11,6 +11,7 @@ from .payloads import (
     Codec,
     Count,
     Crc32,
+    ExceptionNames,
     Hash,
     Id,
     Link,
@@ -20,6 +21,7 @@ from .payloads import (
     Parts,
     PartsCrc32,
     Range,
+    Retries,
     Seconds,
     TaskCode,
     TaskData,
@@ -97,7 +99,9 @@ class StartTasks(Struct, frozen=True, kw_only=True):
         codec: Of task data and results; "msgpack" if, and only if, the code is a reference.
         python: Minor version of the client's Python, "3.11"; without meaning when the codec is "msgpack".
         chunksize: Tasks a chunk; None leaves it to the master, which measures.
-        task_timeout_s: Lowers the operator's maximum for each task of this package.
+        task_timeout_s: Lowers the operator's maximum for each task of this package: for all of its attempts together.
+        retries: A task whose code raises is tried again so often, at once and by the same executor.
+        retry_on: Only for these exceptions and what is derived from them; empty: for every Exception.
     """
 
     v: int = PROTOCOL_VERSION
@@ -112,6 +116,8 @@ class StartTasks(Struct, frozen=True, kw_only=True):
     python: Name
     chunksize: Annotated[int, Meta(ge=1, le=2**63 - 1)] | None = None
     task_timeout_s: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    retries: Retries = 0
+    retry_on: ExceptionNames = []
 
 
 class StartTasksReply(Struct, frozen=True, kw_only=True):

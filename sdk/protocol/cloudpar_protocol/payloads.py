@@ -28,6 +28,10 @@ Reference = Annotated[str, Meta(pattern=rf"^{_DOTTED}:{_DOTTED}$(?!\n)", max_len
 Range = tuple[Count, Count]
 """Tasks [start, end) of a package."""
 
+Retries = Annotated[int, Meta(ge=0, le=100)]
+ExceptionNames = Annotated[list[Name], Meta(max_length=20)]
+"""Classes of exceptions: "ValueError" of the built-in ones, "package.module.Class" of others."""
+
 Outcome = Literal["ok", "error", "timeout", "quota", "cancelled", "crashed", "memory", "lost", "unpicklable"]
 CallStyle = Literal["value", "args", "args_kwargs"]
 """How the executor calls the task code with a task's data d: f(d), f(*d), or f(*d[0], **d[1])."""

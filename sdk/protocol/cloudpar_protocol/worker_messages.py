@@ -9,6 +9,7 @@ from .payloads import (
     CallStyle,
     Codec,
     Crc32,
+    ExceptionNames,
     Id,
     Link,
     Micros,
@@ -17,6 +18,7 @@ from .payloads import (
     PartsCrc32,
     Range,
     Receipt,
+    Retries,
     Seconds,
     TaskCode,
     TaskData,
@@ -64,6 +66,7 @@ class Lease(Struct, frozen=True, kw_only=True):
         mean_us: How long a task of this package lasts, as measured so far; 0: unknown.
         wait_us: How long the chunk lay in the queue; sent back with its publications.
         task_timeout_s: The limit for one task.
+        retries, retry_on: As in StartTasks; the time of all attempts is the task's.
         budget_us: What the account has left; a task that runs longer is stopped.
         publish_us: While all executors have work, results may be collected for so long: a request may cost money.
     """
@@ -91,6 +94,8 @@ class Lease(Struct, frozen=True, kw_only=True):
     task_timeout_s: Seconds
     budget_us: Micros
     publish_us: Micros = 200_000
+    retries: Retries = 0
+    retry_on: ExceptionNames = []
 
 
 class RetrieveTasksReply(Struct, frozen=True, kw_only=True):

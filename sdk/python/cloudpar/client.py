@@ -24,6 +24,7 @@ from .packing import pack
 from .patience import Patience
 from .progress import Bars
 from .report import Report
+from .retry import ONCE, Retry
 from .serialization import dumps, refusal
 from .session import Order, Session
 from .starter import Starter, Submission
@@ -40,11 +41,13 @@ class Client:
         patience: Patience,
         *,
         task_timeout_s: float | None,
+        retry: Retry,
         output: Output,
         progress: bool | None,
     ) -> None:
         self.session = Session(Connection(endpoint, token, patience), shower(output), Bars(progress).update)
-        self._starter = Starter(self.session, task_timeout_s, self._interrupt_futures)
+        self._starter = Starter(self.session, task_timeout_s, retry, self._interrupt_futures)
+        self._retry = retry
         self._codes = CodeCache()
         self._task_timeout_s = task_timeout_s
         self._maps: WeakSet[MapResults[Any]] = WeakSet()
@@ -90,7 +93,7 @@ class Client:
                 captured = capture(body)
         except Exception as error:
             raise refusal(error, body, function_name(body)) from error
-        limits, name = Limits(task_timeout_s=task_timeout_s), function_name(body)
+        limits, name = Limits(task_timeout_s=task_timeout_s, retry=ONCE), function_name(body)
         feed = self._feed(captured.code, range(start, stop), "value", limits, name=name)
         results = UnorderedResults[bytes | None](self.session, feed)
         merge = captured.merge()
@@ -131,6 +134,7 @@ class Client:
                 call=call,
                 chunksize=limits.chunksize,
                 task_timeout_s=limits.task_timeout_s or self._task_timeout_s,
+                retry=limits.retry or self._retry,
                 serialize_s=time.perf_counter() - began,
             )
             share = inbox.share(base, packed.n)

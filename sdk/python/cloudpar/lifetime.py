@@ -10,6 +10,7 @@ from .configuration import Configuration
 from .errors import CloudparError, Forbidden, MasterUnreachable
 from .exit_status import exit_as_interrupted
 from .local import LocalCluster, default_workers
+from .retry import Retry
 
 if TYPE_CHECKING:
     from .client import Client
@@ -34,6 +35,7 @@ class Lifetime:
         *,
         patience_s: float,
         task_timeout_s: float | None,
+        retry: Retry,
         output: "Output",
         progress: bool | None,
     ) -> None:
@@ -47,7 +49,9 @@ class Lifetime:
             configuration = Configuration(self.cluster.endpoint, self.cluster.token, "the pool itself")
         try:
             self.endpoint = configuration.endpoint
-            self.client = self._connect(configuration, patience_s, task_timeout_s, output, progress)
+            self.client = self._connect(
+                configuration, patience_s, task_timeout_s=task_timeout_s, retry=retry, output=output, progress=progress
+            )
         except BaseException:
             if self.cluster is not None:
                 self.cluster.close()
@@ -59,7 +63,9 @@ class Lifetime:
         self,
         configuration: Configuration,
         patience_s: float,
+        *,
         task_timeout_s: float | None,
+        retry: Retry,
         output: "Output",
         progress: bool | None,
     ) -> "Client":
@@ -69,7 +75,7 @@ class Lifetime:
         patience = Patience(patience_s, LOCAL_CONTACT_S if self.cluster else FIRST_CONTACT_S)
         return Client(
             configuration.endpoint, configuration.token, patience,
-            task_timeout_s=task_timeout_s, output=output, progress=progress,
+            task_timeout_s=task_timeout_s, retry=retry, output=output, progress=progress,
         )  # fmt: skip
 
     def _failed(self, error: CloudparError) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cloudpar_protocol.payloads import CallStyle
 
+    from .retry import Retry
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -16,6 +18,7 @@ class Limits:
     chunksize: int | None = None
     buffersize: int | None = None
     task_timeout_s: float | None = None
+    retry: "Retry | None" = None
 
     def __post_init__(self) -> None:
         if self.chunksize is not None and self.chunksize < 1:

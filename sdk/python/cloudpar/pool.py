@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from .configuration import configure
 from .lifetime import Lifetime, first_contact
 from .map_limits import Limits, arguments
+from .retry import Retry, RetryOn, read_retry
 
 if TYPE_CHECKING:
     from cloudpar_protocol.payloads import CallStyle
@@ -40,6 +41,9 @@ class Pool(Executor):
         workers: Executors of the pool's own agent, if it starts one; one a core by default.
         patience_s: How long to wait for a master that has gone away, in seconds.
         task_timeout_s: The longest that a task may run, in seconds; the operator's limit is never exceeded.
+        retries: A task that raises is tried again so often, at once; only then its exception is its result. Not for
+            `parallel_for`, since a body that has failed may have written already.
+        retry_on: Only after these exceptions, and those derived from them.
         output: What to do with what tasks print: "print" it with the task's index in front, call a function of
             (index, stdout, stderr), or None: drop it.
         progress: Whether to show progress while results are waited for; None: in a terminal, after 2 s.
@@ -67,6 +71,8 @@ class Pool(Executor):
         *,
         patience_s: float = 300.0,
         task_timeout_s: float | None = None,
+        retries: int = 0,
+        retry_on: RetryOn = Exception,
         output: "Output" = "print",
         progress: bool | None = None,
     ) -> None:
@@ -76,6 +82,7 @@ class Pool(Executor):
             raise ValueError("workers= is for a pool on this machine: the master at endpoint= has workers of its own")
         if task_timeout_s is not None and task_timeout_s <= 0:
             raise ValueError(f"task_timeout_s={task_timeout_s}: give a positive number of seconds, or None")
+        retry = read_retry(retries, retry_on)
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._shut_down = False
@@ -84,6 +91,7 @@ class Pool(Executor):
             workers,
             patience_s=patience_s,
             task_timeout_s=task_timeout_s,
+            retry=retry,
             output=output,
             progress=progress,
         )
@@ -120,6 +128,8 @@ class Pool(Executor):
         chunksize: int | None = None,
         buffersize: int | None = None,
         task_timeout_s: float | None = None,
+        retries: int | None = None,
+        retry_on: RetryOn = Exception,
     ) -> "MapResults[T]":
         """Run `fn` on each value (or on the values of several iterables side by side), as one package.
 
@@ -134,7 +144,10 @@ class Pool(Executor):
             chunksize: Tasks that a worker takes at a time; None: the master decides by the durations it measures.
             buffersize: At most so many tasks are under way whose results were not read; the iterables are consumed
                 as reading goes on, so they may be endless.
-            task_timeout_s: The longest that one of these tasks may run, in seconds.
+            task_timeout_s: The longest that one of these tasks may run, in seconds, all attempts together.
+            retries: A task that raises is tried again so often, at once and by the same executor; the time of all
+                attempts is charged. None: as the pool says.
+            retry_on: With `retries`: only after these exceptions, and those derived from them.
 
         Raises:
             SerializationError: The function or a value does not pickle; the text names the part.
@@ -150,7 +163,7 @@ class Pool(Executor):
             [32, 9, 64]
         """
         values, call = arguments(iterables)
-        limits = Limits(timeout, chunksize, buffersize, task_timeout_s)
+        limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on))
         return self._map(fn, values, call, limits, ordered=True)
 
     def map_unordered(
@@ -161,6 +174,8 @@ class Pool(Executor):
         chunksize: int | None = None,
         buffersize: int | None = None,
         task_timeout_s: float | None = None,
+        retries: int | None = None,
+        retry_on: RetryOn = Exception,
     ) -> "MapResults[T]":
         """Like `map`, but the results come in the order in which tasks end. Let `fn` return what identifies a value.
 
@@ -171,7 +186,7 @@ class Pool(Executor):
             [(0, 0), (1, 1), (2, 4), (3, 9)]
         """
         values, call = arguments(iterables)
-        limits = Limits(timeout, chunksize, buffersize, task_timeout_s)
+        limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on))
         return self._map(fn, values, call, limits, ordered=False)
 
     def starmap(
@@ -183,6 +198,8 @@ class Pool(Executor):
         chunksize: int | None = None,
         buffersize: int | None = None,
         task_timeout_s: float | None = None,
+        retries: int | None = None,
+        retry_on: RetryOn = Exception,
     ) -> "MapResults[T]":
         """Like `map`, but each value holds the arguments of one call: `fn(*value)`.
 
@@ -192,7 +209,8 @@ class Pool(Executor):
             ...     list(pool.starmap(pow, [(2, 5), (3, 2)]))
             [32, 9]
         """
-        return self._map(fn, iterable, "args", Limits(timeout, chunksize, buffersize, task_timeout_s), ordered=True)
+        limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on))
+        return self._map(fn, iterable, "args", limits, ordered=True)
 
     def parallel_for(
         self, start: int, stop: int, body: Callable[[int], object], *, task_timeout_s: float | None = None
@@ -315,3 +333,9 @@ class Pool(Executor):
             )
         if self._shut_down:
             raise RuntimeError("cannot schedule new futures after shutdown")
+
+
+def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:
+    """What one call says; None: nothing, so that the pool's word holds."""
+    retry = read_retry(retries or 0, retry_on)
+    return None if retries is None else retry

@@ -40,6 +40,7 @@ from .downloads import Downloads
 from .errors import CloudparError
 from .package import Package
 from .packing import Blob, Packed
+from .retry import ONCE, Retry
 from .task_code import Code
 from .uploads import upload
 
@@ -61,6 +62,7 @@ class Order:
     chunksize: int | None = None
     task_timeout_s: float | None = None
     serialize_s: float = 0.0
+    retry: Retry = ONCE
 
 
 class Session:
@@ -109,6 +111,7 @@ class Session:
             idempotency_key=secrets.token_hex(16), session=self.id, name=order.code.name, n=order.packed.n,
             code=code, data=data, call=order.call, codec=order.code.codec, python=PYTHON,
             chunksize=order.chunksize, task_timeout_s=order.task_timeout_s,
+            retries=order.retry.retries, retry_on=list(order.retry.names),
         )  # fmt: skip
         package = Package(order.packed.n)
         awaited = Awaited(package, receiver, serialize_s=order.serialize_s, show=self._show, on_news=self._news)

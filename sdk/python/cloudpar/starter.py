@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from .errors import CloudparError
 from .future import FutureReceiver, TaskFuture, resolve
 from .packing import Packed, Packer
+from .retry import Retry
 from .serialization import PROTOCOL
 from .session import Order, Session
 from .task_code import Code, serialize
@@ -35,8 +36,11 @@ class Submission(NamedTuple):
 class Starter:
     """One thread that starts packages for submitted tasks, and acknowledges those that have been read."""
 
-    def __init__(self, session: Session, task_timeout_s: float | None, interrupt: Callable[[], None]) -> None:
+    def __init__(
+        self, session: Session, task_timeout_s: float | None, retry: Retry, interrupt: Callable[[], None]
+    ) -> None:
         self._session = session
+        self._retry = retry
         self._task_timeout_s = task_timeout_s
         self._interrupt = interrupt
         self._condition = threading.Condition()
@@ -134,7 +138,7 @@ class Starter:
         futures = [submission.future for submission in batch]
         receiver = FutureReceiver(futures, self._session, self._interrupt)
         try:
-            self._session.start(order_for(batch, self._task_timeout_s), receiver)
+            self._session.start(order_for(batch, self._task_timeout_s, self._retry), receiver)
         except Exception as error:  # noqa: BLE001  # this thread serves all other tasks as well
             receiver.fail(error)
 
@@ -147,7 +151,7 @@ def groups(batch: list[Submission]) -> list[list[Submission]]:
     return list(found.values())
 
 
-def order_for(batch: list[Submission], task_timeout_s: float | None) -> Order:
+def order_for(batch: list[Submission], task_timeout_s: float | None, retry: Retry) -> Order:
     """Make one package of submitted tasks, be their functions the same or not."""
     code = batch[0].code
     same = all(submission.code.hash == code.hash for submission in batch)
@@ -159,6 +163,7 @@ def order_for(batch: list[Submission], task_timeout_s: float | None) -> Order:
         packed=Packed(len(batch), packer.finish()),
         call="args_kwargs" if same else "args",
         task_timeout_s=task_timeout_s,
+        retry=retry,
         serialize_s=sum(submission.serialize_s for submission in batch),
     )
 

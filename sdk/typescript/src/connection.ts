@@ -1,5 +1,5 @@
 import { decode, decodeError, encode, MSGPACK } from './codec/messages.ts';
-import { CloudparError, InternalError, MasterUnreachable, RequestError, Unavailable } from './errors.ts';
+import { CloudparError, InternalError, MasterUnreachable, RateLimited, RequestError, Unavailable } from './errors.ts';
 import { ROUTES } from './generated/shapes.ts';
 import type { Link, Reply, Request, RouteName } from './messages.ts';
 import { completionStatus } from './parts.ts';
@@ -130,6 +130,12 @@ export class Connection {
       const { error } = reason;
       if (error instanceof RequestError && !error.retryable) {
         throw this.#refused(error);
+      }
+      // However long: the master is there, and there will be room. Before the first answer it may be anybody's page.
+      if (error instanceof RateLimited && (this.#master.met || error.retryAfterS !== undefined)) {
+        this.#master.met = true;
+        await sleep(tries.paced(error.retryAfterS), this.closed);
+        continue;
       }
       const failedAt = now();
       const delayS = tries.failed(failedAt, error instanceof RequestError ? error.retryAfterS : undefined);

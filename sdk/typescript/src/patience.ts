@@ -23,8 +23,9 @@ export class Tries {
   readonly #master: Acquaintance;
   readonly #answerS: number;
   readonly #random: () => number;
-  readonly #strange: boolean;
+  #strange: boolean;
   #count = 0;
+  #paces = 0;
 
   /** From when on time counts: for a master that never answered the first try, otherwise its failure. */
   began: number;
@@ -47,14 +48,28 @@ export class Tries {
     return this.#strange ? Math.max(0.1, this.began + this.allowanceS - now) : this.#answerS;
   }
 
+  /**
+   * How long to wait because the master says so: it is there, so this is no failure and never the end. Not before what
+   * it says, and ever more seldom.
+   */
+  paced(askedS = 0): number {
+    this.#paces += 1;
+    this.#count = 0;
+    this.#strange = false;
+    return Math.max(askedS, grownS(this.#paces)) * (1 + 0.25 * this.#random());
+  }
+
   /** How long to wait before the next try; undefined: give up. `askedS` is the master's own wish. */
   failed(now: number, askedS = 0): number | undefined {
     this.#count += 1;
     if (this.#count === 1 && !this.#strange) {
       this.began = now;
     }
-    const grownS = Math.min(LONGEST_S, SHORTEST_S * GROWTH ** Math.min(this.#count - 1, MOST_DOUBLINGS));
-    const delayS = Math.max(askedS, grownS) * (0.75 + 0.5 * this.#random());
+    const delayS = Math.max(askedS, grownS(this.#count)) * (0.75 + 0.5 * this.#random());
     return now + delayS - this.began <= this.allowanceS ? delayS : undefined;
   }
+}
+
+function grownS(count: number): number {
+  return Math.min(LONGEST_S, SHORTEST_S * GROWTH ** Math.min(count - 1, MOST_DOUBLINGS));
 }

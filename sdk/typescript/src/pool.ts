@@ -21,6 +21,10 @@ export interface PoolOptions extends Whereabouts {
 export interface TaskOptions {
   /** The longest that one of these tasks may run, in seconds; the operator's limit is never exceeded. */
   readonly taskTimeoutS?: number | undefined;
+  /** A task that raises is tried again so often, at once; the time of all attempts is charged. 0 by default. */
+  readonly retries?: number | undefined;
+  /** Only after these exceptions and what is derived from them: "ValueError", "package.module.Class". */
+  readonly retryOn?: readonly string[] | undefined;
   /** Aborting it cancels the tasks; whoever waits for them gets its reason. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -100,14 +104,15 @@ export class Pool implements AsyncDisposable {
   }
 
   #map<T>(reference: string, values: Values, options: MapOptions, ordered: boolean): MapResults<T> {
-    const { call = 'value', chunksize, taskTimeoutS, signal } = options;
+    const { call = 'value', chunksize, taskTimeoutS, retries, retryOn, signal } = options;
+    const order = { call, chunksize, taskTimeoutS, retries, retryOn };
     const session = this.#session;
     return new MapResults<T>(
       session,
       async (receiver) => {
         const code = await taskCode(reference);
         const packed = await pack(values);
-        return packed.n === 0 ? undefined : session.start({ code, packed, call, chunksize, taskTimeoutS }, receiver);
+        return packed.n === 0 ? undefined : session.start({ code, packed, ...order }, receiver);
       },
       ordered,
       signal,
@@ -121,8 +126,8 @@ export class Pool implements AsyncDisposable {
    * @param args Its arguments; see `map` for what they may hold.
    */
   submit<T = unknown>(reference: string, args: readonly unknown[] = [], options: SubmitOptions = {}): Promise<T> {
-    const { kwargs = {}, taskTimeoutS, signal } = options;
-    return this.#submissions.submit({ reference, args, kwargs, taskTimeoutS, signal }) as Promise<T>;
+    const { kwargs = {}, taskTimeoutS, retries, retryOn, signal } = options;
+    return this.#submissions.submit({ reference, args, kwargs, taskTimeoutS, retries, retryOn, signal }) as Promise<T>;
   }
 
   /** Cancel what is under way, free what it has at the master, and end all requests. */

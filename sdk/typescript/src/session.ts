@@ -23,6 +23,8 @@ export interface Order {
   readonly call: CallStyle;
   readonly chunksize?: number | undefined;
   readonly taskTimeoutS?: number | undefined;
+  readonly retries?: number | undefined;
+  readonly retryOn?: readonly string[] | undefined;
 }
 
 /** What a task wrote to standard output and error. */
@@ -87,6 +89,8 @@ export class Session {
       python: '',
       chunksize: order.chunksize ?? null,
       task_timeout_s: order.taskTimeoutS ?? null,
+      retries: order.retries ?? 0,
+      retry_on: [...(order.retryOn ?? [])],
     } satisfies Draft<'StartTasks'>;
     this.#awaiting.startBegins();
     let started: Package | undefined;

@@ -12,6 +12,8 @@ export interface Submission {
   readonly args: readonly unknown[];
   readonly kwargs: Readonly<Record<string, unknown>>;
   readonly taskTimeoutS: number | undefined;
+  readonly retries: number | undefined;
+  readonly retryOn: readonly string[] | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -38,7 +40,8 @@ export class Submissions {
       if (this.#waiting.size === 0) {
         setImmediate(() => this.#startAll());
       }
-      const kind = `${submission.reference} ${submission.taskTimeoutS}`;
+      const { reference, taskTimeoutS, retries, retryOn } = submission;
+      const kind = JSON.stringify([reference, taskTimeoutS, retries, retryOn]);
       const batch = this.#waiting.get(kind) ?? [];
       this.#waiting.set(kind, batch);
       batch.push({ ...submission, resolve, reject });
@@ -86,11 +89,11 @@ class Batch {
     if (this.#first === undefined) {
       return;
     }
-    const { reference, taskTimeoutS } = this.#first;
+    const { reference, taskTimeoutS, retries, retryOn } = this.#first;
     const code: Draft<'TaskCode'> = await taskCode(reference);
     const packed = await pack([...this.#open.values()].map(({ args, kwargs }) => [args, kwargs]));
     this.#started = await this.#session.start(
-      { code, packed, call: CALL, taskTimeoutS },
+      { code, packed, call: CALL, taskTimeoutS, retries, retryOn },
       { receive: (results) => this.#receive(results), end: (failure) => this.#end(failure) },
     );
   }

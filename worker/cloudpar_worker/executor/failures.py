@@ -3,6 +3,7 @@
 import pickle
 import platform
 import traceback
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -84,6 +85,28 @@ def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
         return bounded("".join(formatted.format()))
     except BaseException:  # noqa: BLE001 - the same
         return line(error)
+
+
+def is_among(error: BaseException, names: Sequence[str]) -> bool:
+    """Whether an exception is of one of these classes, or of one derived from them.
+
+    With no names, any Exception is: neither sys.exit nor Ctrl-C of a task is a reason to try again.
+    """
+    kinds = type(error).__mro__
+    return Exception in kinds and (not names or any(_class_name(kind) in names for kind in kinds))
+
+
+def _class_name(kind: type) -> str:
+    """Without what it is nested in: that is lost where a class travels by value."""
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def with_attempts(trace: str, failed: Sequence[str]) -> str:
+    """The traceback of a task's last attempt, after a line for each that failed before it."""
+    if not failed:
+        return trace
+    before = "".join(f"Attempt {number} raised {text}\n" for number, text in enumerate(failed, 1))
+    return bounded(f"{before}Attempt {len(failed) + 1}, the last one:\n{trace}")
 
 
 def add_mend(error: BaseException, what: str) -> None:

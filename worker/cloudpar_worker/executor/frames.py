@@ -32,6 +32,7 @@ class Run(Struct, array_like=True, frozen=True):
         origin, step: Of range data: task i's data is origin + i * step.
         items: The serialized data of each task; None for range data.
         codec: Of the items and the results.
+        retries, retry_on: How often a task that raises is tried again, and after which exceptions.
     """
 
     code_hash: str
@@ -43,6 +44,8 @@ class Run(Struct, array_like=True, frozen=True):
     step: int = 0
     items: list[memoryview] | None = None
     codec: Codec = "pickle"
+    retries: int = 0
+    retry_on: list[str] = []
 
 
 class Garbage(Exception):

@@ -3,14 +3,15 @@
 import os
 import socket
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from cloudpar_protocol.limits import BLOB_BYTES
-from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.payloads import CallStyle, TaskResult
 
 from .capture import Capture
 from .codecs import SERIALIZATIONS, Serialization
-from .failures import add_mend, bounded, line, remote_traceback
+from .failures import add_mend, bounded, is_among, line, remote_traceback, with_attempts
 from .frames import LENGTH, SKIPPED, Run, decode_run, encode_result_into
 from .functions import FunctionCache
 from .recall import RecallPage
@@ -78,25 +79,24 @@ class Runner:
                 send(frame)
                 continue
             began = _clock()
-            unpickling = "the task code"
+            unpickling, failed = "the task code", ""
             try:
                 function = function or load(run.code_hash, run.code, run.codec)
                 unpickling = "the task data"
                 data: Any = origin + index * step if items is None else decode(items[index - start])
                 unpickling = ""
-                if call == "value":
-                    value = function(data)
-                elif call == "args":
-                    value = function(*data)
-                else:
-                    value = function(*data[0], **data[1])
+                value = _call(function, data, call)
                 data = None
                 result = _success(index, value, began, codec)
                 value = None
             except BaseException as error:  # noqa: BLE001 - SystemExit of a task is that task's result, too
                 if unpickling == "the task data" and run.codec == "pickle":
                     add_mend(error, unpickling)
-                result = _failure(index, error, began, codec)
+                if run.retries and not unpickling and is_among(error, run.retry_on):
+                    failed = line(error)
+                result = _failure(index, error, began, codec, called=not unpickling)
+            if failed:
+                result = self._retry(run, function, index, began, failed)
             if self._forked:
                 os._exit(0)  # a child that the task forked and that came back from it
             stdout, stderr = take()
@@ -110,6 +110,29 @@ class Runner:
             if len(frame) > _LARGE:
                 frame = self._frame = bytearray(256)
             result = None  # type: ignore[assignment]
+
+    def _retry(self, run: Run, function: Any, index: int, began: int, first: str) -> TaskResult:
+        """A task that has raised, tried again with its data as it came."""
+        codec, failed = SERIALIZATIONS[run.codec], [first]
+        while not self._forked:
+            try:
+                data = run.origin + index * run.step
+                if run.items is not None:
+                    data = codec.decode(run.items[index - run.start])
+                return _success(index, _call(function, data, run.call), began, codec)
+            except BaseException as error:  # noqa: BLE001 - the same
+                if len(failed) == run.retries or not is_among(error, run.retry_on):
+                    return _failure(index, error, began, codec, failed, called=True)
+                failed.append(line(error))
+        os._exit(0)
+
+
+def _call(function: Any, data: Any, call: CallStyle) -> Any:
+    if call == "value":
+        return function(data)
+    if call == "args":
+        return function(*data)
+    return function(*data[0], **data[1])
 
 
 def _elapsed_us(began: int) -> int:
@@ -130,8 +153,13 @@ def _success(index: int, value: Any, began: int, codec: Serialization) -> TaskRe
     return TaskResult(index, "ok", _elapsed_us(began), data)
 
 
-def _failure(index: int, error: BaseException, began: int, codec: Serialization) -> TaskResult:
-    text, trace = line(error), remote_traceback(error, error.__traceback__)
+def _failure(
+    index: int, error: BaseException, began: int, codec: Serialization, failed: Sequence[str] = (), *, called: bool
+) -> TaskResult:
+    own = error.__traceback__
+    if called and own is not None:
+        own = own.tb_next  # _call's
+    text, trace = line(error), with_attempts(remote_traceback(error, own), failed)
     data, reason = codec.encode_error(error)
     if reason:
         text = bounded(f"{text}\n(comes as text only: {reason})")

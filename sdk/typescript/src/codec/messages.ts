@@ -1,5 +1,5 @@
 import { decode as decodeMessagePack } from '@msgpack/msgpack';
-import { BadRequest, InternalError, REQUEST_ERRORS, RequestError, UnsupportedVersion } from '../errors.ts';
+import { BadRequest, InternalError, RateLimited, REQUEST_ERRORS, RequestError, UnsupportedVersion } from '../errors.ts';
 import { STRUCTS } from '../generated/shapes.ts';
 import { PROTOCOL_VERSION } from '../limits.ts';
 import type { Draft, Message, MessageName } from '../messages.ts';
@@ -41,7 +41,8 @@ export function decode<K extends MessageName>(name: K, body: Uint8Array): Messag
 
 /** Make the error from an error answer; a body that is none of ours is quoted. */
 export function decodeError(body: Uint8Array, status: number): RequestError {
-  const Unknown = RETRYABLE_STATUS.has(status) ? InternalError : RequestError;
+  // Whoever says 429: a gateway before the master paces as it does.
+  const Unknown = status === 429 ? RateLimited : RETRYABLE_STATUS.has(status) ? InternalError : RequestError;
   let reply: Message<'ErrorReply'>;
   try {
     reply = decode('ErrorReply', body);

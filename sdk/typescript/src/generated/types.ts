@@ -272,6 +272,7 @@ export interface components {
          *         mean_us: How long a task of this package lasts, as measured so far; 0: unknown.
          *         wait_us: How long the chunk lay in the queue; sent back with its publications.
          *         task_timeout_s: The limit for one task.
+         *         retries, retry_on: As in StartTasks; the time of all attempts is the task's.
          *         budget_us: What the account has left; a task that runs longer is stopped.
          *         publish_us: While all executors have work, results may be collected for so long: a request may cost money.
          */
@@ -316,6 +317,10 @@ export interface components {
             budget_us: number;
             /** @default 200000 */
             publish_us?: number;
+            /** @default 0 */
+            retries?: number;
+            /** @default [] */
+            retry_on?: string[];
         };
         /** LeaseRef */
         LeaseRef: {
@@ -694,7 +699,9 @@ export interface components {
          *         codec: Of task data and results; "msgpack" if, and only if, the code is a reference.
          *         python: Minor version of the client's Python, "3.11"; without meaning when the codec is "msgpack".
          *         chunksize: Tasks a chunk; None leaves it to the master, which measures.
-         *         task_timeout_s: Lowers the operator's maximum for each task of this package.
+         *         task_timeout_s: Lowers the operator's maximum for each task of this package: for all of its attempts together.
+         *         retries: A task whose code raises is tried again so often, at once and by the same executor.
+         *         retry_on: Only for these exceptions and what is derived from them; empty: for every Exception.
          */
         StartTasks: {
             /** @default 1 */
@@ -722,6 +729,10 @@ export interface components {
             chunksize?: number | null;
             /** @default null */
             task_timeout_s?: number | null;
+            /** @default 0 */
+            retries?: number;
+            /** @default [] */
+            retry_on?: string[];
         };
         /** StartTasksReply */
         StartTasksReply: {

@@ -34,6 +34,14 @@ test('a stranger is waited for 8 s from the first try on', () => {
   expect(tries.timeoutS(200)).toBe(0.1);
 });
 
+test('a master that asks to wait is never given up', () => {
+  const tries = new Tries(master(true), 30, 0, () => 0);
+  const delays = Array.from({ length: 12 }, () => tries.paced(0.5));
+  expect(Math.min(...delays)).toBe(0.5);
+  expect(delays.at(-1)).toBe(5);
+  expect(tries.failed(10_000)).toBeDefined(); // its absence counts from here
+});
+
 test('the wish of the master is kept', () => {
   expect(new Tries(master(true), 30, 0, () => 0.5).failed(0, 12)).toBe(12);
 });

@@ -1,0 +1,45 @@
+"""How often a task that raises is tried again."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+RetryOn: TypeAlias = "type[Exception] | tuple[type[Exception], ...]"
+
+MOST, MOST_KINDS = 100, 20
+
+
+@dataclass(frozen=True)
+class Retry:
+    """`retries` more attempts after an exception of these classes, named as the wire does; none: of any."""
+
+    retries: int = 0
+    names: tuple[str, ...] = ()
+
+
+ONCE = Retry()
+
+
+def read_retry(retries: int, retry_on: RetryOn) -> Retry:
+    """What a caller says.
+
+    Raises:
+        ValueError: It makes no sense.
+        TypeError: `retry_on` is no class of exceptions, and no tuple of them.
+    """
+    kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
+    if not 0 <= retries <= MOST:
+        raise ValueError(f"retries={retries}: give a number from 0 to {MOST}")
+    if not kinds or not all(map(_is_exception, kinds)):
+        raise TypeError(f"retry_on={retry_on!r}: give a class derived from Exception, or a tuple of them")
+    if len(kinds) > MOST_KINDS:
+        raise ValueError(f"retry_on: {len(kinds)} classes are too many, give a base class of them")
+    return Retry(retries, () if Exception in kinds else tuple(map(_name, kinds)))
+
+
+def _is_exception(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Exception)
+
+
+def _name(kind: type[Exception]) -> str:
+    """Without what it is nested in: that is lost where a class travels by value."""
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

@@ -1,0 +1,49 @@
+"""retries= and retry_on=, as they go over the wire."""
+
+from typing import Any
+
+import pytest
+
+from cloudpar import Pool
+from cloudpar_protocol.client_messages import StartTasks
+from sdk.fake_master import TOKEN, FakeMaster
+
+
+class Passing(Exception):
+    """Of a module of our own."""
+
+
+def started(master: FakeMaster) -> list[tuple[int, list[str]]]:
+    return [(each.retries, each.retry_on) for each in master.messages if isinstance(each, StartTasks)]
+
+
+def test_a_map_says_how_often_and_after_what(master: FakeMaster) -> None:
+    with Pool(master.endpoint, TOKEN) as pool:
+        list(pool.map(abs, [-1], retries=2))
+        list(pool.map_unordered(abs, [-1], retries=3, retry_on=OSError))
+        list(pool.starmap(abs, [(-1,)], retries=1, retry_on=(Passing, OSError)))
+        list(pool.map(abs, [-1]))
+    assert started(master) == [(2, []), (3, ["OSError"]), (1, [f"{__name__}.Passing", "OSError"]), (0, [])]
+
+
+def test_a_pool_says_it_for_all_but_loops(master: FakeMaster) -> None:
+    with Pool(master.endpoint, TOKEN, retries=4, retry_on=OSError) as pool:
+        assert pool.submit(abs, -1).result() == 1
+        list(pool.map(abs, [-1]))
+        list(pool.map(abs, [-1], retries=0))
+        pool.parallel_for(0, 1, abs)
+    assert started(master) == [(4, ["OSError"]), (4, ["OSError"]), (0, []), (0, [])]
+
+
+@pytest.mark.parametrize(
+    ("retries", "retry_on", "kind"),
+    [
+        (-1, Exception, ValueError), (101, Exception, ValueError), (1, (), TypeError), (1, "OSError", TypeError),
+        (1, KeyboardInterrupt, TypeError), (1, (OSError,) * 21, ValueError),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense(master: FakeMaster, retries: int, retry_on: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match=r"retries|retry_on"):
+        Pool(master.endpoint, TOKEN, retries=retries, retry_on=retry_on)
+    with Pool(master.endpoint, TOKEN) as pool, pytest.raises(kind, match=r"retries|retry_on"):
+        pool.map(abs, [1], retries=retries, retry_on=retry_on)
