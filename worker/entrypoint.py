@@ -1,13 +1,13 @@
 """The container's first process: reads the worker token, gives up root, and looks after one agent.
 
-It starts as root only to read the token, which nobody else may read, and keeps no capability afterwards. SIGTERM
-goes on to the agent, which drains; processes that tasks leave behind are reaped here.
+It starts as root only to read the token, which nobody else may read. Of its capabilities the agent hands three on to
+the zygotes, which give each executor a user of its own and end it; nobody else uses one. SIGTERM goes on to the agent,
+which drains; processes that tasks leave behind are reaped here.
 
 The agent runs on the Python named by CLOUDPAR_PYTHON, and so do its executors at first. It knows all that there are,
 and takes for each package its client's.
 """
 
-import ctypes
 import json
 import os
 import signal
@@ -16,12 +16,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from cloudpar_worker.executor.kernel import become_with_needed, no_new_privileges, set_capabilities
+from cloudpar_worker.executor.orphans import hide_memory
+
 PYTHONS: Final = Path("/opt/cloudpar/python")
 """Below it an environment for each version, as worker/install.sh makes them: 3.13/bin/python."""
 TOKEN: Final = Path("/run/cloudpar/worker-token")
 USER: Final = 10001
-_PR_SET_NO_NEW_PRIVS: Final = 38
-_PR_SET_DUMPABLE: Final = 4
 
 
 def main() -> int:
@@ -43,6 +44,9 @@ def main() -> int:
         "executors": int(os.environ.get("CLOUDPAR_EXECUTORS") or len(os.sched_getaffinity(0))),
         "tmp": "/tmp",  # noqa: S108 - the container's own, in memory
         "pythons": interpreters,
+        "isolation": "shared",
+        "readable": folders("CLOUDPAR_READABLE"),
+        "writable": folders("CLOUDPAR_WRITABLE"),
     }
     return look_after(interpreters[wanted], settings)
 
@@ -50,12 +54,14 @@ def main() -> int:
 def give_up_root() -> None:
     """Become an ordinary user for good, whose memory no task may read."""
     if os.geteuid() == 0:
-        os.setgroups([])
-        os.setresgid(USER, USER, USER)
-        os.setresuid(USER, USER, USER)
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), 0, 0, 0)
-    prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(0), 0, 0, 0)
+        become_with_needed(USER)
+    no_new_privileges()
+    hide_memory()
+
+
+def folders(variable: str) -> list[str]:
+    """Besides the system's and their own, for tasks: separated like those of PATH."""
+    return list(filter(None, os.environ.get(variable, "").split(os.pathsep)))
 
 
 def pythons(folder: Path) -> dict[str, str]:
@@ -71,6 +77,7 @@ def look_after(python: str, settings: dict[str, object]) -> int:
     environment |= {"HOME": "/tmp", "PYTHONUNBUFFERED": "1"}  # noqa: S108 - the same
     command = [python, "-P", "-m", "cloudpar_worker", "--stdin"]
     agent = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
+    set_capabilities(0, 0, 0)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _frame: os.kill(agent.pid, received))
     if agent.stdin is not None:  # stays open: its end would be the agent's

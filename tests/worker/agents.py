@@ -23,14 +23,19 @@ class RunningAgent:
         executors: int = 2,
         environment: dict[str, str] | None = None,
         command: Sequence[str] = ("-m", "cloudpar_worker", "--stdin"),
+        python: str = sys.executable,
+        user: int | None = None,
         **more: Any,
     ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, *command],
+            [python, *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(os.environ) | (environment or {}),
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
         )
         assert self.process.stdin
         assert self.process.stdout

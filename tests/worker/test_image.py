@@ -14,6 +14,8 @@ import psutil
 import pytest
 
 from cli.operation import Up
+from cloudpar_worker.executor import users
+from cloudpar_worker.executor.kernel import NEEDED
 from system.work import HANG_S, await_file, mark_and_wait
 
 from .image import CONTRACT, ROOT, USER, Image
@@ -85,25 +87,34 @@ def test_it_is_as_the_stack_builds_it(image: Image) -> None:
 
 
 def test_a_map_runs_and_nobody_is_root(image: Image, master: Up, folder: Path) -> None:
-    user = USER if os.getuid() == 0 else os.getuid()
+    root = os.getuid() == 0
+    user = USER if root else os.getuid()
     with container(image, master, folder) as process, master.pool() as pool:
         found = list(pool.map(whereabouts, range(20)))
         environment = str(image.pythons / VERSION)
         for uid, prefix, module in found:
-            assert (uid, prefix) == (user, environment)
+            assert (uid >= users.FIRST if root else uid == user, prefix) == (True, environment)
             assert module.startswith(environment)
         first = psutil.Process(process.pid)
         everybody = [first, *first.children(recursive=True)]
         assert len(everybody) >= 4  # the entry point, the agent, and what makes executors
+        zygotes = psutil.Process(first.children()[0].pid).children()
         for each in everybody:
-            assert set(each.uids()) == {user}
+            (uid,) = set(each.uids())
+            assert uid == user or (root and uid >= users.FIRST)
             status = Path(f"/proc/{each.pid}/status").read_text()
             assert "\nNoNewPrivs:\t1\n" in status
-            assert "\nCapEff:\t0000000000000000\n" in status
+            # What gives executors their users has the right to, and nobody else.
+            capabilities = NEEDED if root and each in zygotes else 0
+            assert f"\nCapEff:\t{capabilities:016x}\n" in status
 
 
 def test_sigterm_drains(image: Image, master: Up, folder: Path) -> None:
-    with tempfile.TemporaryDirectory() as name, container(image, master, folder) as process, master.pool() as pool:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        container(image, master, folder, CLOUDPAR_WRITABLE=name) as process,
+        master.pool() as pool,
+    ):
         Path(name).chmod(0o777)
         running, gate = Path(name) / "running", Path(name) / "gate"
         results = pool.map(mark_and_wait, [(str(running), str(gate))])

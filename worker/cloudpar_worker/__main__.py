@@ -1,9 +1,17 @@
-"""`python -m cloudpar_worker --stdin`: a worker's agent, configured by one JSON line on standard input."""
+"""`python -m cloudpar_worker --stdin`: a worker's agent, configured by one JSON line on standard input.
+
+`python -m cloudpar_worker --check`: what there is here to confine tasks, as JSON.
+"""
 
 import argparse
 import os
 import sys
+import tempfile
 
+import msgspec
+
+from .executor.confinement import gaps, mechanisms, sentence
+from .executor.kernel import rest_capabilities
 from .executor.orphans import hide_memory
 from .settings import parse
 from .zygotes import Zygotes
@@ -12,13 +20,16 @@ from .zygotes import Zygotes
 def main() -> int:
     """Run an agent until it is drained, interrupted, or its parent is gone."""
     parser = argparse.ArgumentParser(prog="python -m cloudpar_worker", description=__doc__)
-    parser.add_argument(
+    wanted = parser.add_mutually_exclusive_group(required=True)
+    wanted.add_argument(
         "--stdin",
         action="store_true",
-        required=True,
-        help="read {endpoint, token, executors, memory_mb, tmp, pythons} as a JSON line; its end is the agent's",
+        help="read {endpoint, token, executors, ...: see settings.py} as a JSON line; its end is the agent's",
     )
-    parser.parse_args()
+    wanted.add_argument("--check", action="store_true", help="print what there is here to confine tasks")
+    if parser.parse_args().check:
+        print(msgspec.json.encode(mechanisms(tempfile.gettempdir())).decode())  # noqa: T201
+        return 0
     try:
         with open(0, "rb", buffering=0, closefd=False) as stdin:
             settings = parse(stdin.readline())
@@ -26,7 +37,12 @@ def main() -> int:
         print(f"cloudpar worker: {error}", file=sys.stderr)  # noqa: T201
         return 2
     hide_memory()
-    zygotes = Zygotes(settings.interpreters, settings.tmp)
+    confinement = settings.confinement
+    missing = gaps(mechanisms(confinement.tmp)) if confinement else []
+    if missing:
+        print(f"cloudpar: warning: {sentence(missing)}", file=sys.stderr, flush=True)  # noqa: T201
+    zygotes = Zygotes(settings.interpreters, settings.tmp, confinement)
+    rest_capabilities()
     from .agent import Agent  # noqa: PLC0415 - while the zygote starts
 
     code = Agent(settings, zygotes, stdin=0).run()

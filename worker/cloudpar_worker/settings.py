@@ -2,11 +2,13 @@
 
 import os
 import sys
-from typing import Annotated
+import tempfile
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
+from .executor.confinement import Confinement
 from .machine import memory_bytes
 
 _MEMORY_PART = 0.9
@@ -22,6 +24,11 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         memory_mb: The limit of one executor; None: 90 % of the memory here, divided by the executors.
         tmp: Where executors put temporary files; None: the system's place.
         pythons: More interpreters for executors, {"3.12": "/path/python"}, each with this package installed.
+        isolation: "own": tasks are of whoever started this worker, and may do what that user may; "shared": they are
+            of several people, and are confined.
+        readable, writable: In a shared pool: files and folders that tasks may use besides the system's and their own.
+        processes, file_mb: In a shared pool: the limits of one executor for processes with their threads, and for the
+            size of one file.
     """
 
     endpoint: Annotated[str, Meta(pattern="^https?://")]
@@ -30,6 +37,11 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     memory_mb: Annotated[int, Meta(ge=1)] | None = None
     tmp: str | None = None
     pythons: dict[Annotated[str, Meta(pattern=r"^3\.\d+$")], str] = {}
+    isolation: Literal["own", "shared"] = "own"
+    readable: list[str] = []
+    writable: list[str] = []
+    processes: Annotated[int, Meta(ge=1)] = 512
+    file_mb: Annotated[int, Meta(ge=1)] = 16 << 10
 
     def __post_init__(self) -> None:
         for version, path in self.pythons.items():
@@ -40,6 +52,21 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     def interpreters(self) -> dict[str, str]:
         """The interpreters for executors by version; the agent's own comes first."""
         return {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable} | self.pythons
+
+    @property
+    def confinement(self) -> Confinement | None:
+        """Of the executors, if the pool is shared. To be asked in the agent: it names itself as not to be signalled."""
+        if self.isolation == "own":
+            return None
+        return Confinement(
+            tmp=self.tmp or tempfile.gettempdir(),
+            executors=self.executors,
+            readable=self.readable,
+            writable=self.writable,
+            protected=[os.getpid(), os.getppid()],
+            processes=self.processes,
+            file_bytes=self.file_mb << 20,
+        )
 
     @property
     def memory_bytes(self) -> int:

@@ -6,19 +6,29 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from .environment import for_executors
+from .executor.confinement import Confinement, encode
 from .executor.zygote import MESSAGE
 
 
 class ZygoteProcess:
-    """Runs from its making to `close`. Neither its memory nor its environment has ever seen the token."""
+    """Runs from its making to `close`. Neither its memory nor its environment has ever seen the token.
 
-    def __init__(self, interpreter: str, tmp: str | None) -> None:
+    Args:
+        interpreter: Which Python.
+        tmp: Where its executors put temporary files.
+        confinement: Of a shared pool's executors; None: tasks are of whoever started this worker.
+    """
+
+    def __init__(self, interpreter: str, tmp: str | None, confinement: Confinement | None = None) -> None:
         self.socket, theirs = socket.socketpair()
-        environment = {name: text for name, text in os.environ.items() if not name.startswith("CLOUDPAR_")}
+        environment = for_executors(os.environ, shared=confinement is not None)
         if tmp is not None:
             environment["TMPDIR"] = tmp
         flags = ["-P"] if sys.flags.safe_path else []
         command = [interpreter, *flags, "-m", "cloudpar_worker.executor.zygote", str(theirs.fileno())]
+        if confinement is not None:
+            command.append(encode(confinement))
         try:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environment, start_new_session=True
@@ -60,4 +70,4 @@ class ZygoteProcess:
     def close(self) -> None:
         """End it and all its executors, and wait for that."""
         self.socket.close()
-        self._process.wait(timeout=5)
+        self._process.wait(timeout=15)  # it removes what tasks left

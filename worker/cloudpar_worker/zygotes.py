@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from selectors import EVENT_READ, BaseSelector
 from typing import Final, Protocol
 
+from .executor.confinement import Confinement
 from .executor.zygote import KILL, SPAWN
 from .zygote_process import ZygoteProcess
 
@@ -28,11 +29,14 @@ class Listener(Protocol):
 class Zygotes:
     """The first version's is started at once and stays; others come when they are needed, and go."""
 
-    def __init__(self, interpreters: Mapping[str, str], tmp: str | None) -> None:
+    def __init__(
+        self, interpreters: Mapping[str, str], tmp: str | None, confinement: Confinement | None = None
+    ) -> None:
         self._interpreters = interpreters
         self._tmp = tmp
+        self._confinement = confinement
         self._first = next(iter(interpreters))
-        self._running = {self._first: ZygoteProcess(interpreters[self._first], tmp)}
+        self._running = {self._first: self._start(self._first)}
         self._failures: Counter[str] = Counter()
         self._idle_since_us: dict[str, int] = {}
         self._selectors: Sequence[BaseSelector] = ()
@@ -50,7 +54,7 @@ class Zygotes:
             OSError: There is no zygote to ask.
         """
         if python not in self._running:
-            self._running[python] = ZygoteProcess(self._interpreters[python], self._tmp)
+            self._running[python] = self._start(python)
             self._register(python)
         self._idle_since_us.pop(python, None)
         self._running[python].tell(SPAWN, executor_id, descriptors)
@@ -73,6 +77,9 @@ class Zygotes:
         """End all of them, and wait for that."""
         for python in list(self._running):
             self._end(python)
+
+    def _start(self, python: str) -> ZygoteProcess:
+        return ZygoteProcess(self._interpreters[python], self._tmp, self._confinement)
 
     def _register(self, python: str) -> None:
         for selector in self._selectors:

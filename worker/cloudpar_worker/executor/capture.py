@@ -57,6 +57,11 @@ class Capture:
         os.dup2(stderr, 2)
         self.restore()
 
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        """Its own."""
+        return self._stdout, self._stderr
+
     @staticmethod
     def restore() -> None:
         """Make sys.stdout and sys.stderr write through to the descriptors, whatever the last task did to them."""

@@ -24,6 +24,8 @@ def die_with_parent(parent: int) -> None:
 
 def offer_to_the_oom_killer() -> None:
     """When memory runs out, let the kernel take this process rather than the agent."""
+    if sys.platform == "linux":
+        _prctl(_PR_SET_DUMPABLE, 1)  # or this file would be root's; `hide_memory` comes later
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123
         score.write("500")
 

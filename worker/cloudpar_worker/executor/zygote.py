@@ -1,9 +1,9 @@
-"""The process that executors are forked from: `python -m cloudpar_worker.executor.zygote FD`.
+"""The process that executors are forked from: `python -m cloudpar_worker.executor.zygote FD [CONFINEMENT]`.
 
 It has one thread, has imported what executors need, and runs no task code, so that a fork takes a few milliseconds
 and is safe. It is started afresh, by exec: no token of the agent was ever in its memory. Over the socket FD the agent
 asks for executors and kills; the zygote tells how each of them ended. When the agent is gone, however it went, the
-socket ends, and the zygote takes all executors with it.
+socket ends, and the zygote takes all executors with it. Those of a shared pool are confined to cells.
 """
 
 import contextlib
@@ -20,7 +20,10 @@ from types import ModuleType
 from typing import Final, NoReturn
 
 from .capture import Capture
-from .orphans import die_with_parent, offer_to_the_oom_killer
+from .cells import Cell, Cells
+from .confinement import Confinement, decode
+from .kernel import LINUX
+from .orphans import die_with_parent, hide_memory, offer_to_the_oom_killer
 from .recall import RecallPage
 from .runner import Runner
 
@@ -29,15 +32,17 @@ MESSAGE: Final = struct.Struct("<cqq")
 SPAWN, KILL, FORKED, DIED, FAILED = b"S", b"K", b"F", b"D", b"E"
 SPAWN_FDS: Final = 4
 """An executor's channel, standard output, standard error, recall page."""
+_ENDING_S: Final = 0.1
 
 
 class Zygote:
     """Forks, kills and reaps."""
 
-    def __init__(self, agent: socket.socket) -> None:
+    def __init__(self, agent: socket.socket, confinement: Confinement | None) -> None:
         self._agent = agent
-        self._executors: dict[int, int] = {}
-        """Executor id by pid."""
+        self._executors: dict[int, tuple[int, Cell | None]] = {}
+        """Executor id and cell by pid."""
+        self._cells = Cells(confinement, self._executors.keys()) if confinement else None
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
         self._wake.setblocking(False)
@@ -55,13 +60,25 @@ class Zygote:
         while alive:
             for key, _ in selector.select():
                 if key.fileobj is self._woken:
-                    with contextlib.suppress(BlockingIOError):
-                        self._woken.recv(4096)
+                    self._drain_wakes()
                     self._reap()
                 else:
                     alive = self._obey()
+        self._end(selector)
+
+    def _end(self, selector: selectors.BaseSelector) -> None:
         for pid in self._executors:
             _kill_group(pid)
+        selector.unregister(self._agent)
+        while self._cells and (self._executors or self._cells.emptying):
+            self._reap()
+            if self._executors or self._cells.emptying:
+                selector.select(_ENDING_S)
+                self._drain_wakes()
+
+    def _drain_wakes(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self._woken.recv(4096)
 
     def _obey(self) -> bool:
         try:
@@ -76,7 +93,7 @@ class Zygote:
         if operation == SPAWN:
             self._spawn(executor_id, descriptors)
         else:
-            for pid, known in self._executors.items():
+            for pid, (known, _) in self._executors.items():
                 if known == executor_id:
                     _kill_group(pid)
         return True
@@ -84,18 +101,27 @@ class Zygote:
     def _spawn(self, executor_id: int, descriptors: list[int]) -> None:
         parent = os.getpid()
         try:
-            pid = os.fork()
+            cell = self._cells.take() if self._cells else None
+            pid = self._fork(cell)
         except OSError as error:
             self._tell(FAILED, executor_id, error.errno or 0)
         else:
             if pid == 0:
-                self._become_executor(parent, descriptors)
-            self._executors[pid] = executor_id
+                self._become_executor(parent, descriptors, cell)
+            self._executors[pid] = executor_id, cell
             self._tell(FORKED, executor_id, pid)
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def _become_executor(self, parent: int, descriptors: list[int]) -> NoReturn:
+    def _fork(self, cell: Cell | None) -> int:
+        try:
+            return os.fork()
+        except OSError:
+            if self._cells and cell:
+                self._cells.cancel(cell)
+            raise
+
+    def _become_executor(self, parent: int, descriptors: list[int], cell: Cell | None) -> NoReturn:
         code = 1
         try:
             die_with_parent(parent)
@@ -104,13 +130,14 @@ class Zygote:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            for end in (self._agent, self._woken, self._wake):
-                end.close()
             channel = socket.socket(fileno=descriptors[0])
             capture = Capture(descriptors[1], descriptors[2])
             recall = RecallPage(descriptors[3])
             for descriptor in descriptors[1:]:
                 os.close(descriptor)
+            if self._cells and cell:
+                self._cells.enter(cell, parent)
+            _close_all_but(channel.fileno(), *capture.descriptors)
             sys.modules["__main__"] = ModuleType("__main__")
             Runner(channel, capture, recall).serve()
             code = 0
@@ -120,18 +147,22 @@ class Zygote:
             os._exit(code)
 
     def _reap(self) -> None:
-        while self._executors:
+        while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if not pid:
                 return
-            executor_id = self._executors.pop(pid, None)
+            executor_id, cell = self._executors.pop(pid, (None, None))
             if executor_id is not None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)  # what task code started and left behind
                 self._tell(DIED, executor_id, status)
+            if self._cells and cell:
+                self._cells.leave(cell)
+            elif self._cells:
+                self._cells.ended(pid, status)
 
     def _tell(self, operation: bytes, executor_id: int, figure: int) -> None:
         with contextlib.suppress(OSError):  # the agent is gone: the next look at the socket says so
@@ -145,13 +176,25 @@ def _kill_group(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)  # forked a moment ago, it may not have its own group yet
 
 
+def _close_all_but(*kept: int) -> None:
+    """What is open in the zygote is no executor's: its end of the agent's socket, what it waits with, folders."""
+    first = 3
+    for descriptor in sorted(kept):
+        os.closerange(first, descriptor)
+        first = descriptor + 1
+    os.closerange(first, os.sysconf("SC_OPEN_MAX"))
+
+
 def main() -> None:
     """Serve the agent at the other end of the descriptor named by the first argument."""
     agent = socket.socket(fileno=int(sys.argv[1]))
     faulthandler.enable(file=2)  # a crash leaves its Python stack on the executor's standard error
+    confinement = decode(sys.argv[2]) if len(sys.argv) > 2 and LINUX else None
+    if confinement:
+        hide_memory()
     gc.collect()
     gc.freeze()  # what is shared with every executor stays so
-    Zygote(agent).serve()
+    Zygote(agent, confinement).serve()
     os._exit(0)  # nothing is left to tidy up, and signals of ended children may still come
 
 

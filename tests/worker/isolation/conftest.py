@@ -1,0 +1,47 @@
+"""Workers of shared pools."""
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from worker.isolation.shared import MODES, Shared, everybodys_python
+from worker.scripted_master import TOKEN
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder that other users may enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="cloudpar-isolation-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def python(folder: Path) -> str:
+    return everybodys_python(folder / "python")
+
+
+@pytest.fixture(scope="module")
+def start(folder: Path, python: str) -> Iterator[Callable[..., Shared]]:
+    """Start workers, which are in the module's folder."""
+    started: list[Shared] = []
+
+    def start(mode: str, **settings: object) -> Shared:
+        own = folder / f"worker-{len(started)}"
+        own.mkdir()
+        started.append(Shared(mode, own, python, **settings))  # type: ignore[arg-type]
+        started[-1].clues |= {"token_hash": hashlib.sha256(TOKEN.encode()).hexdigest()}
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+@pytest.fixture(scope="module", params=MODES)
+def mode(request: pytest.FixtureRequest) -> str:
+    """Whether executors have users of their own; only root may give them."""
+    return str(request.param)

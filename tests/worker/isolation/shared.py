@@ -1,0 +1,148 @@
+"""A worker of a shared pool, with a victim: another account's executor, and secrets all around."""
+
+import json
+import os
+import shutil
+import socket
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from cloudpar_worker.executor import users
+from worker.agents import RunningAgent
+from worker.leases import inline, lease_of
+from worker.scripted_master import ScriptedMaster
+
+SECRET = "the-operators-key"
+ONE_USER = 60_577
+"""Who runs the worker that may not give executors users of their own, when the tests are root's."""
+MODES = ["own-users", "one-user"] if os.geteuid() == 0 else ["one-user"]
+
+
+def everybodys_python(folder: Path) -> str:
+    """An interpreter that other users may read; without root that is no question."""
+    if os.geteuid() != 0 or users.are_there(tempfile.gettempdir()):
+        return sys.executable
+    library = Path(sysconfig.get_path("stdlib"))
+    base = Path(sys.base_prefix)
+    there = shutil.ignore_patterns("site-packages", "test", "idlelib", "ensurepip")
+    shutil.copytree(library, folder / library.relative_to(base), symlinks=True, ignore=there, copy_function=_link)
+    for shared in base.glob("lib/libpython*"):
+        _link(str(shared), str(folder / "lib" / shared.name))
+    python = folder / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    python.parent.mkdir()
+    _link(os.path.realpath(sys.executable), str(python))
+    return str(python)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+
+
+def victim(endpoint: tuple[str, int]) -> None:
+    """Another account's task: it leaves a secret wherever it may, says where, and stays."""
+    secret = "the-other-accounts-key"
+    folder = Path(tempfile.mkdtemp())
+    (folder / "secret").write_text(secret)
+    os.environ["SECRET"] = secret
+    shared = Path(f"/dev/shm/secret-{os.getpid()}")  # noqa: S108 - everybody's, by its nature
+    try:
+        shared.write_text(secret)
+        shared.chmod(0o600)
+    except OSError:
+        pass
+    with socket.create_connection(endpoint) as line:
+        line.sendall(json.dumps([os.getpid(), tempfile.gettempdir(), str(folder / "secret"), str(shared)]).encode())
+        line.shutdown(socket.SHUT_WR)
+        line.recv(1)
+
+
+class Shared:
+    """The worker; `clues` is what an attacker could know."""
+
+    def __init__(self, mode: str, folder: Path, python: str, *, executors: int = 2, **settings: Any) -> None:
+        self.master = ScriptedMaster()
+        self.mode = mode
+        user = ONE_USER if mode == "one-user" and os.geteuid() == 0 else None
+        home = folder / "home"
+        (home / "data").mkdir(parents=True)
+        for name in ("profile", "data/connection.json", "worker-token"):
+            (home / name).write_text(SECRET)
+            (home / name).chmod(0o600)
+        self._line: socket.socket | None = None
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(str(home / "socket"))
+        self._listening.listen()
+        for path in [home, *home.rglob("*")]:
+            if user is not None:
+                os.chown(path, user, user)
+        home.chmod(0o700)
+        tmp = folder / "tmp"
+        tmp.mkdir()
+        everybodys = folder / "everybodys"
+        everybodys.mkdir()
+        for path in (tmp, everybodys):
+            path.chmod(0o1777)
+        self.tmp = tmp
+        environment = {
+            "HOME": str(home), "SECRET_KEY": SECRET, "CLOUDPAR_TOKEN": SECRET, "AWS_SECRET_ACCESS_KEY": SECRET,
+            "LD_LIBRARY_PATH": str(Path(python).parents[1] / "lib"),
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path or ROOT in path),
+        }  # fmt: skip
+        options = {"isolation": "shared"} | settings
+        self.agent = RunningAgent(
+            self.master.endpoint, executors=executors, python=python, user=user, environment=environment,
+            tmp=str(tmp), **options,
+        )  # fmt: skip
+        try:
+            self.agent.wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
+        (zygote,) = psutil.Process(self.agent.process.pid).children()
+        self.clues: dict[str, Any] = {
+            "agent": self.agent.process.pid, "zygote": zygote.pid, "looks_after": os.getpid(), "home": str(home),
+            "endpoint": self.master.endpoint, "tmp": str(tmp),
+            "everybodys": str(everybodys),
+        }  # fmt: skip
+
+    def invade(self) -> None:
+        """Have another account's task run, and know of it all that there is to know."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            lease = lease_of(victim, 1, account="account-2", data=inline([server.getsockname()]))
+            self.master.hand_out(lease)
+            self._line, _ = server.accept()
+        told = b""
+        assert self._line is not None
+        while more := self._line.recv(4096):
+            told += more
+        self.clues |= dict(zip(("other", "other_folder", "other_file", "other_shared"), json.loads(told), strict=True))
+
+    def run(self, function: Callable[..., Any], *, account: str = "account-1", **changes: Any) -> Any:
+        """The result of one task over the clues."""
+        lease = lease_of(function, 1, account=account, data=inline([self.clues | changes.pop("clues", {})]), **changes)
+        self.master.hand_out(lease)
+        (result,) = self.master.wait_for_results(1, lease.package_id).values()
+        return result
+
+    def close(self) -> None:
+        self._listening.close()
+        if self._line is not None:
+            self._line.close()
+        self.agent.close()
+        self.master.close()
+
+
+ROOT = str(Path(__file__).parents[3])
+
+
+def user_of(pid: int) -> int:
+    return psutil.Process(pid).uids().real

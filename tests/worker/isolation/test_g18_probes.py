@@ -1,0 +1,56 @@
+"""Guarantee 18: task code that looks for secrets, or reaches for others, finds nothing."""
+
+import pickle
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from cloudpar_protocol.payloads import TaskResult
+from worker.isolation.probes import PROBES, Probe
+from worker.isolation.shared import MODES, Shared
+
+OPEN_OTHERWISE = [probe for probe in PROBES if probe.open_otherwise]
+
+
+def name(probe: Probe) -> str:
+    return probe.code.__name__
+
+
+@pytest.fixture(scope="module")
+def shared(start: Callable[..., Shared], mode: str) -> Shared:
+    shared = start(mode)
+    shared.invade()
+    return shared
+
+
+@pytest.fixture(scope="module")
+def unconfined(start: Callable[..., Shared]) -> Shared:
+    """A worker whose tasks are its own user's."""
+    shared = start("one-user", isolation="own")
+    shared.invade()
+    return shared
+
+
+def found(result: TaskResult) -> bool:
+    """Whether a probe came back with something. What it refers to may be no data, such as an open file."""
+    if result.outcome == "error":
+        assert isinstance(pickle.loads(result.data or b"N."), OSError), result
+        return False
+    return result.outcome == "unpicklable" or bool(pickle.loads(result.data or b"N."))
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=name)
+def test_g18_nothing_is_found(shared: Shared, probe: Probe, reached: Callable[[str], None]) -> None:
+    result = shared.run(probe.code)
+    assert not found(result), f"{probe.tried}: {result}"
+    # Those at whom it was aimed are there.
+    assert shared.agent.process.poll() is None
+    assert psutil.pid_exists(shared.clues["zygote"])
+    assert psutil.Process(shared.clues["other"]).status() != psutil.STATUS_ZOMBIE
+    reached(f"{len(PROBES)} probes from task code, {' and '.join(MODES)}: 0 found")
+
+
+@pytest.mark.parametrize("probe", OPEN_OTHERWISE, ids=name)
+def test_g18_the_probes_find_what_lies_open(unconfined: Shared, probe: Probe) -> None:
+    assert found(unconfined.run(probe.code)), probe.tried

@@ -1,0 +1,161 @@
+"""Where the executors of a shared pool are confined: each has a cell, which is emptied before anybody has its user."""
+
+import os
+import resource
+import secrets
+import tempfile
+from collections.abc import Collection
+from glob import glob
+from typing import Final
+
+from . import interpreter, kernel, leavings, syscall_filter, users
+from .confinement import Confinement
+from .landlock import Rules
+from .orphans import die_with_parent, hide_memory
+from .processes import processes
+from .users import User, Users
+
+_FILES: Final = 8_192
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the system's
+_SYSTEM: Final = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/proc", "/sys",
+    "/dev/random", "/dev/urandom",
+)  # fmt: skip
+_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/nvidia*", "/dev/dri", "/dev/kfd")
+
+
+class Cell:
+    """One executor's.
+
+    Attributes:
+        folder: Its private one, which the executor makes.
+        user: Its own; None: it has that of the zygote.
+    """
+
+    def __init__(self, folder: str, user: User | None) -> None:
+        self.folder = folder
+        self.user = user
+
+
+class Cells:
+    """Makes cells and empties them.
+
+    Args:
+        settings: What holds for all of them.
+        executors: The zygote's children that are executors, by process id.
+    """
+
+    def __init__(self, settings: Confinement, executors: Collection[int]) -> None:
+        self._settings = settings
+        self._executors = executors
+        self._places = [settings.tmp, _SHARED_MEMORY, "/var/tmp"]  # noqa: S108 - where anybody may leave files
+        self._users = Users(self._places) if users.are_there(settings.tmp) else None
+        self._processes = settings.processes
+        if self._users is None:  # the limit counts all that the user has
+            self._processes = settings.processes * settings.executors + sum(
+                process.threads for process in processes() if process.user == os.getuid()
+            )
+        self._rules = _rules(settings, shared_memory=self._users is not None)
+        self._filter = b""
+        if syscall_filter.is_there():
+            protected = [*settings.protected, os.getpid()]
+            self._filter = syscall_filter.program(protected, unix_sockets=self._users is not None)
+        self._left: list[Cell] = []
+        self._emptying: dict[int, Cell] = {}
+        """By the process that does it."""
+        kernel.adopt_orphans()
+
+    def take(self) -> Cell:
+        """One for an executor that is about to be forked.
+
+        Raises:
+            OSError: No user is free.
+        """
+        folder = os.path.join(self._settings.tmp, f"cloudpar-executor-{secrets.token_hex(8)}")  # noqa: PTH118 - pathlib would be imported for this alone
+        return Cell(folder, self._users.take() if self._users else None)
+
+    def cancel(self, cell: Cell) -> None:
+        """It was not needed."""
+        if cell.user is not None and self._users is not None:
+            self._users.give_back(cell.user, spotless=True)
+
+    def enter(self, cell: Cell, parent: int) -> None:
+        """In the executor: be its user, with nothing but its folder. There is no way back."""
+        if cell.user is not None:
+            kernel.become(cell.user.number)
+        else:
+            kernel.set_capabilities(0, 0, 0)
+        die_with_parent(parent)  # again: the kernel forgets it when the user changes
+        os.umask(0o077)
+        os.mkdir(cell.folder)  # noqa: PTH102
+        os.chdir(cell.folder)
+        os.environ |= {"TMPDIR": cell.folder, "HOME": cell.folder}
+        tempfile.tempdir = None
+        _limit(resource.RLIMIT_CORE, 0)
+        _limit(resource.RLIMIT_NOFILE, _FILES)
+        _limit(resource.RLIMIT_FSIZE, self._settings.file_bytes)
+        _limit(resource.RLIMIT_NPROC, self._processes)
+        kernel.no_new_privileges()
+        if cell.user is None:
+            kernel.adopt_orphans()  # so that they are the zygote's only once this executor has ended
+        self._rules.restrict([cell.folder])
+        if self._filter:
+            syscall_filter.install(self._filter)
+        hide_memory()
+
+    def leave(self, cell: Cell) -> None:
+        """Its executor has ended: let nothing of it stay."""
+        self._left.append(cell)
+        self._empty()
+
+    def ended(self, pid: int, status: int) -> None:
+        """A child that is no executor has ended."""
+        cell = self._emptying.pop(pid, None)
+        if cell is not None and cell.user is not None and self._users is not None:
+            self._users.give_back(cell.user, spotless=status == 0)
+        self._empty()
+
+    @property
+    def emptying(self) -> bool:
+        """Whether something is still being removed."""
+        return bool(self._emptying or self._left)
+
+    def _empty(self) -> None:
+        if not self._left or (self._users is None and leavings.end_orphans({*self._executors, *self._emptying})):
+            return  # each that ends is told, and then we are here again
+        left, self._left = self._left, []
+        for cell in left:
+            pid = os.fork()
+            if pid:
+                self._emptying[pid] = cell
+                continue
+            spotless = False
+            try:
+                spotless = self._clear(cell)
+            finally:
+                os._exit(0 if spotless else 1)
+
+    def _clear(self, cell: Cell) -> bool:
+        """In a process of its own: a task may have left a great many files."""
+        if cell.user is None:
+            return leavings.remove(cell.folder)
+        kernel.become(cell.user.number)
+        leavings.end_processes()
+        removed = leavings.remove(cell.folder)
+        return leavings.remove_from(self._places) and removed
+
+
+def _rules(settings: Confinement, *, shared_memory: bool) -> Rules:
+    resolver = os.path.dirname(os.path.realpath("/etc/resolv.conf"))  # noqa: PTH120
+    devices = [path for pattern in _DEVICES for path in glob(pattern)]  # noqa: PTH207
+    # In shared memory one executor of a user would find what another left.
+    common = [_SHARED_MEMORY] if shared_memory else []
+    return Rules(
+        [*_SYSTEM, *interpreter.folders(), resolver, *settings.readable], [*devices, *common, *settings.writable]
+    )
+
+
+def _limit(kind: int, most: int) -> None:
+    hard = resource.getrlimit(kind)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))

@@ -1,0 +1,95 @@
+"""What keeps the executors of a shared pool to themselves, and which of it this machine has."""
+
+from typing import Final
+
+from msgspec import Struct, json
+
+from . import landlock, syscall_filter, users
+
+
+class Confinement(Struct, frozen=True):
+    """What a zygote is told about its executors.
+
+    Attributes:
+        tmp: The folder in which each has a private one.
+        executors: How many there are.
+        readable, writable: Files and folders besides the system's.
+        protected: Processes that get no signals: the agent, and what looks after it.
+        processes: Processes and threads of one executor.
+        file_bytes: The size of one file.
+    """
+
+    tmp: str
+    executors: int = 1
+    readable: list[str] = []
+    writable: list[str] = []
+    protected: list[int] = []
+    processes: int = 512
+    file_bytes: int = 16 << 30
+
+
+class Mechanism(Struct, frozen=True):
+    """One of what the kernel offers.
+
+    Attributes:
+        name: In a few words.
+        there: Whether it holds executors here.
+        gap: What is open without it, and the mend.
+    """
+
+    name: str
+    there: bool
+    gap: str
+
+
+OWN_USERS: Final = "a user for each executor"
+SIGNALS: Final = "Landlock for signals"
+
+
+def encode(confinement: Confinement) -> str:
+    """As an argument of a zygote."""
+    return json.encode(confinement).decode()
+
+
+def decode(text: str) -> Confinement:
+    """What `encode` made."""
+    return json.decode(text, type=Confinement)
+
+
+def mechanisms(tmp: str) -> list[Mechanism]:
+    """All of them, as this interpreter finds them here. Forks, so only for processes of one thread."""
+    version = landlock.version()
+    return [
+        Mechanism(
+            OWN_USERS,
+            users.are_there(tmp),
+            "executors share one user and its limits, and their tasks have no shared memory: start the worker as root, "
+            "as its container does, with a Python that every user may read",
+        ),
+        Mechanism(
+            "Landlock for files",
+            version > 0,
+            "tasks read what their user may read: take a kernel of version 5.13 or newer with Landlock switched on",
+        ),
+        Mechanism(
+            SIGNALS,
+            version >= landlock.SCOPED,
+            "executors of one user may signal each other: take a kernel of version 6.12 or newer",
+        ),
+        Mechanism(
+            "seccomp",
+            syscall_filter.is_there(),
+            "all system calls are open to tasks: take a kernel with seccomp filters, on x86-64 or ARM64",
+        ),
+    ]
+
+
+def gaps(found: list[Mechanism]) -> list[Mechanism]:
+    """What is missing here. Users of their own need nothing more to be kept from each other's processes."""
+    own_users = any(each.there for each in found if each.name == OWN_USERS)
+    return [each for each in found if not each.there and not (own_users and each.name == SIGNALS)]
+
+
+def sentence(missing: list[Mechanism]) -> str:
+    """For the one line at the start."""
+    return "tasks are confined without " + "; without ".join(f"{each.name} ({each.gap})" for each in missing)

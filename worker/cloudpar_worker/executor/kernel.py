@@ -1,0 +1,100 @@
+"""Calls to the Linux kernel for which Python has no functions of its own."""
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+from typing import Final
+
+LINUX: Final = sys.platform == "linux"
+SETUID: Final = 1 << 7
+SETGID: Final = 1 << 6
+KILL: Final = 1 << 5
+NEEDED: Final = SETUID | SETGID | KILL
+"""The capabilities with which a zygote gives executors users of their own, and ends them."""
+
+_ARM: Final = platform.machine() in {"aarch64", "arm64"}
+_CAPSET: Final = 91 if _ARM else 126
+_CAPABILITY_VERSION_3: Final = 0x20080522
+_PR_SET_KEEPCAPS, _PR_SET_NO_NEW_PRIVS, _PR_SET_CHILD_SUBREAPER, _PR_CAP_AMBIENT = 8, 38, 36, 47
+_PR_CAP_AMBIENT_RAISE: Final = 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option: int, argument: int = 0, more: int = 0) -> int:
+    """Of this process.
+
+    Raises:
+        OSError: The kernel refuses it, or does not know it.
+    """
+    return _checked(_libc.prctl(option, ctypes.c_ulong(argument), ctypes.c_ulong(more), 0, 0))
+
+
+def syscall(number: int, *arguments: object) -> int:
+    """By its number.
+
+    Raises:
+        OSError: The kernel refuses it, or does not know it.
+    """
+    return _checked(_libc.syscall(ctypes.c_long(number), *arguments))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return result
+
+
+def no_new_privileges() -> None:
+    """From now on no program that this process starts gains rights, such as by a set-user-id bit."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def adopt_orphans() -> None:
+    """Whatever descends from this process and loses its parent becomes its child."""
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def capabilities(line: str = "CapEff") -> int:
+    """Of this process: the effective ones, or another line of its status."""
+    if not LINUX:
+        return 0
+    with open("/proc/self/status") as status:  # noqa: PTH123 - pathlib would be imported for this alone
+        return next(int(each.split()[1], 16) for each in status if each.startswith(f"{line}:"))
+
+
+def set_capabilities(effective: int, permitted: int, inheritable: int) -> None:
+    """Give up all others, for good."""
+    header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
+    syscall(_CAPSET, header, struct.pack("<6I", effective, permitted, inheritable, 0, 0, 0))
+
+
+def become(user: int) -> None:
+    """This user for good, of the group of the same number and of no other, without capabilities."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    if LINUX:
+        set_capabilities(0, 0, 0)
+
+
+def become_with_needed(user: int) -> None:
+    """This user, with as many of the needed capabilities as there are; programs that it starts have them, too."""
+    kept = capabilities("CapPrm") & NEEDED
+    prctl(_PR_SET_KEEPCAPS, 1)
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    set_capabilities(kept, kept, kept)
+    for number in range(64):
+        if kept >> number & 1:
+            prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, number)
+
+
+def rest_capabilities() -> None:
+    """Keep them for programs that this process starts, and use none of them itself. Root is left as it is."""
+    if LINUX and os.geteuid():
+        set_capabilities(0, capabilities("CapPrm"), capabilities("CapInh"))

@@ -1,0 +1,77 @@
+"""What task code leaves behind: processes and files."""
+
+import os
+import signal
+import stat
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Final
+
+from .processes import processes
+
+_PATIENCE_S: Final = 5.0
+"""A killed process may end a call first that makes a file; it takes much less."""
+
+
+def end_processes() -> None:
+    """Kill all other processes of this user, at one stroke: none can start another any more, and so escape."""
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+
+
+def end_orphans(mine: Collection[int]) -> bool:
+    """End the children of this process that are not its own, and say whether there were any."""
+    orphans = [each.pid for each in processes() if each.parent == os.getpid() and each.pid not in mine]
+    for pid in orphans:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return bool(orphans)
+
+
+def remove(folder: str) -> bool:
+    """Remove a folder of this user with all that is in it, however deep and odd; whether it is gone."""
+    until = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < until:
+        with suppress(OSError):
+            _empty(folder)
+        try:
+            os.rmdir(folder)  # noqa: PTH106
+        except FileNotFoundError:
+            return True
+        except OSError:
+            time.sleep(0.002)
+    return not os.path.lexists(folder)
+
+
+def _empty(folder: str) -> None:
+    """What is in folders of it moves up first: so no path grows long, and no call calls itself."""
+    os.chmod(folder, stat.S_IRWXU)  # noqa: PTH101
+    number = 0
+    while names := os.listdir(folder):  # noqa: PTH208
+        for name in names:
+            path = os.path.join(folder, name)  # noqa: PTH118
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                os.unlink(path)  # noqa: PTH108
+                continue
+            os.chmod(path, stat.S_IRWXU)  # noqa: PTH101
+            for inner in os.listdir(path):  # noqa: PTH208
+                number += 1
+                os.rename(os.path.join(path, inner), os.path.join(folder, f".{os.getpid()}-{number}"))  # noqa: PTH104, PTH118
+            os.rmdir(path)  # noqa: PTH106
+
+
+def remove_from(places: Collection[str]) -> bool:
+    """Remove what this user has in places that are everybody's; whether all is gone."""
+    me, gone = os.getuid(), True
+    for place in places:
+        with suppress(OSError), os.scandir(place) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    if entry.stat(follow_symlinks=False).st_uid != me:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        gone = remove(entry.path) and gone
+                    else:
+                        os.unlink(entry.path)  # noqa: PTH108
+    return gone

@@ -1,0 +1,132 @@
+"""A seccomp filter: the system calls that no task needs, and with which one could reach beyond its executor.
+
+A list of what is refused, not of what is allowed: task code is anything that Python and its extensions do. What is
+refused fails with EPERM, as if the right were missing, so that libraries take their other way.
+"""
+
+import ctypes
+import errno
+import platform
+import socket
+import struct
+from collections.abc import Collection
+from typing import Final
+
+from .kernel import LINUX, syscall
+
+_MACHINES: Final = {"x86_64": 0, "aarch64": 1, "arm64": 1}
+_COLUMN: Final = _MACHINES.get(platform.machine())
+_AUDIT_ARCH: Final = (0xC000003E, 0xC00000B7)
+_SECCOMP: Final = (317, 277)
+_X32: Final = 0x40000000
+
+REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
+    # Other processes: their memory, descriptors, state.
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440), "process_mrelease": (448, 448), "kcmp": (312, 272), "pidfd_getfd": (438, 438),
+    "migrate_pages": (256, 238), "move_pages": (279, 239),
+    # What outlives a process, and is shared by those of a user.
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "shmget": (29, 194), "shmat": (30, 196),
+    "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192),
+    "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
+    # Large parts of the kernel that have had holes, and through which one passes other filters.
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "modify_ldt": (154, None), "uselib": (134, None),
+    # Name spaces and file systems.
+    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "move_mount": (429, 429),
+    "open_tree": (428, 428), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
+    "fspick": (433, 433), "mount_setattr": (442, 442), "setns": (308, 268), "unshare": (272, 97),
+    "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264), "fanotify_init": (300, 262),
+    "fanotify_mark": (301, 263), "lookup_dcookie": (212, 18), "quotactl": (179, 60), "quotactl_fd": (443, 443),
+    "ustat": (136, None), "sysfs": (139, None), "nfsservctl": (180, 42),
+    # The machine.
+    "acct": (163, 89), "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105),
+    "finit_module": (313, 273), "delete_module": (176, 106), "reboot": (169, 142), "swapon": (167, 224),
+    "swapoff": (168, 225), "syslog": (103, 116), "settimeofday": (164, 170), "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266), "adjtimex": (159, 171), "sethostname": (170, 161), "setdomainname": (171, 162),
+    "vhangup": (153, 58), "iopl": (172, None), "ioperm": (173, None), "_sysctl": (156, None),
+}  # fmt: skip
+
+_CLONE, _CLONE3, _IOCTL, _PRLIMIT, _SOCKET = (56, 220), (435, 435), (16, 29), (302, 261), (41, 198)
+_SIGNALLING: Final = ((62, 129), (200, 130), (234, 131), (129, 138), (297, 240), (434, 434))
+"""kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_open: each has the process first."""
+_NAMESPACES: Final = 0x7E020000
+_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_FAMILIES: Final = (socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))
+
+_LOAD, _EQUAL, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_REFUSE: Final = _ERRNO | errno.EPERM
+
+
+def is_there() -> bool:
+    """Whether this kernel filters calls, and we know its machine's numbers."""
+    if not LINUX or _COLUMN is None:
+        return False
+    try:
+        return syscall(_SECCOMP[_COLUMN], 2, 0, struct.pack("<I", _ERRNO)) == 0
+    except OSError:
+        return False
+
+
+def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
+    """The filter.
+
+    Args:
+        protected: Processes to which no signal goes.
+        unix_sockets: Whether sockets with a path may be made; pairs of them always may.
+    """
+    column = _COLUMN or 0
+    made = [
+        _step(_LOAD, _ARCH), _step(_EQUAL, _AUDIT_ARCH[column], 1, 0), _step(_RETURN, _REFUSE),
+        _step(_LOAD, _NUMBER), _step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, _REFUSE),
+    ]  # fmt: skip
+    for numbers in REFUSED.values():
+        if numbers[column] is not None:
+            made += _when(numbers[column], [_step(_RETURN, _REFUSE)])
+    made += _when(_CLONE3[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])  # its flags cannot be seen: clone, then
+    made += _when(_CLONE[column], [_step(_LOAD, _FIRST), *_refuse_bits(_NAMESPACES), _step(_RETURN, _ALLOW)])
+    made += _when(_IOCTL[column], [_step(_LOAD, _SECOND), *_refuse(_TIOCSTI, _TIOCLINUX), _step(_RETURN, _ALLOW)])
+    # Limits of other processes of the same user: one's own are those of process 0.
+    made += _when(_PRLIMIT[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
+    families = (*_FAMILIES, socket.AF_UNIX) if unix_sockets else _FAMILIES
+    made += _when(_SOCKET[column], [_step(_LOAD, _FIRST), *_allow(*families), _step(_RETURN, _REFUSE)])
+    everybody = {0xFFFFFFFF}  # kill(-1)
+    shielded = everybody | set(protected) | {(1 << 32) - pid for pid in protected}
+    for numbers in _SIGNALLING:
+        made += _when(numbers[column], [_step(_LOAD, _FIRST), *_refuse(*sorted(shielded)), _step(_RETURN, _ALLOW)])
+    return b"".join([*made, _step(_RETURN, _ALLOW)])
+
+
+def install(steps: bytes) -> None:
+    """Hold this process and all that it starts to a filter; it needs no new privileges.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    held = ctypes.create_string_buffer(steps, len(steps))
+    description = struct.pack("<HxxxxxxQ", len(steps) // 8, ctypes.addressof(held))
+    syscall(_SECCOMP[_COLUMN or 0], 1, 0, description)
+
+
+def _step(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, if_true, if_false, operand)
+
+
+def _when(number: int | None, steps: list[bytes]) -> list[bytes]:
+    """Steps for one call, which end it."""
+    return [_step(_EQUAL, number or 0, 0, len(steps)), *steps]
+
+
+def _refuse(*values: int) -> list[bytes]:
+    return [step for value in values for step in (_step(_EQUAL, value, 0, 1), _step(_RETURN, _REFUSE))]
+
+
+def _refuse_bits(bits: int) -> list[bytes]:
+    return [_step(_BITS, bits, 0, 1), _step(_RETURN, _REFUSE)]
+
+
+def _allow(*values: int) -> list[bytes]:
+    return [step for value in values for step in (_step(_EQUAL, value, 0, 1), _step(_RETURN, _ALLOW))]
