@@ -104,25 +104,24 @@ class Cells:
         hide_memory()
 
     def leave(self, cell: Cell) -> None:
-        """Its executor has ended: let nothing of it stay."""
+        """Its executor has ended: `empty` lets nothing of it stay."""
         self._left.append(cell)
-        self._empty()
 
     def ended(self, pid: int, status: int) -> None:
         """A child that is no executor has ended."""
         cell = self._emptying.pop(pid, None)
         if cell is not None and cell.user is not None and self._users is not None:
             self._users.give_back(cell.user, spotless=status == 0)
-        self._empty()
 
     @property
     def emptying(self) -> bool:
         """Whether something is still being removed."""
         return bool(self._emptying or self._left)
 
-    def _empty(self) -> None:
+    def empty(self) -> None:
+        """Begin to, if there is something; to be called again when more children have ended."""
         if not self._left or (self._users is None and leavings.end_orphans({*self._executors, *self._emptying})):
-            return  # each that ends is told, and then we are here again
+            return
         left, self._left = self._left, []
         for cell in left:
             pid = os.fork()

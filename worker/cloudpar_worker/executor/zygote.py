@@ -147,11 +147,14 @@ class Zygote:
             os._exit(code)
 
     def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            self._reap_all()
+        if self._cells:
+            self._cells.empty()
+
+    def _reap_all(self) -> None:
         while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
+            pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 return
             executor_id, cell = self._executors.pop(pid, (None, None))
@@ -178,11 +181,10 @@ def _kill_group(pid: int) -> None:
 
 def _close_all_but(*kept: int) -> None:
     """What is open in the zygote is no executor's: its end of the agent's socket, what it waits with, folders."""
-    first = 3
-    for descriptor in sorted(kept):
-        os.closerange(first, descriptor)
-        first = descriptor + 1
-    os.closerange(first, os.sysconf("SC_OPEN_MAX"))
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - pathlib would be imported for this alone
+        if int(name) > 2 and int(name) not in kept:
+            with contextlib.suppress(OSError):  # the one by which they were listed
+                os.close(int(name))
 
 
 def main() -> None:

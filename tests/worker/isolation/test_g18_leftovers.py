@@ -1,0 +1,255 @@
+"""Guarantee 18: what one account's task code does to its executor, or leaves behind, reaches no other account."""
+
+import builtins
+import gc
+import os
+import pickle
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from cloudpar_protocol.payloads import TaskResult
+from cloudpar_worker.executor import runner
+from cloudpar_worker.executor.frames import encode_result_into
+from guarantees.scale import Scale
+from worker.isolation.shared import Shared
+from worker.leases import lease_of
+
+Clues = dict[str, Any]
+PROCESSES = {"own-users": 40, "one-user": 300}
+"""The limit of one user counts all that it has, also what the other tests run."""
+FILE_MB = 4
+END_S = 20.0
+"""Only what survives takes so long."""
+
+
+@pytest.fixture(scope="module")
+def shared(start: Callable[..., Shared], mode: str) -> Shared:
+    return start(mode, executors=1, processes=PROCESSES[mode], file_mb=FILE_MB, memory_mb=300)
+
+
+def value(result: TaskResult) -> Any:
+    assert result.outcome == "ok", result
+    return pickle.loads(result.data or b"")
+
+
+def executor_ends(shared: Shared, pid: int) -> None:
+    """Another account's turn: whatever was of the first is gone soon."""
+    assert value(shared.run(lambda _: os.getpid(), account="next")) != pid
+    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], END_S)
+
+
+def gone(path: Path) -> bool:
+    """Within the time in which things that have ended are tidied up."""
+    until = time.monotonic() + END_S
+    while path.exists() and time.monotonic() < until:
+        time.sleep(0.005)
+    return not path.exists()
+
+
+def dead(pid: int) -> bool:
+    try:
+        psutil.Process(pid).wait(END_S)
+    except psutil.NoSuchProcess:
+        return True
+    return not psutil.pid_exists(pid)
+
+
+def test_g18_an_executor_serves_one_account(
+    shared: Shared, scale: Scale, mode: str, reached: Callable[[str], None]
+) -> None:
+    """By process, and where there are users of their own never two at a time of one."""
+    accounts: dict[int, set[str]] = {}
+    turns = scale(12, 200)
+    for turn in range(turns):
+        account = f"account-{turn % 3}"
+        accounts.setdefault(value(shared.run(lambda _: os.getpid(), account=account)), set()).add(account)
+    assert {len(served) for served in accounts.values()} == {1}
+    reached(f"{turns} turns of 3 accounts, {mode}: no executor served two")
+
+
+def spoil(_: Clues) -> int:
+    os.environ["LD_PRELOAD"] = "/tmp/evil.so"  # noqa: S108
+    os.umask(0)
+    builtins.print = None  # type: ignore[assignment]
+    runner._success = None  # type: ignore[assignment]
+    builtins.spoilt = True  # type: ignore[attr-defined]
+    return os.getpid()
+
+
+def spoilt(_: Clues) -> Any:
+    return [os.environ.get("LD_PRELOAD"), hasattr(builtins, "spoilt"), print is None, runner._success is None]
+
+
+def test_g18_what_it_changes_in_python_dies_with_it(shared: Shared) -> None:
+    shared.run(spoil, account="spoiler")
+    assert value(shared.run(spoilt, account="another")) == [None, False, False, False]
+
+
+def daemon(_: Clues) -> tuple[int, int]:
+    """As daemons do: two forks and a session of its own, deaf to what it may be deaf to."""
+    reading, writing = os.pipe()
+    if not os.fork():
+        os.setsid()
+        if not os.fork():
+            for number in range(1, 32):
+                try:
+                    signal.signal(number, signal.SIG_IGN)
+                except (OSError, ValueError):
+                    continue
+            os.write(writing, str(os.getpid()).encode())
+            while True:
+                time.sleep(60)
+        os._exit(0)
+    return os.getpid(), int(os.read(reading, 20))
+
+
+def test_g18_a_daemon_does_not_survive_its_account(shared: Shared) -> None:
+    executor, left = value(shared.run(daemon))
+    assert psutil.pid_exists(left)
+    executor_ends(shared, executor)
+    assert dead(left)
+
+
+def fork_bomb(_: Clues) -> tuple[int, list[int], str]:
+    children: list[int] = []
+    while len(children) < 5_000:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            return os.getpid(), children, type(error).__name__
+        if not pid:
+            os.setsid()
+            time.sleep(3600)
+            os._exit(0)
+        children.append(pid)
+    return os.getpid(), children, "none"
+
+
+def test_g18_a_fork_bomb_is_bounded_and_removed(shared: Shared, mode: str) -> None:
+    executor, children, error = value(shared.run(fork_bomb))
+    assert error == "BlockingIOError"
+    assert mode == "one-user" or len(children) < PROCESSES[mode]
+    executor_ends(shared, executor)
+    assert all(map(dead, children))
+
+
+def file_bomb(_: Clues) -> tuple[int, str, int]:
+    path = Path(tempfile.gettempdir(), "large")
+    try:
+        with path.open("wb", buffering=0) as file:
+            while file.write(bytes(1 << 20)) == 1 << 20:
+                pass
+            file.write(b"x")
+    except OSError as error:
+        return os.getpid(), type(error).__name__, path.stat().st_size
+    return os.getpid(), "none", path.stat().st_size
+
+
+def test_g18_a_file_has_a_limit(shared: Shared) -> None:
+    _, error, size = value(shared.run(file_bomb))
+    assert (error, size) == ("OSError", FILE_MB << 20)
+
+
+def fill(_: Clues) -> tuple[int, str]:
+    """Many files, deep, odd and unwilling."""
+    folder = tempfile.gettempdir()
+    for number in range(200):
+        Path(folder, f"{number}").write_bytes(bytes(1 << 14))
+    Path(folder, "link").symlink_to("/usr")
+    os.mkfifo(Path(folder, "pipe"))
+    for _level in range(300):
+        os.mkdir("d" * 100)  # noqa: PTH102 - beyond the length of a path
+        os.chdir("d" * 100)
+    Path(folder, "closed").mkdir()
+    Path(folder, "closed", "file").touch()
+    Path(folder, "closed").chmod(0)
+    return os.getpid(), folder
+
+
+def test_g18_files_go_with_their_executor(shared: Shared) -> None:
+    executor, folder = value(shared.run(fill))
+    assert Path(folder).exists()
+    executor_ends(shared, executor)
+    assert gone(Path(folder))
+    assert Path("/usr").is_dir()
+
+
+def leave_shared_memory(clues: Clues) -> tuple[int, list[str]]:
+    paths = [f"/dev/shm/left-{os.getpid()}", f"{clues['everybodys']}/left"]  # noqa: S108
+    left = []
+    for path in paths:
+        try:
+            Path(path).write_text("secret")
+        except OSError:
+            continue
+        left.append(path)
+    return os.getpid(), left
+
+
+def test_g18_shared_memory_goes_with_its_executor(shared: Shared, mode: str) -> None:
+    executor, left = value(shared.run(leave_shared_memory))
+    assert len(left) == (1 if mode == "own-users" else 0)
+    executor_ends(shared, executor)
+    assert all(gone(Path(path)) for path in left)
+
+
+def memory_bomb(_: Clues) -> None:
+    held = bytearray()
+    while True:
+        held += bytes(1 << 20)
+
+
+def test_g18_a_memory_bomb_ends_itself(shared: Shared) -> None:
+    assert shared.run(memory_bomb).outcome == "memory"
+    assert value(shared.run(lambda _: 1)) == 1
+
+
+def forge(_: Clues) -> None:
+    """A result for a task that it was not given, as its executor would say it."""
+    channels = [each for each in gc.get_objects() if isinstance(each, socket.socket) and each.fileno() >= 0]
+    frame = bytearray()
+    encode_result_into(TaskResult(7, "ok", 1, pickle.dumps("forged")), frame)
+    for channel in channels:
+        channel.sendall(frame)
+    time.sleep(60)
+
+
+def test_g18_a_result_for_a_task_of_others_is_not_taken(shared: Shared) -> None:
+    lease = lease_of(lambda index: forge({}) if index == 0 else index, 10)
+    shared.master.hand_out(lease)
+    results = shared.master.wait_for_results(10, lease.package_id)
+    assert results[0].outcome != "ok"
+    assert [value(results[index]) for index in range(1, 10)] == list(range(1, 10))
+
+
+def fake_time(_: Clues) -> None:
+    time.sleep(0.3)
+    now = time.monotonic_ns()
+    runner._clock = lambda: now - 10**12
+    time.monotonic_ns = lambda: 0
+
+
+def test_g18_a_faked_duration_is_not_believed(shared: Shared) -> None:
+    assert shared.run(fake_time, account="faker").duration_us > 250_000
+
+
+def stay(_: Clues) -> tuple[int, str]:
+    _executor, left = daemon({})
+    return left, tempfile.gettempdir()
+
+
+def test_g18_nothing_survives_the_worker(start: Callable[..., Shared], mode: str) -> None:
+    shared = start(mode, executors=1)
+    left, folder = value(shared.run(stay))
+    assert psutil.pid_exists(left)
+    shared.agent.process.kill()
+    assert dead(left)
+    assert gone(Path(folder))
