@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
-from cloudpar_master.ports import InboxItem, Opened, ResultPage
+from cloudpar_master.ports import InboxItem, Opened, ResultPage, Running
 from cloudpar_protocol.payloads import InlineData, TaskResult
 
 INBOX_BYTES = 1_000_000
@@ -137,8 +137,9 @@ class MemoryPackageStore:
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
         return [_heads.decode(stored.head) for stored in self._newest(account_id, limit)]
 
-    def running(self, account_id: str, limit: int) -> int:
-        return sum(stored.running for stored in self._newest(account_id, limit))
+    def running(self, account_id: str, limit: int) -> Running:
+        heads = [_heads.decode(stored.head) for stored in self._newest(account_id, limit) if stored.running]
+        return Running(len(heads), sum(head.tasks for head in heads), sum(head.data_bytes for head in heads))
 
     def _newest(self, account_id: str | None, limit: int) -> list[Package]:
         with ALONE:
