@@ -31,8 +31,12 @@ class Watcher(Protocol):
         """A call begins, for which the library may send several requests."""
         ...
 
-    def sent(self) -> None:
-        """A request was carried out, and its answer has not arrived."""
+    def asked(self, service: str, request: AWSPreparedRequest) -> AWSResponse | None:
+        """A request arrives; with an answer, it is not carried out."""
+        ...
+
+    def sent(self, request: AWSPreparedRequest) -> AWSResponse | None:
+        """A request was carried out, and its answer has not arrived; with an answer, that one comes instead."""
         ...
 
     def after(self) -> None:
@@ -59,10 +63,12 @@ class _Transport:
             self.watcher.before(model.name)
 
     def _send(self, service: str, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+        refused = self.watcher.asked(service, request) if self.watcher else None
+        if refused is not None:
+            return refused
         answer = self._carry_out(service, request)
-        if self.watcher:
-            self.watcher.sent()
-        return answer
+        instead = self.watcher.sent(request) if self.watcher else None
+        return answer if instead is None else instead
 
     def _carry_out(self, service: str, request: AWSPreparedRequest) -> AWSResponse:
         """moto knows no tokens of transactions; AWS carries out what comes again once, and answers the same."""

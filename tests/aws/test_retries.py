@@ -1,15 +1,11 @@
 """What the library tries again by itself, and what a caller is told when it gave up."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from botocore.awsrequest import AWSResponse
-from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
-from moto.core.botocore_stubber import MockRawResponse
 
 from cloudpar_master.adapters.aws.blob_store import S3BlobStore
 from cloudpar_master.adapters.aws.clients import ATTEMPTS
@@ -19,31 +15,11 @@ from cloudpar_master.adapters.aws.trouble import translate
 from cloudpar_protocol.errors import Unavailable
 from master.stores import NOW, SetClock
 
+from .replies import Reply, dynamodb_error, s3_error, sqs_error
 from .stubs import offline
 
 URL = "http://127.0.0.1:9/"
 ROW = {"pk": "p", "sk": "s"}
-
-
-class Reply(NamedTuple):
-    """What comes over the wire."""
-
-    status: int
-    body: bytes = b"{}"
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-def dynamodb_error(code: str, status: int = 400) -> Reply:
-    return Reply(status, json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "x"}).encode())
-
-
-def sqs_error(code: str, status: int = 400) -> Reply:
-    body = json.dumps({"__type": f"com.amazonaws.sqs#{code}", "message": "x"}).encode()
-    return Reply(status, body, (("x-amzn-query-error", f"{code};Sender"),))
-
-
-def s3_error(code: str, status: int = 503) -> Reply:
-    return Reply(status, f"<Error><Code>{code}</Code><Message>x</Message></Error>".encode())
 
 
 def get() -> None:
@@ -98,14 +74,12 @@ def answering(replies: Iterator[Reply | Exception]) -> Iterator[list[Any]]:
     """Give the clients these answers; says what was asked."""
     asked: list[Any] = []
 
-    def send(request: Any, **_: Any) -> AWSResponse:
+    def send(request: Any, **_: Any) -> Any:
         asked.append(request)
         reply = next(replies)
         if isinstance(reply, Exception):
             raise reply
-        return AWSResponse(
-            request.url, reply.status, HTTPHeaders.from_dict(dict(reply.headers)), MockRawResponse(reply.body)
-        )
+        return reply.to(request.url)
 
     clients: list[Any] = [offline().dynamodb, offline().sqs, offline().s3]
     for client in clients:

@@ -3,6 +3,7 @@
 import random
 from typing import Any, Literal, NamedTuple
 
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
 from aws.in_process import ENDPOINT, watched_by
@@ -72,10 +73,15 @@ class AwsFuse(Fuse):
         if self._is("is refused"):
             raise client_error("ThrottlingException", 400, operation)
 
-    def sent(self) -> None:
+    def asked(self, service: str, request: AWSPreparedRequest) -> AWSResponse | None:
+        """See Watcher."""
+        return None
+
+    def sent(self, request: AWSPreparedRequest) -> AWSResponse | None:
         """See Watcher."""
         if self._is("is sent twice"):
             raise ConnectionClosedError(endpoint_url=ENDPOINT)
+        return None
 
     def after(self) -> None:
         """See Watcher."""

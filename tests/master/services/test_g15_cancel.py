@@ -20,7 +20,6 @@ from .world import World, all_results, master, publication
 
 PLENTY_US = 10**15
 TASKS = 2
-STEP = 4
 POLICY = Policy(lease_s=3600.0, slice_us=10_000)
 
 
@@ -34,7 +33,7 @@ class Races:
         self._open = partial(master, folder, POLICY, clock, factory)
         self._clock = clock
         self._line = Barrier(2, timeout=LONGEST_S)
-        self._lead = 0
+        self._lead, self._step = 0, 1
         self.ends: Counter[str] = Counter()
 
     def run(self, races: int) -> None:
@@ -69,8 +68,12 @@ class Races:
                 self._meet(world, self._lead)
                 replies.append(world.cancel(None, package_ids[race]))
                 self._line.wait()
-                self._lead += STEP if replies[-1].state == "cancelled" else -STEP
+                self._adjust(+1 if replies[-1].state == "cancelled" else -1)
                 self._line.wait()
+
+    def _adjust(self, sign: int) -> None:
+        self._step = self._step * 2 if sign * self._step > 0 else sign
+        self._lead += self._step
 
     def _meet(self, world: World, reads: int) -> None:
         self._line.wait()

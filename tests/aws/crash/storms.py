@@ -1,0 +1,95 @@
+"""AWS on a bad day: requests are throttled, fail or get no answer, and writes meet others' transactions, in storms."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.exceptions import ReadTimeoutError
+
+from aws.in_process import ENDPOINT
+from aws.replies import Reply, conflict, dynamodb_error, s3_error, sqs_error
+
+from .breaking import AwsFuse
+
+THROTTLED, FAILED, UNANSWERED = 0.10, 0.05, 0.01
+"""These shares of the requests. Of those that fail, half have been carried out; so are those without an answer."""
+
+CALM, STORM = 12, 3
+"""After so many writes to tables, so many in a row meet somebody else's transaction."""
+
+THROTTLING: dict[str, Callable[[], Reply]] = {
+    "dynamodb": lambda: dynamodb_error("ThrottlingException"),
+    "sqs": lambda: sqs_error("RequestThrottled"),
+    "s3": lambda: s3_error("SlowDown"),
+}
+FAILURE: dict[str, Callable[[], Reply]] = {
+    "dynamodb": lambda: dynamodb_error("InternalServerError", 500),
+    "sqs": lambda: sqs_error("InternalError", 500),
+    "s3": lambda: s3_error("InternalError", 500),
+}
+
+
+class BadDay(AwsFuse):
+    """Troubles requests, or only counts them. What the library sends again is a request of its own.
+
+    Attributes:
+        requests: How many there were.
+        troubles: What happened to them.
+    """
+
+    def __init__(self, seed: int | None) -> None:
+        super().__init__()
+        self.requests = 0
+        self.troubles: Counter[str] = Counter()
+        self._random = None if seed is None else random.Random(seed)
+        self._writes = self._random.randrange(CALM + STORM) if self._random else 0
+        self._late: Reply | ReadTimeoutError | None = None
+
+    def asked(self, service: str, request: AWSPreparedRequest) -> AWSResponse | None:
+        """See Watcher."""
+        self.requests += 1
+        self._late = None
+        if self._random is None:
+            return None
+        reply = self._storm(request) if service == "dynamodb" else None
+        if reply is None:
+            reply = self._trouble(service, self._random.random())
+        return None if reply is None else reply.to(request.url)
+
+    def _trouble(self, service: str, chance: float) -> Reply | None:
+        if chance < THROTTLED:
+            self.troubles["throttled"] += 1
+            return THROTTLING[service]()
+        if chance < THROTTLED + FAILED / 2:
+            self.troubles["failed"] += 1
+            return FAILURE[service]()
+        if chance < THROTTLED + FAILED:
+            self.troubles["failed"] += 1
+            self._late = FAILURE[service]()
+        elif chance < THROTTLED + FAILED + UNANSWERED:
+            self.troubles["timed out"] += 1
+            self._late = ReadTimeoutError(endpoint_url=ENDPOINT)
+        return None
+
+    def _storm(self, request: AWSPreparedRequest) -> Reply | None:
+        operation = self.calls[-1]
+        if operation not in {"PutItem", "UpdateItem", "TransactWriteItems"}:
+            return None
+        self._writes += 1
+        if self._writes % (CALM + STORM) < CALM:
+            return None
+        self.troubles["conflicts"] += 1
+        if operation == "TransactWriteItems":
+            body: Any = request.body
+            return conflict(len(json.loads(body)["TransactItems"]))
+        return dynamodb_error("TransactionConflictException")
+
+    def sent(self, request: AWSPreparedRequest) -> AWSResponse | None:
+        """See Watcher."""
+        late = self._late
+        if isinstance(late, ReadTimeoutError):
+            raise late
+        return None if late is None else late.to(request.url)
