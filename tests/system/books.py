@@ -87,15 +87,12 @@ def progress(up: Master, token: str, package_id: str) -> Progress:
 
 
 class _Pool(Pool):
-    """A test that fails does not wait for what it started: that may be what never ends."""
+    """A test that fails cancels what it started, as Ctrl-C does: that may be what never ends."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            super().__exit__(kind, error, trace)
-        else:
-            self.shutdown(wait=False, cancel_futures=True)
+        super().__exit__(None if kind is None else KeyboardInterrupt, error, trace)
 
 
 class Customer:
