@@ -17,7 +17,7 @@ def test_g01_killed_workers(tmp_path: Path, scale: Scale, reached: Callable[[str
     workers, tasks, least_kills, lease_s = scale((3, 200, 2, 1.5), (8, 10_000, 60, 6.0))
     with Site(tmp_path / "site", lease_s=lease_s) as site, Fleet(site, workers, executors=1) as fleet:
         customer = Customer(site, "unlucky")
-        with customer.pool() as pool, ThreadPoolExecutor(1) as reading:
+        with ThreadPoolExecutor(1) as reading, customer.pool() as pool:
             results = pool.map(slowly_square, range(tasks))
             assert results.package_id is not None
             closing = reading.submit(close_books, site, customer.token, results.package_id)

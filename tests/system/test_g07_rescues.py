@@ -27,7 +27,7 @@ def test_g07_lost_work_comes_back_soon(tmp_path: Path, scale: Scale, reached: Ca
     bound_s = lease_s + lease_s / BEATS
     with Site(tmp_path / "site", lease_s=lease_s) as site, Fleet(site, workers, executors=1) as fleet:
         customer = Customer(site, "waiting")
-        with customer.pool() as pool, ThreadPoolExecutor(1) as reading:
+        with ThreadPoolExecutor(1) as reading, customer.pool() as pool:
             results = pool.map(slowly_square, range(tasks))
             assert results.package_id is not None
             closing = reading.submit(close_books, site, customer.token, results.package_id)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cloudpar import MapResults
 from cloudpar_protocol import routes
-from guarantees.scale import Scale
+from guarantees.scale import SCALE, Scale
 from system.books import Customer, close_books
 from system.fleet import Fleet, Member
 from system.journal import Entry
@@ -15,7 +15,7 @@ from system.site import Site
 from system.work import NUMBER_BYTES, write_down
 
 LATEST_S = 0.1
-TASKS = 500
+TASKS = SCALE(500, 2_000)
 """Of one package; the next one is started when fewer than half of them are left."""
 
 
