@@ -180,16 +180,17 @@ class Books:
             hold(account.reserved_us >= 0 and held <= account.granted_us, "overdrawn", account)
 
     def _settled(self, package_id: str, used_us: int, charged_us: int) -> None:
-        before = self.charged.setdefault(package_id, charged_us)
-        hold(before == charged_us, "charged", before, "and then", charged_us)
+        if package_id in self.charged:  # somebody else asks too, and may have heard of more
+            hold(self.charged[package_id] == charged_us, "charged", self.charged[package_id], "and then", charged_us)
+            return
         head = self.heads[package_id]
         account = self._system.data.books.accounts[head.account_id]
-        cut = self.cut[package_id] = self.cut.get(package_id) or (charged_us < used_us and account.free_us == 0)
-        hold(charged_us == used_us or cut, "charged", charged_us, "of", used_us, "with", account.free_us, "free")
+        self.charged[package_id], self.cut[package_id] = charged_us, charged_us < used_us
+        hold(charged_us == used_us or account.free_us == 0, "charged", charged_us, "of", used_us)
         hold(head.ended and used_us <= head.used_us, "settled too early")
         committed_us = sum(self.committed[package_id].values())
-        stopped = self.said[package_id].items()
-        stopped_us = sum(us for index, us in stopped if index not in self.committed[package_id])
+        said = self.said[package_id].items()
+        stopped_us = sum(us for index, us in said if index not in self.committed[package_id])
         hold(charged_us <= used_us <= committed_us + stopped_us, "charged", used_us, "of", committed_us, stopped_us)
 
     # What callers were told.

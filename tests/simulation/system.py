@@ -175,19 +175,18 @@ class System:
             theirs = [head for head in books.heads.values() if head.account_id == account.account_id]
             charged_us = sum(books.charged[head.package_id] for head in theirs)
             hold((account.spent_us, account.reserved_us) == (charged_us, 0), "the books of", account, charged_us)
-            used_us = sum(head.used_us for head in theirs)
-            cut = any(books.cut[head.package_id] for head in theirs)
-            hold(charged_us == used_us or cut, "charged", charged_us, "of", used_us)
             if self.fate.quiet:
+                used_us = sum(head.used_us for head in theirs)
                 over_us = used_us - max(account.granted_us, self._granted_us[account.account_id])
                 hold(over_us <= self._hired * (self.work.longest_us + SLACK_US), "overrun by", over_us)
         for package_id, reason in books.ended.items():
-            head = books.heads[package_id]
+            head, charged_us, cut = books.heads[package_id], books.charged[package_id], books.cut[package_id]
             committed_us = sum(books.committed[package_id].values())
-            hold(reason != "completed" or not books.cut[package_id], package_id, "was not charged in full")
-            if reason in {"completed", "quota"} and not head.cancelled:
-                hold(head.used_us == committed_us, "used", head.used_us, "committed", committed_us)
             hold(reason in {"completed", "cancelled", "acknowledged", "quota", "revoked"}, package_id, "ended:", reason)
+            hold(cut or committed_us <= charged_us <= head.used_us, "charged", charged_us, "of", committed_us)
+            if reason in {"completed", "quota"} and not head.cancelled:  # nothing was stopped and charged
+                hold(head.used_us == committed_us, "used", head.used_us, "committed", committed_us)
+                hold(charged_us == committed_us or (cut and reason == "quota"), "charged", charged_us, committed_us)
 
     def _grow_old(self) -> None:
         """Days pass: what nobody acknowledged is deleted, and then everything is forgotten."""
