@@ -121,7 +121,7 @@ class Up:
 def worker(up: Up, executors: int = 1) -> Iterator["subprocess.Popen[str]"]:
     """`cloudpar worker`, which is ready."""
     process = subprocess.Popen(
-        [*CLOUDPAR, "worker", "--endpoint", up.endpoint, "--executors", str(executors)],
+        [*CLOUDPAR, "worker", "--endpoint", up.endpoint, "--executors", str(executors), "--isolation", "own"],
         env=environment(CLOUDPAR_WORKER_TOKEN=up.connection["worker_token"]),
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

@@ -156,6 +156,11 @@ def take_descriptor(clues: Clues) -> Any:
     return call((438, 438), os.pidfd_open(clues["agent"]), 0, 0) or True
 
 
+@probe("the environment of what started the agent, such as its token there")
+def parent_environment(clues: Clues) -> Any:
+    return read(f"/proc/{clues['looks_after']}/environ")
+
+
 # --- The zygote ---
 
 

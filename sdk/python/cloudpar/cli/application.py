@@ -11,6 +11,7 @@ from .account import account
 from .demo import demo
 from .deploy import deploy
 from .destroy import destroy
+from .doctor import doctor
 from .exit_codes import DONE, FAILURE, INTERRUPTED, USAGE, exit_code
 from .packages import packages
 from .status import status
@@ -20,7 +21,7 @@ from .version import version
 from .worker import worker
 
 
-@click.group(commands=[up, worker, account, packages, top, deploy, status, destroy, demo, version])
+@click.group(commands=[up, worker, account, packages, top, deploy, status, destroy, demo, doctor, version])
 def application() -> None:
     """A distributed thread pool, on this machine or on a fleet of your own."""
 

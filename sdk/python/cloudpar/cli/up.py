@@ -19,6 +19,7 @@ from cloudpar_protocol.errors import CloudparError
 from .access import json_option
 from .data_folder import ConnectionFile, default_folder, read_connection
 from .exit_codes import PortInUse
+from .isolation import isolation_options
 from .presentation import print_json
 from .process import Event, Events, Process, fate, listen_for_signals
 
@@ -40,10 +41,11 @@ PORT = 8642
     "--set", "settings", multiple=True, metavar="NAME=VALUE",
     help="A figure of the master, such as running_packages=50; docs/operations.md lists the limits.",
 )  # fmt: skip
+@isolation_options("own")
 @json_option
 def up(
     *, workers: int | None, memory_mb: int | None, port: int, folder: Path | None, settings: tuple[str, ...],
-    as_json: bool,
+    as_json: bool, **confinement: object,
 ) -> None:  # fmt: skip
     """Run a master and a worker on this machine; Ctrl-C ends them in good order."""
     figures = dict(map(_figure, settings))
@@ -51,7 +53,8 @@ def up(
     where = (folder or default_folder()).absolute()
     where.mkdir(mode=0o700, parents=True, exist_ok=True)
     with listen(port) as listening:
-        Cluster(where, listening, executors, memory_mb, settings=figures, as_json=as_json).run()
+        limits = {"memory_mb": memory_mb} | confinement
+        Cluster(where, listening, executors, limits, settings=figures, as_json=as_json).run()
 
 
 def _figure(text: str) -> tuple[str, float]:
@@ -86,13 +89,13 @@ class Cluster:
     """The two processes, from their start to their end."""
 
     def __init__(
-        self, folder: Path, listening: socket.socket, executors: int, memory_mb: int | None, *,
+        self, folder: Path, listening: socket.socket, executors: int, limits: Mapping[str, object], *,
         settings: Mapping[str, float], as_json: bool,
     ) -> None:  # fmt: skip
         self._folder = folder
         self._listening = listening
         self._executors = executors
-        self._memory_mb = memory_mb
+        self._limits = limits
         self._as_json = as_json
         self._events: Events = Events()
         self._deaths: dict[str, list[float]] = defaultdict(list)
@@ -122,7 +125,7 @@ class Cluster:
                     "endpoint": connection.endpoint,
                     "token": connection.worker_token,
                     "executors": self._executors,
-                    "memory_mb": self._memory_mb,
+                    **self._limits,
                 }
                 self._processes["worker"] = Process("worker", ["cloudpar_worker", "--stdin"], greeting, self._events)
                 self._start("worker")

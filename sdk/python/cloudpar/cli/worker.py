@@ -8,6 +8,7 @@ from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import Forbidden
 
 from .access import connect, endpoint_option
+from .isolation import cover_argument, isolation_options
 from .process import Event, Events, Process, listen_for_signals
 
 
@@ -19,15 +20,18 @@ from .process import Event, Events, Process, listen_for_signals
     "--memory-mb", type=click.IntRange(min=1), default=None,
     help="The limit of one executor, in MB.  [default: 90 % of the memory, divided by the executors]",
 )  # fmt: skip
+@isolation_options("shared")
 @click.pass_context
 def worker(
-    context: click.Context, endpoint: str | None, token: str | None, executors: int | None, memory_mb: int | None
-) -> None:
+    context: click.Context, *, endpoint: str | None, token: str | None, executors: int | None, memory_mb: int | None,
+    isolation: str, readable: tuple[str, ...], writable: tuple[str, ...],
+) -> None:  # fmt: skip
     """Run tasks for a master until Ctrl-C or SIGTERM, which lets running tasks finish; a second one stops at once."""
     if not endpoint:
         raise click.UsageError("no endpoint: add --endpoint or CLOUDPAR_ENDPOINT (`cloudpar up` prints it)")
     if not token:
         raise click.UsageError("no worker token: add --token or CLOUDPAR_WORKER_TOKEN (`cloudpar up` prints it)")
+    cover_argument(token)
     # Asked here once, so that a wrong address or token is one clear line and not a log of the agent's retries.
     role = connect(endpoint, token).call(routes.HELLO, Hello()).role
     if role != "worker":
@@ -40,6 +44,9 @@ def worker(
         "token": token,
         "executors": executors or default_workers(),
         "memory_mb": memory_mb,
+        "isolation": isolation,
+        "readable": readable,
+        "writable": writable,
     }
     agent = Process("worker", ["cloudpar_worker", "--stdin"], greeting, events)
     agent.start()

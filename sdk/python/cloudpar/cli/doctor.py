@@ -1,0 +1,138 @@
+"""`cloudpar doctor`: what there is here, and what is missing."""
+
+import os
+import platform
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+from rich.markup import escape
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import Hello
+from cloudpar_protocol.errors import CloudparError
+
+from .access import connect_user, json_option, user_options
+from .exit_codes import DONE, FAILURE
+from .presentation import console, print_json
+
+SKEW_S = 30.0
+"""By so much links to payloads are signed for longer than they need."""
+METADATA = "http://169.254.169.254"
+_CONNECT_S = 0.3
+_ANSWER_S = 5.0
+_STYLES = {"ok": "[green]ok[/]     ", "missing": "[yellow]missing[/]", "bad": "[red]bad[/]    "}
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One line. "missing" says what could be better, "bad" what does not work."""
+
+    what: str
+    verdict: Literal["ok", "missing", "bad"]
+    detail: str
+
+
+class _Mechanism(msgspec.Struct):
+    """As a worker reports it."""
+
+    name: str
+    there: bool
+    gap: str
+
+
+@click.command()
+@user_options
+@json_option
+def doctor(*, endpoint: str | None, token: str | None, folder: Path | None, as_json: bool) -> int:
+    """Look at this machine and at the master: Python, what confines tasks, reachability, clock, token."""
+    findings = [*look_here(), *look_there(endpoint, token, folder)]
+    if as_json:
+        print_json({"findings": findings})
+    else:
+        out = console()
+        for each in findings:
+            out.print(f"{_STYLES[each.verdict]}  {each.what}: {escape(each.detail)}", soft_wrap=True)
+    return FAILURE if any(each.verdict == "bad" for each in findings) else DONE
+
+
+def look_here() -> Iterator[Finding]:
+    """At this machine."""
+    version = platform.python_version()
+    known = (3, 11) <= sys.version_info < (3, 15)
+    yield Finding("Python", "ok" if known else "bad", version if known else f"{version}: use 3.11 to 3.14")
+    yield from _confinement()
+    yield _metadata()
+
+
+def _confinement() -> Iterator[Finding]:
+    asked = subprocess.run(
+        [sys.executable, "-P", "-m", "cloudpar_worker", "--check"], capture_output=True, check=False, text=True
+    )
+    try:
+        found = msgspec.json.decode(asked.stdout, type=list[_Mechanism])
+    except msgspec.DecodeError:
+        yield Finding("worker", "bad", f"it does not start: {asked.stderr.strip()}")
+        return
+    for each in found:
+        detail = "confines tasks of a shared pool" if each.there else each.gap
+        yield Finding(each.name, "ok" if each.there else "missing", detail)
+
+
+def _metadata() -> Finding:
+    if os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
+        return Finding("instance metadata", "ok", "not asked, as AWS_EC2_METADATA_DISABLED says")
+    place = urlsplit(os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or METADATA)
+    try:
+        socket.create_connection((place.hostname or "", place.port or 80), _CONNECT_S).close()
+    except OSError:
+        return Finding("instance metadata", "ok", "does not answer here, nor to tasks of a worker started here")
+    return Finding(
+        "instance metadata", "missing",
+        f"{place.netloc} answers here, and would to tasks: start workers in a container a network hop away, with a hop "
+        "limit of 1 as our stack does, or refuse the address by a firewall",
+    )  # fmt: skip
+
+
+def look_there(endpoint: str | None, token: str | None, folder: Path | None) -> Iterator[Finding]:
+    """At the master that is configured, if there is one."""
+    try:
+        connection = connect_user(endpoint, token, folder)
+    except (CloudparError, OSError) as error:
+        yield Finding("master", "missing", f"none is configured ({error}); a pool starts one of its own")
+        return
+    try:
+        who = connection.call(routes.HELLO, Hello())
+    except CloudparError as error:
+        yield Finding("master", "bad", str(error))
+        return
+    yield Finding("master", "ok", f"release {who.release} answers at {connection.endpoint}")
+    yield Finding("token", "ok", f"good for the role {who.role!r}" + (f", account {who.name}" if who.name else ""))
+    yield from _clock(connection.endpoint)
+
+
+def _clock(endpoint: str) -> Iterator[Finding]:
+    before = time.time()
+    try:
+        with urllib.request.urlopen(endpoint, timeout=_ANSWER_S) as answer:  # noqa: S310 - checked: http or https
+            date = answer.headers.get("Date")
+    except urllib.error.HTTPError as error:  # any answer tells the time
+        date = error.headers.get("Date")
+        error.close()
+    except OSError:
+        return
+    if date is None:
+        return
+    theirs = parsedate_to_datetime(date).timestamp()
+    skew_s = max(before - theirs - 1.0, theirs - time.time(), 0.0)  # a Date has whole seconds
+    fine = skew_s <= SKEW_S
+    yield Finding("clock", "ok" if fine else "bad", f"{skew_s:.0f} s from the master's" + ("" if fine else ": set it"))

@@ -1,0 +1,89 @@
+"""`cloudpar doctor`: a line for each thing that may be wrong."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from cli.operation import Up, cloudpar
+from cloudpar.cli import doctor
+
+MECHANISMS = {"a user for each executor", "Landlock for files", "Landlock for signals", "seccomp"}
+
+
+def examine(*arguments: str, **more: str) -> tuple[int, dict[str, Any]]:
+    ended = cloudpar("doctor", *arguments, "--json", **more)
+    return ended.returncode, {each["what"]: each for each in json.loads(ended.stdout)["findings"]}
+
+
+def test_all_is_well(cluster: Up) -> None:
+    code, found = examine("--endpoint", cluster.endpoint, "--token", cluster.connection["token"])
+    assert code == 0
+    assert {name: found[name]["verdict"] for name in ("Python", "master", "token", "clock")} == dict.fromkeys(
+        ("Python", "master", "token", "clock"), "ok"
+    )
+    assert set(found) >= MECHANISMS
+    for name in MECHANISMS:
+        assert (found[name]["verdict"] == "ok") == (found[name]["detail"] == "confines tasks of a shared pool")
+
+
+def test_a_wrong_token_and_a_wrong_address_are_bad(cluster: Up) -> None:
+    code, found = examine("--endpoint", cluster.endpoint, "--token", "nobody")
+    assert (code, found["master"]["verdict"], "token" in found) == (1, "bad", False)
+    code, found = examine("--endpoint", "http://127.0.0.1:1", "--token", "nobody")
+    assert (code, found["master"]["verdict"]) == (1, "bad")
+
+
+def test_no_master_is_no_fault() -> None:
+    code, found = examine("--data", "/nowhere")
+    assert (code, found["master"]["verdict"]) == (0, "missing")
+
+
+def test_people_get_lines(cluster: Up) -> None:
+    ended = cloudpar("doctor", "--data", str(cluster.folder))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "master: release" in ended.stdout
+    assert ended.stdout.count("\n") == len(MECHANISMS) + 5
+
+
+def test_metadata_that_answers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
+        (told,) = [each for each in doctor.look_here() if each.what == "instance metadata"]
+        assert told.verdict == "missing"
+    (told,) = [each for each in doctor.look_here() if each.what == "instance metadata"]
+    assert told.verdict == "ok"
+
+
+class _Late(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response_only(404)
+        self.send_header("Date", "Thu, 01 Jan 2026 00:00:00 GMT")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def late_master() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), _Late) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_clock_that_is_off_is_bad() -> None:
+    with late_master() as endpoint:
+        (clock,) = doctor._clock(endpoint)
+    assert (clock.what, clock.verdict) == ("clock", "bad")
+    assert list(doctor._clock(endpoint)) == []
