@@ -1,7 +1,9 @@
 """Guarantee 18: task code that looks for secrets, or reaches for others, finds nothing."""
 
+import html
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 import pytest
@@ -10,6 +12,7 @@ from cloudpar_protocol.payloads import TaskResult
 from worker.isolation.probes import PROBES, Probe
 from worker.isolation.shared import MODES, Shared
 
+PAGE = Path(__file__).parents[3] / "docs/isolation.md"
 OPEN_OTHERWISE = [probe for probe in PROBES if probe.open_otherwise]
 
 
@@ -54,3 +57,10 @@ def test_g18_nothing_is_found(shared: Shared, probe: Probe, reached: Callable[[s
 @pytest.mark.parametrize("probe", OPEN_OTHERWISE, ids=name)
 def test_g18_the_probes_find_what_lies_open(unconfined: Shared, probe: Probe) -> None:
     assert found(unconfined.run(probe.code)), probe.tried
+
+
+def test_g18_the_page_says_what_was_tried() -> None:
+    """Every probe, and nothing else."""
+    table = PAGE.read_text().partition("| tried | own users | one user |")[2].partition("\n\n")[0]
+    told = [html.unescape(row.split(" | ")[0].removeprefix("| ")) for row in table.splitlines()[2:]]
+    assert told == [probe.tried for probe in PROBES]
