@@ -4,7 +4,7 @@ from typing import Final
 
 from . import instructions as do
 from .assignment import feed
-from .exchange import PUBLISH_JOBS, download, extend, publication_us, publish, retrieve, return_all, share
+from .exchange import PUBLISH_JOBS, download, extend, isolate, publication_us, publish, retrieve, return_all, share
 from .executor_record import ExecutorRecord
 from .facts import NEVER, Facts
 from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, stop
@@ -35,6 +35,7 @@ def settle(facts: Facts, now_us: int) -> None:
     if facts.draining_us is not None:
         return_all(facts)
     else:
+        isolate(facts)
         recall(facts, now_us)
         feed(facts, now_us, list(facts.executors.values()))
         share(facts, now_us)

@@ -12,6 +12,7 @@ from .facts import NEVER, Facts
 from .lease_record import LeaseRecord
 from .prefetching import HORIZON_US, chunks_needed, remaining_us
 from .supervision import running_of
+from .suspects import suspects
 
 PUBLISH_BYTES: Final = 4 * 1024 * 1024
 PUBLISH_JOBS: Final = 2
@@ -72,6 +73,12 @@ def return_all(facts: Facts) -> None:
     _give_back(facts, returns)
 
 
+def isolate(facts: Facts) -> None:
+    """Of chunks that may take this worker along, keep one."""
+    left = [record for record in suspects(facts)[1:] if record.untouched and not record.returning]
+    _give_back(facts, [record.give_back(record.untouched) for record in left])
+
+
 def _give_back(facts: Facts, returns: list[Return]) -> None:
     for first in range(0, len(returns), BULK_ITEMS):
         facts.out.append(do.GiveBackTasks(returns[first : first + BULK_ITEMS]))
@@ -95,7 +102,7 @@ def download(facts: Facts) -> None:
 
 def retrieve(facts: Facts, now_us: int) -> None:
     """Ask for chunks before the executors run dry."""
-    if facts.retrieving or now_us < facts.retrieve_us:
+    if facts.retrieving or now_us < facts.retrieve_us or suspects(facts):
         return
     waiting_us = 0.0
     for record in facts.leases.values():

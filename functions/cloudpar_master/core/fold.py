@@ -220,7 +220,10 @@ class _Machine:
         """Halve what was lost, so that a task that kills its workers is soon alone; alone, it fails."""
         whole = [(event.start, event.end)]
         lost = outstanding.extract(self.head, whole, event.generation, only=True).touched
-        text = f"its worker was lost {event.receives} times while it had this task"
+        text = (
+            f"its worker was lost {event.receives} times while it had this task: it brings its worker down (give it "
+            "more memory), or outlasts what spot instances live (split it)"
+        )
         alone = [piece.start for piece in lost if piece.end - piece.start == 1]
         self.commit([TaskResult(index, "lost", 0, message=text) for index in alone], event.generation)
         for piece in lost:

@@ -2,6 +2,11 @@ from cloudpar_master.core.events import Lost
 from cloudpar_master.ports import AccountRecord
 from master.services.world import POLICY, World, all_results, publication
 
+LOST = (
+    "its worker was lost 4 times while it had this task: it brings its worker down (give it more memory), or outlasts "
+    "what spot instances live (split it)"
+)
+
 
 def kill_workers(world: World) -> None:
     """Every worker dies with what it has, until the queue gives it up."""
@@ -29,7 +34,7 @@ def test_only_the_task_that_kills_its_workers_fails(world: World, ann: AccountRe
     status = world.status(ann, package_id)
     assert (status.state, status.failed) == ("error", [(3, 4)])
     (failed,) = [result for result in status.results if result.outcome != "ok"]
-    assert (failed.outcome, failed.message) == ("lost", "its worker was lost 4 times while it had this task")
+    assert (failed.outcome, failed.message) == ("lost", LOST)
     assert world.record(ann.account_id).spent_us == 4_000
 
 

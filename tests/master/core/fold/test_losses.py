@@ -30,7 +30,8 @@ def test_a_single_task_that_was_lost_fails_and_the_others_go_on() -> None:
     folded = take(head, lost(0, 1, head.version))
     (result,) = folded.results
     assert (result.index, result.outcome, result.duration_us) == (0, "lost", 0)
-    assert result.message == "its worker was lost 4 times while it had this task"
+    assert result.message is not None
+    assert result.message.startswith("its worker was lost 4 times while it had this task")
     assert (folded.head.errors, folded.head.failed, folded.head.used_us) == (1, [(0, 1)], 0)
     assert spans(folded.head.open) == [(1, 2)]
 
