@@ -57,7 +57,9 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stores:
         "CLOUDPAR_DEAD_LETTER_QUEUE_URL": names.dead_letter_url,
         "CLOUDPAR_BUCKET": names.bucket,
         "CLOUDPAR_WORKER_TOKEN_SECRET": secret,
-        "CLOUDPAR_POLICY": json.dumps({"lease_s": 30, "chunk_target_us": 1000}),
+        "CLOUDPAR_POLICY": json.dumps(
+            {"lease_s": 30, "chunk_target_us": 1000, "request_burst": 10**9, "running_packages": 10**9}
+        ),
         "POWERTOOLS_SERVICE_NAME": name_of(tmp_path),  # a service has one logger, and one stream, for ever
         "POWERTOOLS_METRICS_NAMESPACE": "Cloudpar",
     }.items():
