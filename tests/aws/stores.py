@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from itertools import count
@@ -80,9 +80,11 @@ def _create_table(at: Clients, name: str, table: Any) -> None:
         types |= {keys["partitionKey"]: "S", keys["sortKey"]: "N"}
     attributes: Any = [{"AttributeName": attribute, "AttributeType": kind} for attribute, kind in types.items()]
     more: Any = {"GlobalSecondaryIndexes": indexes} if indexes else {}
-    at.dynamodb.create_table(
-        TableName=name, KeySchema=_keys(table), AttributeDefinitions=attributes, BillingMode="PAY_PER_REQUEST", **more
-    )
+    with suppress(at.dynamodb.exceptions.ResourceInUseException):  # a busy engine answers late, and is asked again
+        at.dynamodb.create_table(
+            TableName=name, KeySchema=_keys(table), AttributeDefinitions=attributes,
+            BillingMode="PAY_PER_REQUEST", **more,
+        )  # fmt: skip
 
 
 def _keys(of: Any) -> Any:

@@ -6,6 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from cloudpar_master.adapters.aws.trouble import translate
+from cloudpar_protocol.errors import Unavailable
+
 from .stores import Factory, SetClock, Stores
 
 T = TypeVar("T")
@@ -31,3 +34,13 @@ def race(factory: Factory, folder: Path, clock: SetClock, racers: int, run: Call
 
     with ThreadPoolExecutor(racers) as threads:
         return list(threads.map(racer, range(racers)))
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """Have a call made until it is answered, as clients do: busy engines, like AWS, may say that they are."""
+    while True:
+        try:
+            return call()
+        except Exception as error:
+            if not isinstance(translate(error), Unavailable):
+                raise

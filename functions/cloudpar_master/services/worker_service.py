@@ -1,6 +1,6 @@
 """Retrieve, publish, extend, give back. All in bulk."""
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from cloudpar_master.core import pacing, quota, ranges
@@ -30,6 +30,7 @@ from cloudpar_protocol.worker_messages import (
     Return,
 )
 
+from .attempts import Attempts
 from .deployment import Deployment
 from .folding import Folding, parse_chunk
 from .idle_workers import IdleWorkers
@@ -47,25 +48,25 @@ class WorkerService:
         self._on = deployment
         self._folding = Folding(deployment)
         self._idle = IdleWorkers()
+        self._attempts = Attempts()
 
     def retrieve_tasks(self, request: RetrieveTasks) -> RetrieveTasksReply:
         """Hand out chunks. An empty queue makes packages with uncut tasks open their windows."""
         now = self._on.clock.now()
-        attempts = _attempts(request.attempt_id)
-        leases, came = self._receive_live(request, attempts)
+        leases, came = self._receive_live(request)
         if not came and self._open_windows(request):
-            leases, came = self._receive_live(request, attempts)
+            leases, came = self._receive_live(request)
         self._idle.note(request.worker_id, now, idle=not leases)
         delay = 0.0 if came else pacing.worker_delay_s(self._idle.count(now))
         return RetrieveTasksReply(leases=leases, retry_after_s=delay)
 
-    def _receive_live(self, request: RetrieveTasks, attempts: deque[str]) -> tuple[list[Lease], bool]:
+    def _receive_live(self, request: RetrieveTasks) -> tuple[list[Lease], bool]:
         """Receive until something is wanted still, or nothing comes; says whether anything came at last."""
         for _ in range(STALE_ROUNDS):
-            leases, came = self._receive(request, attempts[0])
+            leases, came = self._receive(request, self._attempts.name(request.attempt_id))
             if leases or not came:
                 break
-            attempts.popleft()
+            self._attempts.went_stale(request.attempt_id)
         return leases, came
 
     def _receive(self, request: RetrieveTasks, attempt_id: str) -> tuple[list[Lease], bool]:
@@ -246,11 +247,6 @@ def _check_keys(publication: Publication) -> None:
     for result in publication.results:
         if result.blob is not None and not (result.blob.key.startswith(place) and result.blob.key != place):
             raise BadRequest(f"{result.blob.key!r} is not this lease's: use the key that prepare_results answered")
-
-
-def _attempts(attempt_id: str) -> deque[str]:
-    """Names for the receptions of one retrieval: AWS repeats none of which a message was deleted, as stale ones are."""
-    return deque([attempt_id, *(f"{attempt_id}+{number}" for number in range(1, 2 * STALE_ROUNDS + 1))])
 
 
 def _completed(head: Head | None) -> bool:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Barrier
 
@@ -10,7 +11,7 @@ import pytest
 from aws.differences import SOUND
 from cloudpar_master.core.policy import Policy
 from guarantees.scale import Scale
-from master.races import LONGEST_S, race
+from master.races import LONGEST_S, patiently, race
 from master.stores import Factory, SetClock, Stores
 
 from .world import master, world_on
@@ -37,7 +38,7 @@ def test_g02_one_lease_one_winner(
             if caller == turn % CALLERS:
                 world.start(account, tasks=AT_ONCE, chunksize=1, idempotency_key=f"{turn}")
             line.wait()
-            leases = world.retrieve(f"w{caller}", chunks=1, attempt=f"{caller}-{turn}")
+            leases = patiently(partial(world.retrieve, f"w{caller}", chunks=1, attempt=f"{caller}-{turn}"))
             won += [(lease.package_id, lease.start, lease.attempt) for lease in leases]
             line.wait()
         return won

@@ -1,7 +1,6 @@
 """A request that comes again, also at the same moment, or after its package was forgotten."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,9 @@ from aws.differences import SOUND
 from aws.stores import on_moto
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.account_messages import CreateAccount, GrantQuota
-from cloudpar_protocol.errors import IdempotencyConflict, Unavailable
+from cloudpar_protocol.errors import IdempotencyConflict
 from guarantees.scale import Scale
-from master.races import race
+from master.races import patiently, race
 from master.stores import FACTORIES, Factory, SetClock, Stores
 
 from .world import HOUR_US, POLICY, World, all_results, master, start_tasks, world_on
@@ -36,7 +35,8 @@ def test_g05_one_key_many_at_once(
         for turn in range(turns):
 
             def start(stores: Stores, caller: int, key: str = f"key {turn}") -> str:
-                return world_on(stores, clock).client.start_tasks(ann, start_tasks(key, session=f"{caller}")).package_id
+                client, request = world_on(stores, clock).client, start_tasks(key, session=f"{caller}")
+                return patiently(lambda: client.start_tasks(ann, request).package_id)
 
             assert len(set(race(factory, tmp_path, clock, CALLERS, start))) == 1
             assert len(world.on.packages.of_account(ann.account_id, 1_000)) == turn + 1
@@ -60,8 +60,9 @@ def test_g05_two_bodies_with_one_key_at_once(factory: Factory, tmp_path: Path) -
         ann = world.account()
 
         def start(stores: Stores, caller: int) -> int | None:
+            client, request = world_on(stores, clock).client, start_tasks("key", tasks=10 + caller % 2)
             try:
-                world_on(stores, clock).client.start_tasks(ann, start_tasks("key", tasks=10 + caller % 2))
+                patiently(lambda: client.start_tasks(ann, request))
             except IdempotencyConflict:
                 return None
             return caller % 2
@@ -79,11 +80,9 @@ def test_g05_accounts_and_grants(factory: Factory, tmp_path: Path) -> None:
     def create_and_grant(stores: Stores, _: int) -> str:
         world = world_on(stores, clock)
         request = CreateAccount(idempotency_key="ann", name="ann", token_hash="0" * 64, quota_us=HOUR_US)
-        account_id = world.accounts.create_account(request).account.account_id
-        while True:
-            with suppress(Unavailable):  # a client would ask again, too
-                world.accounts.grant_quota(GrantQuota(idempotency_key="more", account_id=account_id, quota_us=HOUR_US))
-                return account_id
+        account_id = patiently(lambda: world.accounts.create_account(request).account.account_id)
+        grant = GrantQuota(idempotency_key="more", account_id=account_id, quota_us=HOUR_US)
+        return patiently(lambda: world.accounts.grant_quota(grant).account.account_id)
 
     with master(tmp_path, POLICY, clock, factory) as world:
         (account_id,) = set(race(factory, tmp_path, clock, CALLERS, create_and_grant))

@@ -13,7 +13,7 @@ from aws.differences import SOUND
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.client_messages import CancelTasksReply
 from guarantees.scale import Scale
-from master.races import LONGEST_S
+from master.races import LONGEST_S, patiently
 from master.stores import Factory, SetClock
 
 from .world import World, all_results, master, publication
@@ -58,7 +58,7 @@ class Races:
                 lease = world.lease()
                 assert lease.package_id == package_ids[-1]
                 self._meet(world, -self._lead)
-                world.publish(publication(lease, duration_us=1_000 + race))
+                patiently(partial(world.publish, publication(lease, duration_us=1_000 + race)))
                 self._line.wait()
                 self._line.wait()
 
@@ -66,7 +66,7 @@ class Races:
         with self._open() as world:
             for race in range(races):
                 self._meet(world, self._lead)
-                replies.append(world.cancel(None, package_ids[race]))
+                replies.append(patiently(partial(world.cancel, None, package_ids[race])))
                 self._line.wait()
                 self._adjust(+1 if replies[-1].state == "cancelled" else -1)
                 self._line.wait()

@@ -144,6 +144,9 @@ def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, 
     (lease,) = watched.retrieve(chunks=1, attempt="a")
     assert lease.package_id == package_id
     assert attempts == ["a", "a+1", "a+2"]
+    (again,) = watched.retrieve(chunks=1, attempt="a")
+    assert (again.package_id, again.start, again.attempt) == (package_id, lease.start, 1)
+    assert attempts[3:] == ["a+2"]
 
 
 def test_a_worker_that_met_only_stale_chunks_asks_again_at_once(world: World, ann: AccountRecord) -> None:
