@@ -1,0 +1,73 @@
+"""Two releases at work together: the SDK's process of one, and masters and workers of whichever."""
+
+import io
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+LAST_OF = {"0.1.0": "b82d0118"}
+"""The last whole commit of a release: in the one after it, half of 0.2.0's messages is there already."""
+
+_STAND_IN = """import os, sys
+os.execv({python!r}, [{python!r}, "-P", "-m", {module!r}, *sys.argv[1:]])
+"""
+
+
+class Release(NamedTuple):
+    """A release's code."""
+
+    name: str
+    root: Path
+
+    def folders(self, *names: str) -> list[Path]:
+        """Where some of its packages are imported from."""
+        return [self.root / name for name in ("sdk/protocol", *names)]
+
+
+TODAY = Release("today", ROOT)
+
+
+def unpack(version: str, folder: Path) -> Release:
+    """The code of an earlier release, as the history has it."""
+    command = ["git", "archive", LAST_OF[version]]
+    try:
+        packed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+    except subprocess.CalledProcessError as error:
+        text = f"the history has no {version} ({error.stderr.decode()}): git fetch --unshallow"
+        raise AssertionError(text) from None
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+    return Release(version, folder)
+
+
+class Mixture(NamedTuple):
+    """Which release each part is of."""
+
+    sdk: Release
+    worker: Release
+    master: Release
+
+    def interpreter(self, folder: Path) -> Path:
+        """A Python whose SDK is of one release, and starts masters and workers of others; with today's dependencies."""
+        stand_ins = folder / "stand-ins"
+        for module, release in (("cloudpar_worker", self.worker), ("cloudpar_master", self.master)):
+            python = _interpreter(folder / module, release.folders("sdk/python", "worker", "functions"))
+            package = stand_ins / module
+            package.mkdir(parents=True)
+            (package / "__main__.py").write_text(_STAND_IN.format(python=str(python), module=module))
+        return _interpreter(folder / "sdk", [*self.sdk.folders("sdk/python"), stand_ins])
+
+
+def _interpreter(folder: Path, sources: list[Path]) -> Path:
+    """A venv that finds these folders, and beside them what is installed here: not the code that is installed here."""
+    venv.create(folder, symlinks=True)
+    installed = sysconfig.get_path("purelib")
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    paths = "\n".join(map(str, [*sources, installed]))
+    (folder / "lib" / version / "site-packages" / "sources.pth").write_text(paths + "\n")
+    return folder / "bin/python"

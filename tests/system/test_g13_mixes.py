@@ -1,0 +1,29 @@
+"""The acceptance tests of 0.1.0: its SDK and worker on today's master, and today's on its master."""
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from system.mixture import TODAY, Mixture, unpack
+
+ACCEPTANCE = ["tests/system", "tests/sdk/test_embedded.py", "tests/sdk/test_references.py"]
+
+
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("master_is_old", [False, True], ids=["old clients", "old master"])
+def test_it_mixes(master_is_old: bool, tmp_path: Path, reached: Callable[[str], None]) -> None:
+    old = unpack("0.1.0", tmp_path / "old")
+    mixture = Mixture(TODAY, TODAY, old) if master_is_old else Mixture(old, old, TODAY)
+    python = mixture.interpreter(tmp_path / "mixture")
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *ACCEPTANCE]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "CLOUDPAR_"))}
+    ended = subprocess.run(command, cwd=old.root, env=clean, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout[-5_000:] + ended.stderr[-2_000:]
+    passed = re.search(r"(\d+) passed", ended.stdout.splitlines()[-1])
+    assert passed is not None
+    sides = "SDK and worker of today, master of 0.1.0" if master_is_old else "SDK and worker of 0.1.0, master of today"
+    reached(f"{sides}: {passed[1]} acceptance tests of 0.1.0 pass")
