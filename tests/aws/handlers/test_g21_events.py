@@ -75,7 +75,7 @@ def test_damaged_events(
 ) -> None:
     statuses: Counter[int] = Counter()
 
-    @settings(max_examples=scale(150, 5_000), suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=scale(150, 3_000), suppress_health_check=list(HealthCheck), database=None)
     @given(data=st.data())
     def damaged(data: st.DataObject) -> None:
         knock = data.draw(knocks(data.draw(st.sampled_from(ROUTES)), functions.seeds))
