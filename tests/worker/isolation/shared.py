@@ -78,6 +78,7 @@ class Shared:
             (home / name).write_text(SECRET)
             (home / name).chmod(0o600)
         self._line: socket.socket | None = None
+        self.clues: dict[str, Any] = {}
         self._listening = socket.socket(socket.AF_UNIX)
         self._listening.bind(str(home / "socket"))
         self._listening.listen()
@@ -108,7 +109,7 @@ class Shared:
             self.close()
             raise
         (zygote,) = psutil.Process(self.agent.process.pid).children()
-        self.clues: dict[str, Any] = {
+        self.clues = {
             "agent": self.agent.process.pid, "zygote": zygote.pid, "looks_after": os.getpid(), "home": str(home),
             "endpoint": self.master.endpoint, "tmp": str(tmp),
             "everybodys": str(everybodys),
@@ -139,6 +140,7 @@ class Shared:
             self._line.close()
         self.agent.close()
         self.master.close()
+        Path(self.clues.get("other_shared", self.tmp / "none")).unlink(missing_ok=True)  # of one that is not confined
 
 
 ROOT = str(Path(__file__).parents[3])
