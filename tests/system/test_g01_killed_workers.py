@@ -14,7 +14,7 @@ KILL_S = 1.0
 
 
 def test_g01_killed_workers(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
-    workers, tasks, least_kills, lease_s = scale((3, 200, 2, 1.5), (8, 10_000, 60, 6.0))
+    workers, tasks, least_kills, most_kills, lease_s = scale((3, 200, 2, 40, 1.5), (8, 10_000, 60, 600, 6.0))
     with Site(tmp_path / "site", lease_s=lease_s) as site, Fleet(site, workers, executors=1) as fleet:
         customer = Customer(site, "unlucky")
         with ThreadPoolExecutor(1) as reading, customer.pool() as pool:
@@ -22,6 +22,7 @@ def test_g01_killed_workers(tmp_path: Path, scale: Scale, reached: Callable[[str
             assert results.package_id is not None
             closing = reading.submit(close_books, site, customer.token, results.package_id)
             while not wait([closing], timeout=KILL_S).done:
+                assert len(fleet.former) < most_kills, "it does not end"
                 fleet.lose()
                 fleet.start()
             books = closing.result()

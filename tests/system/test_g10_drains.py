@@ -15,7 +15,7 @@ from system.site import Site
 from system.work import NUMBER_BYTES, write_down
 
 LATEST_S = 0.1
-TASKS = SCALE(500, 2_000)
+TASKS = SCALE(300, 2_000)
 """Of one package; the next one is started when fewer than half of them are left."""
 
 
@@ -39,7 +39,7 @@ def caught_at_work(entries: Iterable[Entry], signalled_s: dict[str, float]) -> i
 
 
 def test_g10_drains(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
-    signals, workers, ran, numbers = scale(5, 200), scale(2, 4), tmp_path / "ran", count()
+    signals, workers, ran, numbers = scale(4, 200), scale(2, 4), tmp_path / "ran", count()
     ran.touch()
     with Site(tmp_path / "site") as site, Fleet(site, workers, executors=2) as fleet:
         customer = Customer(site, "steady")
