@@ -33,6 +33,6 @@ def test_g01_killed_workers(tmp_path: Path, scale: Scale, reached: Callable[[str
         charged_us = customer.account().spent_us
     assert kills >= least_kills
     reached(
-        f"{kills} of {workers} worker processes killed by kill -9, one a second, {tasks:,} tasks: 0 lost, "
+        f"{kills} times kill -9 of one of {workers} worker processes, one a second, {tasks:,} tasks: 0 lost, "
         f"0 second commits, charged {charged_us} us = sum of the committed execution times"
     )
