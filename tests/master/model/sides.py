@@ -1,0 +1,150 @@
+"""The same services on several adapters, asked the same: whatever they answer must be equal."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
+from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
+from cloudpar_master.adapters.embedded.database import Database
+from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
+from cloudpar_master.adapters.embedded.signals import NoSignals
+from cloudpar_master.adapters.embedded.system import RandomIds
+from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import AccountRecord, PackageStore
+from cloudpar_master.services.deployment import Deployment, hash_token
+from cloudpar_master.services.reception import Reception
+from cloudpar_master.services.timer import Timer
+from cloudpar_protocol import codec
+from cloudpar_protocol.errors import RequestError
+from cloudpar_protocol.routes import Route
+from cloudpar_protocol.worker_messages import Lease
+from master.memory.stores import Data, over, transfer
+from master.stores import NOW, SetClock, Stores
+
+POLICY = Policy(first_window=2, lease_s=6.0, slice_us=100_000, chunk_target_us=100_000)
+WORKER_TOKEN, ADMIN_TOKEN = "the workers'", "the operator's"
+
+PLENTY_US = 10**12
+ACCOUNTS = {"ann": PLENTY_US, "bob": 40_000}
+ENOUGH_US = 1_800_000_000
+"""An adapter may remember for a while that an account has so much."""
+
+Opening = Callable[[Path, SetClock], AbstractContextManager[Callable[[], Stores]]]
+"""Opens what brings fresh adapters on no data, as often as asked."""
+
+
+class CountedIds:
+    """The same names on every side."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def fresh(self) -> str:
+        self._number += 1
+        return f"{self._number:032x}"
+
+
+class Ordered:
+    """A package store that names what is due in one order: the port promises none, and who is first gets a slice."""
+
+    def __init__(self, packages: PackageStore) -> None:
+        self._packages = packages
+
+    def due(self, now: float, limit: int) -> list[str]:
+        return sorted(self._packages.due(now, limit))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._packages, name)
+
+
+class Side:
+    """One deployment. Its leases are its own: they have the receipts of its queue."""
+
+    def __init__(self, stores: Stores, clock: SetClock) -> None:
+        self.stores = stores
+        self.leases: list[Lease] = []
+        packages: Any = Ordered(stores.packages)
+        deployment = Deployment(
+            packages=packages, accounts=stores.accounts, queue=stores.queue, blobs=stores.blobs, clock=clock,
+            ids=CountedIds(), policy=POLICY, worker_token_hash=hash_token(WORKER_TOKEN),
+            admin_token_hash=hash_token(ADMIN_TOKEN),
+        )  # fmt: skip
+        self._reception = Reception(deployment)
+        self.timer = Timer(deployment)
+        for name, granted_us in ACCOUNTS.items():
+            stores.accounts.create(AccountRecord(name, name, hash_token(name), "active", granted_us, 0, 0, NOW))
+
+    def ask(self, token: str, route: Route[Any, Any], request: Struct) -> Any:
+        """A request over the wire and back; an error is an answer too."""
+        try:
+            call = self._reception.admit(route.name, token, codec.encode(request), codec.MSGPACK)
+            return codec.decode(codec.encode(self._reception.perform(call)), route.reply)
+        except RequestError as error:
+            return error
+
+
+def alike(answer: Any) -> Any:
+    """An answer without what is each adapter's own business: receipts, links, and times in a queue to the tick."""
+    if isinstance(answer, RequestError):
+        return type(answer).__name__, str(answer)
+    return _plain(msgspec.to_builtins(answer))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _figure(name, _plain(each), value) for name, each in value.items()}
+
+
+def _figure(name: str, value: Any, record: dict[str, Any]) -> Any:
+    if name in {"receipt", "url", "headers", "upload_id", "parts"}:
+        return None
+    if name == "wait_us":
+        return wait_us(value, record.get("attempt", 1))
+    return min(value, ENOUGH_US) if name == "budget_us" else value
+
+
+def wait_us(measured_us: int, attempt: int) -> int:
+    """How long a chunk lay in the queue, in whole seconds; of one that surfaced again SQS does not say."""
+    return round(measured_us / 1e6) * 1_000_000 if attempt == 1 else 0
+
+
+@contextmanager
+def memory(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
+    """Ports in memory."""
+    yield lambda: over(Data(), folder / "memory", clock, RandomIds())
+
+
+TABLES = (
+    "packages", "specs", "inbox", "pages", "accounts", "slices", "settlements", "grants", "messages", "sent_groups",
+    "attempts",
+)  # fmt: skip
+
+
+@contextmanager
+def sqlite(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
+    """A file, which is emptied before every run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with closing(Database(folder / "model.sqlite")) as database:
+        database.execute("PRAGMA synchronous = OFF")
+        blobs = FileBlobStore(folder / "blobs", "http://master.test", b"secret", clock)
+
+        def fresh() -> Stores:
+            with database.transaction():
+                for table in TABLES:
+                    database.execute(f"DELETE FROM {table}")  # noqa: S608  constants
+            ids, signals = RandomIds(), NoSignals()
+            return Stores(
+                packages=SqlitePackageStore(database, signals), accounts=SqliteAccountStore(database, clock),
+                queue=SqliteTaskQueue(database, clock, ids, signals), blobs=blobs, ids=ids, transfer=transfer,
+            )  # fmt: skip
+
+        yield fresh

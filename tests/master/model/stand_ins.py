@@ -1,0 +1,118 @@
+"""Stand-ins for AWS as sides of the model."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from aws import engines
+from aws.in_process import in_process, remove
+from aws.stores import create, name_of, on_ministack, stores
+from cloudpar_master.ports import Message, Sending, TaskQueue
+from master.stores import Factory, SetClock, Stores
+
+LONG_S = 3600.0
+ALL = 100
+
+
+@contextmanager
+def moto(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
+    """moto as a function call: its queue goes by the test's clock."""
+    with ExitStack() as stack:
+        numbers = count()
+
+        def fresh() -> Stores:
+            own = folder / f"moto-{next(numbers)}"
+            stack.close()
+            stack.callback(remove, own)
+            return stack.enter_context(in_process(own, clock))
+
+        yield fresh
+
+
+@contextmanager
+def real_engines(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
+    """Tables on DynamoDB Local, queues on ElasticMQ; links to blobs are made without anybody."""
+
+    @contextmanager
+    def both(own: Path, clock: SetClock) -> Iterator[Stores]:
+        tables, queues, blobs = engines.dynamodb_local(), engines.elasticmq(), engines.moto()
+        yield stores(create(name_of(own) + "-b", tables, queues, blobs), clock, tables, queues, blobs)
+
+    with by_their_own_time(both, folder, clock) as fresh:
+        yield fresh
+
+
+@contextmanager
+def ministack(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
+    """Everything on what `make e2e` deploys to."""
+    with by_their_own_time(on_ministack, folder, clock) as fresh:
+        yield fresh
+
+
+@contextmanager
+def by_their_own_time(factory: Factory, folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
+    """Queues that go by the time of the day, made to go by the test's."""
+    with ExitStack() as stack:
+        numbers = count()
+
+        def fresh() -> Stores:
+            made = stack.enter_context(factory(folder / f"own-{next(numbers)}", clock))
+            return made._replace(queue=TimedQueue(made.queue, clock))
+
+        yield fresh
+
+
+class TimedQueue:
+    """A queue whose messages surface when the test's clock says so, and come in the order in which they were sent.
+
+    Whatever its engine has to hand out is taken at once, and handed on when it is asked for.
+    """
+
+    def __init__(self, queue: TaskQueue, clock: SetClock) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._sent: dict[str, float] = {}
+        self._here: dict[str, Message] = {}
+        self._out: dict[str, tuple[str, float]] = {}
+
+    def send(self, messages: Sequence[Sending]) -> list[bool]:
+        for message in messages:
+            self._sent.setdefault(message.body, self._clock.now())
+        return self._queue.send(messages)
+
+    def _look(self) -> None:
+        """What has run out surfaces at the engine; what is there is taken."""
+        now = self._clock.now()
+        for body, (receipt, until) in list(self._out.items()):
+            if until <= now:
+                self._queue.extend([receipt], 0.0)
+                del self._out[body]
+        while messages := self._queue.receive(ALL, LONG_S, f"look-{now}-{len(self._here)}-{len(self._out)}"):
+            self._here.update((message.body, message) for message in messages)
+
+    def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
+        del attempt_id
+        self._look()
+        now, order = self._clock.now(), list(self._sent)
+        bodies = sorted(self._here, key=order.index)[:limit]
+        messages = [self._here.pop(body) for body in bodies]
+        self._out.update((message.body, (message.receipt, now + visibility_s)) for message in messages)
+        return [message._replace(wait_us=round((now - self._sent[message.body]) * 1e6)) for message in messages]
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        self._queue.delete(receipts)
+        self._out = {body: held for body, held in self._out.items() if held[0] not in receipts}
+
+    def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
+        self._queue.extend(receipts, LONG_S)
+        until = self._clock.now() + visibility_s
+        self._out.update((body, (held, until)) for body, (held, _) in self._out.items() if held in receipts)
+
+    def waiting(self) -> int:
+        self._look()
+        return len(self._here)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
