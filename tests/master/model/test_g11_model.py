@@ -39,7 +39,7 @@ def run(openings: list[Opening], folder: Path, runs: int, number: int, *, repeat
             def open_sides() -> list[Side]:
                 return [Side(make(), the_clock) for make in fresh]
 
-        Machine.repeats = repeats
+        Machine.repeats, Machine.every = repeats, 1 if repeats else 20
         how = settings(
             max_examples=runs, stateful_step_count=STEPS, deadline=None, database=None,
             suppress_health_check=list(HealthCheck), phases=PHASES,
