@@ -120,7 +120,7 @@ class Books:
             head, _, results = arguments
             self._saved(head, {result.index: result.duration_us for result in results}, len(results))
         elif name == "accounts.settle":
-            self._settled(arguments[1], arguments[2], answer)
+            self._settled(arguments[1].partition("@")[0], arguments[2], answer)  # the debtor of a package
         if name.startswith("accounts"):
             self._check_accounts()
         self.say(f"{call} {in_words(name, arguments, answer)}")
