@@ -19,7 +19,7 @@ from .promises import PAGE, ROOT, promises
 SOURCES = ("sdk/protocol", "sdk/python", "functions", "worker")
 """Where the packages are imported from."""
 
-_ROW = re.compile(r"^\| *(\d+) *\| *`([^`]+)` *\| *`([^`]+)` *\| *`([^`]+)` *\|$", re.MULTILINE)
+_ROW = re.compile(r"^\| *(\d+) *\| *([^|`]+?) *\| *`([^`]+)` *\| *`([^`]+)` *\|$", re.MULTILINE)
 
 
 class Mutant(NamedTuple):

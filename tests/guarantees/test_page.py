@@ -1,7 +1,24 @@
-"""The page of the guarantees and the tests that carry their numbers belong together."""
+"""The page of the guarantees, the tests that carry their numbers, and the lines that give them belong together."""
 
-from .promises import promises
+import pytest
+
+from .mutants import Mutant, mutants
+from .promises import ROOT, Promise, promises
 
 
 def test_numbers() -> None:
     assert [promise.number for promise in promises()] == list(range(1, 23))
+
+
+@pytest.mark.parametrize("promise", promises(), ids=lambda promise: str(promise.number))
+def test_each_has_tests(promise: Promise) -> None:
+    assert promise.files
+
+
+def test_lines_of_the_first_nine_are_listed() -> None:
+    assert {mutant.number for mutant in mutants()} == set(range(1, 10))
+
+
+@pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: f"{mutant.number} {mutant.path}")
+def test_each_line_is_there_once(mutant: Mutant) -> None:
+    assert (ROOT / mutant.path).read_text().count(mutant.line) == 1
