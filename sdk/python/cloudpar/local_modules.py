@@ -33,7 +33,7 @@ class LocalModules:
     """The local ones among sys.modules; looks only at modules that are new since the last time."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._known: set[str] = set()
         self._seen: tuple[int, str] = 0, ""
         self._local: dict[str, ModuleType] = {}
@@ -42,17 +42,18 @@ class LocalModules:
 
     def find(self) -> dict[str, ModuleType]:
         """Local modules by name."""
-        now = len(sys.modules), next(reversed(sys.modules))
-        if now != self._seen:
-            self._seen = now
-            modules = dict(sys.modules)
-            self._local = {
-                name: module
-                for name, module in modules.items()
-                if name in self._local or (name not in self._known and is_local(module) and module.__name__ == name)
-            }
-            self._known = set(modules)
-        return self._local
+        with self._lock:  # whoever comes while another looks would find what was known before
+            now = len(sys.modules), next(reversed(sys.modules))
+            if now != self._seen:
+                self._seen = now
+                modules = dict(sys.modules)
+                self._local = {
+                    name: module
+                    for name, module in modules.items()
+                    if name in self._local or (name not in self._known and is_local(module) and module.__name__ == name)
+                }
+                self._known = set(modules)
+            return self._local
 
     @contextlib.contextmanager
     def by_value(self) -> Iterator[None]:

@@ -1,0 +1,74 @@
+"""Many clients and many agents at one master: every answer is right, nobody waits for long, its memory stays."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from cli.operation import Up, worker
+from cloudpar import Pool
+from cloudpar_protocol import routes
+from cloudpar_protocol.account_messages import CreateAccount
+from guarantees.scale import Scale
+from system.books import connected
+from system.test_g22_memory import TOLERATED_MB, TOLERATED_SHARE, own_mb
+from system.work import ten_milliseconds
+
+TASKS = 20
+BOUND_S = 30.0
+"""Each client's packages are short: this is over ten times what they take on two cores, which all of it shares."""
+HOUR_US = 3600 * 1_000_000
+
+
+def accounts(up: Up, number: int) -> list[str]:
+    """Tokens of so many accounts."""
+    tokens = [f"client {each}" for each in range(number)]
+    with connected(up, up.connection["admin_token"]) as wire:
+        for token in tokens:
+            hashed = hashlib.sha256(token.encode()).hexdigest()
+            wire.call(
+                routes.CREATE_ACCOUNT,
+                CreateAccount(idempotency_key=token, name=token, token_hash=hashed, quota_us=HOUR_US),
+            )
+    return tokens
+
+
+def work(up: Up, token: str, rounds: int, until_s: float) -> list[float]:
+    """One client: package after package, so many and until then. Returns how long each took."""
+    took_s: list[float] = []
+    with Pool(up.endpoint, token, progress=False) as pool:
+        while len(took_s) < rounds or time.monotonic() < until_s:
+            began_s = time.monotonic()
+            assert list(pool.map(ten_milliseconds, range(TASKS))) == list(range(TASKS))
+            took_s.append(time.monotonic() - began_s)
+    return took_s
+
+
+@pytest.mark.timeout(1_200)
+def test_load(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+    clients, agents = scale(5, 50), scale(3, 20)
+    with Up(tmp_path / "data", workers=0) as up, ExitStack() as fleet, ThreadPoolExecutor(clients) as threads:
+        for _ in range(agents):
+            fleet.enter_context(worker(up))
+        master = up.child("cloudpar_master")
+
+        def everybody(rounds: int, seconds: float) -> list[float]:
+            until_s = time.monotonic() + seconds
+            done = [threads.submit(work, up, token, rounds, until_s) for token in accounts(up, clients)]
+            return sorted(took_s for each in done for took_s in each.result())
+
+        everybody(2, scale(0.0, 20.0))
+        before_mb = own_mb(master)
+        took_s = everybody(2, scale(0.0, 300.0))
+        more_mb = own_mb(master) - before_mb
+    assert more_mb <= max(TOLERATED_MB, TOLERATED_SHARE * before_mb)
+    assert took_s[-1] <= BOUND_S
+    reached(
+        f"{clients} clients and {agents} agents: {len(took_s):,} packages of {TASKS} tasks, no error, median "
+        f"{median(took_s):.2f} s, longest {took_s[-1]:.2f} s, master {before_mb:.0f} MB {more_mb:+.1f} MB"
+    )
