@@ -78,11 +78,17 @@ class Reference:
             if until > now and other.package_id == lease.package_id and other.receipt != lease.receipt:
                 both = ranges.intersect(lease.ranges, ranges.union(other.ranges))
                 assert not both, f"two live leases of {both}"
-        self.live[number] = lease, now + lease.lease_s
+        # An attempt again brings the same lease, and no more time: that comes with its first beat.
+        same = [until for other, until in self.live.values() if other.receipt == lease.receipt]
+        self.live[number] = lease, max(same, default=now + lease.lease_s)
 
-    def give_back(self, number: int, numbers: list[Range]) -> None:
-        """What is given back is anybody's."""
-        if number in self.live:
-            lease, until = self.live[number]
-            left = ranges.subtract(lease.ranges, ranges.union(numbers))
-            self.live[number] = replace(lease, ranges=left), until
+    def give_back(self, lease: Lease, numbers: list[Range]) -> None:
+        """What is given back is anybody's; an attempt that was repeated has brought the same lease again."""
+        for number, (other, until) in self.live.items():
+            if other.receipt == lease.receipt:
+                left = ranges.subtract(other.ranges, ranges.union(numbers))
+                self.live[number] = replace(other, ranges=left), until
+
+    def close(self, lease: Lease) -> None:
+        """Its holder has done with it."""
+        self.live = {number: held for number, held in self.live.items() if held[0].receipt != lease.receipt}
