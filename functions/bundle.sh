@@ -29,7 +29,7 @@ trap 'rm -rf "$fresh"' EXIT
     "${options[@]}" --requirements requirements/functions.txt
 
 # Of AWS's services only those that are called; of the packages no programs, and nothing that names a place or a time.
-services='autoscaling dynamodb s3 secretsmanager sqs sts'
+services='autoscaling dynamodb s3 secretsmanager sqs ssm sts'
 for folder in "$fresh"/botocore/data/*/; do
     case " $services " in *" $(basename "$folder") "*) ;; *) rm -rf "$folder" ;; esac
 done

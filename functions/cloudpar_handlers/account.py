@@ -4,19 +4,24 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from cloudpar_master.adapters.aws.deployment import from_environment
-from cloudpar_master.services import bodies
+from cloudpar_master.services import audit, bodies
 from cloudpar_master.services.access import Caller
-from cloudpar_master.services.reception import Reception
+from cloudpar_master.services.reception import Call, Reception
 from cloudpar_protocol import codec
 
 from .facts import note_call, note_error
-from .journal import Journal
+from .journal import Entry, Journal
+
+WHO_CHARS = 300
+"""Of an ARN. Lambda does not say who invokes; IAM decides who may, and CloudTrail knows it by the request id."""
 
 JSON = {"accept": codec.JSON}
 
-_reception = Reception(from_environment(worker_token=False))
+_deployment = from_environment(worker_token=False)
+_reception = Reception(_deployment)
 _journal = Journal()
 
 
@@ -28,9 +33,19 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         call = _reception.enter(name, Caller("admin"), body, codec.JSON)
         entry.note(route=name)
         note_call(entry, call)
-        answer = bodies.answer(JSON, _reception.perform(call))
+        answer = bodies.answer(JSON, _perform(call, str(event.get("who", ""))[:WHO_CHARS], entry))
     except Exception as error:  # noqa: BLE001  the operator has to be told
         answer = bodies.refusal(JSON, note_error(entry, error))
     entry.note(status=answer.status)
     entry.close()
     return {"status": answer.status, "body": msgspec.json.decode(answer.body)}
+
+
+def _perform(call: Call, who: str, entry: Entry) -> Struct:
+    try:
+        reply = _reception.perform(call)
+    except Exception as error:
+        entry.note(audit=audit.facts(_deployment, call, who, getattr(error, "code", "internal")))
+        raise
+    entry.note(audit=audit.facts(_deployment, call, who, "done", reply))
+    return reply

@@ -76,6 +76,7 @@ export class Grants extends Construct {
       this.blobs(['s3:PutObject'], ['code/*', 'data/*']),
       this.blobs(['s3:GetObject'], ['code/*', 'results/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
+      allow(['ssm:GetParameter', 'ssm:PutParameter'], [this.keyArn()]),
       allow(['autoscaling:SetDesiredCapacity'], [this.groupArn(groupName)]),
       allow(['autoscaling:DescribeAutoScalingGroups', 'autoscaling:DescribeScalingActivities'], ['*']),
     ]);
@@ -93,6 +94,7 @@ export class Grants extends Construct {
       ),
       this.blobs(['s3:GetObject'], ['code/*', 'data/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
+      allow(['ssm:GetParameter'], [this.keyArn()]),
     ]);
   }
 
@@ -156,6 +158,17 @@ export class Grants extends Construct {
           [this.groupArn(groupName)],
         ),
         allow(['logs:CreateLogStream', 'logs:PutLogEvents'], [fleet.log.logGroupArn]),
+        // AmazonSSMManagedInstanceCore lets it read every parameter.
+        new iam.PolicyStatement({
+          effect: iam.Effect.DENY,
+          actions: [
+            'ssm:GetParameter',
+            'ssm:GetParameters',
+            'ssm:GetParametersByPath',
+            'ssm:GetParameterHistory',
+          ],
+          resources: [this.keyArn()],
+        }),
         ...(repositories.size > 0
           ? [
               allow(['ecr:GetAuthorizationToken'], ['*']),
@@ -223,6 +236,12 @@ export class Grants extends Construct {
       actions,
       keys.map((key) => this.props.storage.blobs.arnForObjects(key)),
     );
+  }
+
+  /** A SecureString under AWS's own key, which asks for no grant: whoever may read the parameter may decrypt it. */
+  private keyArn(): string {
+    const resourceName = this.props.storage.keyParameter.slice(1);
+    return Stack.of(this).formatArn({ service: 'ssm', resource: 'parameter', resourceName });
   }
 
   private groupArn(name: string): string {

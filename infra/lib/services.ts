@@ -123,6 +123,7 @@ export class Services extends Construct {
         CLOUDPAR_DEAD_LETTER_QUEUE_URL: queue.lost.queueUrl,
         CLOUDPAR_BUCKET: storage.blobs.bucketName,
         CLOUDPAR_WORKER_TOKEN_SECRET: storage.workerToken.secretArn,
+        CLOUDPAR_KEY_PARAMETER: storage.keyParameter,
         CLOUDPAR_POLICY: JSON.stringify({ ...contract.policy, ...limits(settings) }),
         POWERTOOLS_SERVICE_NAME: name,
         POWERTOOLS_METRICS_NAMESPACE: contract.metricsNamespace,

@@ -20,6 +20,8 @@ export class Storage extends Construct {
   readonly accounts: dynamodb.Table;
   readonly blobs: s3.Bucket;
   readonly workerToken: secretsmanager.Secret;
+  /** The name of the parameter with the key that encrypts accounts' keys. The client function makes it: see grants.ts. */
+  readonly keyParameter: string;
 
   constructor(scope: Construct, id: string, settings: Settings) {
     super(scope, id);
@@ -27,6 +29,7 @@ export class Storage extends Construct {
     this.accounts = this.table('Accounts', contract.accountTable, settings);
     this.blobs = this.bucket(settings);
     this.workerToken = this.secret(settings);
+    this.keyParameter = `/cloudpar/${settings.env}/accounts-key`;
   }
 
   private table(id: string, keys: Keys & { indexes: Record<string, Keys> }, settings: Settings): dynamodb.Table {

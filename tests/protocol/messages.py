@@ -44,7 +44,7 @@ def _scalars(info: inspect.Type) -> st.SearchStrategy[Any]:
         case inspect.StrType():
             return st.text(_CHARACTERS, min_size=info.min_length or 0, max_size=info.max_length)
         case inspect.BytesType():
-            return st.binary(max_size=300)
+            return st.binary(min_size=info.min_length or 0, max_size=info.max_length or 300)
         case inspect.LiteralType():
             return st.sampled_from(info.values)
         case _:

@@ -101,6 +101,7 @@ def test_whatever_a_request_holds_is_bounded_or_opaque() -> None:
     assert {path for route in ROUTES for path in _unbounded(route.request.__name__, route.request)} == {
         "InlineData.items",  # at most n, which the client service compares
         "InlineData.items[]",  # a payload
+        "InlineData.seals",  # 16 bytes for each of them, which the client service compares
         "TaskCode.inline",  # a payload
         "TaskResult.data",  # a payload
         "TaskResult.message",  # cut by the worker, and again by the worker service

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 import cloudpickle
+from msgspec.structs import replace
 
 from cloudpar_protocol import codec
 from cloudpar_protocol import routes as r
@@ -35,6 +36,8 @@ from cloudpar_protocol.client_messages import (
 )
 from cloudpar_protocol.errors import InvalidToken, RequestError
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, Link, RangeData, TaskResult
+from cloudpar_protocol.seals import Seals
+from cloudpar_protocol.seals import package_id as make_id
 
 TOKEN = "a token"
 
@@ -66,6 +69,8 @@ class FakeMaster:
         retry_after_s: What empty answers say, if it does not hold.
         inline_bytes: Larger results go to blobs.
         page_tasks: Results of one page.
+        seal_key: With a key it knows seals.
+        tamper: Changes results once they are sealed.
         seen: Requests by route.
     """
 
@@ -77,6 +82,8 @@ class FakeMaster:
         self.inline_bytes = 1000
         self.page_tasks = 1000
         self.repeat_results = False
+        self.seal_key: bytes | None = None
+        self.tamper: Callable[[TaskResult], TaskResult] = lambda result: result
         self.seen: Counter[str] = Counter()
         self.messages: list[Any] = []
         self.packages: dict[str, Stored] = {}
@@ -111,7 +118,8 @@ class FakeMaster:
         return _ANSWERS[type(message)](self, message)
 
     def hello(self, _: Hello) -> HelloReply:
-        return HelloReply(release="0.1.0", role="user", account_id="a", name="somebody", granted_us=10**12)
+        who = HelloReply(release="0.1.0", role="user", account_id="a", name="somebody", granted_us=10**12)
+        return replace(who, seal_key=self.seal_key)
 
     def prepare(self, message: PrepareUploads) -> PrepareUploadsReply:
         uploads = []
@@ -127,6 +135,8 @@ class FakeMaster:
             package_id = self._by_key.get(message.idempotency_key)
             if package_id is None:
                 package_id = f"p{len(self.packages)}"
+                if message.seal is not None:
+                    package_id = make_id("a", message.idempotency_key, sealed=True)
                 self._by_key[message.idempotency_key] = package_id
                 self.packages[package_id] = Stored(package_id, message)
                 self._latched.setdefault(message.session, set()).add(package_id)
@@ -147,7 +157,7 @@ class FakeMaster:
         """Make results visible; finishes the package with its last one."""
         stored = self.packages[package_id]
         with self.condition:
-            fresh = [result for result in results if result.index not in stored.finished]
+            fresh = [self._seal(stored, result) for result in results if result.index not in stored.finished]
             stored.finished.update(result.index for result in fresh)
             for first in range(0, len(fresh), self.page_tasks):
                 stored.pages.append(fresh[first : first + self.page_tasks])
@@ -155,6 +165,15 @@ class FakeMaster:
                 errors = any(result.outcome != "ok" for page in stored.pages for result in page)
                 stored.state = "error" if errors else "completed"
             self.condition.notify_all()
+
+    def _seal(self, stored: Stored, result: TaskResult) -> TaskResult:
+        if stored.message.seal is None or self.seal_key is None:
+            return result
+        data, blob = result.data, result.blob
+        if blob is not None:
+            data = self.blobs[blob.key][blob.offset : blob.offset + blob.size]
+        (sealed,) = Seals(self.seal_key, stored.id).sealed([replace(result, data=data)])
+        return self.tamper(replace(sealed, data=result.data))
 
     def fail(self, package_id: str, state: str, reason: str, text: str) -> None:
         stored = self.packages[package_id]

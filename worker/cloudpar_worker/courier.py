@@ -31,6 +31,7 @@ from .master_client import MasterClient, PayloadRefused, Reach, Stopped, warn
 from .payload_store import PayloadStore
 from .publishing import requests
 from .result_upload import upload_large
+from .verifying import SealBroken, verify
 
 Job = Callable[[], on.Stimulus]
 _FRESH_LINK_S = LINK_S * 2 / 3
@@ -101,7 +102,7 @@ class Courier:
             cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))
             for lease in reply.leases:
                 self._arrivals[lease.lease_id] = time.monotonic()
-            return on.Retrieved(reply.leases, int(reply.retry_after_s * 1e6), cost_us)
+            return on.Retrieved(reply.leases, int(reply.retry_after_s * 1e6), cost_us, _broken(reply.leases))
 
         self._hand("retrieve", job)
 
@@ -116,6 +117,8 @@ class Courier:
             began = time.monotonic()
             try:
                 here, item_bytes = self.payloads.fetch(lease, tasks)
+            except SealBroken as broken:
+                return on.DownloadFailed(lease.lease_id, stale=False, broken=str(broken))
             except PayloadRefused as refused:
                 stale = time.monotonic() - self._arrivals.get(lease.lease_id, 0.0) > _FRESH_LINK_S
                 warn(f"the payload of package {lease.package_id} cannot be had: {refused}")
@@ -149,7 +152,7 @@ class Courier:
     def _publish(self, part: list[Publication]) -> list[PublishResultsReply]:
         try:
             made = upload_large(self._client, part)
-            request = PublishResults(worker_id=self.worker_id, executors=self._executors, publications=made)
+            request = PublishResults(worker_id=self.worker_id, executors=self._executors, publications=made, seals=True)
             return [self._client.call(routes.PUBLISH_RESULTS, request)]
         except InvalidToken:
             raise
@@ -192,3 +195,14 @@ class Courier:
             return on.GivenBack([item.lease_id for item in returns])
 
         self._hand("give_back", job)
+
+
+def _broken(leases: list[Lease]) -> dict[str, str]:
+    """By lease, what of it is not as its client sealed it."""
+    found: dict[str, str] = {}
+    for lease in leases:
+        try:
+            verify(lease)
+        except SealBroken as broken:
+            found[lease.lease_id] = str(broken)
+    return found

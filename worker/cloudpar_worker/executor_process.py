@@ -65,7 +65,8 @@ class ExecutorProcess:
 
     def send(self, lease: Lease, start: int, end: int, code: bytes, items: Sequence[bytes | memoryview] | None) -> None:
         """Queue a run; `flush` moves it."""
-        code_hash = lease.code.hash
+        # Code that nobody sealed must not be called in place of what somebody did.
+        code_hash = lease.code.hash if lease.seal is None else f"sealed {lease.code.hash}"
         known = code_hash in self._codes
         self._codes[code_hash] = None
         self._codes.move_to_end(code_hash)

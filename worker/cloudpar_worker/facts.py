@@ -98,12 +98,12 @@ class Facts:
 
     def refuse(self, record: LeaseRecord) -> None:
         """A lease needs a Python that this worker has not: its package fails, and says why."""
-        record.drop_untouched()
         have = sorted(self.pythons, key=lambda version: (len(version), version))
         names = ", ".join(have[:-1]) + " or " + have[-1] if have[1:] else have[0]
-        record.refusal = (
+        record.refuse(
+            "python",
             f"the package was made by Python {record.lease.python}, this worker's executors run Python {names}: "
-            f"use Python {names} at the client, or start workers with Python {record.lease.python}"
+            f"use Python {names} at the client, or start workers with Python {record.lease.python}",
         )
 
     def forget(self, record: LeaseRecord) -> None:

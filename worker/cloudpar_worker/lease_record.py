@@ -1,9 +1,14 @@
 """One lease at the worker: which of its tasks wait, run, have results, and what of that the master knows."""
 
+from typing import Literal
+
 from cloudpar_protocol.payloads import BlobData, Range, TaskResult
+from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
 
 from . import ranges
+
+Reason = Literal["python", "seal"]
 
 
 class LeaseRecord:
@@ -23,7 +28,7 @@ class LeaseRecord:
         closing: The publication or return that closes the lease is under way.
         undeliverable: Its payload cannot be had: what is unfetched goes back, or,
         abandoned: its lease is left to run out.
-        refusal: Why none of it can ever run here, for people; None: it can.
+        refusal: Why none of it can ever run here, as a publication's reason and for people; None: it can.
         retrieve_us, publish_us: What its retrieval and its package's publications cost, until a publication says it.
     """
 
@@ -43,7 +48,9 @@ class LeaseRecord:
         self.pending_since_us = 0
         self.publishing = self.returning = self.downloading = self.closing = False
         self.undeliverable = self.abandoned = False
-        self.refusal: str | None = None
+        self.refusal: tuple[Reason, str] | None = None
+        # What is not sealed as it should be is refused before anything of it runs: then nothing is to be sealed here.
+        self._seals = Seals(lease.seal_key, lease.package_id) if lease.seal_key is not None else None
         self.publish_us = 0
         self.item_bytes = 0
         self._seq = 0
@@ -69,6 +76,11 @@ class LeaseRecord:
         """For the next publication or return."""
         self._seq += 1
         return self._seq - 1
+
+    def refuse(self, reason: Reason, message: str) -> None:
+        """None of it is to run at all: its package fails, and says why."""
+        self.drop_untouched()
+        self.refusal = reason, message
 
     def drop_untouched(self) -> None:
         """None of it will run here."""
@@ -128,7 +140,7 @@ class LeaseRecord:
         """Results of fed tasks; returns the segments of payload that nobody needs any more."""
         if not self.pending:
             self.pending_since_us = now_us
-        self.pending += results
+        self.pending += results if self._seals is None else self._seals.sealed(results)
         self.pending_bytes += sum([len(result.data) for result in results if result.data])
         self.fed -= len(results)
         return self._used_up(results[0].index, len(results)) if self._segments else []

@@ -6,13 +6,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
-from cloudpar_protocol.payloads import BlobData, BlobRef, Link, Range
+from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, BlobRef, Link, Range
 from cloudpar_protocol.worker_messages import Lease
 
 from .executor_process import inline_items
 from .master_client import MasterClient, PayloadRefused
+from .verifying import verify_items
 
 CODE_BYTES: Final = 64 * 1024 * 1024
 """Task code of past leases that is kept."""
@@ -23,6 +24,13 @@ SEGMENT_BYTES: Final = 16 * 1024 * 1024
 """Task data fetched at a time; a larger item comes alone."""
 
 
+class _Table(NamedTuple):
+    """Where items lie in their blob, and the seals of a sealed package, one after the other."""
+
+    offsets: tuple[int, ...]
+    seals: bytes
+
+
 class PayloadStore:
     """Filled by the downloading thread, read by the main one."""
 
@@ -30,7 +38,7 @@ class PayloadStore:
         self._client = client
         self._codes: OrderedDict[str, bytes] = OrderedDict()
         self._code_bytes = 0
-        self._tables: OrderedDict[str, tuple[int, ...]] = OrderedDict()
+        self._tables: OrderedDict[str, _Table] = OrderedDict()
         self._segments: dict[str, dict[Range, list[memoryview]]] = {}
         self._lock = threading.Lock()
 
@@ -64,7 +72,7 @@ class PayloadStore:
         """Get the code, and the data of the first of `tasks`; which tasks these are, and their mean size.
 
         Raises:
-            PayloadRefused: It cannot be had.
+            PayloadRefused: It cannot be had, or (SealBroken) is not what its client sealed.
         """
         self._fetch_code(lease)
         if not isinstance(lease.data, BlobData):
@@ -72,12 +80,13 @@ class PayloadStore:
         link = lease.data_link
         if link is None:
             raise PayloadRefused("the lease has no link for its data")
-        offsets = self._offsets(link, lease.data.blob, lease.tasks, tasks)
+        offsets, seals = self._offsets(link, lease, lease.data.blob, tasks)
         last = 1
         while last < len(offsets) - 1 and offsets[last + 1] - offsets[0] <= SEGMENT_BYTES:
             last += 1
         body = memoryview(self._client.download(link, offsets[0], offsets[last]))
         items = [body[offsets[i] - offsets[0] : offsets[i + 1] - offsets[0]] for i in range(last)]
+        verify_items(lease, tasks[0], items, seals[: SEAL_BYTES * last])
         segment = (tasks[0], tasks[0] + last)
         with self._lock:
             self._segments.setdefault(lease.lease_id, {})[segment] = items
@@ -105,21 +114,26 @@ class PayloadStore:
                 with self._lock:
                     self._code_bytes -= len(self._codes.pop(code_hash))
 
-    def _offsets(self, link: Link, blob: BlobRef, n: int, tasks: Range) -> tuple[int, ...]:
-        """Where the items of `tasks` begin in the blob of n items, and where the last one ends."""
-        table_bytes = 8 * (n + 1)
-        start = blob.offset + blob.size - table_bytes
-        if table_bytes > TABLE_BYTES:
-            return self._read_table(link, start + 8 * tasks[0], tasks[1] - tasks[0] + 1)
+    def _offsets(self, link: Link, lease: Lease, blob: BlobRef, tasks: Range) -> _Table:
+        """Where the items of `tasks` begin in their blob, and where the last one ends; and their seals."""
+        n, seal_bytes = lease.tasks, 0 if lease.seal is None else SEAL_BYTES
+        start = blob.offset + blob.size - 8 * (n + 1)
+        first, end = tasks
+        if 8 * (n + 1) > TABLE_BYTES:
+            offsets = self._client.download(link, start + 8 * first, start + 8 * (end + 1))
+            seals = start - seal_bytes * (n - first), start - seal_bytes * (n - end)
+            return _Table(_unpack(offsets), self._client.download(link, *seals) if seal_bytes else b"")
         table = self._tables.get(blob.key)
         if table is None:
-            table = self._tables[blob.key] = self._read_table(link, start, n + 1)
+            both = self._client.download(link, start - seal_bytes * n, start + 8 * (n + 1))
+            table = self._tables[blob.key] = _Table(_unpack(both[seal_bytes * n :]), both[: seal_bytes * n])
             if len(self._tables) > TABLES:
                 self._tables.popitem(last=False)
-        return table[tasks[0] : tasks[1] + 1]
+        return _Table(table.offsets[first : end + 1], table.seals[seal_bytes * first : seal_bytes * end])
 
-    def _read_table(self, link: Link, start: int, entries: int) -> tuple[int, ...]:
-        offsets = struct.unpack(f"<{entries}Q", self._client.download(link, start, start + 8 * entries))
-        if any(after < before for before, after in pairwise(offsets)):
-            raise PayloadRefused("the table of its data is damaged")
-        return offsets
+
+def _unpack(table: bytes) -> tuple[int, ...]:
+    offsets = struct.unpack(f"<{len(table) // 8}Q", table)
+    if any(after < before for before, after in pairwise(offsets)):
+        raise PayloadRefused("the table of its data is damaged")
+    return offsets

@@ -16,7 +16,7 @@ from .lease_record import LeaseRecord
 
 LARGE_BYTES = 64 * 1024 * 1024
 """Large results of one publication together, unless one alone is larger: they become one blob."""
-_RESULT_BYTES = 48
+_RESULT_BYTES = 64
 """A result's fields besides its data and texts, on the wire."""
 _REFERENCE_BYTES = 600
 _ALWAYS_FIT = BODY_BYTES // (PUBLICATION_BYTES + 65_536)
@@ -64,6 +64,7 @@ def _publication(record: LeaseRecord, results: list[TaskResult], *, closes: bool
     lease = record.lease
     retrieve_us, record.retrieve_us = record.retrieve_us, 0
     publish_us, record.publish_us = record.publish_us, 0
+    refused, message = record.refusal if closes and record.refusal else (None, None)
     return Publication(
         package_id=lease.package_id,
         lease_id=lease.lease_id,
@@ -77,8 +78,8 @@ def _publication(record: LeaseRecord, results: list[TaskResult], *, closes: bool
         wait_us=lease.wait_us,
         retrieve_us=retrieve_us,
         publish_us=publish_us,
-        refused="python" if closes and record.refusal else None,
-        message=record.refusal if closes else None,
+        refused=refused,
+        message=message,
     )
 
 

@@ -184,6 +184,8 @@ class WorkerState:
         for lease in stimulus.leases:
             if lease.lease_id not in self.facts.leases:
                 self._take_over(lease, stimulus.request_us // len(stimulus.leases), now_us)
+                if lease.lease_id in stimulus.broken:
+                    self.facts.leases[lease.lease_id].refuse("seal", stimulus.broken[lease.lease_id])
 
     def _take_over(self, lease: Lease, request_us: int, now_us: int) -> None:
         facts = self.facts
@@ -209,6 +211,9 @@ class WorkerState:
         record = self.facts.leases.get(stimulus.lease_id)
         if record is not None:
             record.downloading = False
+            if stimulus.broken is not None:
+                record.refuse("seal", stimulus.broken)
+                return
             record.undeliverable = True
             if not stimulus.stale:
                 record.drop_untouched()

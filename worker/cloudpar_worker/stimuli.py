@@ -67,11 +67,17 @@ class Measured(Struct, frozen=True):
 
 
 class Retrieved(Struct, frozen=True):
-    """The answer to the retrieval; `request_us` is what it cost without the time it was held."""
+    """The answer to the retrieval.
+
+    Attributes:
+        request_us: What it cost without the time it was held.
+        broken: By lease, why none of it is to be run: it is not what its client sealed.
+    """
 
     leases: list[Lease]
     retry_after_us: int = 0
     request_us: int = 0
+    broken: dict[str, str] = {}
 
 
 class Downloaded(Struct, frozen=True):
@@ -84,10 +90,16 @@ class Downloaded(Struct, frozen=True):
 
 
 class DownloadFailed(Struct, frozen=True):
-    """The payload of a lease cannot be had; `stale`: only because its links are too old by now."""
+    """The payload of a lease cannot be had.
+
+    Attributes:
+        stale: Only because its links are too old by now.
+        broken: It is here, and not what its client sealed; why.
+    """
 
     lease_id: str
     stale: bool
+    broken: str | None = None
 
 
 class Published(Struct, frozen=True):

@@ -8,6 +8,7 @@ from .account_store import AccountRecord, AccountStore, Reservation
 from .blob_store import BlobStore
 from .clock import Clock, Ids
 from .fleet import Fleet, FleetWatch
+from .key_safe import KeySafe
 from .package_store import InboxItem, Opened, PackageStore, ResultPage, Running
 from .task_queue import Message, Sending, TaskQueue
 
@@ -20,6 +21,7 @@ __all__ = [
     "FleetWatch",
     "Ids",
     "InboxItem",
+    "KeySafe",
     "Message",
     "Opened",
     "PackageStore",

@@ -55,6 +55,14 @@ class AccountStore(Protocol):
         """The account whose token has this SHA-256; may be up to 60 s old."""
         ...
 
+    def key(self, account_id: str) -> bytes | None:
+        """The account's key as it was kept, encrypted; None: it has none yet."""
+        ...
+
+    def keep_key(self, account_id: str, encrypted: bytes, instead_of: bytes | None) -> bytes | None:
+        """Store an account's key if what is there is `instead_of`; returns what is stored then. None: no account."""
+        ...
+
     def list(self) -> list[AccountRecord]:
         """All of them, oldest first."""
         ...

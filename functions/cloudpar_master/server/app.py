@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -9,10 +10,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from cloudpar_master.services.bodies import bearer, sent_media
+from cloudpar_master.services.reception import Call
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import StartTasksReply
 from cloudpar_protocol.errors import RequestError
 
+from .audit_file import AuditFile
 from .blob_routes import BlobRoutes
 from .bodies import CLIENT_GONE, answer, read_body, refusal
 from .holding import Holding, unless_gone
@@ -21,8 +24,9 @@ from .holding import Holding, unless_gone
 class Calls:
     """POST /v1/{name}."""
 
-    def __init__(self, holding: Holding) -> None:
+    def __init__(self, holding: Holding, audit: AuditFile) -> None:
         self._holding = holding
+        self._audit = audit
         self._reception = holding.reception
 
     async def serve(self, request: Request) -> Response:
@@ -34,10 +38,19 @@ class Calls:
             hold = self._holding.retrieve if call.route is routes.RETRIEVE_TASKS else self._holding.news
             reply = await unless_gone(lambda gone: hold(call, gone), request.receive)
             return Response(status_code=CLIENT_GONE) if reply is None else answer(request, reply)
-        reply = self._reception.perform(call)
+        reply = self._perform(call)
         if isinstance(reply, StartTasksReply):
             self._holding.started(call.request.session, reply.package_id)
         return answer(request, reply)
+
+    def _perform(self, call: Call) -> Struct:
+        try:
+            reply = self._reception.perform(call)
+        except RequestError as error:
+            self._audit.note(call, error.code)
+            raise
+        self._audit.note(call, "done", reply)
+        return reply
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -49,7 +62,7 @@ async def _ignore(request: Request, error: Exception) -> Response:
     return Response(status_code=CLIENT_GONE)
 
 
-def make_app(holding: Holding, blobs: BlobRoutes) -> Starlette:
+def make_app(holding: Holding, blobs: BlobRoutes, audit: AuditFile) -> Starlette:
     """The ASGI application of an embedded master."""
     # What is none of the first three reaches the log as well, through uvicorn.
     handlers: dict[Any, Any] = {ClientDisconnect: _ignore} | dict.fromkeys(
@@ -57,7 +70,7 @@ def make_app(holding: Holding, blobs: BlobRoutes) -> Starlette:
     )
     app = Starlette(
         routes=[
-            Route("/v1/{name}", Calls(holding).serve, methods=["POST"]),
+            Route("/v1/{name}", Calls(holding, audit).serve, methods=["POST"]),
             Route("/blobs/{key:path}", blobs.serve, methods=["GET", "PUT"]),
         ],
         exception_handlers=handlers,

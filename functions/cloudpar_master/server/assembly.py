@@ -11,6 +11,7 @@ from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
 from cloudpar_master.adapters.embedded.system import RandomIds, SystemClock
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
+from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.deployment import Deployment, hash_token
@@ -18,6 +19,7 @@ from cloudpar_master.services.reception import Reception
 from cloudpar_master.services.timer import Timer
 
 from .app import make_app
+from .audit_file import AuditFile
 from .bell import Bell
 from .blob_routes import BlobRoutes
 from .data_folder import Connection, DataFolder
@@ -67,11 +69,12 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy) -> Asse
         policy=policy,
         worker_token_hash=hash_token(connection.worker_token),
         admin_token_hash=hash_token(connection.admin_token),
+        safe=AesGcmSafe(folder.key_secret),
     )
     _ensure_default_account(deployment, connection.token)
     holding = Holding(Reception(deployment), bell)
     return Assembly(
-        app=make_app(holding, BlobRoutes(blobs)),
+        app=make_app(holding, BlobRoutes(blobs), AuditFile(folder.audit, deployment)),
         holding=holding,
         bell=bell,
         timer=Timer(deployment),

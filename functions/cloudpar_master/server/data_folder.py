@@ -1,6 +1,7 @@
 """The folder that holds everything of an embedded master, and how others learn to reach it."""
 
 import fcntl
+import hmac
 import os
 import secrets
 from pathlib import Path
@@ -60,6 +61,11 @@ class DataFolder:
         """Payloads."""
         return self.path / "blobs"
 
+    @property
+    def audit(self) -> Path:
+        """What administrators did."""
+        return self.path / "audit.jsonl"
+
     def secret(self) -> bytes:
         """What links are signed with; the same after a restart, so that links stay good."""
         path = self.path / "secret"
@@ -69,6 +75,10 @@ class DataFolder:
         fresh = secrets.token_bytes(SECRET_BYTES)
         _write_privately(path, fresh)
         return fresh
+
+    def key_secret(self) -> bytes:
+        """What accounts' keys are encrypted with: the same file, for another purpose. In no table."""
+        return hmac.digest(self.secret(), b"keys of accounts", "sha256")
 
     def connect(self, given: Connection) -> Connection:
         """Write connection.json anew for this endpoint. Tokens that are not given are kept, or made.

@@ -18,6 +18,7 @@ from cloudpar_protocol.client_messages import Hello, HelloReply
 from cloudpar_protocol.errors import IdempotencyConflict, NotFound
 from cloudpar_protocol.version import __version__
 
+from .account_keys import AccountKeys
 from .deployment import Deployment
 from .folding import Folding
 
@@ -30,6 +31,7 @@ class AccountService:
     def __init__(self, deployment: Deployment) -> None:
         self._on = deployment
         self._folding = Folding(deployment)
+        self._keys = AccountKeys(deployment)
 
     def hello(
         self, role: Literal["user", "worker", "admin"], account: AccountRecord | None, request: Hello
@@ -47,6 +49,7 @@ class AccountService:
             granted_us=account.granted_us,
             spent_us=account.spent_us,
             task_timeout_s=timeout_s,
+            seal_key=self._keys.key(account.account_id),
         )
 
     def create_account(self, request: CreateAccount) -> AccountReply:

@@ -9,7 +9,7 @@ from cloudpar_master.core.events import Acknowledged, CancelAsked
 from cloudpar_master.core.fold import fold
 from cloudpar_master.core.head import BLOB_BYTES, CANCELLED_RANGES, Head, Spec
 from cloudpar_master.ports import AccountRecord, Opened, Running
-from cloudpar_protocol import codec, limits
+from cloudpar_protocol import codec, limits, seals
 from cloudpar_protocol.client_messages import (
     Acknowledge,
     AcknowledgeReply,
@@ -89,8 +89,7 @@ class ClientService:
         check_submission(account, request)
         data_bytes = _data_bytes(request.data)
         check_fits(account, request.n, data_bytes, on.policy)
-        name = f"{account.account_id}#{request.idempotency_key}"
-        package_id = hashlib.sha256(name.encode()).hexdigest()[:32]
+        package_id = seals.package_id(account.account_id, request.idempotency_key, sealed=request.seal is not None)
         if self._used_up(account) and on.packages.spec(package_id) is None:
             used = f"account {account.name!r} has used its {span(account.granted_us)} of compute time"
             raise QuotaExhausted(f"{used}: ask the operator to grant more (cloudpar account grant)")

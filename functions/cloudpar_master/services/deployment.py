@@ -2,12 +2,22 @@ import hashlib
 from typing import NamedTuple
 
 from cloudpar_master.core.policy import Policy
-from cloudpar_master.ports import AccountStore, BlobStore, Clock, Fleet, FleetWatch, Ids, PackageStore, TaskQueue
+from cloudpar_master.ports import (
+    AccountStore,
+    BlobStore,
+    Clock,
+    Fleet,
+    FleetWatch,
+    Ids,
+    KeySafe,
+    PackageStore,
+    TaskQueue,
+)
 from cloudpar_master.ports.fleet import StandingFleet
 
 
 class Deployment(NamedTuple):
-    """One master: its ports, its figures, and the hashes of its two own tokens."""
+    """One master: its ports, its figures, and the hashes of its two own tokens. Without a safe it knows no seals."""
 
     packages: PackageStore
     accounts: AccountStore
@@ -20,6 +30,7 @@ class Deployment(NamedTuple):
     admin_token_hash: str
     fleet: Fleet = StandingFleet()
     watch: FleetWatch = StandingFleet()
+    safe: KeySafe | None = None
 
 
 def hash_token(token: str) -> str:

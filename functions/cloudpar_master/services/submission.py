@@ -2,7 +2,7 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol import limits
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest, Forbidden, TooLarge
-from cloudpar_protocol.payloads import BlobData, InlineData
+from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, InlineData
 
 
 def check_submission(account: AccountRecord, request: StartTasks) -> None:
@@ -21,11 +21,14 @@ def check_submission(account: AccountRecord, request: StartTasks) -> None:
     if isinstance(data, InlineData):
         if len(data.items) != request.n:
             raise BadRequest(f"n is {request.n}, but there are {len(data.items)} items of task data")
-        if sum(map(len, data.items)) > limits.INLINE_DATA_BYTES:
+        if sum(map(len, data.items)) + len(data.seals) > limits.INLINE_DATA_BYTES:
             raise TooLarge(f"inline task data is over {limits.INLINE_DATA_BYTES:,} bytes: upload it (prepare_uploads)")
+        if len(data.seals) != (request.n * SEAL_BYTES if request.seal is not None else 0):
+            raise BadRequest("inline task data of a sealed package needs one seal a task, and any other has none")
     elif isinstance(data, BlobData):
         check_owner(account, data.blob.key, "data")
-        if data.blob.size < 8 * (request.n + 1):
+        seals = 0 if request.seal is None else SEAL_BYTES * request.n
+        if data.blob.size < 8 * (request.n + 1) + seals:
             raise BadRequest(f"a data blob of {data.blob.size} bytes cannot hold the table of {request.n} tasks")
 
 

@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from cloudpar_master.core import pacing, quota, ranges
 from cloudpar_master.core.events import Cleared, Event, ExecutorsIdle, GaveBack, Published
 from cloudpar_master.core.head import Head, Piece
@@ -10,7 +12,8 @@ from cloudpar_master.ports import Message
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.limits import BULK_ITEMS, RETRIEVED_CHUNKS
-from cloudpar_protocol.payloads import BlobData, InlineData, Range, TaskData
+from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, InlineData, Range, TaskData, TaskResult
+from cloudpar_protocol.seals import is_sealed
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     ExtendLeasesReply,
@@ -30,6 +33,7 @@ from cloudpar_protocol.worker_messages import (
     Return,
 )
 
+from .account_keys import AccountKeys
 from .attempts import Attempts
 from .deployment import Deployment
 from .folding import Folding, parse_chunk
@@ -49,6 +53,7 @@ class WorkerService:
         self._folding = Folding(deployment)
         self._idle = IdleWorkers()
         self._attempts = Attempts()
+        self._keys = AccountKeys(deployment)
 
     def retrieve_tasks(self, request: RetrieveTasks) -> RetrieveTasksReply:
         """Hand out chunks. An empty queue makes packages with uncut tasks open their windows."""
@@ -138,6 +143,8 @@ class WorkerService:
             publish_us=pacing.publish_us(executors, head, budget_us, policy),
             retries=start.retries,
             retry_on=start.retry_on,
+            seal=start.seal,
+            seal_key=None if start.seal is None else self._keys.key(head.account_id),
         )
 
     def _open_windows(self, request: RetrieveTasks) -> bool:
@@ -176,7 +183,7 @@ class WorkerService:
                 worker_id=request.worker_id,
                 executors=request.executors,
                 generation=pub.generation,
-                results=pub.results,
+                results=pub.results if request.seals else self._vouched(pub),
                 wait_us=pub.wait_us,
                 retrieve_us=pub.retrieve_us,
                 publish_us=pub.publish_us,
@@ -189,6 +196,18 @@ class WorkerService:
         self._close(request.publications)
         views = self._views(request.publications, heads)
         return PublishResultsReply(leases=views, hungry=self._hungry(request.worker_id, views))
+
+    def _vouched(self, publication: Publication) -> list[TaskResult]:
+        """Results of a worker that knows no seals: the master makes them, of large ones on their place."""
+        package_id, results = publication.package_id, publication.results
+        spec = self._on.packages.spec(package_id) if is_sealed(package_id) else None
+        seals = None if spec is None else self._keys.seals(spec.account_id, package_id)
+        if seals is None:
+            return results
+        return [
+            replace(result, seal=seals.place(result, result.blob)) if result.blob is not None else result
+            for result in seals.sealed(results)
+        ]
 
     def _close(self, items: Iterable[Publication | Return]) -> None:
         receipts = [item.receipt for item in items if item.closes]
@@ -263,5 +282,6 @@ def _wanted(head: Head | None, start: int, end: int, generation: int) -> list[Ra
 
 def _slice(data: TaskData, wanted: Sequence[Range]) -> TaskData:
     if isinstance(data, InlineData):
-        return InlineData([item for start, end in wanted for item in data.items[start:end]])
+        items = [item for start, end in wanted for item in data.items[start:end]]
+        return InlineData(items, b"".join([data.seals[SEAL_BYTES * start : SEAL_BYTES * end] for start, end in wanted]))
     return data

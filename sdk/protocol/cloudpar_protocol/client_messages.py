@@ -22,6 +22,8 @@ from .payloads import (
     PartsCrc32,
     Range,
     Retries,
+    Seal,
+    SealKey,
     Seconds,
     TaskCode,
     TaskData,
@@ -40,6 +42,8 @@ class Hello(Struct, frozen=True, kw_only=True):
 
 
 class HelloReply(Struct, frozen=True, kw_only=True):
+    """Who asks. `seal_key`, for users, makes and verifies their seals; without one the master knows no seals."""
+
     v: int = PROTOCOL_VERSION
     release: str
     role: Literal["user", "worker", "admin"]
@@ -48,6 +52,7 @@ class HelloReply(Struct, frozen=True, kw_only=True):
     granted_us: Micros = 0
     spent_us: Micros = 0
     task_timeout_s: Seconds = 0.0
+    seal_key: SealKey | None = None
 
 
 class Upload(Struct, frozen=True, kw_only=True):
@@ -102,6 +107,7 @@ class StartTasks(Struct, frozen=True, kw_only=True):
         task_timeout_s: Lowers the operator's maximum for each task of this package: for all of its attempts together.
         retries: A task whose code raises is tried again so often, at once and by the same executor.
         retry_on: Only for these exceptions and what is derived from them; empty: for every Exception.
+        seal: Of a sealed package: on its code and how it is called (`seals`).
     """
 
     v: int = PROTOCOL_VERSION
@@ -118,6 +124,7 @@ class StartTasks(Struct, frozen=True, kw_only=True):
     task_timeout_s: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     retries: Retries = 0
     retry_on: ExceptionNames = []
+    seal: Seal | None = None
 
 
 class StartTasksReply(Struct, frozen=True, kw_only=True):

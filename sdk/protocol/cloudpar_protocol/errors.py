@@ -16,7 +16,8 @@
     │   └── Unavailable             503 unavailable           (retryable)
     ├── MasterUnreachable           no answer at all
     ├── PackageFailed               the package ended without all results: quota, expiry, losses
-    │   └── PythonMismatch          no executor runs the client's Python version
+    │   ├── PythonMismatch          no executor runs the client's Python version
+    │   └── SealBroken              code, data or a result is not what was sealed
     ├── SerializationError          (also a TypeError) a function, argument or result cannot be serialized
     └── TaskError                   one task has no value
         ├── TaskRaised              its own exception, of which only the text came: it does not travel as itself
@@ -141,6 +142,10 @@ class PythonMismatch(PackageFailed):
     """Client and executor run different minor versions of Python."""
 
 
+class SealBroken(PackageFailed):
+    """Code, data or a result is not what its seal says, or has none: somebody changed it. It was not unpickled."""
+
+
 class SerializationError(CloudparError, TypeError):
     """A function, an argument or a result does not pickle, or is none of what MessagePack holds."""
 
@@ -198,5 +203,5 @@ OUTCOME_ERRORS: dict[str, type[CloudparError]] = {
 }
 """By a task result's outcome other than "ok"; "error" only where the exception does not come as itself."""
 
-FAILURE_ERRORS: dict[str, type[PackageFailed]] = {"python": PythonMismatch}
+FAILURE_ERRORS: dict[str, type[PackageFailed]] = {"python": PythonMismatch, "seal": SealBroken}
 """By a failed package's reason; every other reason is a plain PackageFailed."""

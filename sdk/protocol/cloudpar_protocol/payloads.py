@@ -25,6 +25,11 @@ UploadId = Annotated[str, Meta(min_length=1, max_length=1000)]
 _DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
 Reference = Annotated[str, Meta(pattern=rf"^{_DOTTED}:{_DOTTED}$(?!\n)", max_length=200)]
 """A function by its name at the workers: "package.module:function"."""
+SEAL_BYTES = 16
+Seal = Annotated[bytes, Meta(min_length=SEAL_BYTES, max_length=SEAL_BYTES)]
+"""See `seals`."""
+SealKey = Annotated[bytes, Meta(min_length=32, max_length=32)]
+"""An account's key for its seals."""
 Range = tuple[Count, Count]
 """Tasks [start, end) of a package."""
 
@@ -72,16 +77,22 @@ class RangeData(Struct, frozen=True, tag="range"):
 
 
 class InlineData(Struct, frozen=True, tag="inline"):
-    """Task i's data is items[i], serialized by the client."""
+    """Task i's data is items[i], serialized by the client.
+
+    Attributes:
+        seals: Of a sealed package: theirs, one after the other.
+    """
 
     items: list[bytes]
+    seals: bytes = b""
 
 
 class BlobData(Struct, frozen=True, tag="blob"):
     """Task i's data lies in a blob: n serialized items one after the other, then a table of their n + 1 offsets.
 
     An offset is 8 bytes, little-endian; the table starts at size - 8 * (n + 1). So a worker reads any range of
-    tasks with two byte-range requests, or one once it has the table.
+    tasks with two byte-range requests, or one once it has the table. Of a sealed package, the n seals of SEAL_BYTES
+    each stand right before the table.
     """
 
     blob: BlobRef
@@ -105,6 +116,7 @@ class TaskResult(Struct, array_like=True, frozen=True):
         traceback: The remote traceback, formatted.
         stdout: What the task wrote to standard output, bounded, undecodable bytes replaced.
         stderr: The same for standard error.
+        seal: Of a sealed package: on `data`, by the worker's agent.
     """
 
     index: Count
@@ -116,6 +128,7 @@ class TaskResult(Struct, array_like=True, frozen=True):
     traceback: str | None = None
     stdout: str | None = None
     stderr: str | None = None
+    seal: Seal | None = None
 
 
 class Link(Struct, frozen=True):

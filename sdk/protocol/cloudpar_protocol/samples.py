@@ -83,7 +83,7 @@ def _scalars(info: inspect.Type) -> list[Any]:
             sizes = range(info.min_length or 0, (info.max_length or 10_000) + 1)
             values = (value for value in _TEXTS if len(value) in sizes)
         case inspect.BytesType():
-            values = _BYTES
+            values = _BYTES if info.min_length is None else (bytes(range(info.min_length)),)
         case inspect.BoolType():
             values = (False, True)
         case inspect.NoneType():

@@ -19,6 +19,8 @@ from .payloads import (
     Range,
     Receipt,
     Retries,
+    Seal,
+    SealKey,
     Seconds,
     TaskCode,
     TaskData,
@@ -69,6 +71,7 @@ class Lease(Struct, frozen=True, kw_only=True):
         retries, retry_on: As in StartTasks; the time of all attempts is the task's.
         budget_us: What the account has left; a task that runs longer is stopped.
         publish_us: While all executors have work, results may be collected for so long: a request may cost money.
+        seal, seal_key: Of a sealed package: on its code, and the account's key. Executors never see the key.
     """
 
     package_id: str
@@ -96,6 +99,8 @@ class Lease(Struct, frozen=True, kw_only=True):
     publish_us: Micros = 200_000
     retries: Retries = 0
     retry_on: ExceptionNames = []
+    seal: Seal | None = None
+    seal_key: SealKey | None = None
 
 
 class RetrieveTasksReply(Struct, frozen=True, kw_only=True):
@@ -152,7 +157,8 @@ class Publication(Struct, frozen=True, kw_only=True):
         wait_us: As the lease said.
         retrieve_us: Time of the requests and downloads that brought this lease, held waiting excluded; sent once.
         publish_us: Time of the worker's publish requests for this package since its last publication of it; said once.
-        refused: The worker cannot run this package at all ("python"); the package fails with this reason.
+        refused: The worker cannot run this package at all ("python"), or what it was given of it is not what the client
+            sealed ("seal"); the package fails with this reason.
         message: Why, for people, with the mend.
     """
 
@@ -168,15 +174,18 @@ class Publication(Struct, frozen=True, kw_only=True):
     wait_us: Micros = 0
     retrieve_us: Micros = 0
     publish_us: Micros = 0
-    refused: Literal["python"] | None = None
+    refused: Literal["python", "seal"] | None = None
     message: str | None = None
 
 
 class PublishResults(Struct, frozen=True, kw_only=True):
+    """`seals`: the results of sealed packages come with their seals. For a worker without, the master makes them."""
+
     v: int = PROTOCOL_VERSION
     worker_id: Id
     executors: Annotated[int, Meta(ge=1, le=10_000)]
     publications: Annotated[list[Publication], Meta(min_length=1, max_length=BULK_ITEMS)]
+    seals: bool = False
 
 
 class LeaseView(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from cloudpar_protocol.payloads import TaskResult
 
 from .awaited import Awaited
 from .errors import CloudparError
-from .failures import outcome, raisable
+from .failures import raisable
 from .interruption import interrupt
 from .session import Session
 
@@ -54,7 +54,7 @@ class Attachment(Generic[T_co]):
         return values
 
     def _open(self, result: TaskResult) -> T_co:
-        value, error = outcome(result, self._awaited.codec)
+        value, error = self._awaited.outcome(result)
         error = raisable(error, result.index)
         if error is not None:
             raise error

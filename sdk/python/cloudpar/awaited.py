@@ -3,14 +3,21 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from cloudpar_protocol.client_messages import FleetStatus, PackageStatus
-from cloudpar_protocol.payloads import Codec, TaskResult
+from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.seals import Seals
 
-from .errors import CloudparError
+from .errors import CloudparError, SealBroken
+from .failures import outcome
 from .package import News, Package
 from .report import Report
+
+SEAL_MEND = (
+    "it was not unpickled. Somebody changed it, or it is another task's: run the task again, and if it comes again see "
+    "what may write to the master's storage"
+)
 
 
 class Receiver(Protocol):
@@ -39,6 +46,7 @@ class Awaited:
         serialize_s: float = 0.0,
         show: Callable[[TaskResult], None] | None = None,
         on_news: "Callable[[Awaited], None]" = lambda _: None,
+        seals: Seals | None = None,
     ) -> None:
         self.package = package
         self.receiver = receiver
@@ -49,6 +57,7 @@ class Awaited:
         self.executors = 0
         self.fleet: FleetStatus | None = None
         self._execute_us = 0
+        self._seals = seals
         self._show = show
         self._on_news = on_news
         self._lock = threading.RLock()
@@ -58,10 +67,13 @@ class Awaited:
         """The package's id; it has one from its start on."""
         return self.package.id or ""
 
-    @property
-    def codec(self) -> Codec:
-        """How its results are serialized."""
-        return self.package.codec
+    def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
+        """What a task came to: a value and None, or None and an exception. Of a sealed package, verified before."""
+        if self._seals is not None and not self._seals.is_result(result):
+            which = f"the result of task {result.index} of package {self.id}"
+            lacks = "came without its seal" if result.seal is None else "is not what its seal says"
+            return None, SealBroken(f"{which} {lacks}: {SEAL_MEND}")
+        return outcome(result, self.package.codec)
 
     def take(self, status: PackageStatus) -> News:
         """Hand on what a status brought; returns what must be fetched."""

@@ -125,7 +125,8 @@ class Client:
                 )
             began = time.perf_counter()
             code = self._codes.get(function)
-            packed = pack(iterator, limit, code.codec)
+            start = self.session.origin()
+            packed = pack(iterator, limit, code.codec, start.seals)
             if packed is None:
                 return None
             order = Order(
@@ -136,6 +137,7 @@ class Client:
                 task_timeout_s=limits.task_timeout_s or self._task_timeout_s,
                 retry=limits.retry or self._retry,
                 serialize_s=time.perf_counter() - began,
+                origin=start,
             )
             share = inbox.share(base, packed.n)
             try:

@@ -121,10 +121,10 @@ def _end() -> None:
 
 def _cut(span: list[TaskResult], data: bytes) -> Iterator[TaskResult]:
     if len(span) == 1:  # no copy of a large one
-        yield replace(span[0], data=data, blob=None)
+        yield replace(span[0], data=data)
         return
     position = 0
     for result in span:
         size = result.blob.size if result.blob else 0
-        yield replace(result, data=data[position : position + size], blob=None)
+        yield replace(result, data=data[position : position + size])
         position += size

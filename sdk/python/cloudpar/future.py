@@ -11,7 +11,6 @@ from cloudpar_protocol.payloads import Range, TaskResult
 
 from .awaited import Awaited
 from .errors import CloudparError, TaskCancelled
-from .failures import outcome
 from .session import Session
 
 T = TypeVar("T")
@@ -131,7 +130,9 @@ class FutureReceiver:
                 future.set_cancelled()
                 continue
             began = perf_counter()
-            value, error = outcome(result, self._awaited.codec if self._awaited is not None else "pickle")
+            if self._awaited is None:
+                raise AssertionError("a result before its package")
+            value, error = self._awaited.outcome(result)
             self.deserialize_s += perf_counter() - began
             resolve(future, value, error)
 

@@ -9,7 +9,7 @@ from cloudpar_protocol.payloads import TaskResult
 
 from .awaited import Awaited
 from .errors import CloudparError
-from .failures import outcome, raisable
+from .failures import raisable
 
 
 class Share:
@@ -36,6 +36,12 @@ class Share:
     def end(self, failure: CloudparError | None) -> None:
         """Nothing more will come."""
         self._inbox.end(self, failure)
+
+    def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
+        """What a task came to."""
+        if self.awaited is None:
+            raise AssertionError("a result before its package")
+        return self.awaited.outcome(result)
 
 
 class Inbox:
@@ -103,7 +109,7 @@ class Inbox:
 
     def _open(self, share: Share, result: TaskResult) -> tuple[Any, BaseException | None]:
         began = time.perf_counter()
-        value, error = outcome(result, share.awaited.codec if share.awaited is not None else "pickle")
+        value, error = share.outcome(result)
         share.deserialize_s += time.perf_counter() - began
         share.unread -= 1
         if not share.unread:

@@ -15,6 +15,7 @@ from typing import IO, Any
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
 from cloudpar_protocol.parts import checksums
 from cloudpar_protocol.payloads import Codec, InlineData, RangeData
+from cloudpar_protocol.seals import Seals
 
 from . import plain
 from .errors import SerializationError, TooLarge
@@ -81,7 +82,9 @@ def range_data(values: range) -> RangeData | None:
 class Packer:
     """Appends one task's data after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, seals: Seals | None = None) -> None:
+        self._seals = seals
+        self._made = bytearray()
         self._file: IO[bytes] = io.BytesIO()
         self._pickler = Pickler(self._file)
         self._starts = array("Q")
@@ -100,6 +103,8 @@ class Packer:
         except Exception as error:
             raise self._refusal(error, value, f"the data of task {len(self._starts) - 1}") from error
         self._position = self._file.tell()
+        if self._seals is not None:
+            self._made += self._seals.data(len(self._starts) - 1, self._read_last())
         if self._position > IN_MEMORY_BYTES and isinstance(self._file, io.BytesIO):
             self._spill()
         if self._position > BLOB_BYTES:
@@ -118,6 +123,16 @@ class Packer:
         """Add what is serialized already."""
         self._starts.append(self._position)
         self._position += self._file.write(data)
+        if self._seals is not None:
+            self._made += self._seals.data(len(self._starts) - 1, data)
+
+    def _read_last(self) -> bytes:
+        file, start = self._file, self._starts[-1]
+        if isinstance(file, io.BytesIO):
+            with file.getbuffer() as whole:
+                return bytes(whole[start : self._position])
+        file.seek(start)
+        return file.read(self._position - start)
 
     def _spill(self) -> None:
         memory = self._file
@@ -127,7 +142,7 @@ class Packer:
 
     def check(self) -> None:
         """Refuse more than a package can carry."""
-        size = self._position + 8 * (len(self._starts) + 1)
+        size = self._position + len(self._made) + 8 * (len(self._starts) + 1)
         if size > BLOB_BYTES:
             raise TooLarge(
                 f"the data of the first {len(self._starts):,} tasks take {size:,} bytes, and a package carries "
@@ -142,14 +157,17 @@ class Packer:
         """Lay out what was appended."""
         self.check()
         n = len(self._starts)
-        if self._position + ITEM_OVERHEAD_BYTES * n <= INLINE_DATA_BYTES and isinstance(self._file, io.BytesIO):
+        inline_bytes = self._position + len(self._made) + ITEM_OVERHEAD_BYTES * n
+        if inline_bytes <= INLINE_DATA_BYTES and isinstance(self._file, io.BytesIO):
             whole, ends = self._file.getvalue(), itertools.chain(self._starts[1:], (self._position,))
-            return InlineData(items=[whole[start:end] for start, end in zip(self._starts, ends, strict=True)])
+            items = [whole[start:end] for start, end in zip(self._starts, ends, strict=True)]
+            return InlineData(items=items, seals=bytes(self._made))
         self._starts.append(self._position)
         if not _LITTLE:
             self._starts.byteswap()
+        self._file.write(self._made)
         self._file.write(self._starts.tobytes())
-        return Blob(self._file, self._position + 8 * (n + 1))
+        return Blob(self._file, self._position + len(self._made) + 8 * (n + 1))
 
     def close(self) -> None:
         """Forget it all."""
@@ -169,13 +187,16 @@ class PlainPacker(Packer):
 _LITTLE = array("H", [1]).tobytes() == b"\x01\x00"
 
 
-def pack(values: Iterable[Any], limit: int | None = None, codec: Codec = "pickle") -> Packed | None:
+def pack(
+    values: Iterable[Any], limit: int | None = None, codec: Codec = "pickle", seals: Seals | None = None
+) -> Packed | None:
     """Collect and serialize the data of a package; None if there are no values.
 
     Args:
         values: One a task.
         limit: Take at most this many (an iterator then goes on from there); None takes all.
         codec: How the task code wants its data.
+        seals: The package's, if it is to be sealed.
 
     Raises:
         SerializationError: A value cannot be serialized.
@@ -187,7 +208,7 @@ def pack(values: Iterable[Any], limit: int | None = None, codec: Codec = "pickle
             return Packed(len(values), data)
     if limit is None and isinstance(values, Sized) and len(values) > PACKAGE_TASKS:
         raise too_many()
-    packer = Packer() if codec == "pickle" else PlainPacker()
+    packer = Packer(seals) if codec == "pickle" else PlainPacker(seals)
     try:
         with LOCAL_MODULES.by_value():
             n = _collect(packer, values, limit)

@@ -38,6 +38,7 @@ from .awaiter import Awaiter
 from .connection import Aborted, Connection
 from .downloads import Downloads
 from .errors import CloudparError
+from .origin import Origin, origin, seals_of
 from .package import Package
 from .packing import Blob, Packed
 from .retry import ONCE, Retry
@@ -63,6 +64,7 @@ class Order:
     task_timeout_s: float | None = None
     serialize_s: float = 0.0
     retry: Retry = ONCE
+    origin: Origin | None = None
 
 
 class Session:
@@ -88,10 +90,20 @@ class Session:
         self._open: dict[Awaited, None] = {}
         self._unwanted: set[Awaited] = set()
         self._read: list[str] = []
+        self._who: HelloReply | None = None
 
     def hello(self) -> HelloReply:
         """Ask who we are."""
-        return self._guard(lambda: self.connection.call(routes.HELLO, Hello()))
+        self._who = self._guard(lambda: self.connection.call(routes.HELLO, Hello()))
+        return self._who
+
+    def origin(self) -> Origin:
+        """What a new package begins with: its key, and the seals that its code and data are to have.
+
+        Raises:
+            CloudparError: The master is asked for the first time, and does not answer.
+        """
+        return origin(self._who or self.hello())
 
     def start(self, order: Order, receiver: Receiver) -> Awaited:
         """Start a package; its results go to the receiver.
@@ -107,14 +119,20 @@ class Session:
     def _start(self, order: Order, receiver: Receiver) -> Awaited:
         self._awaiter.get_ready()
         code, data = self._code(order.code), self._data(order.packed.data)
+        key, seals = order.origin or Origin(secrets.token_hex(16), None)
         message = StartTasks(
-            idempotency_key=secrets.token_hex(16), session=self.id, name=order.code.name, n=order.packed.n,
+            idempotency_key=key, session=self.id, name=order.code.name, n=order.packed.n,
             code=code, data=data, call=order.call, codec=order.code.codec, python=PYTHON,
             chunksize=order.chunksize, task_timeout_s=order.task_timeout_s,
             retries=order.retry.retries, retry_on=list(order.retry.names),
+            seal=None if seals is None else seals.code(
+                code, data, call=order.call, codec=order.code.codec, python=PYTHON, tasks=order.packed.n
+            ),
         )  # fmt: skip
         package = Package(order.packed.n)
-        awaited = Awaited(package, receiver, serialize_s=order.serialize_s, show=self._show, on_news=self._news)
+        awaited = Awaited(
+            package, receiver, serialize_s=order.serialize_s, show=self._show, on_news=self._news, seals=seals
+        )
         self._awaiter.start_begins()
         begun = False
         try:
@@ -156,7 +174,8 @@ class Session:
         self._awaiter.get_ready()
         package = Package(0)
         package.started(package_id)
-        awaited = Awaited(package, receiver, on_news=self._news)
+        seals = seals_of(self._who or self.hello(), package_id)
+        awaited = Awaited(package, receiver, on_news=self._news, seals=seals)
         self._begin(awaited)
         self._awaiter.add(awaited)
         return awaited

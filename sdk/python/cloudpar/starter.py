@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from .errors import CloudparError
 from .future import FutureReceiver, TaskFuture, resolve
+from .origin import Origin
 from .packing import Packed, Packer
 from .retry import Retry
 from .serialization import PROTOCOL
@@ -138,7 +139,7 @@ class Starter:
         futures = [submission.future for submission in batch]
         receiver = FutureReceiver(futures, self._session, self._interrupt)
         try:
-            self._session.start(order_for(batch, self._task_timeout_s, self._retry), receiver)
+            self._session.start(order_for(batch, self._task_timeout_s, self._retry, self._session.origin()), receiver)
         except Exception as error:  # noqa: BLE001  # this thread serves all other tasks as well
             receiver.fail(error)
 
@@ -151,11 +152,13 @@ def groups(batch: list[Submission]) -> list[list[Submission]]:
     return list(found.values())
 
 
-def order_for(batch: list[Submission], task_timeout_s: float | None, retry: Retry) -> Order:
+def order_for(
+    batch: list[Submission], task_timeout_s: float | None, retry: Retry, origin: Origin | None = None
+) -> Order:
     """Make one package of submitted tasks, be their functions the same or not."""
     code = batch[0].code
     same = all(submission.code.hash == code.hash for submission in batch)
-    packer = Packer()
+    packer = Packer(origin and origin.seals)
     for submission in batch:
         packer.append_serialized(submission.data if same else _pair(submission))
     return Order(
@@ -165,6 +168,7 @@ def order_for(batch: list[Submission], task_timeout_s: float | None, retry: Retr
         task_timeout_s=task_timeout_s,
         retry=retry,
         serialize_s=sum(submission.serialize_s for submission in batch),
+        origin=origin,
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from aws import engines
 from aws.stores import REGION, clients, create, name_of, on_moto
+from cloudpar_master.adapters.aws.parameter_key import ParameterKey
 from cloudpar_master.services.deployment import hash_token
 from master.stores import SetClock, Stores
 
@@ -48,6 +49,8 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stores:
     at = clients(endpoint)
     names = create(name_of(tmp_path), endpoint, endpoint, endpoint)
     secret = at.secrets.create_secret(Name=f"token-{name_of(tmp_path)}", SecretString=WORKER_TOKEN)["ARN"]
+    parameter = f"/cloudpar/{name_of(tmp_path)}/accounts-key"  # as an earlier instance of a function made it
+    ParameterKey(lambda: at.parameters, parameter)()
     for name, value in {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_REGION": REGION,
@@ -57,6 +60,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stores:
         "CLOUDPAR_DEAD_LETTER_QUEUE_URL": names.dead_letter_url,
         "CLOUDPAR_BUCKET": names.bucket,
         "CLOUDPAR_WORKER_TOKEN_SECRET": secret,
+        "CLOUDPAR_KEY_PARAMETER": parameter,
         "CLOUDPAR_POLICY": json.dumps(
             {"lease_s": 30, "chunk_target_us": 1000, "request_burst": 10**9, "running_packages": 10**9}
         ),

@@ -55,6 +55,8 @@ class Recorder:
                 yield f"sqs:{name.removesuffix('Batch')}", self._resources[params["QueueUrl"]]
             case "secretsmanager":
                 yield f"secretsmanager:{name}", self._resources[params["SecretId"]]
+            case "ssm":
+                yield f"ssm:{name}", self._resources[params["Name"]]
             case "autoscaling" if name.startswith("Describe"):
                 yield f"autoscaling:{name}", "any group"
             case "autoscaling":

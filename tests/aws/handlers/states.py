@@ -36,7 +36,7 @@ def create_package(stack: Stores, package_id: str, *, account: str = "a", blob: 
     spec = replace(make_spec(package_id, data=data, started_at=began), account_id=account)
     if blob:
         code = TaskCode("0" * 64, blob=BlobRef(f"code/{account}/{'0' * 64}", 4))
-        spec = replace(spec, start=replace(spec.start, code=code))
+        spec = replace(spec, start=replace(spec.start, code=code, seal=bytes(16)))
     head = replace(make_head(spec, 1), **more)
     stack.packages.create(spec, head)
     return head

@@ -5,6 +5,7 @@ Each function is made to do everything that it ever does; a policy is held to th
 
 import os
 import re
+import secrets
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,9 +17,11 @@ import pytest
 from botocore import xform_name
 
 import cloudpar_master.adapters.aws
-from aws import template
+from aws import engines, template
+from aws.stores import clients
 from aws.stubs import stubbed
 from aws.template import Right
+from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.head import Piece
 from cloudpar_master.ports import Sending
 from cloudpar_master.services.folding import chunk_body
@@ -55,6 +58,7 @@ from .conftest import WORKER_TOKEN, Context, Start
 from .recorder import Recorder
 
 GROUP = "arn:AWS::Partition:autoscaling:AWS::Region:AWS::AccountId:autoScalingGroup:id:autoScalingGroupName/"
+KEY_PARAMETER = "arn:AWS::Partition:ssm:AWS::Region:AWS::AccountId:parameter/cloudpar/dev/accounts-key"
 UNUSED_LINK = Right("s3:GetObject", "StorageBlobs/warm-up")
 OLD = "1" * 64
 """The hash of task code that was uploaded long ago."""
@@ -75,6 +79,7 @@ def recorder(stack: Stores, monkeypatch: pytest.MonkeyPatch) -> Recorder:
         "CLOUDPAR_DEAD_LETTER_QUEUE_URL": "QueueLost",
         "CLOUDPAR_WORKER_TOKEN_SECRET": "StorageWorkerToken",
         "CLOUDPAR_FLEET_GROUP": f"{GROUP}Cloudpar-dev-workers",
+        "CLOUDPAR_KEY_PARAMETER": KEY_PARAMETER,
     }
     recorder = Recorder({os.environ[variable]: name for variable, name in names.items()})
     fresh = botocore.session.get_session
@@ -87,11 +92,16 @@ def recorder(stack: Stores, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     monkeypatch.setattr("botocore.session.get_session", watched)
     monkeypatch.setattr("cloudpar_master.adapters.aws.blob_store.FRESH_S", -1.0)  # whatever is there is old
     states.create_accounts(stack)
+    secret = secrets.token_bytes(32)
+    made_elsewhere = AesGcmSafe(lambda: secret).make("a")
+    stack.accounts.keep_key("a", made_elsewhere, None)  # with a key that is lost: the account's is made anew
     return recorder
 
 
 def client(function: ModuleType, stack: Stores) -> None:
-    """All that users ask for."""
+    """All that users ask for, the first of them."""
+    ssm: Any = clients(engines.moto()).parameters
+    ssm.delete_parameter(Name=os.environ["CLOUDPAR_KEY_PARAMETER"])
     states.put_object(f"code/a/{OLD}")
     states.put_object("results/read/lease/0")
     states.create_package(stack, "read", open=[Piece(0, 4, 1, sent=True)], cursor=4, reserved_us=10_000)

@@ -113,7 +113,7 @@ class ResultReader:
 
 
 def _check(result: TaskResult, length: int) -> None:
-    if result.blob is not None or result.outcome not in EXECUTOR_OUTCOMES:
+    if result.blob is not None or result.seal is not None or result.outcome not in EXECUTOR_OUTCOMES:
         raise Garbage("a result that no executor makes")
     if length - len(result.data or b"") > TEXTS_BYTES:
         raise Garbage("a result with texts over the limits")

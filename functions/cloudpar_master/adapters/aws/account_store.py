@@ -1,3 +1,4 @@
+from base64 import b64decode, b64encode
 from collections import OrderedDict
 from collections.abc import Sequence
 
@@ -18,6 +19,7 @@ from .account_rows import (
     token_key,
 )
 from .backoff import attempts
+from .rows import Row
 from .table import MISSING, THERE, Change, Table, put, update
 
 MEMORY_S = 10.0
@@ -102,6 +104,19 @@ class DynamoAccountStore:
             if len(self._owners) > KNOWN_TOKENS:
                 self._owners.popitem(last=False)
         return account_id
+
+    def key(self, account_id: str) -> bytes | None:
+        """See the port."""
+        stored = self._table.get(*account_key(account_id))
+        return None if stored is None else _key_in(stored)
+
+    def keep_key(self, account_id: str, encrypted: bytes, instead_of: bytes | None) -> bytes | None:
+        """See the port. It stands in the account's own row, which is read for its quota as well."""
+        values, condition = {"fresh": b64encode(encrypted).decode()}, f"{THERE} AND attribute_not_exists(encrypted_key)"
+        if instead_of is not None:
+            values["before"], condition = b64encode(instead_of).decode(), "encrypted_key = :before"
+        self._table.write(update(account_key(account_id), "SET encrypted_key = :fresh", condition, **values))
+        return self.key(account_id)
 
     def list(self) -> list[AccountRecord]:
         """See the port."""
@@ -216,6 +231,10 @@ class DynamoAccountStore:
     def _day(self, days: int) -> int:
         """The end of the day in so many days: when AWS may remove a row."""
         return int(self._clock.now() // DAY_S + days + 1) * DAY_S
+
+
+def _key_in(stored: Row) -> bytes | None:
+    return b64decode(stored["encrypted_key"]) if "encrypted_key" in stored else None
 
 
 def _charging(account_id: str, held_us: int, charged_us: int, free_us: int, *, short: bool) -> Change:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from types_boto3_secretsmanager import SecretsManagerClient
     from types_boto3_sqs import SQSClient
 
+    from .parameter_key import ParameterClient
+
 ATTEMPTS = 4
 """Of one call, by the library: throttling, 5xx and broken connections, with growing delays of 7 s at most together."""
 
@@ -56,6 +58,12 @@ class Clients:
     def secrets(self) -> "SecretsManagerClient":
         """The workers' token."""
         client: SecretsManagerClient = self._make("secretsmanager")
+        return client
+
+    @cached_property
+    def parameters(self) -> "ParameterClient":
+        """The key of accounts' keys."""
+        client: ParameterClient = self._make("ssm")
         return client
 
     @cached_property

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from cloudpar_master.adapters.embedded.system import RandomIds, SystemClock
+from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.services.deployment import Deployment, hash_token
 
@@ -16,6 +17,7 @@ from .fleet import AutoScalingFleet
 from .fleet_status import GroupWatch
 from .objects import Objects
 from .package_store import DAY_S, DynamoPackageStore
+from .parameter_key import ParameterKey
 from .result_pages import ROW_BYTES
 from .table import Table
 from .task_queue import SqsTaskQueue
@@ -44,7 +46,8 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     Args:
         environment: CLOUDPAR_PACKAGE_TABLE, CLOUDPAR_ACCOUNT_TABLE, CLOUDPAR_QUEUE_URL,
             CLOUDPAR_DEAD_LETTER_QUEUE_URL, CLOUDPAR_BUCKET; optional CLOUDPAR_WORKER_TOKEN_SECRET,
-            CLOUDPAR_FLEET_GROUP and CLOUDPAR_POLICY (JSON, any of core.policy.Policy's figures).
+            CLOUDPAR_KEY_PARAMETER, CLOUDPAR_FLEET_GROUP and CLOUDPAR_POLICY (JSON, any of core.policy.Policy's
+            figures).
         worker_token: Whether to read the workers' token: only who checks tokens needs it.
 
     Raises:
@@ -56,7 +59,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     kept_s = policy.lifetime_s + policy.retention_s + policy.tombstone_s + MARGIN_S
     queue_url, dead_letter_url = environment["CLOUDPAR_QUEUE_URL"], environment["CLOUDPAR_DEAD_LETTER_QUEUE_URL"]
     secret = environment.get("CLOUDPAR_WORKER_TOKEN_SECRET", "") if worker_token else ""
-    bucket = environment["CLOUDPAR_BUCKET"]
+    bucket, parameter = environment["CLOUDPAR_BUCKET"], environment.get("CLOUDPAR_KEY_PARAMETER", "")
     table, objects = Table(clients.dynamodb, environment["CLOUDPAR_PACKAGE_TABLE"]), Objects(lambda: clients.s3, bucket)
     deployment = Deployment(
         packages=DynamoPackageStore(table, objects, clock, ids, kept_s),
@@ -67,6 +70,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
         ids=ids,
         policy=policy,
         worker_token_hash=_read_token(clients, secret) if secret else "",
+        safe=AesGcmSafe(ParameterKey(lambda: clients.parameters, parameter)) if parameter else None,
         admin_token_hash="",  # an operator comes with an identity of AWS's instead
     )
     group = environment.get("CLOUDPAR_FLEET_GROUP", "")

@@ -36,6 +36,18 @@ class SqliteAccountStore:
         """See the port."""
         return self._one("token_hash", token_hash)
 
+    def key(self, account_id: str) -> bytes | None:
+        """See the port."""
+        row = self._db.execute("SELECT encrypted FROM account_keys WHERE account_id = ?", (account_id,)).fetchone()
+        return None if row is None else row[0]
+
+    def keep_key(self, account_id: str, encrypted: bytes, instead_of: bytes | None) -> bytes | None:
+        """See the port."""
+        with self._db.transaction():
+            if self.key(account_id) == instead_of and self.get(account_id) is not None:
+                self._db.execute("INSERT OR REPLACE INTO account_keys VALUES (?, ?)", (account_id, encrypted))
+            return self.key(account_id)
+
     def list(self) -> list[AccountRecord]:
         """See the port."""
         select = f"SELECT {_COLUMNS} FROM accounts ORDER BY created_at, account_id"  # noqa: S608  constants only

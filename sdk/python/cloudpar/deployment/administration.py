@@ -1,5 +1,6 @@
 import json
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct
@@ -35,7 +36,7 @@ class Administration:
             DeploymentError: AWS did, or the function failed.
         """
         body = codec.encode(message, codec.JSON).decode()
-        event = f'{{"route":"{route.name}","body":{body}}}'
+        event = f'{{"route":"{route.name}","who":{json.dumps(self._who)},"body":{body}}}'
         answer = self._aws.call("lambda", "invoke", FunctionName=self._function, Payload=event.encode())
         payload = answer["Payload"].read()
         if answer.get("FunctionError"):
@@ -48,6 +49,14 @@ class Administration:
         if status != 200:
             raise codec.decode_error(reply, status)
         return codec.decode(reply, route.reply)
+
+    @cached_property
+    def _who(self) -> str:
+        """Our own ARN, for the log of what administrators did."""
+        try:
+            return str(self._aws.call("sts", "get_caller_identity")["Arn"])
+        except DeploymentError:
+            return ""
 
     def keep_token(self, name: str, token: str) -> AbstractContextManager[str]:
         """Keep a user's token in a secret; see token_secret.kept."""

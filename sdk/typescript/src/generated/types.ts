@@ -74,7 +74,8 @@ export interface components {
          * @description Task i's data lies in a blob: n serialized items one after the other, then a table of their n + 1 offsets.
          *
          *     An offset is 8 bytes, little-endian; the table starts at size - 8 * (n + 1). So a worker reads any range of
-         *     tasks with two byte-range requests, or one once it has the table.
+         *     tasks with two byte-range requests, or one once it has the table. Of a sealed package, the n seals of SEAL_BYTES
+         *     each stand right before the table.
          */
         BlobData: {
             /** @enum {unknown} */
@@ -226,7 +227,10 @@ export interface components {
             /** @default 1 */
             v?: number;
         };
-        /** HelloReply */
+        /**
+         * HelloReply
+         * @description Who asks. `seal_key`, for users, makes and verifies their seals; without one the master knows no seals.
+         */
         HelloReply: {
             /** @default 1 */
             v?: number;
@@ -243,15 +247,22 @@ export interface components {
             spent_us?: number;
             /** @default 0 */
             task_timeout_s?: number;
+            /** @default null */
+            seal_key?: Uint8Array | null;
         };
         /**
          * InlineData
          * @description Task i's data is items[i], serialized by the client.
+         *
+         *     Attributes:
+         *         seals: Of a sealed package: theirs, one after the other.
          */
         InlineData: {
             /** @enum {unknown} */
             type: "inline";
             items: Uint8Array[];
+            /** @default  */
+            seals?: Uint8Array;
         };
         /**
          * Lease
@@ -275,6 +286,7 @@ export interface components {
          *         retries, retry_on: As in StartTasks; the time of all attempts is the task's.
          *         budget_us: What the account has left; a task that runs longer is stopped.
          *         publish_us: While all executors have work, results may be collected for so long: a request may cost money.
+         *         seal, seal_key: Of a sealed package: on its code, and the account's key. Executors never see the key.
          */
         Lease: {
             package_id: string;
@@ -321,6 +333,10 @@ export interface components {
             retries?: number;
             /** @default [] */
             retry_on?: string[];
+            /** @default null */
+            seal?: Uint8Array | null;
+            /** @default null */
+            seal_key?: Uint8Array | null;
         };
         /** LeaseRef */
         LeaseRef: {
@@ -574,7 +590,8 @@ export interface components {
          *         wait_us: As the lease said.
          *         retrieve_us: Time of the requests and downloads that brought this lease, held waiting excluded; sent once.
          *         publish_us: Time of the worker's publish requests for this package since its last publication of it; said once.
-         *         refused: The worker cannot run this package at all ("python"); the package fails with this reason.
+         *         refused: The worker cannot run this package at all ("python"), or what it was given of it is not what the client
+         *             sealed ("seal"); the package fails with this reason.
          *         message: Why, for people, with the mend.
          */
         Publication: {
@@ -595,17 +612,22 @@ export interface components {
             /** @default 0 */
             publish_us?: number;
             /** @default null */
-            refused?: "python" | null;
+            refused?: ("python" | "seal") | null;
             /** @default null */
             message?: string | null;
         };
-        /** PublishResults */
+        /**
+         * PublishResults
+         * @description `seals`: the results of sealed packages come with their seals. For a worker without, the master makes them.
+         */
         PublishResults: {
             /** @default 1 */
             v?: number;
             worker_id: string;
             executors: number;
             publications: components["schemas"]["Publication"][];
+            /** @default false */
+            seals?: boolean;
         };
         /**
          * PublishResultsReply
@@ -702,6 +724,7 @@ export interface components {
          *         task_timeout_s: Lowers the operator's maximum for each task of this package: for all of its attempts together.
          *         retries: A task whose code raises is tried again so often, at once and by the same executor.
          *         retry_on: Only for these exceptions and what is derived from them; empty: for every Exception.
+         *         seal: Of a sealed package: on its code and how it is called (`seals`).
          */
         StartTasks: {
             /** @default 1 */
@@ -733,6 +756,8 @@ export interface components {
             retries?: number;
             /** @default [] */
             retry_on?: string[];
+            /** @default null */
+            seal?: Uint8Array | null;
         };
         /** StartTasksReply */
         StartTasksReply: {
@@ -775,6 +800,7 @@ export interface components {
          *         traceback: The remote traceback, formatted.
          *         stdout: What the task wrote to standard output, bounded, undecodable bytes replaced.
          *         stderr: The same for standard error.
+         *         seal: Of a sealed package: on `data`, by the worker's agent.
          */
         TaskResult: [
             number,
@@ -785,7 +811,8 @@ export interface components {
             string | null,
             string | null,
             string | null,
-            string | null
+            string | null,
+            Uint8Array | null
         ];
         /**
          * Upload

@@ -1,0 +1,66 @@
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from botocore.exceptions import ClientError
+
+from cloudpar_protocol.errors import Unavailable
+from cloudpar_protocol.seals import KEY_BYTES
+
+
+class ParameterClient(Protocol):
+    """What is used of Systems Manager."""
+
+    def get_parameter(self, *, Name: str, WithDecryption: bool) -> Any:  # noqa: N803
+        """Read one."""
+
+    def put_parameter(self, *, Name: str, Value: str, Type: Any, Description: str) -> Any:  # noqa: N803
+        """Write one that is not there."""
+
+
+class ParameterKey:
+    """What accounts' keys are encrypted with: a SecureString parameter, which the first who needs it makes.
+
+    Standard parameters and AWS's own key for them cost nothing, as a secret or a customer's key would. It is in no
+    template and in no table. Who may not make it waits for who may.
+    """
+
+    def __init__(self, client: Callable[[], ParameterClient], name: str) -> None:
+        self._client = client
+        self._name = name
+
+    def __call__(self) -> bytes:
+        """The key.
+
+        Raises:
+            Unavailable: It is not there yet, and cannot be made here.
+        """
+        found = self._read()
+        if found is None:
+            self._make()
+            found = self._read()
+        if found is None:
+            raise Unavailable("the key that encrypts accounts' keys is not there yet: try again")
+        return found
+
+    def _read(self) -> bytes | None:
+        try:
+            reply = self._client().get_parameter(Name=self._name, WithDecryption=True)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ParameterNotFound":
+                raise
+            return None
+        return b64decode(reply["Parameter"]["Value"])
+
+    def _make(self) -> None:
+        try:
+            self._client().put_parameter(
+                Name=self._name,
+                Value=b64encode(secrets.token_bytes(KEY_BYTES)).decode(),
+                Type="SecureString",
+                Description="Cloud Parallelizer: encrypts the keys of accounts",
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in {"ParameterAlreadyExists", "AccessDeniedException"}:
+                raise

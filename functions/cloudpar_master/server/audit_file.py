@@ -1,0 +1,30 @@
+import os
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from cloudpar_master.services import audit
+from cloudpar_master.services.deployment import Deployment
+from cloudpar_master.services.reception import Call
+
+
+class AuditFile:
+    """What administrators did, one line of JSON each, on disk before it is answered; for its owner only."""
+
+    def __init__(self, path: Path, deployment: Deployment) -> None:
+        self._on = deployment
+        self._path = path
+
+    def note(self, call: Call, outcome: str, reply: Struct | None = None) -> None:
+        """An action came out so; whatever is none is passed over."""
+        facts = audit.facts(self._on, call, audit.ADMIN, outcome, reply)
+        if facts is None:
+            return
+        line = msgspec.json.encode({"at": self._on.clock.now(), **facts}) + b"\n"
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, line)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

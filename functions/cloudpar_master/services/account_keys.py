@@ -1,0 +1,43 @@
+from cloudpar_protocol.errors import Unavailable
+from cloudpar_protocol.seals import Seals
+
+from .deployment import Deployment
+
+KNOWN = 1_000
+"""So many keys are remembered; none of them ever changes while its account is in use."""
+
+
+class AccountKeys:
+    """The keys that accounts seal with: made when they are first asked for, stored encrypted."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._on = deployment
+        self._known: dict[str, bytes] = {}
+
+    def key(self, account_id: str) -> bytes | None:
+        """An account's key; None: this deployment has no safe for keys, and so knows no seals.
+
+        Raises:
+            Unavailable: Others are making it at this moment.
+        """
+        safe = self._on.safe
+        if safe is None:
+            return None
+        known = self._known.get(account_id)
+        if known is None:
+            stored = self._on.accounts.key(account_id)
+            known = None if stored is None else safe.open(account_id, stored)
+            if known is None:  # the first time; or the safe's own key was lost, and with it whatever it had encrypted
+                stored = self._on.accounts.keep_key(account_id, safe.make(account_id), stored)
+                known = None if stored is None else safe.open(account_id, stored)
+            if known is None:
+                raise Unavailable("the account's key is being made: try again")
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            self._known[account_id] = known
+        return known
+
+    def seals(self, account_id: str, package_id: str) -> Seals | None:
+        """The seals of a package."""
+        key = self.key(account_id)
+        return None if key is None else Seals(key, package_id)

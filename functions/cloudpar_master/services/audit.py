@@ -1,0 +1,45 @@
+"""What administrators did: who, what, to which account. Each server writes these facts where its log is."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from cloudpar_protocol.account_messages import AccountReply, CreateAccount, GrantQuota, RevokeAccount
+from cloudpar_protocol.client_messages import CancelTasks
+
+from .deployment import Deployment
+from .reception import Call
+
+ADMIN = "the admin token"
+"""Who an administrator is where all of them have one token."""
+
+
+def facts(
+    deployment: Deployment, call: Call, who: str, outcome: str, reply: Struct | None = None
+) -> dict[str, Any] | None:
+    """The line about an action of an administrator; None: it is none, or it only looks.
+
+    Args:
+        deployment: Where it was asked for.
+        call: What was asked for.
+        who: Who asked, as the server knows it.
+        outcome: "done", or the error's code.
+        reply: What it was answered, if it was done.
+    """
+    if call.caller.role != "admin":
+        return None
+    about: dict[str, Any]
+    match call.request:
+        case CreateAccount(name=name, quota_us=quota_us, idempotency_key=key):
+            account_id = reply.account.account_id if isinstance(reply, AccountReply) else None
+            about = {"account_id": account_id, "name": name, "quota_us": quota_us, "idempotency_key": key}
+        case GrantQuota(account_id=account_id, quota_us=quota_us, idempotency_key=key):
+            about = {"account_id": account_id, "quota_us": quota_us, "idempotency_key": key}
+        case RevokeAccount(account_id=account_id):
+            about = {"account_id": account_id}
+        case CancelTasks(package_id=package_id):
+            spec = deployment.packages.spec(package_id)
+            about = {"package_id": package_id, "account_id": spec.account_id if spec is not None else None}
+        case _:
+            return None
+    return {"who": who, "action": call.route.name, "outcome": outcome, **about}

@@ -1,0 +1,50 @@
+"""Actions of administrators leave a line each that outlives the process."""
+
+import json
+from pathlib import Path
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.account_messages import CreateAccount, GrantQuota, ListAccounts, RevokeAccount
+from cloudpar_protocol.client_messages import CancelTasks, Hello, ListPackages
+
+from .served import Served, error, start_tasks
+
+
+def test_each_action_leaves_a_line(served: Served, tmp_path: Path) -> None:
+    new = CreateAccount(idempotency_key="k", name="ann", token_hash="a" * 64, quota_us=5)
+    account_id = served.call("admin", routes.CREATE_ACCOUNT, new).account.account_id
+    served.call("admin", routes.GRANT_QUOTA, GrantQuota(idempotency_key="g", account_id=account_id, quota_us=7))
+    served.call("admin", routes.LIST_ACCOUNTS, ListAccounts())
+    served.call("admin", routes.LIST_PACKAGES, ListPackages())
+    default = served.call("user", routes.HELLO, Hello()).account_id
+    package_id = served.call("user", routes.START_TASKS, start_tasks()).package_id
+    served.call("admin", routes.CANCEL_TASKS, CancelTasks(package_id=package_id))
+    served.call("user", routes.CANCEL_TASKS, CancelTasks(package_id=package_id))
+    served.call("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id))
+    refused = served.run(served.exchange("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id="nobody's")))
+    assert error(refused).code == "not_found"
+    served.run(served.exchange("user", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id)))
+
+    path = tmp_path / "data" / "audit.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(line["action"], line["outcome"], line["account_id"]) for line in lines] == [
+        ("create_account", "done", account_id),
+        ("grant_quota", "done", account_id),
+        ("cancel_tasks", "done", default),
+        ("revoke_account", "done", account_id),
+        ("revoke_account", "not_found", "nobody's"),
+    ]
+    assert (lines[0]["name"], lines[0]["quota_us"], lines[2]["package_id"]) == ("ann", 5, package_id)
+    assert {line["who"] for line in lines} == {"the admin token"}
+    assert all(line["at"] > 0 for line in lines)
+    assert path.stat().st_mode & 0o077 == 0
+    assert "a" * 64 not in path.read_text()
+
+
+def test_it_goes_on_where_it_ended(tmp_path: Path) -> None:
+    for key, token_hash in (("one", "1" * 64), ("two", "2" * 64)):
+        served = Served(tmp_path / "data")
+        new = CreateAccount(idempotency_key=key, name=key, token_hash=token_hash, quota_us=1)
+        served.run(served.exchange("admin", routes.CREATE_ACCOUNT, new))
+        served.close()
+    assert len((tmp_path / "data" / "audit.jsonl").read_text().splitlines()) == 2

@@ -1,0 +1,79 @@
+"""What a lease brings of a sealed package is verified here, in the agent, before any executor sees it."""
+
+import hashlib
+from collections.abc import Sequence
+from hmac import compare_digest
+
+from cloudpar_protocol.payloads import SEAL_BYTES, InlineData
+from cloudpar_protocol.seals import Seals, is_sealed
+from cloudpar_protocol.worker_messages import Lease
+
+from .master_client import PayloadRefused
+
+MEND = (
+    "it was not run. Somebody changed it, or parts of different releases meet here: start the package again, and if it "
+    "comes again see what may write to the master's storage"
+)
+
+
+class SealBroken(PayloadRefused):
+    """Something is not what the client sealed; the text says what."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: {MEND}")
+
+
+def seals_of(lease: Lease) -> Seals | None:
+    """The seals of a lease's package; None: it has none.
+
+    Raises:
+        SealBroken: The package is sealed, and something is missing.
+    """
+    if lease.seal is None and lease.seal_key is None and not is_sealed(lease.package_id):
+        return None
+    if lease.seal is None or lease.seal_key is None:
+        raise SealBroken("the task code of a sealed package came without its seal")
+    return Seals(lease.seal_key, lease.package_id)
+
+
+def verify(lease: Lease) -> None:
+    """Verify what a lease brings with itself; what lies in blobs is verified when it is here.
+
+    Raises:
+        SealBroken: It is not what the client sealed.
+    """
+    seals = seals_of(lease)
+    if seals is None or lease.seal is None:
+        return
+    code, data = lease.code, lease.data
+    whole = code.inline if code.reference is None else code.reference.encode()
+    if whole is not None and hashlib.sha256(whole).hexdigest() != code.hash:
+        raise SealBroken("the task code is not what its hash says")
+    if not compare_digest(lease.seal, _seal_of_code(seals, lease)):
+        raise SealBroken("the task code, or how it is called, is not what its seal says")
+    if isinstance(data, InlineData):
+        position = 0
+        for start, end in lease.ranges:
+            last = position + end - start
+            theirs = data.seals[SEAL_BYTES * position : SEAL_BYTES * last]
+            _verify_items(seals, start, data.items[position:last], theirs)
+            position = last
+
+
+def _seal_of_code(seals: Seals, lease: Lease) -> bytes:
+    return seals.code(
+        lease.code, lease.data, call=lease.call, codec=lease.codec, python=lease.python, tasks=lease.tasks
+    )
+
+
+def verify_items(lease: Lease, first: int, items: Sequence[memoryview], seals: bytes) -> None:
+    """Verify the data of the tasks from `first` on, which lay in a blob; raises as `verify` does."""
+    known = seals_of(lease)
+    if known is not None:
+        _verify_items(known, first, items, seals)
+
+
+def _verify_items(known: Seals, first: int, items: Sequence[bytes | memoryview], seals: bytes) -> None:
+    if not known.are_data(first, items, seals):
+        which = f"task {first}" if len(items) == 1 else f"one of the tasks {first} to {first + len(items) - 1}"
+        raise SealBroken(f"the data of {which} is not what its seal says")
