@@ -8,7 +8,7 @@ VENV := .venv
 COMPLETE := .complete-$(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/$(COMPLETE)
 RUN := $(VENV)/bin/
-LINKS := tests/aws/test_signed_links.py tests/aws/test_parted_uploads.py
+LINKS := tests/aws/test_g20_links.py tests/aws/test_parted_uploads.py
 SYNTHESIZED := $(addprefix build/synth/,dev staging prod)
 # Whoever inspects the traffic of this machine is known to the machine, and not to uv by itself.
 export UV_SYSTEM_CERTS := 1

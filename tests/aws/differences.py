@@ -38,7 +38,7 @@ DELETED = "it forgets what it deduplicates by when a message is deleted; Elastic
 EXPIRED = "it takes a receipt that has expired; test_task_queue.py has AWS's answer"
 MANY = "hundreds of calls, for which it is slow; another stand-in has this"
 TIME = "it goes by its own time, and no test waits; moto has this, and test_surfacing.py surfaces messages at once"
-LONG_AGO = "its clock does not move; test_signed_links.py has links that were made long ago"
+LONG_AGO = "its clock does not move; test_g20_links.py has links that were made long ago"
 ORDER = "it orders no messages of the same millisecond, as SQS promises for one group only"
 
 UNREPEATED = {

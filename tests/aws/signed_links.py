@@ -1,7 +1,7 @@
 """What S3 looks at before it does what a link says, written down once more from AWS's description of signatures.
 
 No stand-in that comes as a package of Python, Node or Java looks at all of it, so this stands before moto.
-test_signed_links.py holds it to AWS's own example; `make versitygw` holds the links to a server that looks by itself.
+test_g20_links.py holds it to AWS's own example; `make versitygw` holds the links to a server that looks by itself.
 """
 
 import base64

@@ -24,7 +24,7 @@ def ask(world: World, name: str, token: str | None, request: object) -> object:
     return world.reception.perform(call)
 
 
-def test_another_accounts_package_cannot_be_awaited(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+def test_g19_another_accounts_package_cannot_be_awaited(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     package_id = world.start(ann)
     world.work_all()
     reply = world.news(bob, package_id)
@@ -33,7 +33,7 @@ def test_another_accounts_package_cannot_be_awaited(world: World, ann: AccountRe
     assert reply.missing[package_id] == world.news(bob, "nonsense").missing["nonsense"]
 
 
-def test_another_accounts_package_cannot_be_cancelled(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+def test_g19_another_accounts_package_cannot_be_cancelled(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     package_id = world.start(ann)
     for changes in ({}, {"ranges": [(0, 1)]}, {"only_queued": True}):
         with pytest.raises(NotFound):
@@ -42,19 +42,21 @@ def test_another_accounts_package_cannot_be_cancelled(world: World, ann: Account
     assert (head.state, head.cancelled, head.draining) == ("running", [], False)
 
 
-def test_another_accounts_package_cannot_be_acknowledged(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+def test_g19_another_accounts_package_cannot_be_acknowledged(
+    world: World, ann: AccountRecord, bob: AccountRecord
+) -> None:
     package_id = world.start(ann)
     world.acknowledge(bob, package_id)
     assert (world.head(package_id).state, world.head(package_id).acknowledged_at) == ("running", None)
 
 
-def test_another_accounts_packages_are_not_listed(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+def test_g19_another_accounts_packages_are_not_listed(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     world.start(ann)
     mine = world.start(bob)
     assert [each.package_id for each in world.client.list_packages(bob, ListPackages()).packages] == [mine]
 
 
-def test_another_accounts_payloads_cannot_be_named(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+def test_g19_another_accounts_payloads_cannot_be_named(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     for kind in ("data", "code"):
         for key in (f"{kind}/{ann.account_id}/x", f"{kind}/{bob.account_id}/../{ann.account_id}/x", "x"):
             blob = BlobRef(key, size=1_000)
@@ -64,12 +66,14 @@ def test_another_accounts_payloads_cannot_be_named(world: World, ann: AccountRec
     assert world.on.queue.waiting() == 0
 
 
-def test_one_accounts_key_is_not_anothers(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+def test_g19_one_accounts_key_is_not_anothers(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     """The package id is derived from both, so that nobody can guess another's by its key."""
     assert world.start(ann, idempotency_key="k") != world.start(bob, idempotency_key="k")
 
 
-def test_an_admin_sees_and_cancels_everybodys_packages(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+def test_g19_an_admin_sees_and_cancels_everybodys_packages(
+    world: World, ann: AccountRecord, bob: AccountRecord
+) -> None:
     package_ids = {world.start(ann), world.start(bob)}
     listed = ask(world, "list_packages", "admin", ListPackages())
     assert isinstance(listed, ListPackagesReply)
@@ -81,7 +85,7 @@ def test_an_admin_sees_and_cancels_everybodys_packages(world: World, ann: Accoun
 
 
 @pytest.mark.parametrize("route", routes.ROUTES, ids=[route.name for route in routes.ROUTES])
-def test_every_route_refuses_the_tokens_of_other_roles(
+def test_g19_every_route_refuses_the_tokens_of_other_roles(
     world: World,
     ann: AccountRecord,
     route: Route[object, object],  # type: ignore[type-var]
@@ -101,19 +105,19 @@ def test_every_route_refuses_the_tokens_of_other_roles(
 
 
 @pytest.mark.parametrize("role", ["user", "worker", "admin"])
-def test_everybody_may_ask_who_they_are(world: World, ann: AccountRecord, role: str) -> None:
+def test_g19_everybody_may_ask_who_they_are(world: World, ann: AccountRecord, role: str) -> None:
     reply = ask(world, "hello", "ann" if role == "user" else role, Hello())
     assert isinstance(reply, HelloReply)
     assert reply.role == role
     assert (reply.name, reply.granted_us) == (("ann", ann.granted_us) if role == "user" else (None, 0))
 
 
-def test_an_unknown_route_is_not_found(world: World) -> None:
+def test_g19_an_unknown_route_is_not_found(world: World) -> None:
     with pytest.raises(NotFound, match="no route /v1/fly: there are acknowledge, await_tasks, cancel_tasks"):
         world.reception.admit("fly", "admin", b"", codec.MSGPACK)
 
 
-def test_the_reasons_of_a_refused_token_name_the_mend(world: World, ann: AccountRecord) -> None:
+def test_g19_the_reasons_of_a_refused_token_name_the_mend(world: World, ann: AccountRecord) -> None:
     world.on.accounts.revoke(ann.account_id)
     for token, text in [
         (None, "CLOUDPAR_TOKEN or Pool"),

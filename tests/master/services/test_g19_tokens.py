@@ -1,0 +1,95 @@
+"""Tokens: whose is refused where, how they are compared, how long a revoked one is good, and where they lie."""
+
+import base64
+import hmac
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.operation import Up, cloudpar_json
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services import access
+from cloudpar_master.services.deployment import hash_token
+from cloudpar_master.services.reception import OPEN_TO_ADMIN
+from cloudpar_protocol import codec, routes
+from cloudpar_protocol.errors import Forbidden, InvalidToken
+from cloudpar_protocol.routes import ROUTES, Route
+from cloudpar_protocol.samples import samples
+from master.services.world import World
+
+ROLES = {"worker": "worker", "admin": "admin", "user": "ann"}
+"""A token of each role in these tests' world."""
+
+
+def knock(world: World, route: Route[Any, Any], token: str | None) -> None:
+    world.reception.admit(route.name, token, codec.encode(samples(route.request)[0]), codec.MSGPACK)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_g19_every_route_refuses_foreign_tokens(
+    world: World, ann: AccountRecord, bob: AccountRecord, route: Route[Any, Any], reached: Callable[[str], None]
+) -> None:
+    world.on.accounts.revoke(bob.account_id)
+    unknown = [None, "", "nobody's", "bob", ann.token_hash, hash_token("worker"), hash_token("admin"), "ann ", "Ann"]
+    for token in unknown:
+        with pytest.raises(InvalidToken):
+            knock(world, route, token)
+    others = [role for role in ROLES if route.role not in {"any", role}]
+    if route.name in OPEN_TO_ADMIN:
+        others.remove("admin")
+    for role in others:
+        with pytest.raises(Forbidden):
+            knock(world, route, ROLES[role])
+    reached(f"all {len(ROUTES)} routes refuse unknown, revoked, hashed and other roles' tokens")
+
+
+def test_g19_comparison_takes_no_notice_of_where_tokens_differ(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes are compared, by compare_digest; users' are looked up by their hash, whose bytes nobody can choose."""
+    compared: list[tuple[str, str]] = []
+
+    class Watching:
+        @staticmethod
+        def compare_digest(one: str, other: str) -> bool:
+            compared.append((one, other))
+            return hmac.compare_digest(one, other)
+
+    monkeypatch.setattr(access, "hmac", Watching)
+    with pytest.raises(InvalidToken):
+        access.identify(world.on, "guess")
+    assert compared == [(hash_token("guess"), hash_token("worker")), (hash_token("guess"), hash_token("admin"))]
+
+
+def test_g19_a_revoked_token_is_refused_at_once_here(world: World, ann: AccountRecord) -> None:
+    knock(world, routes.HELLO, "ann")
+    world.on.accounts.revoke(ann.account_id)
+    with pytest.raises(InvalidToken, match="revoked"):
+        knock(world, routes.HELLO, "ann")
+
+
+def test_g19_no_token_lies_on_disk_but_in_the_file_for_clients(tmp_path: Path, reached: Callable[[str], None]) -> None:
+    folder = tmp_path / "data"
+    with Up(folder, workers=1) as up:
+        made = cloudpar_json("account", "create", "ann", "--quota", "1h", *up.admin())
+        tokens = [made["token"], *(up.connection[name] for name in ("token", "worker_token", "admin_token"))]
+        with up.pool() as pool:
+            assert list(pool.map(abs, [-1])) == [1]
+        _, errors = up.end()
+    for token in tokens:
+        assert len(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))) == 32
+    assert len(set(tokens)) == 4
+    files = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    connection = files.pop("connection.json")
+    assert (folder / "connection.json").stat().st_mode & 0o077 == 0
+    assert all(token.encode() in connection for token in tokens[1:])
+    assert {"master.sqlite", "audit.jsonl"} <= files.keys()
+    for token in tokens:
+        assert token not in errors
+        assert not [name for name, content in files.items() if token.encode() in content]
+    with sqlite3.connect(folder / "master.sqlite") as database:
+        hashes = {row[0] for row in database.execute("SELECT token_hash FROM accounts")}
+    assert {hash_token(tokens[0]), hash_token(tokens[1])} <= hashes
+    database.close()
+    reached("256 bits each; only hashes in tables; 0 plaintexts in tables, logs and blobs")

@@ -1,0 +1,95 @@
+"""The master never unpickles: pickles in every field of every message do nothing, on their way and where they lie."""
+
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol import codec
+from cloudpar_protocol.errors import RequestError
+from cloudpar_protocol.payloads import InlineData, TaskCode
+from cloudpar_protocol.routes import ROUTES
+from cloudpar_protocol.samples import samples
+from master.services.world import World, publication
+
+
+class Writing:
+    """Whoever unpickles it writes a file."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Callable[[Path], None], tuple[Path]]:
+        return Path.touch, (self.marker,)
+
+
+@pytest.fixture
+def evil(tmp_path: Path) -> bytes:
+    return pickle.dumps(Writing(tmp_path / "marker"))
+
+
+@pytest.fixture
+def unread(tmp_path: Path, evil: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nobody unpickles meanwhile, by whatever means; that the pickle works is seen at the end."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("somebody unpickles")
+
+    for name in ("loads", "load", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    yield
+    assert not (tmp_path / "marker").exists()
+    monkeypatch.undo()
+    pickle.loads(evil)
+    assert (tmp_path / "marker").exists()
+
+
+def stuffed(value: Any, evil: bytes) -> Any:
+    """A message with the pickle wherever bytes are."""
+    if isinstance(value, bytes):
+        return evil if len(value) != 16 else evil[:16]
+    if isinstance(value, msgspec.Struct):
+        changed = {name: stuffed(getattr(value, name), evil) for name in value.__struct_fields__}
+        return replace(value, **changed)
+    if isinstance(value, list | tuple):
+        return type(value)(stuffed(each, evil) for each in value)
+    if isinstance(value, dict):
+        return {name: stuffed(each, evil) for name, each in value.items()}
+    return value
+
+
+def test_g20_pickles_in_every_message(
+    world: World, ann: AccountRecord, evil: bytes, unread: None, reached: Callable[[str], None]
+) -> None:
+    sent = 0
+    for route in ROUTES:
+        bodies = [(codec.encode(stuffed(sample, evil), media), media) for sample in samples(route.request)
+                  for media in (codec.MSGPACK, codec.JSON)]  # fmt: skip
+        for body, media in [*bodies, (evil, codec.MSGPACK), (evil, codec.JSON)]:
+            for token in ("ann", "worker", "admin", evil.decode("latin-1")):
+                sent += 1
+                try:
+                    world.reception.perform(world.reception.admit(route.name, token, body, media))
+                except RequestError as error:
+                    assert error.status < 500, error  # noqa: PT017
+    world.timer.tick()
+    reached(f"{sent} requests with pickles, on all {len(ROUTES)} routes: the master unpickled none")
+
+
+def test_g20_pickles_from_start_to_end(world: World, ann: AccountRecord, evil: bytes, unread: None) -> None:
+    package_id = world.start(ann, tasks=10, code=TaskCode("0" * 64, evil), data=InlineData([evil] * 10))
+    leases = world.retrieve()
+    assert {lease.code.inline for lease in leases} == {evil}
+    for lease in leases:
+        world.publish(publication(lease, data=evil, message=evil.decode("latin-1")))
+    status = world.status(ann, package_id)
+    assert [result.data for result in status.results] == [evil] * 10
+    world.acknowledge(ann, package_id)
+    world.settle()
+    world.clock.move(100 * 86400)
+    world.timer.tick()
