@@ -161,12 +161,7 @@ export class Grants extends Construct {
         // AmazonSSMManagedInstanceCore lets it read every parameter.
         new iam.PolicyStatement({
           effect: iam.Effect.DENY,
-          actions: [
-            'ssm:GetParameter',
-            'ssm:GetParameters',
-            'ssm:GetParametersByPath',
-            'ssm:GetParameterHistory',
-          ],
+          actions: ['ssm:GetParameter', 'ssm:GetParameters', 'ssm:GetParametersByPath', 'ssm:GetParameterHistory'],
           resources: [this.keyArn()],
         }),
         ...(repositories.size > 0

@@ -17,7 +17,8 @@
 //     │   └── Unavailable             503 unavailable           (retryable)
 //     ├── MasterUnreachable           no answer at all
 //     ├── PackageFailed               the package ended without all results: quota, expiry, losses
-//     │   └── PythonMismatch          no executor runs the client's Python version
+//     │   ├── PythonMismatch          no executor runs the client's Python version
+//     │   └── SealBroken              code, data or a result is not what was sealed
 //     ├── SerializationError          an argument or a result is not what MessagePack holds
 //     └── TaskError                   one task has no value
 //         ├── TaskRaised              its own exception, as text; the remote traceback is the cause
@@ -156,6 +157,9 @@ export class PackageFailed extends CloudparError {
 /** Client and executor run different minor versions of Python. It does not come to packages of this SDK. */
 export class PythonMismatch extends PackageFailed {}
 
+/** Code, data or a result is not what its seal says, or has none: it was not read. */
+export class SealBroken extends PackageFailed {}
+
 /** An argument or a result is not what MessagePack holds. */
 export class SerializationError extends CloudparError {}
 
@@ -222,4 +226,7 @@ export const OUTCOME_ERRORS: Readonly<Record<string, new (message: string, optio
   };
 
 /** By a failed package's reason; every other reason is a plain PackageFailed. */
-export const FAILURE_ERRORS: Readonly<Record<string, typeof PackageFailed>> = { python: PythonMismatch };
+export const FAILURE_ERRORS: Readonly<Record<string, typeof PackageFailed>> = {
+  python: PythonMismatch,
+  seal: SealBroken,
+};

@@ -10,6 +10,9 @@ export type Settled<T> =
 /** From the wire to a value or an error. The value is taken to be a T: nobody checks what a function returns. */
 export function settle<T>(result: TaskResult): Settled<T> {
   const { index } = result;
+  if (result.broken !== undefined) {
+    return { index, status: 'rejected', reason: result.broken };
+  }
   try {
     if (result.outcome === 'ok') {
       return { index, status: 'fulfilled', value: (result.data === null ? null : readValue(result.data)) as T };

@@ -8,6 +8,7 @@
 
 import { type CloudparError, FAILURE_ERRORS, PackageFailed } from './errors.ts';
 import type { Link, Message, Progress } from './messages.ts';
+import type { Seals } from './seals.ts';
 
 type Outcome = Message<'TaskResult'>[1];
 
@@ -20,6 +21,11 @@ export interface TaskResult {
   readonly traceback: string | null;
   readonly stdout: string | null;
   readonly stderr: string | null;
+  readonly seal: Uint8Array | null;
+  /** Where it lies, of a large one. */
+  readonly blob: Message<'TaskResult'>[4];
+  /** Why it is not to be read. */
+  readonly broken?: CloudparError;
 }
 
 /** Where a large result lies: bytes [offset, offset + size) of a blob. */
@@ -45,6 +51,8 @@ const NO_NEWS: News = { results: [], fetches: [], links: {}, page: 0 };
 export class Package {
   readonly id: string;
   readonly tasks: number;
+  /** Of a sealed package. */
+  readonly seals: Seals | undefined;
   /** When it was started, by the clock of its user. */
   readonly startedAt: number;
   phase: 'running' | 'ended' = 'running';
@@ -61,8 +69,9 @@ export class Package {
   #received = 0;
   #fetching = 0;
 
-  constructor(id: string, tasks: number, startedAt: number) {
+  constructor(id: string, tasks: number, startedAt: number, seals?: Seals) {
     this.id = id;
+    this.seals = seals;
     this.tasks = tasks;
     this.startedAt = startedAt;
     this.#seen = new Uint8Array(tasks);
@@ -77,9 +86,9 @@ export class Package {
     }
     const results: TaskResult[] = [];
     const fetches: Fetch[] = [];
-    for (const [index, outcome, , data, blob, message, traceback, stdout, stderr] of status.results) {
+    for (const [index, outcome, , data, blob, message, traceback, stdout, stderr, seal] of status.results) {
       if (this.#isNew(index)) {
-        const result = { index, outcome, data, message, traceback, stdout, stderr };
+        const result = { index, outcome, data, message, traceback, stdout, stderr, seal, blob };
         if (blob === null) {
           results.push(result);
         } else {
@@ -111,7 +120,14 @@ export class Package {
 
   /** The master only names these tasks; for their receivers they end like the others. */
   *#cancelledOneByOne(ranges: readonly (readonly [number, number])[]): Generator<TaskResult> {
-    const texts = { message: 'the task was cancelled', traceback: null, stdout: null, stderr: null };
+    const texts = {
+      message: 'the task was cancelled',
+      traceback: null,
+      stdout: null,
+      stderr: null,
+      seal: null,
+      blob: null,
+    };
     for (const [start, end] of ranges) {
       for (let index = start; index < end; index += 1) {
         if (this.#isNew(index)) {

@@ -82,7 +82,7 @@ export class Pool implements AsyncDisposable {
 
   /** Who we are for the master, and what compute time there is. */
   hello(): Promise<Reply<'hello'>> {
-    return this.#session.connection.call('hello', {});
+    return this.#session.hello();
   }
 
   /**
@@ -111,8 +111,9 @@ export class Pool implements AsyncDisposable {
       session,
       async (receiver) => {
         const code = await taskCode(reference);
-        const packed = await pack(values);
-        return packed.n === 0 ? undefined : session.start({ code, packed, ...order }, receiver);
+        const origin = session.origin();
+        const packed = await pack(values, origin.seals);
+        return packed.n === 0 ? undefined : session.start({ code, packed, ...order, origin }, receiver);
       },
       ordered,
       signal,

@@ -4,9 +4,10 @@ import type { Connection } from './connection.ts';
 import { Downloads } from './downloads.ts';
 import { CloudparError } from './errors.ts';
 import { BULK_ITEMS } from './limits.ts';
-import type { CallStyle, Draft } from './messages.ts';
+import type { CallStyle, Draft, Message } from './messages.ts';
 import { type News, Package, type TaskResult } from './package.ts';
 import type { Packed } from './packing.ts';
+import { Seals, sealedPackageId } from './seals.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
 import { upload } from './uploads.ts';
 
@@ -25,6 +26,13 @@ export interface Order {
   readonly taskTimeoutS?: number | undefined;
   readonly retries?: number | undefined;
   readonly retryOn?: readonly string[] | undefined;
+  readonly origin?: Origin;
+}
+
+/** What a package begins with: its idempotency key and, at a master that knows seals, its seals. */
+export interface Origin {
+  readonly key: string;
+  readonly seals: Seals | undefined;
 }
 
 /** What a task wrote to standard output and error. */
@@ -57,6 +65,7 @@ export class Session {
   readonly #starting = new Set<Promise<unknown>>();
   #wake = new AbortController();
   #asking = false;
+  #who: Message<'HelloReply'> | undefined;
 
   constructor(
     connection: Connection,
@@ -69,6 +78,20 @@ export class Session {
     this.#downloads = new Downloads(connection, this.id);
   }
 
+  /** Ask who we are. */
+  async hello(): Promise<Message<'HelloReply'>> {
+    this.#who = await this.connection.call('hello', {});
+    return this.#who;
+  }
+
+  /** What a new package begins with. Only who has asked `hello` knows the key for seals. */
+  origin(): Origin {
+    const key = randomBytes(16).toString('hex');
+    const { seal_key, account_id } = this.#who ?? {};
+    const sealing = seal_key != null && account_id != null;
+    return { key, seals: sealing ? new Seals(seal_key, sealedPackageId(account_id, key)) : undefined };
+  }
+
   /**
    * Start a package; its results go to the receiver.
    *
@@ -76,9 +99,10 @@ export class Session {
    */
   async start(order: Order, receiver: Receiver): Promise<Package> {
     const { code, packed } = order;
+    const { key, seals } = order.origin ?? { key: randomBytes(16).toString('hex'), seals: undefined };
     const data = packed.data.type === 'blob' ? await upload(this.connection, packed.data) : packed.data;
     const message = {
-      idempotency_key: randomBytes(16).toString('hex'),
+      idempotency_key: key,
       session: this.id,
       name: code.reference ?? '',
       n: packed.n,
@@ -91,6 +115,7 @@ export class Session {
       task_timeout_s: order.taskTimeoutS ?? null,
       retries: order.retries ?? 0,
       retry_on: [...(order.retryOn ?? [])],
+      seal: seals === undefined ? null : sealOf(seals, order),
     } satisfies Draft<'StartTasks'>;
     this.#awaiting.startBegins();
     let started: Package | undefined;
@@ -98,7 +123,7 @@ export class Session {
     this.#starting.add(call);
     try {
       const { package_id } = await call;
-      started = new Package(package_id, packed.n, this.#surroundings.now());
+      started = new Package(package_id, packed.n, this.#surroundings.now(), seals);
       this.#receivers.set(started, receiver);
       return started;
     } finally {
@@ -221,7 +246,8 @@ export class Session {
     });
   }
 
-  #deliver(awaited: Package, results: readonly TaskResult[]): void {
+  #deliver(awaited: Package, arrived: readonly TaskResult[]): void {
+    const results = arrived.map((result) => awaited.seals?.verified(result) ?? result);
     const receiver = this.#receivers.get(awaited);
     for (const { index, stdout, stderr } of results) {
       if (stdout || stderr) {
@@ -235,4 +261,10 @@ export class Session {
       receiver?.end(awaited.failure);
     }
   }
+}
+
+function sealOf(seals: Seals, { code, packed: { n, data }, call }: Order): Uint8Array {
+  const range = data.type === 'range' ? ([data.start, data.step] as const) : undefined;
+  const { hash, reference = null } = code;
+  return seals.code({ hash, reference }, { call, codec: 'msgpack', python: '', tasks: n, range });
 }

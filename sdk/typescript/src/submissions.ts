@@ -91,9 +91,11 @@ class Batch {
     }
     const { reference, taskTimeoutS, retries, retryOn } = this.#first;
     const code: Draft<'TaskCode'> = await taskCode(reference);
-    const packed = await pack([...this.#open.values()].map(({ args, kwargs }) => [args, kwargs]));
+    const origin = this.#session.origin();
+    const values = [...this.#open.values()].map(({ args, kwargs }) => [args, kwargs]);
+    const packed = await pack(values, origin.seals);
     this.#started = await this.#session.start(
-      { code, packed, call: CALL, taskTimeoutS, retries, retryOn },
+      { code, packed, call: CALL, taskTimeoutS, retries, retryOn, origin },
       { receive: (results) => this.#receive(results), end: (failure) => this.#end(failure) },
     );
   }

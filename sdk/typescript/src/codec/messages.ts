@@ -3,7 +3,7 @@ import { BadRequest, InternalError, RateLimited, REQUEST_ERRORS, RequestError, U
 import { STRUCTS } from '../generated/shapes.ts';
 import { PROTOCOL_VERSION } from '../limits.ts';
 import type { Draft, Message, MessageName } from '../messages.ts';
-import type { Shape, Struct } from './shapes.ts';
+import type { Field, Shape, Struct } from './shapes.ts';
 import { narrow } from './values.ts';
 import { Writer } from './writer.ts';
 
@@ -73,7 +73,7 @@ function writeStruct(writer: Writer, struct: Struct, message: unknown, where: st
     if (!struct.array) {
       writer.str(field.name);
     }
-    write(writer, field.shape, values[field.name] ?? field.default, `${where}.${field.name}`);
+    write(writer, field.shape, values[field.name] ?? defaultOf(field), `${where}.${field.name}`);
   }
 }
 
@@ -164,20 +164,26 @@ function must<K extends keyof Kinds>(value: unknown, kind: K, where: string): Ki
   return value as Kinds[K];
 }
 
+/** In the document, as in all JSON of the protocol, bytes are a text in base64. */
+function defaultOf({ shape, default: value }: Field): unknown {
+  return shape === 'bytes' && typeof value === 'string' ? new Uint8Array(Buffer.from(value, 'base64')) : value;
+}
+
 function readStruct(struct: Struct, raw: unknown, where: string): unknown {
   const source = must(raw, 'object', where) as Record<string, unknown>;
   if (Array.isArray(raw) !== struct.array) {
     throw new BadRequest(`not a valid ${where}: it is ${struct.array ? 'no array' : 'an array'}`);
   }
-  const parts = struct.fields.map(({ name, shape, ...rest }): [string, unknown] => {
+  const parts = struct.fields.map((field): [string, unknown] => {
+    const { name, shape } = field;
     const part = source[name];
     if (part !== undefined) {
       return [name, read(shape, part, `${where}.${name}`)];
     }
-    if (!('default' in rest)) {
+    if (!('default' in field)) {
       throw new BadRequest(`not a valid ${where}: ${name} is missing`);
     }
-    return [name, structuredClone(rest.default)];
+    return [name, structuredClone(defaultOf(field))];
   });
   return struct.array ? parts.map(([, part]) => part) : Object.fromEntries(parts);
 }

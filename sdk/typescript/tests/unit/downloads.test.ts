@@ -10,7 +10,7 @@ const MEGABYTE = 1 << 20;
 const LINK = { method: 'GET', url: 'http://store/key', headers: {} } as const;
 
 function lying(index: number, key: string, offset: number, size: number): Fetch {
-  const rest = { data: null, message: null, traceback: null, stdout: null, stderr: null };
+  const rest = { data: null, message: null, traceback: null, stdout: null, stderr: null, seal: null, blob: null };
   return { result: { index, outcome: 'ok', ...rest }, key, offset, size };
 }
 

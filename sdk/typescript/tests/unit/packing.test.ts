@@ -21,7 +21,7 @@ test('values may come over time', async () => {
 });
 
 test('no values are no tasks', async () => {
-  expect(await pack([])).toEqual({ n: 0, data: { type: 'inline', items: [] } });
+  expect(await pack([])).toEqual({ n: 0, data: { type: 'inline', items: [], seals: new Uint8Array() } });
 });
 
 test('a range is its numbers, and travels as such', async () => {
