@@ -9,6 +9,7 @@ class Books:
     """What is stored of accounts."""
 
     def __init__(self) -> None:
+        self.keys: dict[str, bytes] = {}
         self.accounts: dict[str, AccountRecord] = {}
         self.slices: dict[str, dict[int, int]] = {}
         self.charged: dict[str, int] = {}
@@ -37,6 +38,14 @@ class MemoryAccountStore:
     def free_us(self, account_id: str) -> int:
         account = self.get(account_id)
         return account.free_us if account else 0
+
+    def key(self, account_id: str) -> bytes | None:
+        return self._books.keys.get(account_id)
+
+    def keep_key(self, account_id: str, encrypted: bytes, instead_of: bytes | None) -> bytes | None:
+        if self.key(account_id) == instead_of and self.get(account_id) is not None:
+            self._books.keys[account_id] = encrypted
+        return self.key(account_id)
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
         with ALONE:
