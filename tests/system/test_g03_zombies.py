@@ -51,7 +51,7 @@ def test_g03_a_stopped_agent(tmp_path: Path, scale: Scale, reached: Callable[[st
                 await_marks(marks, chunks)
                 zombie.process.send_signal(signal.SIGSTOP)
                 rival = rivals.start().wait_until_ready()
-                await_marks(marks, 2 * chunks)
+                await_marks(marks, chunks + 1)
                 gate.touch()
                 books = close_books(site, customer.token, package_id)
                 theirs = {executor.pid for executor in rival.family()}
@@ -76,8 +76,8 @@ def test_g03_a_stopped_agent(tmp_path: Path, scale: Scale, reached: Callable[[st
 
 
 def await_marks(folder: Path, tasks: int) -> None:
-    """Wait until so many tasks have begun."""
-    until(lambda: len(list(folder.iterdir())) == tasks)
+    """Wait until so many tasks have begun, at least."""
+    until(lambda: len(list(folder.iterdir())) >= tasks)
 
 
 def await_publications(site: Site, zombie: Member, package_id: str) -> int:
