@@ -30,7 +30,16 @@ class Cluster:
         """One more worker joins. Its tasks find its number, from 1 on, in their environment as WORKER."""
         number = str(len(self._workers) + 1)
         environment = os.environ | {"CLOUDPAR_WORKER_TOKEN": self._connection["worker_token"], "WORKER": number}
-        command = [*CLOUDPAR, "worker", "--endpoint", self.endpoint, "--executors", str(executors)]
+        command = [
+            *CLOUDPAR,
+            "worker",
+            "--endpoint",
+            self.endpoint,
+            "--executors",
+            str(executors),
+            "--isolation",
+            "own",
+        ]
         # Its own session: Ctrl-C is for this program, which ends its workers in good order.
         self._workers.append(
             subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)

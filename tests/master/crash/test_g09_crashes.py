@@ -21,6 +21,6 @@ def test_g09_every_crash_point(
     for call in range(len(calls)):
         for side in ("before", "after"):
             fuse = Fuse(CrashPoint(call, side))
-            world = run(scenario, factory, tmp_path, clock, name=f"{side}-{call}", fuse=fuse)
+            world = run(scenario, factory, tmp_path, clock, name=f"{side}{call}", fuse=fuse)
             assert len(world.crashes) == 1
     reached(f"{scenario.name}, {factory.__name__}: {2 * len(calls)} crash points")
