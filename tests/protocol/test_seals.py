@@ -1,5 +1,6 @@
 """Seals against HMAC as the library has it, and against each other."""
 
+import hashlib
 import hmac
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from cloudpar_protocol import seals as module
 from cloudpar_protocol.payloads import BlobRef, InlineData, RangeData, TaskCode, TaskResult
-from cloudpar_protocol.seals import SEALED, Seals, is_sealed, package_id
+from cloudpar_protocol.seals import LARGE_BYTES, SEALED, Seals, is_sealed, package_id
 
 KEY = bytes(range(32))
 PACKAGE = package_id("account", "key", sealed=True)
@@ -29,6 +30,7 @@ class SealVector(msgspec.Struct):
     seal: str
     index: int = 0
     payload: str = ""
+    repeat: int = 1
     outcome: str = "ok"
     account_id: str = ""
     idempotency_key: str = ""
@@ -56,6 +58,14 @@ def test_they_are_hmac(payload: bytes, index: int) -> None:
     )
     result = TaskResult(index, "ok", 1, payload)
     assert seals.result(result) == whole("result", str(index), "ok", payload=payload)
+
+
+def test_of_a_large_payload_they_are_on_its_digest() -> None:
+    seals, largest = Seals(KEY, PACKAGE), bytes(LARGE_BYTES)
+    assert seals.data(1, largest) == whole("data", "1", payload=largest)
+    digest = hashlib.blake2b(largest + b"x").digest()
+    assert seals.data(1, largest + b"x") == whole("data", "large", "1", payload=digest)
+    assert seals.data(1, digest) != seals.data(1, largest + b"x")
 
 
 def test_the_codes_seal_is_on_all_that_decides_what_runs() -> None:
@@ -138,7 +148,7 @@ def test_the_vectors_for_other_languages() -> None:
 
 
 def _seal(vector: SealVector) -> str:
-    seals, payload = Seals(bytes.fromhex(vector.key), vector.package_id), bytes.fromhex(vector.payload)
+    seals, payload = Seals(bytes.fromhex(vector.key), vector.package_id), bytes.fromhex(vector.payload) * vector.repeat
     result = TaskResult(vector.index, vector.outcome, 1, payload)  # type: ignore[arg-type]
     match vector.of:
         case "data":

@@ -104,7 +104,7 @@ class Packer:
             raise self._refusal(error, value, f"the data of task {len(self._starts) - 1}") from error
         self._position = self._file.tell()
         if self._seals is not None:
-            self._made += self._seals.data(len(self._starts) - 1, self._read_last())
+            self._made += self._seal_last(self._seals)
         if self._position > IN_MEMORY_BYTES and isinstance(self._file, io.BytesIO):
             self._spill()
         if self._position > BLOB_BYTES:
@@ -126,13 +126,13 @@ class Packer:
         if self._seals is not None:
             self._made += self._seals.data(len(self._starts) - 1, data)
 
-    def _read_last(self) -> bytes:
-        file, start = self._file, self._starts[-1]
+    def _seal_last(self, seals: Seals) -> bytes:
+        file, index, start = self._file, len(self._starts) - 1, self._starts[-1]
         if isinstance(file, io.BytesIO):
-            with file.getbuffer() as whole:
-                return bytes(whole[start : self._position])
+            with file.getbuffer() as whole, whole[start : self._position] as item:
+                return seals.data(index, item)
         file.seek(start)
-        return file.read(self._position - start)
+        return seals.data(index, file.read(self._position - start))
 
     def _spill(self) -> None:
         memory = self._file

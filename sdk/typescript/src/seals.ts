@@ -7,6 +7,9 @@ import type { TaskResult } from './package.ts';
 
 export const SEAL_BYTES = 16;
 
+/** In place of a larger payload stands its BLAKE2b digest. */
+const LARGE_BYTES = 64 * 1024;
+
 /** Of a sealed package's id; those of others begin with a hexadecimal digit. */
 const SEALED = 's';
 
@@ -39,8 +42,10 @@ export class Seals {
 
   #seal(parts: readonly unknown[], payload: Uint8Array = new Uint8Array()): Uint8Array {
     const [kind, ...rest] = parts;
-    const text = [kind, this.packageId, ...rest].join('\0');
-    return createHmac('sha256', this.#key).update(text).update(payload).digest().subarray(0, SEAL_BYTES);
+    const large = payload.length > LARGE_BYTES;
+    const text = [kind, this.packageId, ...(large ? ['large'] : []), ...rest].join('\0');
+    const short = large ? createHash('blake2b512').update(payload).digest() : payload;
+    return createHmac('sha256', this.#key).update(text).update(short).digest().subarray(0, SEAL_BYTES);
   }
 
   /** Of the task code, by its hash, and of how it is called; range data is part of it. */

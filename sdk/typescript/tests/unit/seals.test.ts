@@ -15,6 +15,7 @@ interface Vector {
   index: number;
   outcome: TaskResult['outcome'];
   payload?: string;
+  repeat?: number;
   account_id?: string;
   idempotency_key?: string;
   hash?: string;
@@ -34,7 +35,7 @@ const NOTHING = { message: null, traceback: null, stdout: null, stderr: null, se
 function made(vector: Vector): string | Uint8Array {
   const { index, outcome, hash = '', call = '', codec = '', python = '', tasks = 0, range } = vector;
   const seals = new Seals(Buffer.from(vector.key, 'hex'), vector.package_id);
-  const data = Buffer.from(vector.payload ?? '', 'hex');
+  const data = Buffer.from((vector.payload ?? '').repeat(vector.repeat ?? 1), 'hex');
   switch (vector.of) {
     case 'package':
       return sealedPackageId(vector.account_id ?? '', vector.idempotency_key ?? '');
