@@ -70,6 +70,16 @@ def test_nothing_stays(deployed: StandIn, capsys: pytest.CaptureFixture[str]) ->
     assert "Nothing stays" in capsys.readouterr().err
 
 
+def test_the_key_of_accounts_keys_stays(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is in no template: the functions made it."""
+    name = "/cloudpar/dev/accounts-key"
+    boto3.client("ssm", "us-east-1").put_parameter(Name=name, Value="x", Type="SecureString")
+    assert run(["destroy", "--yes", "--json"]) == 0
+    left = json.loads(capsys.readouterr().out)["left"][-1]
+    assert (left["name"], left["usd"]) == (name, 0.0)
+    assert left["delete"] == f"aws ssm delete-parameter --name {name} --region us-east-1"
+
+
 def test_secrets_with_users_tokens_stay(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     secrets = boto3.client("secretsmanager", "us-east-1")
     for name, stack in {"ada": "Cloudpar-dev", "bob": "Cloudpar-dev-2"}.items():

@@ -43,7 +43,7 @@ def destroy(*, environment: str, region: str | None, yes: bool, as_json: bool) -
     there = stack.get(aws, stack.stack_name(environment))
     there.refuse_protected(aws.region)
     body, names = stack.template(aws, there.name), stack.physical_ids(aws, there.name)
-    left = _left(aws, there.name, body, names)
+    left = _left(aws, environment, body, names)
     _present(aws, there, left)
     if not yes:
         click.confirm(
@@ -61,11 +61,11 @@ def destroy(*, environment: str, region: str | None, yes: bool, as_json: bool) -
         console().print(f"{forgotten}, which named it, is deleted too.")
 
 
-def _left(aws: Aws, name: str, body: dict[str, Any], names: dict[str, str]) -> list[Leftover]:
-    found = [*leftovers.retained(aws, body, names), *leftovers.tokens(aws, name)]
+def _left(aws: Aws, environment: str, body: dict[str, Any], names: dict[str, str]) -> list[Leftover]:
     account = str(aws.call("sts", "get_caller_identity")["Account"])
-    images = leftovers.images(aws, account)
-    return [*found, images] if images else found
+    shared = leftovers.key(aws, environment), leftovers.images(aws, account)
+    stay = [*leftovers.retained(aws, body, names), *leftovers.tokens(aws, stack.stack_name(environment))]
+    return [*stay, *(each for each in shared if each)]
 
 
 def _present(aws: Aws, there: stack.Stack, left: list[Leftover]) -> None:

@@ -53,6 +53,17 @@ def tokens(aws: Aws, stack: str) -> list[Leftover]:
         return []
 
 
+def key(aws: Aws, environment: str) -> Leftover | None:
+    """What encrypts accounts' keys, which the functions made: tables that stay are worth less without it."""
+    name = f"/cloudpar/{environment}/accounts-key"
+    try:
+        aws.call("ssm", "get_parameter", Name=name)
+    except AwsRefused:
+        return None
+    delete = f"aws ssm delete-parameter --name {name} --region {aws.region}"
+    return Leftover("AWS::SSM::Parameter", name, None, 0.0, delete)
+
+
 def images(aws: Aws, account: str) -> Leftover | None:
     """The workers' images in the CDK's registry, which other apps of the account may share; None: there are none."""
     name = REPOSITORY.format(account=account, region=aws.region)
