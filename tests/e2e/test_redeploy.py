@@ -18,6 +18,7 @@ def test_nobody_notices(cluster: Deployment, bundle: Path, tmp_path: Path) -> No
 
     def greet() -> None:
         with connected(cluster, customer.token) as wire:
+            wire.call(routes.HELLO, Hello())  # whom one has never met gets less time
             while not over.wait(0.05):
                 statuses.append(wire.call(routes.HELLO, Hello(), allowance_s=0).role)
 
