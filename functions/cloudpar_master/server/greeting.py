@@ -25,4 +25,7 @@ def parse(line: bytes) -> Greeting:
     try:
         return msgspec.json.decode(line, type=Greeting)
     except msgspec.DecodeError as error:
-        raise ValueError(f"the line on standard input is not what a master expects: {error}") from None
+        known = ", ".join(Policy.__struct_fields__)
+        raise ValueError(
+            f"the line on standard input is not what a master expects: {error}; the names of `--set` are {known}"
+        ) from None
