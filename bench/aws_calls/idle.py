@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from .clock import Clock
 from .counts import Counts
-from .master import USER, Master
+from .master import Master
 from .package import advance, greet, start_package, watch_minutes
 from .workers import Agent
 
@@ -48,9 +48,9 @@ def count_idle() -> Idle:
     before = counts.of["idle polls", "API Gateway"]
     advance(clock, CALM_US + LOOKED_AT_US)
     requests = counts.of["idle polls", "API Gateway"] - before
-    greet(master, USER)
+    who = greet(master)
     began_us = clock.now_us
-    start_package(master, tasks=100)
+    start_package(master, who, tasks=100)
     while not counts.of["retrieve", "API Gateway"]:
         clock.step()
     return Idle(requests * 1e6 / LOOKED_AT_US, (clock.now_us - began_us) / 1e6)

@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from cloudpar_master.adapters.aws.deployment import POLICY
 from cloudpar_protocol import routes
-from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, Cursor, Hello, StartTasks
+from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, Cursor, Hello, HelloReply, StartTasks
 from cloudpar_protocol.payloads import RangeData, TaskCode
+from cloudpar_protocol.seals import Seals, package_id
 
 from .clock import Clock
 from .counts import Counts
@@ -48,41 +49,50 @@ def count_package(load: Load, progress: Callable[[int], None] = lambda _done: No
         clock.at(number * IDLE_US // AGENTS, partial(Agent, clock, master, f"{number:032x}", EXECUTORS, load.task_us))
     watch_minutes(clock, master)
     advance(clock, IDLE_US)
-    greet(master, USER)
+    who = greet(master)
     began_us = clock.now_us
-    package_id = start_package(master, load.tasks)
+    package = start_package(master, who, load.tasks)
     if load.tasks == 1:
         advance(clock, clock.now_us + load.task_us + 10 * ROUND_TRIP_US + IDLE_US // AGENTS)
-    _await(clock, master, package_id, load.tasks, progress)
+    _await(clock, master, package, load.tasks, progress)
     ended_us = clock.now_us
     with counts.during("acknowledge"):
-        master.call(USER, routes.ACKNOWLEDGE, Acknowledge(package_ids=[package_id]))
+        master.call(USER, routes.ACKNOWLEDGE, Acknowledge(package_ids=[package]))
     clock.now_us += round((POLICY.tombstone_s + 61) * 1e6)
     with counts.during("forget"):
         master.tick()
     return Counted(counts, (ended_us - began_us) / 1e6)
 
 
-def greet(master: Master, token: str) -> None:
+def greet(master: Master) -> HelloReply:
     """As a pool does, once, whatever it starts then."""
     with master.counts.during("set up"):
-        master.call(token, routes.HELLO, Hello())
+        return master.call(USER, routes.HELLO, Hello())
 
 
-def start_package(master: Master, tasks: int) -> str:
-    """Start a package of small code and numbers."""
+def start_package(master: Master, who: HelloReply, tasks: int) -> str:
+    """Start a sealed package of small code and numbers."""
+    assert who.seal_key is not None
+    assert who.account_id is not None
+    code, data = TaskCode("0" * 64, b"code"), RangeData(0, 1)
+    seals = Seals(who.seal_key, package_id(who.account_id, "package", sealed=True))
     start = StartTasks(
-        idempotency_key="package", n=tasks, code=TaskCode("0" * 64, b"code"), data=RangeData(0, 1), python=PYTHON
+        idempotency_key="package",
+        n=tasks,
+        code=code,
+        data=data,
+        python=PYTHON,
+        seal=seals.code(code, data, call="value", codec="pickle", python=PYTHON, tasks=tasks),
     )
     with master.counts.during("start"):
         return master.call(USER, routes.START_TASKS, start).package_id
 
 
-def _await(clock: Clock, master: Master, package_id: str, tasks: int, progress: Callable[[int], None]) -> None:
+def _await(clock: Clock, master: Master, package: str, tasks: int, progress: Callable[[int], None]) -> None:
     cursor, results = 0, 0
     while True:
         with master.counts.during("await"):
-            request = AwaitTasks(packages=[Cursor(package_id=package_id, cursor=cursor)])
+            request = AwaitTasks(packages=[Cursor(package_id=package, cursor=cursor)])
             reply = master.call(USER, routes.AWAIT_TASKS, request)
         (status,) = reply.packages
         cursor, results = status.cursor, results + len(status.results)

@@ -7,6 +7,7 @@ from typing import Any
 
 from cloudpar_protocol import routes
 from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, PublishResults, RetrieveTasks
 from cloudpar_worker import instructions as do
 from cloudpar_worker import stimuli as on
@@ -42,6 +43,7 @@ class Agent:
         self._size = executors
         self._task_us = task_us
         self._numbers = count()
+        self._seals: Seals | None = None
         self._executors: dict[int, _Executor] = {}
         self._waked_us = 0
         self._state = WorkerState(executors=executors, memory_bytes=2**40, pythons=[PYTHON])
@@ -102,6 +104,9 @@ class Agent:
             for what, number in made.items():
                 counts.of["retrieve", what] -= number
                 counts.of["idle polls", what] += number
+        for lease in reply.leases:
+            assert lease.seal_key is not None
+            self._seals = Seals(lease.seal_key, lease.package_id)
         self._soon(on.Retrieved(reply.leases, round(reply.retry_after_s * 1e6), ROUND_TRIP_US))
 
     def _publish(self, instruction: do.Publish) -> None:
@@ -137,10 +142,11 @@ class Agent:
             executor = self._executors[number]
             done = min(len(executor.fed), (self._clock.now_us - executor.began_us) // self._task_us)
             results = [TaskResult(executor.fed.popleft(), "ok", self._task_us, data=RESULT) for _ in range(done)]
+            assert self._seals is not None  # seals are not to be compressed, so they cost bytes
             executor.began_us += done * self._task_us
             executor.reading = bool(executor.fed)
             if executor.fed:
                 self._clock.at(executor.began_us + self._until(executor), read)
-            self._handle(on.Results(number, results, self._clock.now_us))
+            self._handle(on.Results(number, self._seals.sealed(results), self._clock.now_us))
 
         return read

@@ -11,7 +11,7 @@ from .policy import Policy
 UNMEASURED_CHUNK = 16
 """Tasks of a chunk while nothing is known of their length: few, since each may last an hour."""
 
-SMALLEST_CHUNK = 40
+SMALLEST_CHUNK = 20
 """The last chunks last this part of the target at least: shorter ones are not worth their calls."""
 
 FULL_FLEET = 50
