@@ -50,6 +50,7 @@ class StandIn:
         pages: Of a bucket's list, instead of moto's.
         images: Sizes of what lies in the CDK's registry.
         lacking: Families of instances that the region does not offer.
+        zones: Availability zones of the region, and `zone_filters` by which they were asked for.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,6 +70,8 @@ class StandIn:
         self.spot_prices: dict[tuple[str, str], float] = {}
         self.images: list[int] = []
         self.lacking: set[str] = set()
+        self.zones = 3
+        self.zone_filters: dict[str, list[str]] = {}
         self.undeletable: str | None = None
         self.pages: list[dict[str, Any]] = []
         self._reason = ""
@@ -86,6 +89,7 @@ class StandIn:
             "Invoke": self._invoke,
             "DescribeImages": self._describe_images,
             "DescribeInstanceTypeOfferings": self._describe_offerings,
+            "DescribeAvailabilityZones": self._describe_zones,
         }
         self._group_answers: dict[str, Answer] = {
             "DescribeAutoScalingGroups": lambda _: {"AutoScalingGroups": [self.group]},
@@ -162,6 +166,10 @@ class StandIn:
         (types,) = (each["Values"] for each in asked["Filters"] if each["Name"] == "instance-type")
         offered = [each for each in types if each.partition(".")[0] not in self.lacking]
         return {"InstanceTypeOfferings": [{"InstanceType": each, "LocationType": "region"} for each in offered]}
+
+    def _describe_zones(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        self.zone_filters = {each["Name"]: each["Values"] for each in asked["Filters"]}
+        return {"AvailabilityZones": [{"ZoneName": f"us-east-1{letter}"} for letter in "abcdef"[: self.zones]]}
 
     def _delete_stack(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         assert asked["StackName"] == STACK_ID

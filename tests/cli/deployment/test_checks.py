@@ -164,6 +164,35 @@ def test_on_demand_instances_need_no_spot_quota(aws: StandIn, project: Path) -> 
     assert "--quota-code L-1216C47A --desired-value 8" in found.mend
 
 
+def test_a_region_with_too_few_zones(aws: StandIn, project: Path) -> None:
+    aws.zones = 2
+    found = one("zones")
+    assert (found.state, found.found) == ("failed", "2 availability zones in us-east-1, where 3 are wanted")
+    assert found.mend.endswith("--set zones=2")
+    with pytest.raises(DeploymentError, match="--set zones=2"):
+        look().require()
+    assert one("zones", read_plan("prod", {"zones": "2"})).state == "ok"
+    assert one("zones", read_plan("dev", {})).state == "ok"
+    aws.zones = 1
+    assert one("zones").mend == "use another region"
+
+
+def test_only_zones_that_anybody_may_use_count(aws: StandIn, project: Path) -> None:
+    one("zones")
+    assert aws.zone_filters == {
+        "zone-type": ["availability-zone"], "opt-in-status": ["opt-in-not-required"], "state": ["available"]
+    }  # fmt: skip
+
+
+def test_zones_that_may_not_be_read_are_no_obstacle(aws: StandIn, project: Path) -> None:
+    aws.refusals["DescribeAvailabilityZones"] = ("UnauthorizedOperation", "no")
+    found = one("zones")
+    assert found.state == "warning"
+    assert "ec2:DescribeAvailabilityZones" in found.mend
+    bootstrapped()
+    look().require()
+
+
 def test_families_that_the_region_lacks_are_left_out(aws: StandIn, project: Path) -> None:
     assert look().settings == []
     aws.lacking = {"c8g", "m8g", "c7a"}
@@ -225,6 +254,8 @@ def test_a_plan_that_is_none() -> None:
         read_plan("dev", {"maxInstances": "many"})
     with pytest.raises(ConfigurationError, match="--set onDemandBase=1"):
         read_plan("dev", {"onDemandBase": "-1"})
+    with pytest.raises(ConfigurationError, match="zones=1 is no whole number from 2: write --set zones=2"):
+        read_plan("dev", {"zones": "1"})
 
 
 def test_the_checkout_is_found_from_below(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

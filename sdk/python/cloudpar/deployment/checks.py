@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from cloudpar.quantity import quantity
+
 from . import tools
 from .aws import Aws
 from .check import Check
 from .failures import AwsMissing, AwsRefused, DeploymentError
-from .plan import FAMILIES, Plan
+from .plan import FAMILIES, LEAST_ZONES, Plan
 from .project import Project
 
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
@@ -61,7 +63,7 @@ def check(aws: Aws, project: Project, plan: Plan) -> Findings:
     ]
     types, settings = _types(aws, plan)
     quotas = [*_instances(aws, plan), _concurrency(aws)]
-    checks = [*first, *tools.check(project, plan), _bootstrap(aws), types, *quotas]
+    checks = [*first, *tools.check(project, plan), _bootstrap(aws), _zones(aws, plan), types, *quotas]
     return Findings(account, aws.region, checks, settings)
 
 
@@ -76,6 +78,22 @@ def _bootstrap(aws: Aws) -> Check:
     if int(found) < BOOTSTRAP_VERSION:
         return Check("bootstrap", "missing", f"version {found} is too old", mend)
     return Check("bootstrap", "ok", f"version {found}")
+
+
+def _zones(aws: Aws, plan: Plan) -> Check:
+    """CloudFormation would find out only while it makes the network. Zones that one asks for are of no use to it."""
+    name = "zones"
+    wanted = {"zone-type": "availability-zone", "opt-in-status": "opt-in-not-required", "state": "available"}
+    filters = [{"Name": key, "Values": [value]} for key, value in wanted.items()]
+    try:
+        found = aws.call("ec2", "describe_availability_zones", Filters=filters)["AvailabilityZones"]
+    except AwsRefused as error:
+        return Check(name, "warning", "could not be looked up", str(error))
+    count, text = len(found), f"{quantity(len(found), 'availability zone')} in {aws.region}"
+    if count >= plan.zones:
+        return Check(name, "ok", text)
+    mend = f"take fewer: --set zones={count}" if count >= LEAST_ZONES else "use another region"
+    return Check(name, "failed", f"{text}, where {plan.zones} are wanted", mend)
 
 
 def _types(aws: Aws, plan: Plan) -> tuple[Check, list[str]]:

@@ -11,6 +11,7 @@ FAMILIES = {
 """Those of infra/lib/environments.ts, by architecture."""
 
 ARCHITECTURES = ",".join(FAMILIES)
+LEAST_ZONES = 2
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -19,6 +20,7 @@ class Plan(msgspec.Struct, frozen=True):
     max_instances: int
     on_demand: int
     instance_size: str
+    zones: int
     builds_image: bool
     builds_functions: bool
     architectures: tuple[str, ...]
@@ -44,13 +46,14 @@ def read_plan(environment: str, settings: dict[str, str]) -> Plan:
     """What the checks must know of the settings; infra/lib/environments.ts has the defaults.
 
     Raises:
-        ConfigurationError: A number of instances is none.
+        ConfigurationError: A number is none.
     """
     families = settings.get("families")
     return Plan(
-        max_instances=_count(settings, "maxInstances", 4, least=1),
-        on_demand=_count(settings, "onDemandBase", 0, least=0),
+        max_instances=_count(settings, "maxInstances", 4, 1),
+        on_demand=_count(settings, "onDemandBase", 0, 0),
         instance_size=settings.get("instanceSize", "large" if environment == "dev" else "xlarge"),
+        zones=_count(settings, "zones", 3 if environment == "prod" else 2, LEAST_ZONES),
         builds_image="workerImage" not in settings,
         builds_functions="bundle" not in settings,
         architectures=_names(settings.get("architectures", ARCHITECTURES)),
@@ -61,7 +64,8 @@ def read_plan(environment: str, settings: dict[str, str]) -> Plan:
 def _count(settings: dict[str, str], name: str, otherwise: int, least: int) -> int:
     given = settings.get(name, str(otherwise))
     if not given.isdecimal() or int(given) < least:
-        raise ConfigurationError(f"{name}={given} is no number of instances: write --set {name}={max(otherwise, 1)}")
+        good = f"--set {name}={max(otherwise, 1)}"
+        raise ConfigurationError(f"{name}={given} is no whole number from {least}: write {good}")
     return int(given)
 
 
