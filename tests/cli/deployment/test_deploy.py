@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import stat
 from collections.abc import Iterator
 from hashlib import sha256
@@ -120,6 +121,38 @@ def test_another_pools_profile_is_kept(master: FakeMaster, aws: StandIn, home: P
     assert profile.read() == Profile(master.endpoint, TOKEN)
 
 
+def test_an_account_whose_profile_was_kept_is_used_again(
+    master: FakeMaster, aws: StandIn, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As when dev and prod are deployed in turn."""
+    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    mine = profile.read()
+    profile.write(Profile("https://prod.example", "other"))
+    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    assert profile.read() == mine
+    assert len(aws.accounts) == 1
+    folder = home / ".config/cloudpar"
+    assert f"{folder}/profile.toml.old had your token of {NAME} already" in capsys.readouterr().err
+    assert sorted(each.name for each in folder.iterdir()) == ["profile.toml", "profile.toml.old2"]
+    assert profile.kept("https://prod.example") == folder / "profile.toml.old2"
+
+
+def test_a_kept_profile_is_used_again_where_there_is_none(master: FakeMaster, aws: StandIn, home: Path) -> None:
+    profile.write(Profile(master.endpoint, "mine")).rename(home / ".config/cloudpar/profile.toml.old")
+    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    assert (profile.read(), aws.accounts) == (Profile(master.endpoint, "mine"), [])
+
+
+def test_of_several_kept_profiles_the_newest_counts(home: Path) -> None:
+    for number, suffix in enumerate(("2", "", "3")):
+        path = profile.write(Profile("https://pool.example/", f"token{number}"))
+        os.utime(path, (number, number))
+        path.rename(path.with_name(f"profile.toml.old{suffix}"))
+    path.with_name("profile.toml.old4").write_text("no profile")
+    assert profile.kept("https://pool.example") == path.with_name("profile.toml.old3")
+    assert profile.kept("https://other.example") is None
+
+
 def test_all_pools_profiles_are_kept(home: Path) -> None:
     for number in range(4):
         path = profile.write(Profile(f"https://{number}.example", "token"))
@@ -136,6 +169,16 @@ def test_who_keeps_the_profile_is_told_how_to_go_on(
     assert profile.read() == Profile("https://other.example", "other")
     assert aws.accounts == []
     assert f"cloudpar account create NAME --hours 2 --stack {NAME}" in capsys.readouterr().err
+
+
+def test_who_keeps_the_profile_is_told_where_the_other_is(
+    master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for endpoint in (master.endpoint, "https://other.example"):
+        path = profile.write(Profile(endpoint, "token"))
+    _answer(monkeypatch, "y\nn\n")
+    assert run(["deploy"]) == 130
+    assert f"Of {NAME}: CLOUDPAR_PROFILE={path}.old\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("answer", ["n\n", ""])

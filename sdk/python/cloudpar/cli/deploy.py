@@ -155,12 +155,17 @@ def _first_account(aws: Aws, made: stack.Stack, name: str | None, hours: float, 
     path = profile_path()
     if there is not None and there.endpoint == administration.endpoint:
         return path
+    spare = profile.kept(administration.endpoint)
     if there is not None:
         try:
-            _ask(f"{path} names {there.endpoint}; keep that as {path.name}.old and name the new pool there?", yes)
+            _ask(f"{path} names {there.endpoint}; keep that as {path.name}.old and name {made.name} there?", yes)
         except click.Abort:
-            _say(f"{path} stays. Of the new pool: cloudpar account create NAME --hours {hours:g} --stack {made.name}")
+            create = f"cloudpar account create NAME --hours {hours:g} --stack {made.name}"
+            _say(f"{path} stays. Of {made.name}: {f'CLOUDPAR_PROFILE={spare}' if spare else create}")
             raise
+    if spare is not None:
+        _say(f"{spare} had your token of {made.name} already, and is {path} again")
+        return profile.take_back(spare)
     # Made here: AWS and its logs see nothing but the hash.
     token = secrets.token_urlsafe(32)
     request = CreateAccount(

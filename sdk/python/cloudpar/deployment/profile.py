@@ -1,5 +1,6 @@
 """The profile file, in which `cloudpar.configuration` finds endpoint and token."""
 
+import glob
 import json
 import os
 import tomllib
@@ -19,8 +20,12 @@ class Profile(NamedTuple):
 
 def read() -> Profile | None:
     """The profile file that there is now, if it is one."""
+    return _read(profile_path())
+
+
+def _read(path: Path) -> Profile | None:
     try:
-        found = tomllib.loads(profile_path().read_text(encoding="utf-8"))
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     endpoint, token = found.get("endpoint"), found.get("token")
@@ -49,6 +54,23 @@ def _spare(path: Path) -> Path:
     """Where nothing is yet: what is kept holds a token that nobody can look up."""
     names = (path.with_name(f"{path.name}.old{'' if number == 1 else number}") for number in count(1))
     return next(each for each in names if not each.exists())
+
+
+def kept(endpoint: str) -> Path | None:
+    """Where `write` kept a profile of that endpoint; of several the newest."""
+    path = profile_path()
+    beside = path.parent.glob(f"{glob.escape(path.name)}.old*")
+    found = [(each, _read(each)) for each in beside]
+    named = [each for each, profile in found if profile is not None and profile.endpoint == endpoint.rstrip("/")]
+    return max(named, key=lambda each: each.stat().st_mtime, default=None)
+
+
+def take_back(spare: Path) -> Path:
+    """Have what was kept be the profile file again; what that holds is kept in its turn."""
+    path = profile_path()
+    if path.exists():
+        path.replace(_spare(path))
+    return spare.replace(path)
 
 
 def forget(endpoint: str) -> Path | None:
