@@ -114,6 +114,10 @@ class StandIn:
         """The stack is there."""
         (self.folder / "stack.json").write_text(json.dumps({"state": state, "outputs": outputs}))
 
+    def answer(self, operation: str, answer: dict[str, Any]) -> None:
+        """Answer so from now on."""
+        self._answers[operation] = lambda _: answer
+
     @property
     def call_for(self) -> Callable[[BaseClient, str, Mapping[str, Any]], Any]:
         """A function, so that it becomes a method of the clients when it is put into their class."""

@@ -98,6 +98,15 @@ def test_images_of_the_worker_stay(deployed: StandIn, capsys: pytest.CaptureFixt
     assert left["usd"] == pytest.approx(0.075)
 
 
+@pytest.mark.parametrize("template", [{}, {"TemplateBody": ""}])
+def test_a_stack_of_which_nothing_was_made_yet(deployed: StandIn, template: dict[str, str]) -> None:
+    deployed.deploy({}, "REVIEW_IN_PROGRESS")
+    deployed.retained = {}
+    deployed.answer("GetTemplate", template)
+    assert run(["destroy", "--yes"]) == 0
+    assert deployed.calls.count("DeleteStack") == 1
+
+
 def test_a_protected_stack(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.protected = True
     assert run(["destroy", "--yes"]) == 8

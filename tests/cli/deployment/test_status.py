@@ -47,6 +47,7 @@ def want(instances: int) -> None:
 
 def test_asleep(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     found = status(capsys)
+    assert found["mend"] is None
     assert (found["stack"], found["state"], found["region"]) == (NAME, "CREATE_COMPLETE", "us-east-1")
     assert found["fleet"] == {
         "desired": 0, "maximum": 4, "running": 0, "starting": 0, "instances": [], "reason": None
@@ -125,15 +126,34 @@ def test_the_newest_launch_counts(activities: list[dict[str, Any]], reason: str 
     assert fleet.failure(activities) == reason
 
 
-def test_a_stack_that_is_not_whole(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    aws.deploy({}, "ROLLBACK_COMPLETE")
+@pytest.mark.parametrize(
+    ("state", "mend"),
+    [
+        ("ROLLBACK_COMPLETE", "never made whole: run `cloudpar destroy --env dev --region us-east-1`"),
+        ("ROLLBACK_FAILED", "never made whole: run `cloudpar destroy --env dev --region us-east-1`"),
+        ("DELETE_FAILED", "could not be deleted: run `cloudpar destroy --env dev --region us-east-1`"),
+        ("REVIEW_IN_PROGRESS", "nothing of it was made yet: run `cloudpar deploy --env dev --region us-east-1`"),
+    ],
+)
+def test_a_stack_that_is_no_pool(aws: StandIn, capsys: pytest.CaptureFixture[str], state: str, mend: str) -> None:
+    """Nothing answers, and its template does not say what is left of it and costs something."""
+    gone = "https://sqs.us-east-1.amazonaws.com/123456789012/gone.fifo"
+    aws.deploy(outputs() | {"QueueUrl": gone, "DeadLetterQueueUrl": gone, "FleetGroup": GROUP}, state)
     found = status(capsys)
-    assert (found["state"], found["fleet"], found["queue"], found["endpoint"]) == (
-        "ROLLBACK_COMPLETE",
-        None,
-        None,
-        None,
-    )
+    assert (found["state"], mend in found["mend"]) == (state, True)
+    assert {found[each] for each in ("fleet", "queue", "endpoint", "usd_hour", "usd_hour_total")} == {None}
+    assert run(["status"]) == 0
+    out = capsys.readouterr().out
+    assert f"us-east-1: {state}\n" in out
+    assert mend in out
+    assert "costs   " not in out
+
+
+def test_instances_that_a_failed_deletion_left_are_shown(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    want(1)
+    deployed.deploy(outputs() | {"FleetGroup": GROUP}, "DELETE_FAILED")
+    assert run(["status"]) == 0
+    assert "1 instance; wanted 1" in capsys.readouterr().out
 
 
 def test_no_stack(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,7 @@
 """`cloudpar status`: a deployment on AWS, as AWS sees it."""
 
+from typing import Any
+
 import click
 import msgspec
 
@@ -22,17 +24,22 @@ class Queue(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What --json prints. Money is in USD an hour, at list prices and current spot prices."""
+    """What --json prints. Money is in USD an hour, at list prices and current spot prices.
+
+    Attributes:
+        mend: What to do about a stack that is no pool. Of such a one, no queue and no costs are told.
+    """
 
     stack: str
     region: str
     state: str
     reason: str
+    mend: str | None
     endpoint: str | None
     fleet: fleet.Fleet | None
     queue: Queue | None
-    usd_hour: prices.Hour
-    usd_hour_total: float
+    usd_hour: prices.Hour | None
+    usd_hour_total: float | None
 
 
 @click.command()
@@ -57,17 +64,22 @@ def take(aws: Aws, name: str) -> Status:
     there = stack.get(aws, name)
     group = there.outputs.get("FleetGroup")
     workers = fleet.read(aws, group) if group else None
-    body = stack.template(aws, name)
-    hour = prices.hour(
+    mend = there.mend(aws.region)
+    hour = None if mend else _hour(stack.template(aws, name), workers)
+    return Status(
+        stack=name, region=aws.region, state=there.state, reason=there.reason, mend=mend,
+        endpoint=None if mend else there.outputs.get("Endpoint"), fleet=workers,
+        queue=None if mend else _queue(aws, there),
+        usd_hour=hour, usd_hour_total=round(hour.total, 4) if hour else None,
+    )  # fmt: skip
+
+
+def _hour(body: dict[str, Any], workers: fleet.Fleet | None) -> prices.Hour:
+    return prices.hour(
         [each.usd for each in workers.instances] if workers else [],
         sum(line.usd for line in prices.idle(template.shape(body))),
         template.volume_gib(body),
     )
-    return Status(
-        stack=name, region=aws.region, state=there.state, reason=there.reason,
-        endpoint=there.outputs.get("Endpoint"), fleet=workers, queue=_queue(aws, there), usd_hour=hour,
-        usd_hour_total=round(hour.total, 4),
-    )  # fmt: skip
 
 
 def _queue(aws: Aws, there: stack.Stack) -> Queue | None:
@@ -89,6 +101,8 @@ def _show(found: Status) -> None:
     out.print(
         f"[bold]{found.stack}[/] in {found.region}: {found.state}" + (f" ({found.reason})" if found.reason else "")
     )
+    if found.mend:
+        out.print(f"mend      {found.mend}", markup=False, soft_wrap=True)
     if found.endpoint:
         out.print(f"endpoint  {found.endpoint}")
     if found.fleet is not None:
@@ -102,7 +116,12 @@ def _show(found: Status) -> None:
     if found.queue is not None:
         queue = found.queue
         out.print(f"queue     chunks: {queue.waiting:,} wait, {queue.running:,} with workers, {queue.lost:,} lost")
-    hour = found.usd_hour
+    if found.usd_hour is not None:
+        _show_costs(found.usd_hour)
+
+
+def _show_costs(hour: prices.Hour) -> None:
+    out = console()
     out.print(
         f"costs     {hour.total:.4f} USD an hour: instances {hour.instances:.4f}, their volumes {hour.volumes:.4f} "
         f"and addresses {hour.addresses:.4f}, at rest {hour.idle:.4f}; calls and payloads come on top"

@@ -56,6 +56,19 @@ class Stack(msgspec.Struct, frozen=True):
         """Whether it was never made whole: nothing can be changed about it, it can only be deleted."""
         return self.state in {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED"}
 
+    def mend(self, region: str) -> str | None:
+        """What to do about a stack that is no pool and will not become one by itself; None: it is or will."""
+        which = f"--env {self.name.removeprefix(PREFIX)} --region {region}"
+        if self.state == "REVIEW_IN_PROGRESS":
+            return f"nothing of it was made yet: run `cloudpar deploy {which}`"
+        if not self.failed and self.state != "DELETE_FAILED":
+            return None
+        why = "it was never made whole" if self.failed else "a part of it could not be deleted"
+        return (
+            f"{why}: run `cloudpar destroy {which}`, which says what stays and what that costs, then `cloudpar deploy "
+            f"{which}` for a new one"
+        )
+
     def refuse_protected(self, region: str) -> None:
         """Refuse to go on if it may not be deleted.
 
@@ -120,8 +133,8 @@ def _read(found: Mapping[str, Any]) -> Stack:
 
 
 def template(aws: Aws, name: str) -> dict[str, Any]:
-    """The template that the stack was made from."""
-    body = aws.call("cloudformation", "get_template", StackName=name)["TemplateBody"]
+    """The template that the stack was made from; an empty one of a stack of which nothing was made yet."""
+    body = aws.call("cloudformation", "get_template", StackName=name).get("TemplateBody") or {}
     read: dict[str, Any] = json.loads(body) if isinstance(body, str) else body
     return read
 
