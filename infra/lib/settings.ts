@@ -13,9 +13,9 @@ export interface Settings {
   readonly env: EnvironmentName;
   /** The folder with the functions' code, made by functions/bundle.sh. */
   readonly bundle: string;
-  /** Whether tables, bucket and worker token outlive the stack. */
+  /** Whether tables, bucket and worker token outlive the stack; tables and stack are protected from deletion then. */
   readonly retain: boolean;
-  /** Point-in-time recovery and deletion protection of the tables. */
+  /** Point-in-time recovery of the tables. */
   readonly recovery: boolean;
   readonly logDays: number;
   readonly logLevel: string;

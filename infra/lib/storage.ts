@@ -41,7 +41,8 @@ export class Storage extends Construct {
       encryption: dynamodb.TableEncryption.DEFAULT,
       timeToLiveAttribute: contract.ttlAttribute,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: settings.recovery },
-      deletionProtection: settings.recovery,
+      // Only of what outlives the stack: CloudFormation cannot delete a protected table, and so not the stack.
+      deletionProtection: settings.retain,
       removalPolicy: removal(settings),
     });
     for (const [indexName, index] of Object.entries(keys.indexes)) {

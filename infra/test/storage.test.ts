@@ -67,6 +67,17 @@ describe('tables', () => {
     });
   });
 
+  it.each([PACKAGES, ACCOUNTS])('%s: is protected from deletion only if it outlives its stack', (id) => {
+    const recovered = only(template({ env: 'prod', retain: 'false' }), 'AWS::DynamoDB::Table', id);
+    expect(recovered).toMatchObject({ DeletionPolicy: 'Delete' });
+    expect(recovered.Properties).toMatchObject({
+      DeletionProtectionEnabled: false,
+      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+    });
+    const kept = only(template({ env: 'dev', retain: 'true' }), 'AWS::DynamoDB::Table', id);
+    expect(kept.Properties).toMatchObject({ DeletionProtectionEnabled: true });
+  });
+
   it('no customer key anywhere', () => {
     dev.resourceCountIs('AWS::KMS::Key', 0);
     prod.resourceCountIs('AWS::KMS::Key', 0);
