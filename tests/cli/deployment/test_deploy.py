@@ -160,12 +160,18 @@ def test_all_pools_profiles_are_kept(home: Path) -> None:
     assert [f"{number}.example" in text for number, text in enumerate(kept)] == [True] * 3
 
 
-def test_who_keeps_the_profile_is_told_how_to_go_on(
-    master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 130), ("", 2)])
+def test_who_keeps_the_profile_is_told_how_to_go_on(  # noqa: PLR0917
+    master: FakeMaster,
+    aws: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+    code: int,
 ) -> None:
     profile.write(Profile("https://other.example", "other"))
-    _answer(monkeypatch, "y\nn\n")
-    assert run(["deploy", "--hours", "2"]) == 130
+    _answer(monkeypatch, f"y\n{answer}")
+    assert run(["deploy", "--hours", "2"]) == code
     assert profile.read() == Profile("https://other.example", "other")
     assert aws.accounts == []
     assert f"cloudpar account create NAME --hours 2 --stack {NAME}" in capsys.readouterr().err
@@ -181,14 +187,31 @@ def test_who_keeps_the_profile_is_told_where_the_other_is(
     assert f"Of {NAME}: CLOUDPAR_PROFILE={path}.old\n" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("answer", ["n\n", ""])
-def test_who_says_no_has_changed_nothing(
-    master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch, answer: str
-) -> None:
-    _answer(monkeypatch, answer)
+def test_who_says_no_has_changed_nothing(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    _answer(monkeypatch, "n\n")
     assert run(["deploy"]) == 130
     assert [call[0] for call in cdk_calls(aws)] == ["synth"]
     assert aws.accounts == []
+
+
+@pytest.mark.parametrize("stdin", [io.StringIO(), None])
+def test_without_a_terminal_it_needs_a_yes(
+    master: FakeMaster,
+    aws: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    stdin: io.StringIO | None,
+) -> None:
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert f"nobody answers 'Create {NAME}?': add --yes" in failed(capsys, ["deploy"], 2)
+    assert [call[0] for call in cdk_calls(aws)] == ["synth"]
+    assert aws.accounts == []
+
+
+def test_ctrl_d_at_a_terminal_is_a_no(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    _answer(monkeypatch, "")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    assert run(["deploy"]) == 130
 
 
 def test_who_says_yes_deploys(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from cloudpar_protocol.errors import CloudparError
 from . import deploy_tables
 from .access import json_option
 from .presentation import print_json
+from .question import ask
 
 FIRST_MAP_S = 900.0
 """How long the first map may take, in which the first worker starts. A spot instance takes one to three minutes."""
@@ -102,9 +103,9 @@ def deploy(
         idle = prices.idle(template.shape(body))
         _present(body, idle, target, aws.region, there)
         if findings.missing("bootstrap"):
-            _ask("Bootstrap the CDK in this account and region first?", yes)
+            ask("Bootstrap the CDK in this account and region first?", yes=yes)
             cdk.bootstrap(findings.account, aws.region)
-        _ask(f"{'Update' if there and not there.failed else 'Create'} {target}?", yes)
+        ask(f"{'Update' if there and not there.failed else 'Create'} {target}?", yes=yes)
         outputs = cdk.deploy(target, assembly, outputs_path)
     path = _first_account(aws, stack.get(aws, target), name, hours, yes=yes)
     took_s = _first_map(Profile(outputs["Endpoint"], _token()), show=not as_json) if wants_map else None
@@ -139,11 +140,6 @@ def _present(
     deploy_tables.show(deploy_tables.idle_table(idle))
 
 
-def _ask(question: str, yes: bool) -> None:
-    if not yes:
-        click.confirm(question, abort=True, err=True)
-
-
 def _say(line: str) -> None:
     click.echo(line, err=True)
 
@@ -158,8 +154,8 @@ def _first_account(aws: Aws, made: stack.Stack, name: str | None, hours: float, 
     spare = profile.kept(administration.endpoint)
     if there is not None:
         try:
-            _ask(f"{path} names {there.endpoint}; keep that as {path.name}.old and name {made.name} there?", yes)
-        except click.Abort:
+            ask(f"{path} names {there.endpoint}; keep that as {path.name}.old and name {made.name} there?", yes=yes)
+        except (click.Abort, click.UsageError):
             create = f"cloudpar account create NAME --hours {hours:g} --stack {made.name}"
             _say(f"{path} stays. Of {made.name}: {f'CLOUDPAR_PROFILE={spare}' if spare else create}")
             raise

@@ -17,6 +17,7 @@ from .access import json_option
 from .deploy import environment_option, region_option
 from .deploy_tables import leftovers_table, show
 from .presentation import console, print_json
+from .question import ask
 
 LOOK_S = 5.0
 ATTEMPTS = 2
@@ -45,10 +46,7 @@ def destroy(*, environment: str, region: str | None, yes: bool, as_json: bool) -
     body, names = stack.template(aws, there.name), stack.physical_ids(aws, there.name)
     left = _left(aws, environment, body, names)
     _present(aws, there, left)
-    if not yes:
-        click.confirm(
-            f"Delete {there.name} in {aws.region} and all in it that is not listed above?", abort=True, err=True
-        )
+    ask(f"Delete {there.name} in {aws.region} and all in it that is not listed above?", yes=yes)
     _delete(aws, there, buckets.doomed(body, names))
     endpoint = there.outputs.get("Endpoint")
     forgotten = profile.forget(endpoint) if endpoint else None
