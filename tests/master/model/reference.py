@@ -83,9 +83,13 @@ class Reference:
         self.live[number] = lease, max(same, default=now + lease.lease_s)
 
     def give_back(self, lease: Lease, numbers: list[Range]) -> None:
-        """What is given back is anybody's; an attempt that was repeated has brought the same lease again."""
+        """What is given back is anybody's.
+
+        The master knows a lease by its generation only. So who has lost a chunk, and gives it back all the same, has
+        it queued once more although its next holder may be at it: of two results the first one counts.
+        """
         for number, (other, until) in self.live.items():
-            if other.receipt == lease.receipt:
+            if (other.package_id, other.generation) == (lease.package_id, lease.generation):
                 left = ranges.subtract(other.ranges, ranges.union(numbers))
                 self.live[number] = replace(other, ranges=left), until
 
