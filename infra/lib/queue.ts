@@ -31,6 +31,7 @@ export class Queue extends Construct {
     });
     this.tasks = new sqs.Queue(this, 'Tasks', {
       ...common,
+      // As long as a package may run: what the queue forgets nobody misses.
       retentionPeriod: Duration.days(contract.queue.retentionDays),
       visibilityTimeout: Duration.seconds(contract.queue.visibilityS),
       deadLetterQueue: { queue: this.lost, maxReceiveCount: contract.queue.maxReceiveCount },

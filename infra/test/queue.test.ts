@@ -6,7 +6,7 @@ describe('queues', () => {
   const dev = template({ env: 'dev' });
 
   it.each([
-    ['QueueTasks', 4 * 86_400, 60],
+    ['QueueTasks', 14 * 86_400, 60],
     ['QueueLost', 14 * 86_400, 360],
   ])('%s: FIFO of independent groups, encrypted', (id, retention, visibility) => {
     expect(only(dev, 'AWS::SQS::Queue', id).Properties).toMatchObject({

@@ -96,16 +96,16 @@ def _keys(of: Any) -> Any:
 
 def create_queues(at: Clients, name: str) -> tuple[str, str]:
     """The queue and the one for its dead letters."""
-    fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "false"}
-    dead = at.sqs.create_queue(QueueName=f"{name}-dead.fifo", Attributes=fifo)["QueueUrl"]  # type: ignore[arg-type]
+    fifo: Any = {"FifoQueue": "true", "ContentBasedDeduplication": "false"}
+    dead = at.sqs.create_queue(QueueName=f"{name}-dead.fifo", Attributes=fifo)["QueueUrl"]
     arn = at.sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    times: Any = {
+        "VisibilityTimeout": str(CONTRACT["queue"]["visibilityS"]),
+        "MessageRetentionPeriod": str(CONTRACT["queue"]["retentionDays"] * 86400),
+    }
     redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": CONTRACT["queue"]["maxReceiveCount"]})
-    visibility = str(CONTRACT["queue"]["visibilityS"])
-    live = at.sqs.create_queue(
-        QueueName=f"{name}.fifo",
-        Attributes={**fifo, "RedrivePolicy": redrive, "VisibilityTimeout": visibility},  # type: ignore[dict-item]
-    )["QueueUrl"]
-    return live, dead
+    live = at.sqs.create_queue(QueueName=f"{name}.fifo", Attributes={**fifo, **times, "RedrivePolicy": redrive})
+    return live["QueueUrl"], dead
 
 
 @cache

@@ -3,9 +3,11 @@
 import msgspec
 import pytest
 
+from aws.stores import CONTRACT
 from cloudpar_master.adapters.aws.deployment import POLICY, from_environment, read_policy
 from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
 from cloudpar_master.adapters.aws.fleet_status import GroupWatch
+from cloudpar_master.adapters.aws.package_store import DAY_S
 from cloudpar_master.ports.fleet import StandingFleet
 
 ENVIRONMENT = {
@@ -15,6 +17,12 @@ ENVIRONMENT = {
     "CLOUDPAR_DEAD_LETTER_QUEUE_URL": "dead",
     "CLOUDPAR_BUCKET": "bucket",
 }
+
+
+def test_the_queue_forgets_no_chunk_of_a_package_that_may_run_still() -> None:
+    """However long nobody is there to run it; SQS keeps a message for 14 days at most."""
+    retention_s = CONTRACT["queue"]["retentionDays"] * DAY_S
+    assert POLICY.lifetime_s <= retention_s <= 14 * DAY_S
 
 
 def test_without_a_fleet_and_without_tokens() -> None:

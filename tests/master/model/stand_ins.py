@@ -6,6 +6,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+from moto.sqs.models import SQSBackend
+
 from aws import engines
 from aws.in_process import in_process, remove
 from aws.stores import create, name_of, on_ministack, stores
@@ -18,8 +21,12 @@ ALL = 100
 
 @contextmanager
 def moto(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
-    """moto as a function call: its queue goes by the test's clock."""
-    with ExitStack() as stack:
+    """moto as a function call: its queue goes by the test's clock.
+
+    It forgets nothing. SQS does after 14 days, when the chunk's package has expired: the others say that it is stale.
+    """
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True)
         numbers = count()
 
         def fresh() -> Stores:
