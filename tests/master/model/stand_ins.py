@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moto.sqs.exceptions import ReceiptHandleIsInvalid
 from moto.sqs.models import SQSBackend
 
 from aws import engines
@@ -24,9 +25,11 @@ def moto(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
     """moto as a function call: its queue goes by the test's clock.
 
     It forgets nothing. SQS does after 14 days, when the chunk's package has expired: the others say that it is stale.
+    And nobody holds a message for the 12 hours that SQS counts from its receipt, and moto from its sending.
     """
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         patch.setattr(SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True)
+        patch.setattr(SQSBackend, "change_message_visibility", _hold)
         numbers = count()
 
         def fresh() -> Stores:
@@ -36,6 +39,14 @@ def moto(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
             return stack.enter_context(in_process(own, clock))
 
         yield fresh
+
+
+def _hold(backend: SQSBackend, queue_name: str, receipt_handle: str, visibility_timeout: int) -> None:
+    for message in backend.get_queue(queue_name)._messages:
+        if message.had_receipt_handle(receipt_handle):
+            message.change_visibility(visibility_timeout)
+            return
+    raise ReceiptHandleIsInvalid
 
 
 @contextmanager
@@ -80,6 +91,7 @@ class TimedQueue:
     def __init__(self, queue: TaskQueue, clock: SetClock) -> None:
         self._queue = queue
         self._clock = clock
+        self._looks = count()
         self._sent: dict[str, float] = {}
         self._here: dict[str, Message] = {}
         self._out: dict[str, tuple[str, float]] = {}
@@ -96,7 +108,7 @@ class TimedQueue:
             if until <= now:
                 self._queue.extend([receipt], 0.0)
                 del self._out[body]
-        while messages := self._queue.receive(ALL, LONG_S, f"look-{now}-{len(self._here)}-{len(self._out)}"):
+        while messages := self._queue.receive(ALL, LONG_S, f"look {next(self._looks)}"):
             self._here.update((message.body, message) for message in messages)
 
     def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
