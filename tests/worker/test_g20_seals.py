@@ -142,6 +142,8 @@ def test_g20_blobs_are_verified_before_they_run(
         "swapped": sealed_blob(MINE, [items[0], items[2], items[1], items[3]])[:start] + body[start:],
         "foreign": sealed_blob(OTHER, [items[0], evil.ljust(len(items[1])), *items[2:]]),
         "bare": b"".join(items) + body[-8 * 5 :],
+        "table": body[: -8 * 5] + body[-8 * 5 :][::-1],
+        "beyond": body[:-8] + struct.pack("<Q", len(body) + 1),
     }
     master.blobs = dict(bodies)
     for name, whole in bodies.items():
@@ -157,6 +159,20 @@ def test_g20_blobs_are_verified_before_they_run(
             assert [pickle.loads(result.data or b"") for each in made for result in each.results] == [1_000] * 3
         else:
             assert (made[-1].refused, [each.results for each in made]) == ("seal", [[]]), name
+    assert not marker.exists()
+
+
+def test_g20_code_in_a_blob_is_verified_before_it_runs(
+    master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
+) -> None:
+    start_agent()
+    marker = tmp_path / "marker"
+    master.blobs["code"] = evil = pickle.dumps(Writing(marker))
+    code = TaskCode(hashlib.sha256(b"what was sealed").hexdigest(), blob=BlobRef("code", len(evil)))
+    lease = lease_of(code, 3, package_id=MINE, code_link=Link("GET", f"{master.endpoint}/blob/code"))
+    master.hand_out(sealed(lease))
+    master.wait(partial(master.closed, lease.lease_id))
+    assert [(made.refused, made.results) for made in master.publications] == [("seal", [])]
     assert not marker.exists()
 
 

@@ -13,7 +13,7 @@ from cloudpar_protocol.worker_messages import Lease
 
 from .executor_process import inline_items
 from .master_client import MasterClient, PayloadRefused
-from .verifying import verify_items
+from .verifying import damaged, verify_items
 
 CODE_BYTES: Final = 64 * 1024 * 1024
 """Task code of past leases that is kept."""
@@ -100,7 +100,7 @@ class PayloadStore:
             raise PayloadRefused("the lease has no link for its code")
         body = self._client.download(lease.code_link, code.blob.offset, code.blob.offset + code.blob.size)
         if hashlib.sha256(body).hexdigest() != code.hash:
-            raise PayloadRefused("the task code is not what its hash says")
+            raise damaged(lease, "the task code is not what its hash says")
         with self._lock:
             self._codes[code.hash] = body
             self._code_bytes += len(body)
@@ -119,21 +119,23 @@ class PayloadStore:
         n, seal_bytes = lease.tasks, 0 if lease.seal is None else SEAL_BYTES
         start = blob.offset + blob.size - 8 * (n + 1)
         first, end = tasks
+        items_end = start - seal_bytes * n
         if 8 * (n + 1) > TABLE_BYTES:
-            offsets = self._client.download(link, start + 8 * first, start + 8 * (end + 1))
-            seals = start - seal_bytes * (n - first), start - seal_bytes * (n - end)
-            return _Table(_unpack(offsets), self._client.download(link, *seals) if seal_bytes else b"")
+            offsets = _unpack(self._client.download(link, start + 8 * first, start + 8 * (end + 1)), items_end, lease)
+            seals = items_end + seal_bytes * first, items_end + seal_bytes * end
+            return _Table(offsets, self._client.download(link, *seals) if seal_bytes else b"")
         table = self._tables.get(blob.key)
         if table is None:
-            both = self._client.download(link, start - seal_bytes * n, start + 8 * (n + 1))
-            table = self._tables[blob.key] = _Table(_unpack(both[seal_bytes * n :]), both[: seal_bytes * n])
+            both = self._client.download(link, items_end, start + 8 * (n + 1))
+            offsets_of_all = _unpack(both[seal_bytes * n :], items_end, lease)
+            table = self._tables[blob.key] = _Table(offsets_of_all, both[: seal_bytes * n])
             if len(self._tables) > TABLES:
                 self._tables.popitem(last=False)
         return _Table(table.offsets[first : end + 1], table.seals[seal_bytes * first : seal_bytes * end])
 
 
-def _unpack(table: bytes) -> tuple[int, ...]:
+def _unpack(table: bytes, items_end: int, lease: Lease) -> tuple[int, ...]:
     offsets = struct.unpack(f"<{len(table) // 8}Q", table)
-    if any(after < before for before, after in pairwise(offsets)):
-        raise PayloadRefused("the table of its data is damaged")
+    if offsets[-1] > items_end or any(after < before for before, after in pairwise(offsets)):
+        raise damaged(lease, "the table of its data is damaged")
     return offsets

@@ -23,6 +23,11 @@ class SealBroken(PayloadRefused):
         super().__init__(f"{what}: {MEND}")
 
 
+def damaged(lease: Lease, what: str) -> PayloadRefused:
+    """The error about a payload that came whole and is not what it should be: a sealed package's was changed."""
+    return PayloadRefused(what) if lease.seal is None else SealBroken(what)
+
+
 def seals_of(lease: Lease) -> Seals | None:
     """The seals of a lease's package; None: it has none.
 
