@@ -114,19 +114,27 @@ class Cells:
             self._users.give_back(cell.user, spotless=status == 0)
 
     @property
+    def waiting(self) -> bool:
+        """Whether `empty` has yet to begin with something."""
+        return bool(self._left)
+
+    @property
     def emptying(self) -> bool:
         """Whether something is still being removed."""
         return bool(self._emptying or self._left)
 
     def empty(self) -> None:
-        """Begin to, if there is something; to be called again when more children have ended."""
+        """Begin to, if there is something; to be called again when more children have ended, and while it waits."""
         if not self._left or (self._users is None and leavings.end_orphans({*self._executors, *self._emptying})):
             return
-        left, self._left = self._left, []
-        for cell in left:
-            pid = os.fork()
+        while self._left:
+            cell = self._left[-1]
+            try:
+                pid = os.fork()
+            except OSError:  # tasks have taken all processes or all memory: there will be some again
+                return
             if pid:
-                self._emptying[pid] = cell
+                self._emptying[pid] = self._left.pop()
                 continue
             spotless = False
             try:

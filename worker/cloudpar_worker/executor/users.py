@@ -60,6 +60,7 @@ class Users:
 
     def __init__(self, places: list[str]) -> None:
         self._taken = _seen(places)
+        self._spoilt: list[User] = []
 
     def take(self) -> User:
         """A free one.
@@ -76,10 +77,12 @@ class Users:
         raise OSError("no user is free for an executor")
 
     def give_back(self, user: User, *, spotless: bool) -> None:
-        """Let others take it; never again if something is left of it."""
-        user.free()
+        """Let others take it. If something is left of it, nobody does, of no zygote: the next ones see what is left."""
         if spotless:
+            user.free()
             self._taken.discard(user.number)
+        else:
+            self._spoilt.append(user)
 
 
 def _seen(places: list[str]) -> set[int]:

@@ -33,6 +33,8 @@ SPAWN, KILL, FORKED, DIED, FAILED = b"S", b"K", b"F", b"D", b"E"
 SPAWN_FDS: Final = 4
 """An executor's channel, standard output, standard error, recall page."""
 _ENDING_S: Final = 0.1
+_AGAIN_S: Final = 1.0
+"""What could not be removed for want of a process is tried again so often."""
 
 
 class Zygote:
@@ -58,7 +60,10 @@ class Zygote:
         selector.register(self._woken, selectors.EVENT_READ)
         alive = True
         while alive:
-            for key, _ in selector.select():
+            ready = selector.select(_AGAIN_S if self._cells and self._cells.waiting else None)
+            if not ready:
+                self._reap()
+            for key, _ in ready:
                 if key.fileobj is self._woken:
                     self._drain_wakes()
                     self._reap()
