@@ -17,7 +17,9 @@ import psutil
 import pytest
 
 from cloudpar_worker import stimuli as on
+from cloudpar_worker import zygote_process
 from cloudpar_worker.executors import Executors
+from cloudpar_worker.zygote_process import ZygoteProcess
 from cloudpar_worker.zygotes import IDLE_US, Zygotes
 from worker.agents import RunningAgent
 from worker.leases import PYTHON, lease_of
@@ -126,3 +128,13 @@ def test_a_zygote_that_nobody_uses_ends() -> None:
     executors.end_idle_zygotes(9 * IDLE_US)  # the first version's stays
     assert len(children()) == before - 1
     zygotes.close()
+
+
+def test_an_agent_goes_on_without_a_zygote_that_removes_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zygote_process, "ENDS_S", 0.1)
+    busy = ZygoteProcess(script(tmp_path / "python", "exec sleep 60"), None)
+    busy.close()
+    busy._process.kill()
+    busy._process.wait()

@@ -5,10 +5,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
 
 from .environment import for_executors
 from .executor.confinement import Confinement, encode
 from .executor.zygote import MESSAGE
+
+ENDS_S: Final = 15
+"""It removes what tasks left, which may be very much."""
 
 
 class ZygoteProcess:
@@ -68,6 +73,7 @@ class ZygoteProcess:
         return MESSAGE.iter_unpack(messages)
 
     def close(self) -> None:
-        """End it and all its executors, and wait for that."""
+        """End it and all its executors, and wait for that, or leave it alone with what it still removes."""
         self.socket.close()
-        self._process.wait(timeout=15)  # it removes what tasks left
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(ENDS_S)
