@@ -1,6 +1,12 @@
 """What an operator may set, as far as the core depends on it."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+Count = Annotated[int, Meta(ge=1)]
+Amount = Annotated[float, Meta(gt=0)]
+"""With a figure of zero a master would refuse everything, or fail at it."""
 
 
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,20 +34,20 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         running_bytes: Bytes of task data that these may have in all.
     """
 
-    chunk_target_us: int = 200_000
-    longest_chunk_us: int = 200_000
-    first_window: int = 8
-    largest_window: int = 400
-    lease_s: float = 6.0
-    slice_us: int = 30_000_000
-    task_timeout_s: float = 3600.0
-    lifetime_s: float = 14 * 86400.0
-    retention_s: float = 7 * 86400.0
-    tombstone_s: float = 86400.0
-    kept_bytes: int = 0
-    fleet_memory_s: float = 60.0
-    requests_per_s: float = 1_000.0
-    request_burst: int = 5_000
-    running_packages: int = 1_000
-    running_tasks: int = 20_000_000
-    running_bytes: int = 16 * 1024**3
+    chunk_target_us: Count = 200_000
+    longest_chunk_us: Count = 200_000
+    first_window: Count = 8
+    largest_window: Count = 400
+    lease_s: Amount = 6.0
+    slice_us: Count = 30_000_000
+    task_timeout_s: Amount = 3600.0
+    lifetime_s: Amount = 14 * 86400.0
+    retention_s: Amount = 7 * 86400.0
+    tombstone_s: Amount = 86400.0
+    kept_bytes: Annotated[int, Meta(ge=0)] = 0
+    fleet_memory_s: Amount = 60.0
+    requests_per_s: Amount = 1_000.0
+    request_burst: Count = 5_000
+    running_packages: Count = 1_000
+    running_tasks: Count = 20_000_000
+    running_bytes: Count = 16 * 1024**3
