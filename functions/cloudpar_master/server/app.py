@@ -46,8 +46,8 @@ class Calls:
     def _perform(self, call: Call) -> Struct:
         try:
             reply = self._reception.perform(call)
-        except RequestError as error:
-            self._audit.note(call, error.code)
+        except Exception as error:
+            self._audit.note(call, getattr(error, "code", "internal"))
             raise
         self._audit.note(call, "done", reply)
         return reply

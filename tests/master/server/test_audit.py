@@ -1,8 +1,12 @@
 """Actions of administrators leave a line each that outlives the process."""
 
+import errno
 import json
 from pathlib import Path
 
+import pytest
+
+from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import CreateAccount, GrantQuota, ListAccounts, RevokeAccount
 from cloudpar_protocol.client_messages import CancelTasks, Hello, ListPackages
@@ -39,6 +43,20 @@ def test_each_action_leaves_a_line(served: Served, tmp_path: Path) -> None:
     assert all(line["at"] > 0 for line in lines)
     assert path.stat().st_mode & 0o077 == 0
     assert "a" * 64 not in path.read_text()
+
+
+def test_what_failed_half_way_leaves_a_line_too(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    monkeypatch.setattr(SqlitePackageStore, "of_account", fail)
+    account_id = served.call("user", routes.HELLO, Hello()).account_id or ""
+    with pytest.raises(OSError, match="full"):
+        served.run(served.exchange("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id)))
+    (line,) = (tmp_path / "data" / "audit.jsonl").read_text().splitlines()
+    assert json.loads(line)["outcome"] == "internal"
 
 
 def test_it_goes_on_where_it_ended(tmp_path: Path) -> None:
