@@ -40,10 +40,16 @@ def test_a_pool_says_it_for_all_but_loops(master: FakeMaster) -> None:
     [
         (-1, Exception, ValueError), (101, Exception, ValueError), (1, (), TypeError), (1, "OSError", TypeError),
         (1, KeyboardInterrupt, TypeError), (1, (OSError,) * 21, ValueError),
+        (1.5, Exception, TypeError), ("2", Exception, TypeError),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense(master: FakeMaster, retries: int, retry_on: Any, kind: type[Exception]) -> None:
+def test_what_makes_no_sense(master: FakeMaster, retries: Any, retry_on: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind, match=r"retries|retry_on"):
         Pool(master.endpoint, TOKEN, retries=retries, retry_on=retry_on)
     with Pool(master.endpoint, TOKEN) as pool, pytest.raises(kind, match=r"retries|retry_on"):
         pool.map(abs, [1], retries=retries, retry_on=retry_on)
+
+
+def test_after_what_without_how_often(master: FakeMaster) -> None:
+    with Pool(master.endpoint, TOKEN, retries=3) as pool, pytest.raises(ValueError, match="by retries="):
+        pool.map(abs, [1], retry_on=OSError)

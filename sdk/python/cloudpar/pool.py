@@ -337,5 +337,8 @@ class Pool(Executor):
 
 def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:
     """What one call says; None: nothing, so that the pool's word holds."""
-    retry = read_retry(retries or 0, retry_on)
-    return None if retries is None else retry
+    if retries is not None:
+        return read_retry(retries, retry_on)
+    if retry_on is not Exception:
+        raise ValueError("retry_on= says after what a task is tried again: say how often, too, by retries=")
+    return None

@@ -24,9 +24,11 @@ def read_retry(retries: int, retry_on: RetryOn) -> Retry:
 
     Raises:
         ValueError: It makes no sense.
-        TypeError: `retry_on` is no class of exceptions, and no tuple of them.
+        TypeError: `retries` is no whole number; `retry_on` is no class of exceptions, and no tuple of them.
     """
     kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
+    if not isinstance(retries, int):
+        raise TypeError(f"retries={retries!r}: give a whole number from 0 to {MOST}")
     if not 0 <= retries <= MOST:
         raise ValueError(f"retries={retries}: give a number from 0 to {MOST}")
     if not kinds or not all(map(_is_exception, kinds)):
