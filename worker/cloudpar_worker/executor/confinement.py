@@ -1,5 +1,6 @@
 """What keeps the executors of a shared pool to themselves, and which of it this machine has."""
 
+import os
 from typing import Final
 
 from msgspec import Struct, json
@@ -45,6 +46,16 @@ class Mechanism(Struct, frozen=True):
 OWN_USERS: Final = "a user for each executor"
 SIGNALS: Final = "Landlock for signals"
 
+_ONE_USER: Final = (
+    "executors share one user and its limits, and their tasks have no shared memory, and may change modes and times of "
+    "its files: start the worker as root, as its container does, with a Python that every user may read"
+)
+_ROOT: Final = (
+    "tasks are root's, though without capabilities: they read what it may of /etc, such as passwords, and may change "
+    "modes of its files: let every user read this Python, and leave the worker SETUID, SETGID and KILL; or start it as "
+    "an ordinary user"
+)
+
 
 def encode(confinement: Confinement) -> str:
     """As an argument of a zygote."""
@@ -60,12 +71,7 @@ def mechanisms(tmp: str) -> list[Mechanism]:
     """All of them, as this interpreter finds them here. Forks, so only for processes of one thread."""
     version = landlock.version()
     return [
-        Mechanism(
-            OWN_USERS,
-            users.are_there(tmp),
-            "executors share one user and its limits, and their tasks have no shared memory: start the worker as root, "
-            "as its container does, with a Python that every user may read",
-        ),
+        Mechanism(OWN_USERS, users.are_there(tmp), _ONE_USER if os.geteuid() else _ROOT),
         Mechanism(
             "Landlock for files",
             version > 0,
@@ -74,7 +80,7 @@ def mechanisms(tmp: str) -> list[Mechanism]:
         Mechanism(
             SIGNALS,
             version >= landlock.SCOPED,
-            "executors of one user may signal each other: take a kernel of version 6.12 or newer",
+            "tasks of one user may end each other's executors, and the worker: take a kernel of version 6.12 or newer",
         ),
         Mechanism(
             "seccomp",
