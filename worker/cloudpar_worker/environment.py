@@ -1,5 +1,6 @@
 """What of the agent's environment executors see."""
 
+import os
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Final
@@ -13,6 +14,14 @@ _HARMLESS: Final = (
 
 def for_executors(environment: Mapping[str, str], *, shared: bool) -> dict[str, str]:
     """In a shared pool only what is known to be harmless; elsewhere all that is not ours."""
-    if shared:
-        return {name: text for name, text in environment.items() if any(fnmatchcase(name, each) for each in _HARMLESS)}
-    return {name: text for name, text in environment.items() if not name.startswith("CLOUDPAR_")}
+    if not shared:
+        return {name: text for name, text in environment.items() if not name.startswith("CLOUDPAR_")}
+    seen = {name: text for name, text in environment.items() if any(fnmatchcase(name, each) for each in _HARMLESS)}
+    if "PYTHONPATH" in seen:
+        seen["PYTHONPATH"] = _without_here(seen["PYTHONPATH"])
+    return seen
+
+
+def _without_here(path: str) -> str:
+    """Where Python looks for modules tasks may read: not the worker's working folder, which may be somebody's home."""
+    return os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.normpath(entry) != os.curdir)
