@@ -72,7 +72,7 @@ class Agent:
         match instruction:
             case do.Spawn(executor_id=number):
                 self._executors[number] = _Executor()
-                self._soon(on.ExecutorForked(number), 1_000)
+                self._soon(on.ExecutorReady(number), 1_000)
             case do.Feed(executor_id=number, tasks=(start, end)):
                 self._feed(number, start, end)
             case do.Recall() | do.ConfirmRecall() | do.Measure() | do.Discard() | do.Forget():

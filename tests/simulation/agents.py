@@ -161,7 +161,7 @@ class Agent:
 
     def _forked(self, number: int) -> None:
         if number in self._processes:
-            self.hear(on.ExecutorForked(number))
+            self.hear(on.ExecutorReady(number))
 
     def _run(self, number: int) -> None:
         """Begin the next task, unless it is to be passed over."""

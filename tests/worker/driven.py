@@ -24,7 +24,7 @@ class Worker:
         self.published: list[tuple[str, int]] = []
         self.hear(on.TimePassed())
         for number in range(executors):
-            self.hear(on.ExecutorForked(number))
+            self.hear(on.ExecutorReady(number))
         self.hear(on.Retrieved(list(leases)))
 
     def hear(self, stimulus: on.Stimulus, after_us: int = 1_000) -> None:

@@ -29,7 +29,7 @@ def test_a_fresh_executor_of_the_leases_python_takes_its_place() -> None:
     assert spawned(worker) == [(1, "3.12")]
     worker.hear(on.ExecutorGone(0, -9))
     assert spawned(worker) == []
-    worker.hear(on.ExecutorForked(1))
+    worker.hear(on.ExecutorReady(1))
     assert fed(worker) == [(1, lease.lease_id)]
 
 
@@ -56,7 +56,7 @@ def test_no_more_executors_are_replaced_than_there_are_tasks() -> None:
 
 def test_clients_of_two_versions_keep_their_executors() -> None:
     worker = Worker(lease_of(CODE, 1, python="3.12"), executors=2, pythons=PYTHONS)
-    worker.hear(on.ExecutorForked(2))
+    worker.hear(on.ExecutorReady(2))
     worker.done(0, executor_id=2)
     for python, executor_id in (("3.13", 1), ("3.12", 2)) * 3:
         lease = lease_of(CODE, 1, python=python)

@@ -175,7 +175,7 @@ class Worker(RuleBasedStateMachine):
         for number, executor in list(self.executors.items()):
             if not executor.forked:
                 executor.forked = True
-                self.say(on.ExecutorForked(number))
+                self.say(on.ExecutorReady(number))
 
     @rule(which=st.integers(0, EXECUTORS), tasks=st.integers(1, 200), read=st.booleans())
     def work(self, which: int, tasks: int, read: bool) -> None:

@@ -113,7 +113,7 @@ def test_a_zygote_that_nobody_uses_ends() -> None:
                 key.data(mask)
 
     executors.spawn(1, OTHER)
-    hear(on.ExecutorForked)
+    hear(on.ExecutorReady)
     executors.end_idle_zygotes(0)
     executors.end_idle_zygotes(IDLE_US)
     executors.kill(1)

@@ -97,7 +97,7 @@ class Agent:
             stimulus = self._waiting.popleft()
             for instruction in self._state.handle(stimulus, _now_us()):
                 self._carry_out(instruction)
-            if self._unready and isinstance(stimulus, on.ExecutorForked):
+            if self._unready and isinstance(stimulus, on.ExecutorReady):
                 self._unready -= 1
                 if not self._unready:
                     print('{"event":"ready"}', flush=True)  # noqa: T201 - whoever started the agent waits for it

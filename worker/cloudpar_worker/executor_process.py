@@ -11,7 +11,7 @@ from cloudpar_protocol.payloads import InlineData, RangeData, TaskResult
 from cloudpar_protocol.worker_messages import Lease
 
 from .executor.capture import open_output, read_output, written_bytes
-from .executor.frames import ResultReader, Run, encode_run
+from .executor.frames import READY, ResultReader, Run, encode_run
 from .executor.functions import CACHED_FUNCTIONS
 from .executor.recall import RecallPage, open_page
 
@@ -29,6 +29,7 @@ class ExecutorProcess:
         python: The version that it runs.
         theirs: The descriptors that go to it, until `handed_over`.
         pid: Known once it is forked.
+        ready: It has begun, and may be fed.
         ended: It has closed its end of the channel.
     """
 
@@ -36,7 +37,7 @@ class ExecutorProcess:
         self.executor_id = executor_id
         self.python = python
         self.pid = 0
-        self.ended = False
+        self.ready = self.ended = False
         self._process: psutil.Process | None = None
         self.channel, theirs = socket.socketpair()
         for end in (self.channel, theirs):
@@ -130,7 +131,8 @@ class ExecutorProcess:
                 self.ended = True
                 break
             with memoryview(self._buffer) as view:
-                results += self._reader.feed(view[:count])
+                results += self._reader.feed(view[0 if self.ready else len(READY) : count])
+            self.ready = True
             if count < _SMALL_BYTES and not all_of_it:
                 break
         return results

@@ -44,7 +44,7 @@ class ExecutorRecord:
 
     Attributes:
         python: The version that it runs.
-        forked: It exists, so it can be fed.
+        ready: It has begun, so it can be fed.
         account: Whose tasks it has seen.
         runs: What it was fed and has no results for; the first task of the first run is the one that runs.
         stop: Set when it is being killed.
@@ -56,7 +56,7 @@ class ExecutorRecord:
     def __init__(self, executor_id: int, python: str) -> None:
         self.executor_id = executor_id
         self.python = python
-        self.forked = False
+        self.ready = False
         self.account: str | None = None
         self.runs: deque[FedRun] = deque()
         self.stop: Stop | None = None
@@ -75,7 +75,7 @@ class ExecutorRecord:
     @property
     def usable(self) -> bool:
         """Whether it may be fed at all."""
-        return self.forked and self.stop is None
+        return self.ready and self.stop is None
 
     def serves(self, lease: Lease) -> bool:
         """Whether it may run these tasks: it is of one account, and of one version of Python."""

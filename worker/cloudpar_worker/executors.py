@@ -100,12 +100,15 @@ class Executors:
         return look
 
     def _receive(self, process: ExecutorProcess, *, all_of_it: bool = False) -> None:
+        was_ready = process.ready
         try:
             results = process.receive(all_of_it=all_of_it)
         except Garbage as garbage:
             self._unwatch(process)
             self._on_stimulus(on.GarbageCame(process.executor_id, str(garbage)))
             return
+        if process.ready and not was_ready:
+            self._on_stimulus(on.ExecutorReady(process.executor_id))
         if process.ended:
             self._unwatch(process)  # the zygote tells the rest
         if results:
@@ -121,7 +124,6 @@ class Executors:
             process = self._alive[executor_id]
             process.pid = figure
             self._selector.register(process.channel, EVENT_READ, self._channel_look(executor_id))
-            self._on_stimulus(on.ExecutorForked(executor_id))
         elif operation in {DIED, FAILED}:
             self._ended(executor_id, os.waitstatus_to_exitcode(figure) if operation == DIED else None)
 
@@ -142,4 +144,6 @@ class Executors:
         stdout, stderr = process.outputs()
         del self._alive[executor_id]
         process.close()
+        if stderr and not process.ready:
+            warn(f"an executor cannot begin, and another one is tried soon: {stderr.splitlines()[-1]}")
         self._on_stimulus(on.ExecutorGone(executor_id, exit_code, stdout, stderr))

@@ -32,7 +32,7 @@ class WorkerState:
     def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str]) -> None:
         self.facts = Facts(executors=executors, memory_bytes=memory_bytes, pythons=pythons)
         self._handlers: dict[type, _Handler] = {
-            on.ExecutorForked: self._forked,
+            on.ExecutorReady: self._ready,
             on.Results: self._results,
             on.GarbageCame: self._garbage,
             on.ExecutorGone: self._gone,
@@ -75,8 +75,8 @@ class WorkerState:
 
     # From executors.
 
-    def _forked(self, stimulus: on.ExecutorForked, _now_us: int) -> None:
-        self.facts.executors[stimulus.executor_id].forked = True
+    def _ready(self, stimulus: on.ExecutorReady, _now_us: int) -> None:
+        self.facts.executors[stimulus.executor_id].ready = True
 
     def _results(self, stimulus: on.Results, now_us: int) -> None:
         executor = self.facts.executors[stimulus.executor_id]

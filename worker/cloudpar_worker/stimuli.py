@@ -6,7 +6,7 @@ from cloudpar_protocol.payloads import Range, TaskResult
 from cloudpar_protocol.worker_messages import Lease, LeaseView
 
 
-class ExecutorForked(Struct, frozen=True):
+class ExecutorReady(Struct, frozen=True):
     """An executor can be fed."""
 
     executor_id: int
@@ -143,7 +143,7 @@ class TimePassed(Struct, frozen=True):
 
 
 Stimulus = (
-    ExecutorForked
+    ExecutorReady
     | Results
     | GarbageCame
     | ExecutorGone

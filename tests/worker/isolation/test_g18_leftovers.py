@@ -253,3 +253,19 @@ def test_g18_nothing_survives_the_worker(start: Callable[..., Shared], mode: str
     shared.agent.process.kill()
     assert dead(left)
     assert gone(Path(folder))
+
+
+def test_g18_an_executor_that_cannot_begin_blames_no_task(start: Callable[..., Shared], mode: str) -> None:
+    """As when another account's task has filled the disk."""
+    shared = start(mode, executors=1)
+    shared.run(lambda _: None, account="first")
+    shared.tmp.chmod(0o555)
+    lease = lease_of(lambda _: "well", 1, account="another")
+    shared.master.hand_out(lease)
+    until = time.monotonic() + END_S
+    while "cannot begin" not in shared.agent.log and time.monotonic() < until:
+        time.sleep(0.01)
+    assert "Permission denied" in shared.agent.log
+    shared.tmp.chmod(0o1777)
+    (result,) = shared.master.wait_for_results(1, lease.package_id).values()
+    assert value(result) == "well"

@@ -12,6 +12,8 @@ from msgspec import DecodeError, Struct, msgpack
 from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS, OUTPUT_BYTES
 from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
 
+READY: Final = b"\0"
+"""An executor's first byte, before it has any task: what ends before that is no task's doing."""
 LENGTH: Final = struct.Struct("<I")
 TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 1024
 """All that a result holds besides its data, at most."""

@@ -22,6 +22,7 @@ from typing import Final, NoReturn
 from .capture import Capture
 from .cells import Cell, Cells
 from .confinement import Confinement, decode
+from .frames import READY
 from .kernel import LINUX
 from .orphans import die_with_parent, hide_memory, offer_to_the_oom_killer
 from .recall import RecallPage
@@ -144,6 +145,7 @@ class Zygote:
                 self._cells.enter(cell, parent)
             _close_all_but(channel.fileno(), *capture.descriptors)
             sys.modules["__main__"] = ModuleType("__main__")
+            channel.sendall(READY)
             Runner(channel, capture, recall).serve()
             code = 0
         except BaseException:  # noqa: BLE001 - the agent finds it on standard error
