@@ -61,6 +61,16 @@ def test_metadata_that_answers_are_told(monkeypatch: pytest.MonkeyPatch) -> None
     assert told.verdict == "ok"
 
 
+def test_each_address_of_metadata_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+    monkeypatch.delenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        places = [f"127.0.0.1:{server.getsockname()[1]}" for server in (first, second)]
+        monkeypatch.setattr(doctor, "METADATA", ("http://127.0.0.1:9", *(f"http://{place}" for place in places)))
+        (told,) = [each for each in doctor.look_here() if each.what == "instance metadata"]
+    assert told.detail.startswith(f"{places[0]} and {places[1]} answers")
+
+
 class _Late(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response_only(404)

@@ -28,7 +28,8 @@ from .presentation import console, print_json
 
 SKEW_S = 30.0
 """By so much links to payloads are signed for longer than they need."""
-METADATA = "http://169.254.169.254"
+METADATA = ("http://169.254.169.254", "http://[fd00:ec2::254]", "http://169.254.170.2")
+"""Of an instance, by both protocols, and of a container of ECS."""
 _CONNECT_S = 0.3
 _ANSWER_S = 5.0
 _STYLES = {"ok": "[green]ok[/]     ", "missing": "[yellow]missing[/]", "bad": "[red]bad[/]    "}
@@ -91,16 +92,24 @@ def _confinement() -> Iterator[Finding]:
 def _metadata() -> Finding:
     if os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
         return Finding("instance metadata", "ok", "not asked, as AWS_EC2_METADATA_DISABLED says")
-    place = urlsplit(os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or METADATA)
-    try:
-        socket.create_connection((place.hostname or "", place.port or 80), _CONNECT_S).close()
-    except OSError:
+    named = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT")
+    answering = " and ".join(filter(_answers, [urlsplit(url).netloc for url in ([named] if named else METADATA)]))
+    if not answering:
         return Finding("instance metadata", "ok", "does not answer here, nor to tasks of a worker started here")
     return Finding(
         "instance metadata", "missing",
-        f"{place.netloc} answers here, and would to tasks: start workers in a container a network hop away, with a hop "
+        f"{answering} answers here, and would to tasks: start workers in a container a network hop away, with a hop "
         "limit of 1 as our stack does, or refuse the address by a firewall",
     )  # fmt: skip
+
+
+def _answers(netloc: str) -> bool:
+    place = urlsplit(f"//{netloc}")
+    try:
+        socket.create_connection((place.hostname or "", place.port or 80), _CONNECT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def look_there(endpoint: str | None, token: str | None, folder: Path | None) -> Iterator[Finding]:
