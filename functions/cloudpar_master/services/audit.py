@@ -38,8 +38,15 @@ def facts(
         case RevokeAccount(account_id=account_id):
             about = {"account_id": account_id}
         case CancelTasks(package_id=package_id):
-            spec = deployment.packages.spec(package_id)
-            about = {"package_id": package_id, "account_id": spec.account_id if spec is not None else None}
+            about = {"package_id": package_id, "account_id": _owner(deployment, package_id)}
         case _:
             return None
     return {"who": who, "action": call.route.name, "outcome": outcome, **about}
+
+
+def _owner(deployment: Deployment, package_id: str) -> str | None:
+    try:
+        spec = deployment.packages.spec(package_id)
+    except Exception:  # noqa: BLE001 - the line is worth more than the whole of it
+        return None
+    return None if spec is None else spec.account_id

@@ -59,6 +59,20 @@ def test_what_failed_half_way_leaves_a_line_too(
     assert json.loads(line)["outcome"] == "internal"
 
 
+def test_a_package_that_cannot_be_read_has_its_line(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package_id = served.call("user", routes.START_TASKS, start_tasks()).package_id
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "the disk is broken")
+
+    monkeypatch.setattr(SqlitePackageStore, "spec", fail)
+    served.call("admin", routes.CANCEL_TASKS, CancelTasks(package_id=package_id))
+    (line,) = (tmp_path / "data" / "audit.jsonl").read_text().splitlines()
+    assert (json.loads(line)["package_id"], json.loads(line)["account_id"]) == (package_id, None)
+
+
 def test_it_goes_on_where_it_ended(tmp_path: Path) -> None:
     for key, token_hash in (("one", "1" * 64), ("two", "2" * 64)):
         served = Served(tmp_path / "data")
