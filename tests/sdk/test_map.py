@@ -214,6 +214,15 @@ def test_detach_and_attach(master: FakeMaster) -> None:
     assert master.acknowledged == {package_id}
 
 
+def test_what_one_pool_was_attached_to_stays_for_the_next(master: FakeMaster) -> None:
+    with Pool(master.endpoint, TOKEN) as pool:
+        package_id = pool.map(abs, [-1, -2, -3]).detach()
+    for _ in range(2):
+        with Pool(master.endpoint, TOKEN) as other:
+            assert other.attach(package_id).results() == [1, 2, 3]
+    assert not master.acknowledged
+
+
 def test_a_detached_map_gives_nothing_more(waiting: MapResults[int]) -> None:
     waiting.detach()
     assert list(waiting) == []

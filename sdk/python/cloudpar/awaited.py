@@ -36,7 +36,10 @@ class Receiver(Protocol):
 
 
 class Awaited:
-    """One package under way. Its methods may be called by any thread."""
+    """One package under way. Its methods may be called by any thread.
+
+    `attached` says that somebody else has started it, and decides how long its results are kept.
+    """
 
     def __init__(
         self,
@@ -47,10 +50,12 @@ class Awaited:
         show: Callable[[TaskResult], None] | None = None,
         on_news: "Callable[[Awaited], None]" = lambda _: None,
         seals: Seals | None = None,
+        attached: bool = False,
     ) -> None:
         self.package = package
         self.receiver = receiver
         self.serialize_s = serialize_s
+        self.attached = attached
         self.started_at = time.monotonic()
         self.ended_at: float | None = None
         self.ended = threading.Event()

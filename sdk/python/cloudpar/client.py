@@ -214,7 +214,8 @@ class Client:
         if acknowledge:
             # All results are here by now. A package that nobody acknowledges is deleted some days later.
             for awaited in self.session.open_packages():
-                self.session.read(awaited)
+                if not awaited.attached:  # others may read those, until somebody says that nobody wants them
+                    self.session.read(awaited)
             with contextlib.suppress(CloudparError, Aborted):
                 self.session.acknowledge()
         self.session.close()

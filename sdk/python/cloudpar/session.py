@@ -175,7 +175,7 @@ class Session:
         package = Package(0)
         package.started(package_id)
         seals = seals_of(self._who or self.hello(), package_id)
-        awaited = Awaited(package, receiver, on_news=self._news, seals=seals)
+        awaited = Awaited(package, receiver, on_news=self._news, seals=seals, attached=True)
         self._begin(awaited)
         self._awaiter.add(awaited)
         return awaited
