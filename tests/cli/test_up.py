@@ -11,6 +11,7 @@ import pytest
 
 from cli.operation import CLOUDPAR, END_S, Up, cloudpar, environment, pass_gate, pipe, worker
 from cloudpar import Pool
+from cloudpar.child import DEATHS
 
 DRAINING = "cloudpar: draining; Ctrl-C again stops at once"
 
@@ -75,6 +76,14 @@ def test_a_process_that_crashes_is_started_again(folder: Path, module: str) -> N
         code, errors = up.end()
     assert code == 0
     assert "ended (killed by SIGKILL); starting it again" in errors
+
+
+def test_tasks_that_kill_the_worker_leave_the_master_to_others(folder: Path) -> None:
+    with Up(folder, workers=1) as up, Pool(up.endpoint, up.connection["token"], patience_s=5) as pool:
+        for _ in range(DEATHS + 1):
+            up.child("cloudpar_worker").kill()
+            assert pool.submit(abs, -1).result() == 1
+        assert up.process.poll() is None
 
 
 def test_without_executors_there_is_no_agent(folder: Path) -> None:

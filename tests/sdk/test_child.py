@@ -12,8 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cloudpar.child import Child
+from cloudpar.child import DEATHS, DEATHS_S, Child
 from cloudpar.errors import LocalClusterFailed
+from cloudpar_master.core.policy import Policy
 
 STUB = """
 import json, os, signal, sys
@@ -99,6 +100,10 @@ def test_one_that_is_killed_is_started_again(
     started.wait()
     assert (tmp_path / "told").read_text().count("\n") == 2
     assert "the pool's stub ended (killed by SIGKILL); starting it again" in caplog.text
+
+
+def test_one_task_that_takes_its_worker_along_is_lost_before_the_worker_is_given_up() -> None:
+    assert (DEATHS - 1) * Policy().lease_s > DEATHS_S
 
 
 def test_one_that_keeps_dying_is_given_up_with_its_last_words(start: Callable[[str], Started]) -> None:

@@ -18,8 +18,11 @@ from .errors import LocalClusterFailed
 STOP_S = 5.0
 """A process that is asked to end and has not after this long is killed."""
 
-DEATHS, DEATHS_S = 3, 20.0
-"""A process that dies this often within this time is not started again."""
+DEATHS, DEATHS_S = 5, 20.0
+"""A process that dies this often within this time is not started again.
+
+A task that takes its worker along does so again a lease later, 4 times, and then ends as `TaskLost`: that is seldomer.
+"""
 
 LOG_TAIL_BYTES = 2000
 

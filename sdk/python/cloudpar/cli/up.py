@@ -156,6 +156,8 @@ class Cluster:
             event = self._next()
             if event.what == "ended":
                 self._restart(event)
+            elif event == Event("ready", "worker"):  # it can live: what ends it now are tasks, not reasons to end
+                self._deaths["worker"].clear()
 
     def _restart(self, event: Event) -> None:
         now = time.monotonic()
