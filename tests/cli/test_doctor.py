@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,9 +40,22 @@ def test_a_wrong_token_and_a_wrong_address_are_bad(cluster: Up) -> None:
     assert (code, found["master"]["verdict"]) == (1, "bad")
 
 
-def test_no_master_is_no_fault() -> None:
-    code, found = examine("--data", "/nowhere")
+def test_no_master_is_no_fault(tmp_path: Path) -> None:
+    code, found = examine(XDG_DATA_HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path))
     assert (code, found["master"]["verdict"]) == (0, "missing")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--data", "/nowhere"], "/nowhere/connection.json"), (["--endpoint", "http://127.0.0.1:1"], "no token"),
+        (["--endpoint", "127.0.0.1:1", "--token", "t"], "is no URL"),
+    ],
+)  # fmt: skip
+def test_a_master_that_is_named_badly_is_bad(tmp_path: Path, arguments: list[str], named: str) -> None:
+    code, found = examine(*arguments, XDG_DATA_HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path))
+    assert (code, found["master"]["verdict"]) == (1, "bad")
+    assert named in found["master"]["detail"]
 
 
 def test_people_get_lines(cluster: Up) -> None:

@@ -24,6 +24,11 @@ def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return (Path(base) if base else Path.home() / ".local" / "share") / "cloudpar"
 
 
+def is_data_folder(folder: Path) -> bool:
+    """Whether a master has run on it."""
+    return (folder / "connection.json").exists()
+
+
 def read_connection(folder: Path) -> ConnectionFile:
     """The connection file of a data folder.
 

@@ -18,11 +18,13 @@ import click
 import msgspec
 from rich.markup import escape
 
+from cloudpar.configuration import configure
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import CloudparError
 
 from .access import connect_user, json_option, user_options
+from .data_folder import default_folder, is_data_folder
 from .exit_codes import DONE, FAILURE
 from .presentation import console, print_json
 
@@ -115,9 +117,13 @@ def _answers(netloc: str) -> bool:
 def look_there(endpoint: str | None, token: str | None, folder: Path | None) -> Iterator[Finding]:
     """At the master that is configured, if there is one."""
     try:
+        if folder is None and configure(endpoint, token) is None and not is_data_folder(default_folder()):
+            text = f"none is configured, nor has one run on {default_folder()}: a pool starts one of its own"
+            yield Finding("master", "missing", text)
+            return
         connection = connect_user(endpoint, token, folder)
     except (CloudparError, OSError) as error:
-        yield Finding("master", "missing", f"none is configured ({error}); a pool starts one of its own")
+        yield Finding("master", "bad", str(error))
         return
     try:
         who = connection.call(routes.HELLO, Hello())
