@@ -154,3 +154,16 @@ def test_a_worker_with_another_token(cluster: Up, role: str) -> None:
     token = cluster.connection.get(role, "nobody's")
     refused = cloudpar("worker", "--endpoint", cluster.endpoint, "--token", token)
     assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "named"),
+    [
+        (["--set", "lease_s=nan"], 2, "write NAME=NUMBER"), (["--set", "lease_s=0"], 1, "lease_s=0"),
+        (["--readable", "/"], 2, "--isolation shared"), (["--isolation", "own", "--writable", "/"], 2, "all that you"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(folder: Path, arguments: list[str], code: int, named: str) -> None:
+    ended = cloudpar("up", "--port", "0", "--workers", "0", "--data", str(folder), *arguments)
+    assert ended.returncode == code
+    assert named in ended.stderr

@@ -19,7 +19,7 @@ def test_everything_may_be_left_out() -> None:
      (b'{"settings": {"lease": 2}}', "lease"), (b'{"settings": {"lease_s": "2"}}', "lease_s"), (b"\xff\n", "standard"),
      (b'{"settings": {"requests_per_s": 0}}', "requests_per_s"), (b'{"settings": {"lease_s": -1}}', "lease_s"),
      (b'{"settings": {"running_packages": 0}}', "running_packages"),
-     (b'{"settings": {"request_burst": 0}}', "request_burst")],
+     (b'{"settings": {"request_burst": 0}}', "request_burst"), (b'{"settings": {"kept_bytes": -1}}', "kept_bytes")],
 )  # fmt: skip
 def test_what_is_wrong_is_named(line: bytes, named: str) -> None:
     with pytest.raises(ValueError, match=named):

@@ -4,6 +4,7 @@ import ctypes
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +29,16 @@ def isolation_options(default: Literal["own", "shared"]) -> Callable[[Callable[.
     )  # fmt: skip
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        return choice(readable(writable(command)))
+        @wraps(command)
+        def checked(*arguments: Any, **options: Any) -> Any:
+            if options["isolation"] == "own" and (options["readable"] or options["writable"]):
+                raise click.UsageError(
+                    "--readable and --writable go with --isolation shared: with own, tasks may read and write all that "
+                    "you may"
+                )
+            return command(*arguments, **options)
+
+        return choice(readable(writable(checked)))
 
     return add
 

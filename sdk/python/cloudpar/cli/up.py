@@ -1,6 +1,7 @@
 """`cloudpar up`: a master and an agent on this machine, in the foreground."""
 
 import errno
+import math
 import socket
 import sys
 import time
@@ -62,9 +63,9 @@ def _figure(text: str) -> tuple[str, float]:
     try:
         number = float(value)
     except ValueError:
-        raise click.BadParameter(
-            f"{text!r}: write NAME=NUMBER, as in running_packages=50", param_hint="--set"
-        ) from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise click.BadParameter(f"{text!r}: write NAME=NUMBER, as in running_packages=50", param_hint="--set")
     return name, int(number) if number.is_integer() else number
 
 
