@@ -52,3 +52,9 @@ def test_a_figure_that_is_none(figure: str) -> None:
     ended = cloudpar("up", "--workers", "0", "--port", "0", "--data", "never", "--set", figure)
     assert ended.returncode != 0
     assert figure.split("=", maxsplit=1)[0] in ended.stderr
+
+
+def test_what_was_submitted_in_a_row_is_never_too_large_together(limited: Up) -> None:
+    with limited.pool() as pool:
+        calls = [pool.submit(abs, -n) for n in range(3 * LIMITS["running_tasks"])]
+        assert [call.result() for call in calls] == list(range(len(calls)))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from .errors import CloudparError
+from .errors import CloudparError, TooLarge
 from .future import FutureReceiver, TaskFuture, resolve
 from .origin import Origin
 from .packing import Packed, Packer
@@ -136,10 +136,20 @@ class Starter:
             self._start_package(group)
 
     def _start_package(self, batch: list[Submission]) -> None:
+        if not batch:
+            return
         futures = [submission.future for submission in batch]
         receiver = FutureReceiver(futures, self._session, self._interrupt)
         try:
             self._session.start(order_for(batch, self._task_timeout_s, self._retry, self._session.origin()), receiver)
+        except TooLarge as error:
+            if len(batch) == 1:
+                receiver.fail(error)
+                return
+            receiver.started(None)
+            middle = len(batch) // 2  # that they came together was our idea
+            for half in batch[:middle], batch[middle:]:
+                self._start_package([each for each in half if not each.future.done()])
         except Exception as error:  # noqa: BLE001  # this thread serves all other tasks as well
             receiver.fail(error)
 
