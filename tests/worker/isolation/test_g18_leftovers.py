@@ -2,6 +2,7 @@
 
 import builtins
 import gc
+import getpass
 import os
 import pickle
 import signal
@@ -60,6 +61,10 @@ def dead(pid: int) -> bool:
     except psutil.NoSuchProcess:
         return True
     return not psutil.pid_exists(pid)
+
+
+def test_an_executor_has_a_name_for_libraries_that_ask(shared: Shared) -> None:
+    assert value(shared.run(lambda _: getpass.getuser())) == "cloudpar"
 
 
 def test_g18_an_executor_serves_one_account(

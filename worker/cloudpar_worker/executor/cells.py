@@ -16,6 +16,9 @@ from .processes import processes
 from .users import User, Users
 
 _FILES: Final = 8_192
+_NAME: Final = "cloudpar"
+"""An executor's user has none, and libraries ask for one, to name their caches (`getpass.getuser`)."""
+
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the system's
 _SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/proc", "/sys",
@@ -89,7 +92,7 @@ class Cells:
         os.umask(0o077)
         os.mkdir(cell.folder)  # noqa: PTH102
         os.chdir(cell.folder)
-        os.environ |= {"TMPDIR": cell.folder, "HOME": cell.folder}
+        os.environ |= {"TMPDIR": cell.folder, "HOME": cell.folder, "LOGNAME": _NAME, "USER": _NAME}
         tempfile.tempdir = None
         _limit(resource.RLIMIT_CORE, 0)
         _limit(resource.RLIMIT_NOFILE, _FILES)
