@@ -189,12 +189,15 @@ class System:
                 hold(charged_us == committed_us or (cut and reason == "quota"), "charged", charged_us, committed_us)
 
     def _grow_old(self) -> None:
-        """Days pass: what nobody acknowledged is deleted, and then everything is forgotten."""
+        """Days pass: what nobody acknowledged is deleted, and then everything is forgotten.
+
+        A start that was on its way for very long may come now, when nobody works any more: that package expires first.
+        """
         self._old = True
         for agent in self._agents:
             agent.gone = True
         self.tick_us = DAY_US // 4
-        until_us = self.schedule.now_us + 10 * DAY_US
+        until_us = self.schedule.now_us + 30 * DAY_US
         while self.data.packages and self.schedule.now_us < until_us:
             self.schedule.step()
         hold(not self.data.packages, "is never forgotten:", *self.data.packages)
