@@ -1,18 +1,24 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { App, Aspects } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { AwsSolutionsChecks, ServerlessChecks } from 'cdk-nag';
+import { afterAll } from 'vitest';
 import { readSettings } from '../lib/settings';
 import { CloudparStack } from '../lib/stack';
 
 export type Resource = { Type: string; Properties: Record<string, unknown>; [attribute: string]: unknown };
 export type Context = Record<string, unknown>;
 
+const FOLDER = mkdtempSync(join(tmpdir(), 'cloudpar-infra-'));
+afterAll(() => {
+  rmSync(FOLDER, { recursive: true, force: true });
+});
+
 /** A folder such as functions/bundle.sh makes. */
 export function stubBundle(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'cloudpar-bundle-'));
+  const folder = mkdtempSync(join(FOLDER, 'bundle-'));
   writeFileSync(join(folder, 'handler.py'), '');
   return folder;
 }
@@ -22,7 +28,7 @@ const BUNDLE = stubBundle();
 /** The stack of an environment; given an image, since a test builds none. */
 export function synthesize(context: Context, { nag = false } = {}): CloudparStack {
   const all: Context = { bundle: BUNDLE, workerImage: 'example/worker:1', ...context };
-  const app = new App();
+  const app = new App({ outdir: mkdtempSync(join(FOLDER, 'out-')) });
   const stack = new CloudparStack(
     app,
     readSettings((name) => all[name]),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import msgspec
+import pytest
 from rich.console import Console
 
 from .promises import ROOT, Promise, promises
@@ -52,7 +53,11 @@ def before(promise: Promise) -> Outcome | None:
 
 
 def run(promise: Promise, project: str) -> Outcome:
-    """Run the tests of one; what they print goes to a file beside the outcome."""
+    """Run the tests of one; what they print goes to a file beside the outcome.
+
+    Raises:
+        KeyboardInterrupt: They were interrupted; that is no outcome.
+    """
     if not promise.files:
         return Outcome(project, ok=False, seconds=0.0, reached=[])
     figures, log = _state(promise).with_suffix(".figures"), _state(promise).with_suffix(".log")
@@ -64,6 +69,8 @@ def run(promise: Promise, project: str) -> Outcome:
         done = subprocess.run(
             [*command, *map(str, promise.files)], cwd=ROOT, env=environment, stdout=out, stderr=out, check=False
         )
+    if done.returncode == pytest.ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
     lines = figures.read_bytes().splitlines() if figures.exists() else []
     reached = [msgspec.json.decode(line, type=Reached) for line in lines]
     ok = done.returncode == 0 and bool(reached) and b" skipped" not in log.read_bytes().splitlines()[-1]
@@ -76,13 +83,13 @@ def _state(promise: Promise) -> Path:
     return STATE / f"{promise.number:02}.json"
 
 
-def line(promise: Promise, outcome: Outcome) -> str:
+def line(promise: Promise, outcome: Outcome, *, anew: bool) -> str:
     """Number, figure asked, figure reached, ok or not."""
     figures = "; ".join(dict.fromkeys(each.figure for each in outcome.reached)) or "nothing"
     verdict = "[green]ok[/]" if outcome.ok else f"[bold red]not ok[/], see {_state(promise).with_suffix('.log')}"
     return (
         f"[bold]{promise.number:2}[/] {promise.words}\n   asked:   {promise.asked}\n   reached: {figures}\n"
-        f"   {verdict} ({outcome.seconds:.0f} s)"
+        f"   {verdict} ({outcome.seconds:.0f} s{'' if anew else ', seen by an earlier run'})"
     )
 
 
@@ -102,10 +109,15 @@ def main(only: tuple[int, ...], again: bool) -> None:
         if only and promise.number not in only:
             continue
         outcome = before(promise)
-        if outcome is None or again or not outcome.ok or outcome.project != project:
-            with console.status(f"{promise.number} {promise.words}"):
-                outcome = run(promise, project)
-        console.print(line(promise, outcome), soft_wrap=True)
+        anew = again or outcome is None or not outcome.ok or outcome.project != project
+        if outcome is None or anew:
+            try:
+                with console.status(f"{promise.number} {promise.words}"):
+                    outcome = run(promise, project)
+            except KeyboardInterrupt:
+                console.print(f"{promise.number:2} interrupted: the same command goes on with it")
+                sys.exit(130)
+        console.print(line(promise, outcome, anew=anew), soft_wrap=True)
         held = held and outcome.ok
     sys.exit(0 if held else 1)
 
