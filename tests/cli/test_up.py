@@ -159,7 +159,7 @@ def test_a_worker_with_another_token(cluster: Up, role: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "named"),
     [
-        (["--set", "lease_s=nan"], 2, "write NAME=NUMBER"), (["--set", "lease_s=0"], 1, "lease_s=0"),
+        (["--set", "lease_s=nan"], 2, "write NAME=NUMBER"), (["--set", "lease_s=0"], 1, "$.settings.lease_s"),
         (["--readable", "/"], 2, "--isolation shared"), (["--isolation", "own", "--writable", "/"], 2, "all that you"),
     ],
 )  # fmt: skip
