@@ -19,6 +19,7 @@ import pytest
 from cloudpar_worker import stimuli as on
 from cloudpar_worker import zygote_process
 from cloudpar_worker.executors import Executors
+from cloudpar_worker.settings import WorkerSettings
 from cloudpar_worker.zygote_process import ZygoteProcess
 from cloudpar_worker.zygotes import IDLE_US, Zygotes
 from worker.agents import RunningAgent
@@ -27,6 +28,7 @@ from worker.scripted_master import ScriptedMaster
 
 StartAgent = Callable[..., RunningAgent]
 OTHER = "3.99"
+SETTINGS = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=1)
 
 
 def script(path: Path, *lines: str) -> str:
@@ -92,7 +94,7 @@ def test_an_interpreter_that_is_not_there_is_no_setting(tmp_path: Path) -> None:
 def test_an_interpreter_that_vanishes_is_an_executor_that_ends(tmp_path: Path) -> None:
     heard: list[on.Stimulus] = []
     zygotes = Zygotes({PYTHON: sys.executable, OTHER: str(tmp_path / "none")}, None)
-    executors = Executors(zygotes, DefaultSelector(), None, heard.append)
+    executors = Executors(zygotes, DefaultSelector(), SETTINGS, heard.append)
     zygotes.listen(executors, [])
     executors.spawn(1, OTHER)
     executors.kill(1)
@@ -104,7 +106,7 @@ def test_a_zygote_that_nobody_uses_ends() -> None:
     heard: list[on.Stimulus] = []
     selector = DefaultSelector()
     zygotes = Zygotes({PYTHON: sys.executable, OTHER: sys.executable}, None)
-    executors = Executors(zygotes, selector, None, heard.append)
+    executors = Executors(zygotes, selector, SETTINGS, heard.append)
     zygotes.listen(executors, [selector])
 
     def hear(kind: type[on.Stimulus]) -> None:

@@ -48,7 +48,7 @@ class Agent:
         self._others = selectors.DefaultSelector()
         for other in (self._woken, stdin):
             self._others.register(other, selectors.EVENT_READ)
-        self._executors = Executors(zygotes, self._selector, settings.tmp, self._waiting.append)
+        self._executors = Executors(zygotes, self._selector, settings, self._waiting.append)
         zygotes.listen(self._executors, [self._selector, self._others])
         self._courier = Courier(settings.endpoint, settings.token, settings.executors, self._deliver)
         self._unready = settings.executors

@@ -10,7 +10,7 @@ import psutil
 from cloudpar_protocol.payloads import InlineData, RangeData, TaskResult
 from cloudpar_protocol.worker_messages import Lease
 
-from .executor.capture import open_output, read_output, written_bytes
+from .executor.capture import held_bytes, open_output, read_output
 from .executor.frames import READY, ResultReader, Run, encode_run
 from .executor.functions import CACHED_FUNCTIONS
 from .executor.recall import RecallPage, open_page
@@ -150,14 +150,18 @@ class ExecutorProcess:
         """How many tasks it has begun or passed over."""
         return self._recall.started
 
-    def measure(self) -> tuple[int, int]:
-        """Resident memory, and how much lies in the outputs, in bytes."""
-        try:
-            self._process = self._process or psutil.Process(self.pid)
-            rss = self._process.memory_info().rss
-        except psutil.Error:
-            rss = 0
-        return rss, max(written_bytes(self._stdout), written_bytes(self._stderr))
+    def resident_bytes(self) -> int:
+        """Memory of its own process.
+
+        Raises:
+            psutil.Error: It has ended, or is hidden from us.
+        """
+        self._process = self._process or psutil.Process(self.pid)
+        return int(self._process.memory_info().rss)
+
+    def output_bytes(self) -> int:
+        """How much lies in the larger one of the outputs."""
+        return max(held_bytes(self._stdout), held_bytes(self._stderr))
 
     def close(self) -> None:
         """Let go of everything."""

@@ -9,9 +9,11 @@ from cloudpar_protocol.worker_messages import Lease
 
 from . import stimuli as on
 from .executor.frames import Garbage
-from .executor.zygote import DIED, FAILED, FORKED
+from .executor.zygote import DIED, FAILED, FORKED, WEIGHED
 from .executor_process import ExecutorProcess
 from .master_client import warn
+from .measuring import Measuring
+from .settings import WorkerSettings
 from .zygotes import Zygotes
 
 Items = Sequence[bytes | memoryview] | None
@@ -23,11 +25,12 @@ class Executors:
     """All executor processes. `on_stimulus` takes what they have to say."""
 
     def __init__(
-        self, zygotes: Zygotes, selector: BaseSelector, tmp: str | None, on_stimulus: Callable[..., None]
+        self, zygotes: Zygotes, selector: BaseSelector, settings: WorkerSettings, on_stimulus: Callable[..., None]
     ) -> None:
         self._zygotes = zygotes
         self._selector = selector
-        self._tmp = tmp
+        self._tmp = settings.tmp
+        self._measuring = Measuring(zygotes, settings.memory_bytes, on_stimulus)
         self._on_stimulus = on_stimulus
         self._alive: dict[int, ExecutorProcess] = {}
         self.seen_us = 0
@@ -82,9 +85,8 @@ class Executors:
 
     def measure(self, executor_ids: list[int]) -> None:
         """Look at their processes."""
-        for executor_id in executor_ids:
-            if executor_id in self._alive:
-                self._on_stimulus(on.Measured(executor_id, *self._alive[executor_id].measure()))
+        wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
+        self._measuring.look(wanted, self._alive.values())
 
     def _channel_look(self, executor_id: int) -> Look:
         def look(events: int) -> None:
@@ -124,6 +126,9 @@ class Executors:
             process = self._alive[executor_id]
             process.pid = figure
             self._selector.register(process.channel, EVENT_READ, self._channel_look(executor_id))
+        elif operation == WEIGHED:
+            if executor_id in self._alive:
+                self._measuring.weighed(self._alive[executor_id], figure)
         elif operation in {DIED, FAILED}:
             self._ended(executor_id, os.waitstatus_to_exitcode(figure) if operation == DIED else None)
 
@@ -143,6 +148,7 @@ class Executors:
             self._unwatch(process)
         stdout, stderr = process.outputs()
         del self._alive[executor_id]
+        self._measuring.ended(executor_id)
         process.close()
         if stderr and not process.ready:
             warn(f"an executor cannot begin, and another one is tried soon: {stderr.splitlines()[-1]}")

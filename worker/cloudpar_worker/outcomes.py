@@ -66,8 +66,9 @@ def cancelled(lease_id: str, index: int) -> Stop:
 def memory(rss_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
     """The executor grew over its limit."""
     message = (
-        f"the task's executor used {rss_bytes >> 20} MB, over its limit of {limit_bytes >> 20} MB, and was stopped: "
-        "use less memory a task, or start the worker with a higher --memory-mb or fewer executors"
+        f"the task's executor with all that it started used {rss_bytes >> 20} MB, over its limit of "
+        f"{limit_bytes >> 20} MB, and was stopped: use less memory a task, or start the worker with a higher "
+        "--memory-mb or fewer executors"
     )
     return Stop("memory", message, lease_id, index)
 

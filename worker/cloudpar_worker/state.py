@@ -166,7 +166,7 @@ class WorkerState:
         rss, limit = stimulus.rss_bytes, facts.memory_bytes
         large = rss > limit * SUSPECT_PART
         if executor.running is None:
-            if executor.suspect and large:
+            if rss > limit or (executor.suspect and large):
                 facts.kill(executor, Stop())
             executor.suspect = False
             return

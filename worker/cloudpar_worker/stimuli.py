@@ -59,7 +59,7 @@ class RecallLooked(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True):
-    """A look at an executor's process."""
+    """A look at an executor's process, with those that it started."""
 
     executor_id: int
     rss_bytes: int

@@ -8,6 +8,7 @@ from .executor_record import ExecutorRecord, Stop
 from .facts import NEVER, Facts
 
 MEASURE_US: Final = 200_000
+IDLE_MEASURE_US: Final = 1_000_000
 STUCK_US: Final = 100_000
 """A task runs so long that what was fed behind it is taken back."""
 RECALL_VISIBLE_US: Final = 2_000
@@ -74,16 +75,20 @@ def recall(facts: Facts, now_us: int) -> None:
 
 
 def measure(facts: Facts, now_us: int) -> None:
-    """Look at busy executors now and then, and between tasks at those that were large."""
-    busy = [executor for executor in facts.executors.values() if executor.running and executor.stop is None]
+    """Look now and then at executors that had tasks, most often if one has; and between tasks at those that were large.
+
+    What a task started may grow when the task has long ended.
+    """
+    used = [executor for executor in facts.executors.values() if executor.account is not None and executor.stop is None]
+    every_us = MEASURE_US if any(executor.running for executor in used) else IDLE_MEASURE_US
     suspects = [executor for executor in facts.executors.values() if executor.suspect and executor.usable]
     between = [executor.executor_id for executor in suspects if executor.running is None]
     if between:
         facts.out.append(do.Measure(between))
-    if not busy:
+    if not used:
         facts.measure_us = NEVER
-    elif facts.measure_us == NEVER:
-        facts.measure_us = now_us + MEASURE_US
-    elif now_us >= facts.measure_us:
-        facts.measure_us = now_us + MEASURE_US
-        facts.out.append(do.Measure([executor.executor_id for executor in busy]))
+    elif now_us < facts.measure_us:
+        facts.measure_us = min(facts.measure_us, now_us + every_us)
+    else:
+        facts.measure_us = now_us + every_us
+        facts.out.append(do.Measure([executor.executor_id for executor in used]))

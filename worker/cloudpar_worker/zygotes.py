@@ -7,7 +7,7 @@ from selectors import EVENT_READ, BaseSelector
 from typing import Final, Protocol
 
 from .executor.confinement import Confinement
-from .executor.zygote import KILL, SPAWN
+from .executor.zygote import KILL, SPAWN, WEIGH
 from .zygote_process import ZygoteProcess
 
 FAILURES: Final = 3
@@ -64,6 +64,12 @@ class Zygotes:
         if python in self._running:
             with contextlib.suppress(OSError):  # it is gone, and its executors with it: `lost` will say so
                 self._running[python].tell(KILL, executor_id, [])
+
+    def weigh(self, python: str, executor_id: int) -> None:
+        """Ask for the memory of one with all that it started."""
+        if python in self._running:
+            with contextlib.suppress(OSError):  # the same
+                self._running[python].tell(WEIGH, executor_id, [])
 
     def end_idle(self, used: Collection[str], now_us: int) -> None:
         """End those of versions that have not been used for a while."""

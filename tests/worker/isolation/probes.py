@@ -501,6 +501,11 @@ def system_v(clues: Clues) -> Any:
     return True
 
 
+@probe("memory that is mapped nowhere, by memfd_create", open_otherwise=True)
+def unmapped_memory(clues: Clues) -> Any:
+    return os.memfd_create("probe")
+
+
 @probe("typing into a terminal, by TIOCSTI")
 def type_ahead(clues: Clues) -> Any:
     return fcntl.ioctl(0, 0x5412, b"x")

@@ -8,20 +8,17 @@ import fcntl
 import io
 import os
 import sys
-import tempfile
 
 from cloudpar_protocol.limits import OUTPUT_BYTES
+
+from .nameless import nameless_file
 
 _NOTE_BYTES = 80
 
 
 def open_output(folder: str | None = None) -> int:
     """A descriptor of a new file without a name; whoever writes to it appends."""
-    if sys.platform == "linux":
-        descriptor = os.memfd_create("cloudpar-output", os.MFD_CLOEXEC)
-    else:
-        descriptor, path = tempfile.mkstemp(prefix="cloudpar-output-", dir=folder)
-        os.unlink(path)  # noqa: PTH108 - pathlib would be imported for this alone
+    descriptor = nameless_file("output", folder)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
     return descriptor
 
@@ -29,6 +26,12 @@ def open_output(folder: str | None = None) -> int:
 def written_bytes(descriptor: int) -> int:
     """How much lies in such a file."""
     return os.lseek(descriptor, 0, os.SEEK_END)
+
+
+def held_bytes(descriptor: int) -> int:
+    """The same, or the memory that it takes if that is more: some may be kept for what is beyond its end."""
+    status = os.fstat(descriptor)
+    return max(status.st_size, 512 * status.st_blocks)
 
 
 def read_output(descriptor: int) -> str | None:

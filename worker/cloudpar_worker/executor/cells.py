@@ -11,7 +11,7 @@ from typing import Final
 from . import interpreter, kernel, leavings, syscall_filter, users
 from .confinement import Confinement
 from .landlock import Rules
-from .orphans import die_with_parent, hide_memory
+from .orphans import die_with_parent, hide_memory, show_memory
 from .processes import processes
 from .users import User, Users
 
@@ -19,7 +19,7 @@ _FILES: Final = 8_192
 _NAME: Final = "cloudpar"
 """An executor's user has none, and libraries ask for one, to name their caches (`getpass.getuser`)."""
 
-_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the system's
+SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the system's
 _SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/proc", "/sys",
     "/dev/random", "/dev/urandom",
@@ -51,7 +51,7 @@ class Cells:
     def __init__(self, settings: Confinement, executors: Collection[int]) -> None:
         self._settings = settings
         self._executors = executors
-        self._places = [settings.tmp, _SHARED_MEMORY, "/var/tmp"]  # noqa: S108 - where anybody may leave files
+        self._places = [settings.tmp, SHARED_MEMORY, "/var/tmp"]  # noqa: S108 - where anybody may leave files
         self._users = Users(self._places) if users.are_there(settings.tmp) else None
         self._processes = settings.processes
         if self._users is None:  # the limit counts all that the user has
@@ -104,7 +104,10 @@ class Cells:
         self._rules.restrict([cell.folder])
         if self._filter:
             syscall_filter.install(self._filter)
-        hide_memory()
+        if cell.user is None:
+            hide_memory()
+        else:
+            show_memory()  # to its user alone, for weighing: the change of users had hidden it
 
     def leave(self, cell: Cell) -> None:
         """Its executor has ended: `empty` lets nothing of it stay."""
@@ -159,7 +162,7 @@ def _rules(settings: Confinement, *, shared_memory: bool) -> Rules:
     resolver = os.path.dirname(os.path.realpath("/etc/resolv.conf"))  # noqa: PTH120
     devices = [path for pattern in _DEVICES for path in glob(pattern)]  # noqa: PTH207
     # In shared memory one executor of a user would find what another left.
-    common = [_SHARED_MEMORY] if shared_memory else []
+    common = [SHARED_MEMORY] if shared_memory else []
     return Rules(
         [*_SYSTEM, *interpreter.folders(), resolver, *settings.readable], [*devices, *common, *settings.writable]
     )

@@ -24,8 +24,7 @@ def die_with_parent(parent: int) -> None:
 
 def offer_to_the_oom_killer() -> None:
     """When memory runs out, let the kernel take this process rather than the agent."""
-    if sys.platform == "linux":
-        _prctl(_PR_SET_DUMPABLE, 1)  # or this file would be root's; `hide_memory` comes later
+    show_memory()  # or this file would be root's; `hide_memory` comes later
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123
         score.write("500")
 
@@ -34,6 +33,12 @@ def hide_memory() -> None:
     """Keep other processes of this user, task code among them, from reading this one's memory and environment."""
     if sys.platform == "linux":
         _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def show_memory() -> None:
+    """Let other processes of this user read this one's."""
+    if sys.platform == "linux":
+        _prctl(_PR_SET_DUMPABLE, 1)
 
 
 def _prctl(option: int, argument: int) -> None:

@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_PRIVATE: Final = ("RssAnon", "RssShmem", "VmSwap")
 
 
 class Process(NamedTuple):
@@ -12,17 +14,25 @@ class Process(NamedTuple):
     parent: int
     user: int
     threads: int
+    private_bytes: int
+    """Its memory but for that of files, also what it shares with a process from which it was forked."""
 
 
 def processes() -> Iterator[Process]:
-    """All of them."""
+    """All of them that we may see."""
     for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would be imported for this alone
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/status") as file:  # noqa: PTH123
-                status = dict(line.split(":", 1) for line in file if ":" in line)
-        except (FileNotFoundError, ProcessLookupError):  # it has just ended
-            continue
-        threads = int(status.get("Threads", 0))
-        yield Process(int(name), int(status["PPid"]), int(status["Uid"].split()[0]), threads)
+        process = look(int(name)) if name.isdigit() else None
+        if process is not None:
+            yield process
+
+
+def look(pid: int) -> Process | None:
+    """At one; None: it has ended, or is hidden from us (hidepid)."""
+    try:
+        with open(f"/proc/{pid}/status") as file:  # noqa: PTH123
+            status = dict(line.split(":", 1) for line in file if ":" in line)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    private_kib = sum(int(status.get(part, "0").split()[0]) for part in _PRIVATE)
+    threads = int(status.get("Threads", 0))
+    return Process(pid, int(status["PPid"]), int(status["Uid"].split()[0]), threads, private_kib << 10)

@@ -7,8 +7,9 @@ executor saw the recall, or the agent sees that the task has begun. Looking cost
 
 import mmap
 import os
-import tempfile
 from typing import Final
+
+from .nameless import nameless_file
 
 _WORDS: Final = 3
 _STARTED, _FIRST, _END = range(_WORDS)
@@ -17,11 +18,7 @@ _NEVER: Final = 2**63
 
 def open_page(folder: str | None = None) -> int:
     """A descriptor of a new page."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("cloudpar-recall")
-    else:
-        descriptor, path = tempfile.mkstemp(prefix="cloudpar-recall-", dir=folder)
-        os.unlink(path)  # noqa: PTH108 - pathlib would be imported for this alone
+    descriptor = nameless_file("recall", folder)
     os.ftruncate(descriptor, 8 * _WORDS)
     return descriptor
 

@@ -33,6 +33,8 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     # Large parts of the kernel that have had holes, and through which one passes other filters.
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "modify_ldt": (154, None), "uselib": (134, None),
+    # Memory that is mapped nowhere, and so nobody's.
+    "memfd_create": (319, 279), "memfd_secret": (447, 447),
     # Name spaces and file systems.
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "move_mount": (429, 429),
     "open_tree": (428, 428), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),

@@ -2,8 +2,9 @@
 
 It has one thread, has imported what executors need, and runs no task code, so that a fork takes a few milliseconds
 and is safe. It is started afresh, by exec: no token of the agent was ever in its memory. Over the socket FD the agent
-asks for executors and kills; the zygote tells how each of them ended. When the agent is gone, however it went, the
-socket ends, and the zygote takes all executors with it. Those of a shared pool are confined to cells.
+asks for executors, kills, and what executors weigh; the zygote tells how each of them ended. When the agent is gone,
+however it went, the socket ends, and the zygote takes all executors with it. Those of a shared pool are confined to
+cells.
 """
 
 import contextlib
@@ -27,10 +28,11 @@ from .kernel import LINUX
 from .orphans import die_with_parent, hide_memory, offer_to_the_oom_killer
 from .recall import RecallPage
 from .runner import Runner
+from .weighing import UNKNOWN, Scales
 
 MESSAGE: Final = struct.Struct("<cqq")
-"""Operation, executor id, and a figure: its pid (forked), its wait status (died), errno (failed)."""
-SPAWN, KILL, FORKED, DIED, FAILED = b"S", b"K", b"F", b"D", b"E"
+"""Operation, executor id, and a figure: its pid (forked), wait status (died), errno (failed), bytes (weighed)."""
+SPAWN, KILL, WEIGH, FORKED, DIED, FAILED, WEIGHED = b"S", b"K", b"W", b"F", b"D", b"E", b"B"
 SPAWN_FDS: Final = 4
 """An executor's channel, standard output, standard error, recall page."""
 _ENDING_S: Final = 0.1
@@ -46,6 +48,7 @@ class Zygote:
         self._executors: dict[int, tuple[int, Cell | None]] = {}
         """Executor id and cell by pid."""
         self._cells = Cells(confinement, self._executors.keys()) if confinement else None
+        self._scales = Scales()
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
         self._wake.setblocking(False)
@@ -99,10 +102,18 @@ class Zygote:
         if operation == SPAWN:
             self._spawn(executor_id, descriptors)
         else:
-            for pid, (known, _) in self._executors.items():
-                if known == executor_id:
+            for pid, (known, cell) in self._executors.items():
+                if known == executor_id and operation == KILL:
                     _kill_group(pid)
+                elif known == executor_id:
+                    self._weigh(executor_id, pid, cell)
         return True
+
+    def _weigh(self, executor_id: int, pid: int, cell: Cell | None) -> None:
+        try:
+            self._scales.begin(executor_id, pid, cell)
+        except OSError:
+            self._tell(WEIGHED, executor_id, UNKNOWN)
 
     def _spawn(self, executor_id: int, descriptors: list[int]) -> None:
         parent = os.getpid()
@@ -169,7 +180,10 @@ class Zygote:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)  # what task code started and left behind
                 self._tell(DIED, executor_id, status)
-            if self._cells and cell:
+            weighed = self._scales.ended(pid)
+            if weighed is not None:
+                self._tell(WEIGHED, *weighed)
+            elif self._cells and cell:
                 self._cells.leave(cell)
             elif self._cells:
                 self._cells.ended(pid, status)

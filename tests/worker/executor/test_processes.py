@@ -1,0 +1,26 @@
+"""What the machine's processes are, as far as they may be seen."""
+
+import builtins
+import os
+from typing import Any
+
+import pytest
+
+from cloudpar_worker.executor.processes import processes
+
+
+@pytest.mark.parametrize("error", [PermissionError, FileNotFoundError, ProcessLookupError])
+def test_hidden_and_ended_processes_are_left_out(monkeypatch: pytest.MonkeyPatch, error: type[OSError]) -> None:
+    """Those of others are hidden where /proc is mounted with hidepid=1."""
+    there = builtins.open
+
+    def other_than_ours(path: str, *arguments: Any) -> Any:
+        if path == f"/proc/{os.getppid()}/status":
+            raise error
+        return there(path, *arguments)
+
+    monkeypatch.setattr(builtins, "open", other_than_ours)
+    found = {process.pid: process for process in processes()}
+    assert os.getpid() in found
+    assert os.getppid() not in found
+    assert found[os.getpid()].private_bytes > 1 << 20

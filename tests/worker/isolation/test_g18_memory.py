@@ -1,0 +1,212 @@
+"""Guarantee 18: the limit of memory is on an executor with all that it started, and counts no page twice."""
+
+import ctypes
+import mmap
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloudpar_protocol.payloads import TaskResult
+from cloudpar_worker.executor import kernel
+from worker.isolation.shared import Shared
+
+Clues = dict[str, Any]
+MEMORY_MB = 150
+LARGE = 400 << 20
+STAYS_S = 20
+
+
+@pytest.fixture(scope="module")
+def shared(start: Callable[..., Shared], mode: str) -> Shared:
+    return start(mode, executors=1, memory_mb=MEMORY_MB)
+
+
+@pytest.fixture(scope="module")
+def own(start: Callable[..., Shared]) -> Shared:
+    """A worker whose tasks are its own user's."""
+    return start("one-user", isolation="own", executors=1, memory_mb=MEMORY_MB)
+
+
+def value(result: TaskResult) -> Any:
+    assert result.outcome == "ok", result
+    return pickle.loads(result.data or b"")
+
+
+def program(_: Clues) -> None:
+    subprocess.run([sys.executable, "-c", f"import time; held = b'x' * {LARGE}; time.sleep({STAYS_S})"], check=False)
+
+
+def fork(_: Clues) -> None:
+    if not os.fork():
+        _held = b"x" * LARGE
+        time.sleep(STAYS_S)
+        os._exit(0)
+    time.sleep(STAYS_S)
+
+
+def many(_: Clues) -> None:
+    """None of them is large."""
+    for _number in range(6):
+        if not os.fork():
+            _held = b"x" * (LARGE // 6)
+            time.sleep(STAYS_S)
+            os._exit(0)
+    time.sleep(STAYS_S)
+
+
+def daemon(_: Clues) -> None:
+    """Its parent ends."""
+    if not os.fork():
+        os.setsid()
+        if not os.fork():
+            _held = b"x" * LARGE
+            time.sleep(STAYS_S)
+        os._exit(0)
+    time.sleep(STAYS_S)
+
+
+def hidden(_: Clues) -> None:
+    """From other processes of its user."""
+    if not os.fork():
+        kernel.prctl(4, 0)
+        _held = b"x" * LARGE
+        time.sleep(STAYS_S)
+        os._exit(0)
+    time.sleep(STAYS_S)
+
+
+def shared_pages(_: Clues) -> None:
+    held = mmap.mmap(-1, LARGE)
+    if not os.fork():
+        held.write(b"x" * (LARGE // 2))
+        time.sleep(STAYS_S)
+        os._exit(0)
+    time.sleep(STAYS_S)
+
+
+@pytest.mark.parametrize("task", [program, fork, many, daemon, hidden, shared_pages])
+def test_g18_what_a_task_starts_counts(shared: Shared, task: Callable[[Clues], None], mode: str) -> None:
+    result = shared.run(task)
+    assert result.outcome == "memory", result
+    assert f"over its limit of {MEMORY_MB} MB" in result.message
+    assert value(shared.run(lambda _: 1)) == 1
+
+
+@pytest.mark.parametrize("task", [program, fork, many, shared_pages])
+def test_it_counts_for_ones_own_tasks_too(own: Shared, task: Callable[[Clues], None]) -> None:
+    assert own.run(task).outcome == "memory"
+
+
+def later(_: Clues) -> int:
+    """It grows when its task has ended."""
+    if not os.fork():
+        time.sleep(0.5)
+        _held = b"x" * LARGE
+        time.sleep(STAYS_S)
+        os._exit(0)
+    return os.getpid()
+
+
+def test_g18_what_grows_between_tasks_counts(shared: Shared) -> None:
+    executor = value(shared.run(later))
+    until = time.monotonic() + STAYS_S / 2
+    while Path(f"/proc/{executor}").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{executor}").exists()
+
+
+def named(clues: Clues) -> None:
+    """In a folder that nobody else may enter."""
+    folder = Path(f"/dev/shm/memory-{os.getpid()}")  # noqa: S108
+    folder.mkdir()
+    keep((folder / "held").open("wb"))
+
+
+def nameless(clues: Clues) -> None:
+    path = Path(f"/dev/shm/memory-{os.getpid()}")  # noqa: S108
+    file = path.open("wb")
+    path.unlink()
+    keep(file)
+
+
+def beyond_the_end(clues: Clues) -> None:
+    """Of its own output, where it is not seen as output."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.fallocate(1, 1, ctypes.c_long(0), ctypes.c_long(LARGE)) == 0
+    time.sleep(STAYS_S)
+
+
+def keep(file: Any) -> None:
+    with file:
+        for _number in range(LARGE >> 20):
+            file.write(bytes(1 << 20))
+        file.flush()
+        time.sleep(STAYS_S)
+
+
+@pytest.mark.parametrize("task", [named, nameless])
+def test_g18_files_in_shared_memory_count(shared: Shared, mode: str, task: Callable[[Clues], None]) -> None:
+    assert shared.run(task, account="files").outcome == ("memory" if mode == "own-users" else "error")
+
+
+def test_g18_what_is_kept_for_an_output_counts_as_output(shared: Shared) -> None:
+    result = shared.run(beyond_the_end)
+    assert result.outcome == "crashed"
+    assert "standard output" in result.message
+
+
+def family(_: Clues) -> int:
+    """Six processes, each with pages of its parent's, which are as much together as all may be."""
+    _held = b"x" * (70 << 20)
+    children = [os.fork() for _number in range(6)]
+    if 0 in children:
+        time.sleep(2)
+        os._exit(0)
+    return len([os.waitpid(child, 0) for child in children])
+
+
+def starting(_: Clues) -> int:
+    """Many programs: each has for a moment the memory of who starts it."""
+    _held = b"x" * (70 << 20)
+    until = time.monotonic() + 2
+    started = 0
+    while time.monotonic() < until:
+        subprocess.run(["/bin/true"], check=True)
+        started += 1
+    return started
+
+
+def mapped(_: Clues) -> int:
+    """Shared by two, and a file as well."""
+    with Path(f"/dev/shm/memory-{os.getpid()}").open("w+b") as file:  # noqa: S108
+        file.truncate(80 << 20)
+        held = mmap.mmap(file.fileno(), 80 << 20)
+        held.write(b"x" * (80 << 20))
+        child = os.fork()
+        if not child:
+            held[: 80 << 20]
+            time.sleep(2)
+            os._exit(0)
+        return os.waitpid(child, 0)[1]
+
+
+def test_g18_pages_of_several_processes_count_once(start: Callable[..., Shared], mode: str) -> None:
+    if mode == "own-users":
+        shared = start(mode, executors=1, memory_mb=220)
+        assert value(shared.run(family)) == 6
+        assert value(shared.run(mapped)) == 0
+
+
+def test_pages_count_once_for_ones_own_tasks(own: Shared) -> None:
+    assert value(own.run(family)) == 6
+
+
+def test_g18_starting_programs_counts_nothing_twice(shared: Shared) -> None:
+    assert value(shared.run(starting)) > 10

@@ -1,0 +1,141 @@
+"""The memory of an executor with all that it started, each page once: what processes share by a fork counts in parts.
+
+Only processes of the same user may see that, so a child of the zygote does it (`Scales`), and where executors have
+their own users it becomes theirs. What hides its memory counts whole.
+"""
+
+import mmap
+import os
+import platform
+import signal
+import struct
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Final
+
+from . import kernel
+from .cells import SHARED_MEMORY, Cell
+from .processes import Process, processes
+
+UNKNOWN: Final = -1
+_FIGURE: Final = struct.Struct("<q")
+_PATIENCE_S: Final = 5
+_YOUNG_S: Final = 0.5
+_KCMP: Final = 312 if platform.machine() == "x86_64" else 272
+_KCMP_VM: Final = 1
+
+
+class Scales:
+    """Those of a zygote. Each executor is weighed by a process of its own, which tells by a page that both have."""
+
+    def __init__(self) -> None:
+        self._at_work: dict[int, tuple[int, mmap.mmap]] = {}
+        """Executor id and page, by the process that weighs."""
+
+    def begin(self, executor_id: int, pid: int, cell: Cell | None) -> None:
+        """Weigh one.
+
+        Raises:
+            OSError: There is no process or no memory for it.
+        """
+        page = mmap.mmap(-1, mmap.PAGESIZE)
+        _FIGURE.pack_into(page, 0, UNKNOWN)
+        child = os.fork()
+        if child:
+            self._at_work[child] = executor_id, page
+            return
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(_PATIENCE_S)
+            if cell is not None and cell.user is not None:
+                kernel.become(cell.user.number)
+            _FIGURE.pack_into(page, 0, weigh(pid, own_user=cell is not None and cell.user is not None))
+        finally:
+            os._exit(0)
+
+    def ended(self, child: int) -> tuple[int, int] | None:
+        """The executor id and its bytes, or UNKNOWN, if this child weighed one."""
+        executor_id, page = self._at_work.pop(child, (None, None))
+        if executor_id is None or page is None:
+            return None
+        (figure,) = _FIGURE.unpack_from(page)
+        page.close()
+        return executor_id, figure
+
+
+def weigh(executor: int, *, own_user: bool) -> int:
+    """In bytes, without pages of files: all processes of this user, or the executor's descendants and itself."""
+    family = [each for each in _family(executor, own_user=own_user) if not _is_its_parents(each)]
+    private = shared = 0
+    for process in family:
+        try:
+            anonymous, mapped = _parts(process.pid)
+        except (FileNotFoundError, ProcessLookupError):  # it has just ended
+            continue
+        except OSError:
+            private += 0 if _is_young(process.pid) else process.private_bytes
+        else:
+            private, shared = private + anonymous, shared + mapped
+    if own_user:  # without one, nothing is written there; what is mapped of these files counts once
+        shared = max(shared, _files(process.pid for process in family))
+    return private + shared
+
+
+def _family(executor: int, *, own_user: bool) -> Iterator[Process]:
+    there = {each.pid: each for each in processes()}
+    for process in there.values():
+        if own_user:
+            if process.user == os.getuid() and process.pid != os.getpid():
+                yield process
+            continue
+        above: Process | None = process
+        while above is not None and above.pid != executor:
+            above = there.get(above.parent)
+        if above is not None:
+            yield process
+
+
+def _is_its_parents(process: Process) -> bool:
+    """Whether it still has its parent's memory, as a program that is being started has for a moment (vfork)."""
+    try:
+        return kernel.syscall(_KCMP, process.pid, process.parent, _KCMP_VM, 0, 0) == 0
+    except OSError:
+        return False
+
+
+def _is_young(pid: int) -> bool:
+    """Then it may be its parent's still, where that cannot be seen."""
+    with suppress(OSError), open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - pathlib would be imported for this alone
+        began = int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - began < _YOUNG_S
+    return True
+
+
+def _parts(pid: int) -> tuple[int, int]:
+    """Anonymous memory and shared one that is mapped."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:  # noqa: PTH123
+        kib = {line.split(":")[0]: int(line.split()[1]) for line in file if line.endswith("kB\n")}
+    if "Pss_Anon" not in kib:  # before Linux 5.9
+        return kib["Pss"] + kib.get("SwapPss", 0) << 10, 0
+    return kib["Pss_Anon"] + kib.get("SwapPss", 0) << 10, kib["Pss_Shmem"] << 10
+
+
+def _files(pids: Iterable[int]) -> int:
+    """What this user has in shared memory, with a name there or only in the hands of its processes."""
+    held: dict[int, int] = {}
+    device = os.stat(SHARED_MEMORY).st_dev  # noqa: PTH116
+    for _, _, names, folder in os.fwalk(SHARED_MEMORY):
+        for name in names:
+            with suppress(OSError):
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if status.st_uid == os.getuid():
+                    held[status.st_ino] = 512 * status.st_blocks
+    for pid in pids:
+        with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
+            for descriptor in descriptors:
+                with suppress(OSError):
+                    status = descriptor.stat()
+                    if status.st_dev == device:
+                        held[status.st_ino] = 512 * status.st_blocks
+    return sum(held.values())

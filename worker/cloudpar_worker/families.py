@@ -1,0 +1,79 @@
+"""The processes that executors started, found at little cost: each process of the machine is looked at once."""
+
+import os
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from .executor.cells import SHARED_MEMORY
+from .executor.kernel import LINUX
+from .executor.processes import look
+
+_LOAD: Final = Path("/proc/loadavg")
+"""Its last word is the number of the newest process."""
+
+
+class Families:
+    """Of the executors of one agent."""
+
+    def __init__(self) -> None:
+        self._newest = ""
+        self._users: dict[int, int] = {}
+        """Executors by the users that are theirs alone."""
+        self._executor_of: dict[int, int] = {}
+        """By process: the executor that started it; 0: none did."""
+
+    def look(self, executors: Collection[int]) -> Mapping[int, list[int]]:
+        """What there is besides the executors themselves, by executor, all of them known by their process ids."""
+        newest = _LOAD.read_text().split()[-1] if LINUX else ""
+        if newest != self._newest:
+            self._newest = newest
+            self._users = _users(executors)
+            there = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 - pathlib is slower
+            self._executor_of = {pid: known for pid, known in self._executor_of.items() if pid in there}
+            for pid in there:
+                self._find(pid, executors)
+        families: dict[int, list[int]] = {}
+        for pid, executor in self._executor_of.items():
+            if executor:
+                families.setdefault(executor, []).append(pid)
+        return families
+
+    def _find(self, pid: int, executors: Collection[int]) -> None:
+        line: list[int] = []
+        while pid and pid not in executors and pid not in self._executor_of:
+            line.append(pid)
+            process = look(pid)
+            pid = self._users.get(process.user, process.parent) if process else 0
+        executor = pid if pid in executors else self._executor_of.get(pid, 0)
+        self._executor_of.update(dict.fromkeys(line, executor))
+
+    def bound(self, executor: int, family: Collection[int]) -> int:
+        """At most so much memory they have besides the executor's own: what they share counts for each."""
+        found = [look(pid) for pid in family]
+        return sum(each.private_bytes for each in found if each) + self._shared_memory(executor)
+
+    def _shared_memory(self, executor: int) -> int:
+        """What may be its user's of the files there: some have no name any more, others are in closed folders."""
+        user = next((user for user, its in self._users.items() if its == executor), None)
+        if user is None:
+            return 0
+        file_system = os.statvfs(SHARED_MEMORY)
+        used = (file_system.f_blocks - file_system.f_bfree) * file_system.f_frsize
+        if used:
+            with os.scandir(SHARED_MEMORY) as entries:
+                for entry in entries:
+                    with suppress(OSError):
+                        status = entry.stat(follow_symlinks=False)
+                        used -= 0 if status.st_uid == user else 512 * status.st_blocks
+        return max(used, 0)
+
+
+def _users(executors: Collection[int]) -> dict[int, int]:
+    users: dict[int, int] = {}
+    for executor in executors:
+        with suppress(OSError):
+            users[os.stat(f"/proc/{executor}").st_uid] = executor  # noqa: PTH116 - called often
+    users.pop(os.geteuid(), None)
+    return users
