@@ -10,7 +10,7 @@ import tempfile
 
 import msgspec
 
-from .executor.confinement import gaps, mechanisms, sentence
+from .executor.confinement import gaps, mechanisms, refusal, sentence
 from .executor.kernel import rest_capabilities
 from .executor.orphans import hide_memory
 from .settings import parse
@@ -38,8 +38,11 @@ def main() -> int:
         return 2
     hide_memory()
     confinement = settings.confinement
-    missing = gaps(mechanisms(confinement.tmp)) if confinement else []
-    if missing:
+    found = mechanisms(confinement.tmp) if confinement else []
+    if refused := refusal(found):
+        print(f"cloudpar worker: {refused}", file=sys.stderr)  # noqa: T201
+        return 2
+    if missing := gaps(found):
         print(f"cloudpar: warning: {sentence(missing)}", file=sys.stderr, flush=True)  # noqa: T201
     zygotes = Zygotes(settings.interpreters, settings.tmp, confinement)
     rest_capabilities()

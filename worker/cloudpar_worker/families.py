@@ -32,7 +32,7 @@ class Families:
             self._users = _users(executors)
             there = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 - pathlib is slower
             self._executor_of = {pid: known for pid, known in self._executor_of.items() if pid in there}
-            for pid in there:
+            for pid in there - self._executor_of.keys():
                 self._find(pid, executors)
         families: dict[int, list[int]] = {}
         for pid, executor in self._executor_of.items():

@@ -5,8 +5,10 @@ import tempfile
 
 import pytest
 
+from cloudpar_worker import __main__ as worker
 from cloudpar_worker.executor import users
-from cloudpar_worker.executor.confinement import OWN_USERS, mechanisms
+from cloudpar_worker.executor.confinement import OWN_USERS, mechanisms, refusal
+from cloudpar_worker.settings import WorkerSettings
 
 
 @pytest.mark.parametrize(("user", "means", "mend"), [(0, "passwords", "ordinary user"), (1000, "modes", "as root")])
@@ -16,3 +18,27 @@ def test_one_user_is_worst_if_it_is_root(monkeypatch: pytest.MonkeyPatch, user: 
     gap = next(each.gap for each in mechanisms(tempfile.gettempdir()) if each.name == OWN_USERS)
     assert means in gap
     assert mend in gap
+
+
+@pytest.mark.parametrize(("user", "own_users", "refused"), [(0, False, True), (0, True, False), (1000, False, False)])
+def test_root_that_cannot_give_users_is_refused(
+    monkeypatch: pytest.MonkeyPatch, user: int, own_users: bool, refused: bool
+) -> None:
+    monkeypatch.setattr(users, "are_there", lambda _: own_users)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert (refusal(mechanisms(tempfile.gettempdir())) is not None) is refused
+
+
+def test_such_a_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=1, isolation="shared")
+    monkeypatch.setattr("sys.argv", ["cloudpar_worker", "--stdin"])
+    monkeypatch.setattr(worker, "parse", lambda _: settings)
+    monkeypatch.setattr(worker, "hide_memory", lambda: None)
+    monkeypatch.setattr(worker, "Zygotes", lambda *_: pytest.fail("it starts"))
+    monkeypatch.setattr(users, "are_there", lambda _: False)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert worker.main() == 2
+    told = capsys.readouterr().err
+    assert told.startswith("cloudpar worker: refuses to start")
+    for mend in ("Let every user read its Python", "ordinary user", "--isolation own"):
+        assert mend in told

@@ -51,9 +51,10 @@ _ONE_USER: Final = (
     "its files: start the worker as root, as its container does, with a Python that every user may read"
 )
 _ROOT: Final = (
-    "tasks are root's, though without capabilities: they read what it may of /etc, such as passwords, and may change "
-    "modes of its files: let every user read this Python, and leave the worker SETUID, SETGID and KILL; or start it as "
-    "an ordinary user"
+    "tasks would be root's, read what it may of /etc, such as passwords, and change modes of its files: so a worker of "
+    "a shared pool does not start here as root. Let every user read its Python (one in /usr or /opt, not in a home "
+    "folder) and leave it SETUID, SETGID and KILL; or start it as an ordinary user; or, if all tasks are yours, with "
+    "--isolation own"
 )
 
 
@@ -94,6 +95,12 @@ def gaps(found: list[Mechanism]) -> list[Mechanism]:
     """What is missing here. Users of their own need nothing more to be kept from each other's processes."""
     own_users = any(each.there for each in found if each.name == OWN_USERS)
     return [each for each in found if not each.there and not (own_users and each.name == SIGNALS)]
+
+
+def refusal(found: list[Mechanism]) -> str | None:
+    """Why no worker of a shared pool may start here, with the mends: its tasks would be root's."""
+    open_to_root = [each for each in found if each.name == OWN_USERS and not each.there and os.geteuid() == 0]
+    return f"refuses to start without {OWN_USERS}: {open_to_root[0].gap}" if open_to_root else None
 
 
 def sentence(missing: list[Mechanism]) -> str:
