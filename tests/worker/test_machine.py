@@ -1,10 +1,12 @@
 """How much memory there is, in a container and without one."""
 
+import os
 from pathlib import Path
 
 import psutil
 import pytest
 
+from cloudpar_worker.executor.syscall_filter import program
 from cloudpar_worker.machine import limited, memory_bytes
 from cloudpar_worker.settings import WorkerSettings
 
@@ -36,3 +38,13 @@ def test_executors_share_what_there_is() -> None:
     settings = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=3)
     assert settings.memory_bytes == int(memory_bytes() * 0.9 / 3)
     assert WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=3, memory_mb=7).memory_bytes == 7 << 20
+
+
+def test_a_parent_in_another_container_is_not_protected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no number here; a filter for 0 could not be made."""
+    monkeypatch.setattr(os, "getppid", lambda: 0)
+    monkeypatch.setattr(os, "getpgrp", lambda: 0)
+    settings = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=1, isolation="shared")
+    assert settings.confinement is not None
+    assert settings.confinement.protected == [os.getpid()]
+    assert program(settings.confinement.protected, unix_sockets=True)

@@ -63,7 +63,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             executors=self.executors,
             readable=self.readable,
             writable=self.writable,
-            protected=[os.getpid(), os.getppid()],
+            # Whose parent is of another container has 0 for it, which is no process.
+            protected=sorted({os.getpid(), os.getppid(), os.getpgrp()} - {0}),
             processes=self.processes,
             file_bytes=self.file_mb << 20,
         )

@@ -16,6 +16,7 @@ import struct
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -353,6 +354,38 @@ def signal_agent(clues: Clues) -> Any:
     return "ended"
 
 
+@probe("a signal to the agent, by the number of one of its threads", open_otherwise=True)
+def signal_thread(clues: Clues) -> Any:
+    agent = clues["agent"]
+    threads = [int(name) for name in os.listdir(f"/proc/{agent}/task") if int(name) != agent]
+    os.kill(threads[0], 0)
+    return "ended"
+
+
+@probe("a signal to the agent, by pidfd_send_signal to its folder in /proc", open_otherwise=True)
+def signal_folder(clues: Clues) -> Any:
+    folder = os.open(f"/proc/{clues['agent']}", os.O_RDONLY | os.O_DIRECTORY)
+    return call((424, 424), folder, 0, None, 0) == 0
+
+
+@probe("a signal to the agent, by a descriptor that it owns (F_SETOWN)", open_otherwise=True)
+def signal_owner(clues: Clues) -> Any:
+    mine, _ = socket.socketpair()
+    return fcntl.fcntl(mine, fcntl.F_SETOWN, clues["agent"]) == 0
+
+
+@probe("a signal to the agent, by a descriptor that it owns (ioctl)", open_otherwise=True)
+def signal_owner_by_ioctl(clues: Clues) -> Any:
+    mine, _ = socket.socketpair()
+    return bool(fcntl.ioctl(mine, 0x8901, struct.pack("i", clues["agent"])))
+
+
+@probe("another signal than SIGIO for a descriptor (F_SETSIG)", open_otherwise=True)
+def choose_signal(clues: Clues) -> Any:
+    mine, _ = socket.socketpair()
+    return fcntl.fcntl(mine, 10, signal.SIGTERM) == 0
+
+
 @probe("killing the zygote")
 def kill_zygote(clues: Clues) -> Any:
     os.kill(clues["zygote"], 9)
@@ -437,6 +470,44 @@ def gain(clues: Clues) -> Any:
 @probe("a capability, by capset")
 def set_capability(clues: Clues) -> Any:
     return call((126, 91), struct.pack("<Ii", 0x20080522, 0), struct.pack("<6I", 128, 128, 0, 0, 0, 0)) == 0
+
+
+@probe("a set-user-id bit, by chmod", open_otherwise=True)
+def set_user_bit(clues: Clues) -> Any:
+    path = Path(tempfile.mkdtemp(), "mine")
+    path.touch()
+    path.chmod(0o4755)
+    return path.stat().st_mode & 0o7000
+
+
+@probe("a set-user-id bit, by fchmod, fchmodat, fchmodat2", open_otherwise=True)
+def set_user_bits(clues: Clues) -> Any:
+    path = Path(tempfile.mkdtemp(), "mine")
+    descriptor = os.open(path, os.O_CREAT)
+    with suppress(OSError):
+        os.fchmod(descriptor, 0o4755)
+    with suppress(OSError):
+        os.chmod("mine", 0o4755, dir_fd=os.open(path.parent, os.O_RDONLY))  # noqa: S103
+    with suppress(OSError):
+        call((452, 452), -100, str(path).encode(), 0o4755, 0)
+    return path.stat().st_mode & 0o7000
+
+
+@probe("a file with a set-user-id bit, by open", open_otherwise=True)
+def open_with_bit(clues: Clues) -> Any:
+    path = Path(tempfile.mkdtemp(), "mine")
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o4755))
+    return path.stat().st_mode & 0o7000
+
+
+@probe("a file with a set-user-id bit, by openat2 and mknod", open_otherwise=True)
+def make_with_bit(clues: Clues) -> Any:
+    folder = tempfile.mkdtemp()
+    try:
+        call((437, 437), -100, f"{folder}/one".encode(), struct.pack("QQQ", 0o101, 0o4755, 0), 24)
+    except OSError:
+        os.mknod(f"{folder}/two", 0o104755)
+    return os.listdir(folder)
 
 
 @probe("a user name space, in which one is root")

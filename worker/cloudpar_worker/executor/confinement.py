@@ -47,8 +47,9 @@ OWN_USERS: Final = "a user for each executor"
 SIGNALS: Final = "Landlock for signals"
 
 _ONE_USER: Final = (
-    "executors share one user and its limits, and their tasks have no shared memory, and may change modes and times of "
-    "its files: start the worker as root, as its container does, with a Python that every user may read"
+    "executors share one user and its limits, and their tasks have no shared memory, and may change modes, groups, "
+    "times and extended attributes of its files, such that others may read them: start the worker as root, as its "
+    "container does, with a Python that every user may read"
 )
 _ROOT: Final = (
     "tasks would be root's, read what it may of /etc, such as passwords, and change modes of its files: so a worker of "

@@ -24,6 +24,7 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     # Other processes: their memory, descriptors, state.
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "process_madvise": (440, 440), "process_mrelease": (448, 448), "kcmp": (312, 272), "pidfd_getfd": (438, 438),
+    "pidfd_send_signal": (424, 424),  # it takes folders of /proc, too, whose process cannot be seen
     "migrate_pages": (256, 238), "move_pages": (279, 239),
     # What outlives a process, and is shared by those of a user.
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "shmget": (29, 194), "shmat": (30, 196),
@@ -55,10 +56,25 @@ _SIGNALLING: Final = ((62, 129), (200, 130), (234, 131), (129, 138), (297, 240),
 """kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_open: each has the process first."""
 _NAMESPACES: Final = 0x7E020000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_FCNTL, _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = (72, 25), 8, 10, 15
+_FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902
+"""With these a descriptor's owner gets signals."""
+_IOCTLS: Final = (_TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP)
+_OPENAT2: Final = (437, 437)
+_SPECIAL: Final = 0o7000
+"""Of modes: set-user-id, set-group-id, sticky."""
+_O_CREAT, _O_TMPFILE = 0o100, 0o20000000
+_OPENING: Final = (((2, None), 1), ((257, 56), 2))
+"""open, openat: where their flags are; the mode comes next."""
+_MODES: Final = (
+    ((90, None), 1), ((91, 52), 1), ((268, 53), 2), ((452, 452), 2), ((85, None), 1), ((133, None), 1), ((259, 33), 2),
+)  # fmt: skip
+"""chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat: where their mode is."""
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))
 
 _LOAD, _EQUAL, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24
+_NUMBER, _ARCH = 0, 4
+_FIRST, _SECOND, _THIRD, _FOURTH = _ARGUMENTS = 16, 24, 32, 40
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _REFUSE: Final = _ERRNO | errno.EPERM
 
@@ -89,8 +105,18 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
         if numbers[column] is not None:
             made += _when(numbers[column], [_step(_RETURN, _REFUSE)])
     made += _when(_CLONE3[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])  # its flags cannot be seen: clone, then
+    made += _when(_OPENAT2[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])  # nor can its mode: openat, then
     made += _when(_CLONE[column], [_step(_LOAD, _FIRST), *_refuse_bits(_NAMESPACES), _step(_RETURN, _ALLOW)])
-    made += _when(_IOCTL[column], [_step(_LOAD, _SECOND), *_refuse(_TIOCSTI, _TIOCLINUX), _step(_RETURN, _ALLOW)])
+    made += _when(_IOCTL[column], [_step(_LOAD, _SECOND), *_refuse(*_IOCTLS), _step(_RETURN, _ALLOW)])
+    owners = _refuse(_F_SETOWN, _F_SETSIG, _F_SETOWN_EX)
+    made += _when(_FCNTL[column], [_step(_LOAD, _SECOND), *owners, _step(_RETURN, _ALLOW)])
+    for numbers, mode in _MODES:
+        if numbers[column] is not None:
+            special = [_step(_LOAD, _ARGUMENTS[mode]), *_refuse_bits(_SPECIAL)]
+            made += _when(numbers[column], [*special, _step(_RETURN, _ALLOW)])
+    for numbers, flags in _OPENING:
+        if numbers[column] is not None:
+            made += _when(numbers[column], _unless_special(_ARGUMENTS[flags], _ARGUMENTS[flags + 1]))
     # Limits of other processes of the same user: one's own are those of process 0.
     made += _when(_PRLIMIT[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
     families = (*_FAMILIES, socket.AF_UNIX) if unix_sockets else _FAMILIES
@@ -128,6 +154,14 @@ def _refuse(*values: int) -> list[bytes]:
 
 def _refuse_bits(bits: int) -> list[bytes]:
     return [_step(_BITS, bits, 0, 1), _step(_RETURN, _REFUSE)]
+
+
+def _unless_special(flags: int, mode: int) -> list[bytes]:
+    """The mode counts only for a file that is made."""
+    return [
+        _step(_LOAD, mode), _step(_BITS, _SPECIAL, 0, 3),
+        _step(_LOAD, flags), *_refuse_bits(_O_CREAT | _O_TMPFILE), _step(_RETURN, _ALLOW),
+    ]  # fmt: skip
 
 
 def _allow(*values: int) -> list[bytes]:

@@ -1,0 +1,93 @@
+"""What is refused to tasks of a shared pool is nothing that usual code needs."""
+
+import asyncio
+import multiprocessing
+import os
+import pickle
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worker.isolation.shared import Shared
+
+Clues = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def shared(start: Callable[..., Shared], mode: str) -> Shared:
+    return start(mode, executors=1)
+
+
+def loop(_: Clues) -> Any:
+    """Programs, signals, threads and sockets by asyncio."""
+
+    async def all_of_it() -> Any:
+        got: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, got.set_result, "signal")
+        os.kill(os.getpid(), signal.SIGUSR1)
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        sleeper = await asyncio.create_subprocess_exec("sleep", "60")
+        sleeper.terminate()
+        program = await asyncio.create_subprocess_exec("echo", "said", stdout=subprocess.PIPE)
+        said, _ = await program.communicate()
+        writer.close()
+        return await got, await sleeper.wait(), said, await reader.read(), await asyncio.to_thread(len, "four")
+
+    return asyncio.run(all_of_it())
+
+
+def programs(_: Clues) -> Any:
+    with subprocess.Popen(["/bin/sleep", "60"], start_new_session=True) as sleeper:
+        sleeper.send_signal(signal.SIGTERM)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as waiting:
+        waiting.kill()
+    return sleeper.returncode, waiting.returncode
+
+
+def files(_: Clues) -> Any:
+    folder = Path(tempfile.mkdtemp())
+    script = folder / "script"
+    script.write_text("#!/bin/sh\necho ran\n")
+    script.chmod(0o700)
+    os.chmod("script", 0o750, dir_fd=os.open(folder, os.O_RDONLY))  # noqa: S103
+    copy = folder / "copy"
+    shutil.copy2(script, copy)
+    return stat.S_IMODE(copy.stat().st_mode), subprocess.run([copy], check=True, capture_output=True).stdout
+
+
+def workers(_: Clues) -> Any:
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        squares = pool.map(abs, [-1, -2])
+    with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+        return squares, list(pool.map(abs, [-3, -4]))
+
+
+WANTED: list[tuple[Callable[[Clues], Any], Any]] = [
+    (loop, ("signal", -15, b"said\n", b"", 4)),
+    (programs, (-15, -9)),
+    (files, (0o750, b"ran\n")),
+]
+
+
+@pytest.mark.parametrize(("task", "wanted"), WANTED)
+def test_it_works(shared: Shared, task: Callable[[Clues], Any], wanted: Any) -> None:
+    result = shared.run(task)
+    assert pickle.loads(result.data or b"N.") == wanted, result
+
+
+def test_processes_share_work_where_there_is_shared_memory(shared: Shared, mode: str) -> None:
+    result = shared.run(workers)
+    if mode == "own-users":
+        assert pickle.loads(result.data or b"N.") == ([1, 2], [3, 4]), result
+    else:
+        assert isinstance(pickle.loads(result.data or b"N."), OSError), result
