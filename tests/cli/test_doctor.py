@@ -96,9 +96,26 @@ class _Late(BaseHTTPRequestHandler):
         pass
 
 
+def _dated(date: str) -> type[_Late]:
+    class Dated(_Late):
+        def do_GET(self) -> None:
+            self.send_response_only(200)
+            self.send_header("Date", date)
+            self.end_headers()
+
+    return Dated
+
+
+class _Rude(_Late):
+    """What answers there is no HTTP server."""
+
+    def do_GET(self) -> None:
+        self.wfile.write(b"220 mail ready\r\n")
+
+
 @contextmanager
-def late_master() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), _Late) as server:
+def late_master(handler: type[_Late] = _Late) -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -111,3 +128,16 @@ def test_a_clock_that_is_off_is_bad() -> None:
         (clock,) = doctor._clock(endpoint)
     assert (clock.what, clock.verdict) == ("clock", "bad")
     assert list(doctor._clock(endpoint)) == []
+
+
+@pytest.mark.parametrize("date", ["soon", "Thu, 99 Foo 2026", "Thu, 01 Jan 2026 25:61:00 GMT", ""])
+def test_a_date_that_is_none_is_told(date: str) -> None:
+    with late_master(_dated(date)) as endpoint:
+        (clock,) = doctor._clock(endpoint)
+    assert clock.verdict == "missing"
+    assert "no time that can be read" in clock.detail
+
+
+def test_what_speaks_no_http_tells_no_time() -> None:
+    with late_master(_Rude) as endpoint:
+        assert list(doctor._clock(endpoint)) == []

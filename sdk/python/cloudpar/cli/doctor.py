@@ -1,5 +1,6 @@
 """`cloudpar doctor`: what there is here, and what is missing."""
 
+import http.client
 import os
 import platform
 import socket
@@ -143,11 +144,16 @@ def _clock(endpoint: str) -> Iterator[Finding]:
     except urllib.error.HTTPError as error:  # any answer tells the time
         date = error.headers.get("Date")
         error.close()
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return
     if date is None:
         return
-    theirs = parsedate_to_datetime(date).timestamp()
+    try:
+        theirs = parsedate_to_datetime(date).timestamp()
+    except (ValueError, OverflowError):
+        detail = f"the answer of {endpoint} has no time that can be read, but {date!r}: see what changes it on the way"
+        yield Finding("clock", "missing", detail)
+        return
     skew_s = max(before - theirs - 1.0, theirs - time.time(), 0.0)  # a Date has whole seconds
     fine = skew_s <= SKEW_S
     yield Finding("clock", "ok" if fine else "bad", f"{skew_s:.0f} s from the master's" + ("" if fine else ": set it"))
