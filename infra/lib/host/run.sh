@@ -11,11 +11,13 @@ instance=$(curl --silent --fail --max-time 2 --header "X-aws-ec2-metadata-token:
   "$metadata/meta-data/instance-id")
 # A quarter of the memory for temporary files. Compilers of tasks (numba, torch) load what they write there: exec.
 tmp_kib=$(awk '/^MemTotal:/ { print int($2 / 4) }' /proc/meminfo)
+# What each executor may have, of which there is one a processor, and as much again as two for the worker itself.
+processes=$((512 * ($(nproc) + 2)))
 
 # On a bridge network, a hop away from the metadata service, which answers one hop only: no AWS credentials inside.
 exec docker run --rm --name cloudpar-worker --network bridge \
   --read-only --cap-drop ALL --cap-add SETUID --cap-add SETGID --cap-add KILL \
-  --security-opt no-new-privileges --pids-limit 8192 --ulimit nofile=65536:65536 --shm-size 256m \
+  --security-opt no-new-privileges --pids-limit "$processes" --ulimit nofile=65536:65536 --shm-size 256m \
   --tmpfs "/tmp:rw,nosuid,nodev,exec,mode=1777,size=${tmp_kib}k" \
   --mount "type=bind,source=$token,target=/run/cloudpar/worker-token,readonly" \
   --env "CLOUDPAR_ENDPOINT=$CLOUDPAR_ENDPOINT" --env "CLOUDPAR_PYTHON=$CLOUDPAR_PYTHON" \

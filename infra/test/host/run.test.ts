@@ -86,4 +86,11 @@ describe('scripts around the container', () => {
     expect(started).not.toMatch(/privileged |--volume|docker\.sock|--network host/);
     expect(started.endsWith(' example/worker:1')).toBe(true);
   });
+
+  it.each([2, 16, 32])('run.sh leaves processes for the worker when each of %i executors has its 512', (processors) => {
+    program('nproc', `echo ${processors}`);
+    run('run.sh');
+    const limit = /--pids-limit (\d+) /.exec(calls().find((call) => call.startsWith('docker run')) ?? '')?.[1];
+    expect(Number(limit)).toBe(512 * processors + 1024);
+  });
 });
