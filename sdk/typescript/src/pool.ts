@@ -81,8 +81,10 @@ export class Pool implements AsyncDisposable {
   }
 
   /** Who we are for the master, and what compute time there is. */
-  hello(): Promise<Reply<'hello'>> {
-    return this.#session.hello();
+  async hello(): Promise<Omit<Reply<'hello'>, 'seal_key'>> {
+    // Whoever logs what is public here must not log the key for seals.
+    const { seal_key: _, ...who } = await this.#session.hello();
+    return who;
   }
 
   /**
