@@ -210,3 +210,22 @@ def test_pages_count_once_for_ones_own_tasks(own: Shared) -> None:
 
 def test_g18_starting_programs_counts_nothing_twice(shared: Shared) -> None:
     assert value(shared.run(starting)) > 10
+
+
+AS_IN_THE_CONTAINER = """
+import runpy, sys
+from cloudpar_worker.executor.kernel import become_with_needed
+become_with_needed(10001)
+sys.argv = ["cloudpar_worker", "--stdin"]
+runpy.run_module("cloudpar_worker", run_name="__main__")
+"""
+
+
+def test_g18_an_agent_that_may_not_look_into_executors_knows_what_they_weigh(
+    start: Callable[..., Shared], mode: str
+) -> None:
+    if mode == "own-users":
+        shared = start(mode, executors=1, memory_mb=220, command=["-c", AS_IN_THE_CONTAINER])
+        assert shared.run(many).outcome == "memory"
+        assert shared.run(nameless, account="files").outcome == "memory"
+        assert value(shared.run(family)) == 6
