@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: 'test/folder.ts',
     // One process for all files: to load the CDK takes longer than all of their tests.
     isolate: false,
     fileParallelism: false,

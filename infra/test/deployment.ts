@@ -1,24 +1,18 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { App, Aspects } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { AwsSolutionsChecks, ServerlessChecks } from 'cdk-nag';
-import { afterAll } from 'vitest';
 import { readSettings } from '../lib/settings';
 import { CloudparStack } from '../lib/stack';
+import { freshFolder } from './folder';
 
 export type Resource = { Type: string; Properties: Record<string, unknown>; [attribute: string]: unknown };
 export type Context = Record<string, unknown>;
 
-const FOLDER = mkdtempSync(join(tmpdir(), 'cloudpar-infra-'));
-afterAll(() => {
-  rmSync(FOLDER, { recursive: true, force: true });
-});
-
 /** A folder such as functions/bundle.sh makes. */
 export function stubBundle(): string {
-  const folder = mkdtempSync(join(FOLDER, 'bundle-'));
+  const folder = freshFolder();
   writeFileSync(join(folder, 'handler.py'), '');
   return folder;
 }
@@ -28,7 +22,7 @@ const BUNDLE = stubBundle();
 /** The stack of an environment; given an image, since a test builds none. */
 export function synthesize(context: Context, { nag = false } = {}): CloudparStack {
   const all: Context = { bundle: BUNDLE, workerImage: 'example/worker:1', ...context };
-  const app = new App({ outdir: mkdtempSync(join(FOLDER, 'out-')) });
+  const app = new App({ outdir: freshFolder() });
   const stack = new CloudparStack(
     app,
     readSettings((name) => all[name]),
