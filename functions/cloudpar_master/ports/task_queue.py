@@ -29,7 +29,10 @@ class TaskQueue(Protocol):
         ...
 
     def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
-        """Take up to `limit` messages. The same attempt id again within 5 minutes brings the same messages."""
+        """Take up to `limit` messages.
+
+        The same attempt id again within 5 minutes brings the same messages, and they are invisible anew for so long.
+        """
         ...
 
     def delete(self, receipts: Sequence[str]) -> None:

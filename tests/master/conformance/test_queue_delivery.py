@@ -77,6 +77,18 @@ def test_an_attempt_again_brings_the_same(stores: Stores, others: Stores) -> Non
     assert bodies(stores.queue.receive(2, VISIBILITY_S, "another")) == ["body of g3"]
 
 
+def test_what_an_attempt_brings_again_is_hidden_anew(stores: Stores, clock: SetClock) -> None:
+    """Whoever lost the first answer has the whole time for the second."""
+    send(stores, "g")
+    stores.queue.receive(1, VISIBILITY_S, "attempt")
+    clock.move(VISIBILITY_S - 0.1)
+    stores.queue.receive(1, VISIBILITY_S, "attempt")
+    clock.move(VISIBILITY_S - 0.1)
+    assert take(stores) == []
+    clock.move(0.1)
+    assert bodies(take(stores)) == ["body of g"]
+
+
 def test_an_attempt_again_brings_what_is_left(stores: Stores) -> None:
     send(stores, "g1", "g2", "g3")
     first, second = stores.queue.receive(2, VISIBILITY_S, "attempt")

@@ -53,6 +53,7 @@ class MemoryTaskQueue:
             self._surface(now)
             again = self._repeat(attempt_id, now)
             if again:
+                self.extend([message.receipt for message in again], visibility_s)
                 return again
             messages: list[Message] = []
             waiting = (letter for letter in self._letters.there if letter.state == "waiting")

@@ -52,6 +52,7 @@ class SqliteTaskQueue:
             self._surface(now)
             again = self._repeat(attempt_id, now)
             if again:
+                self._hide([message.receipt for message in again], now + visibility_s)
                 return again
             select = "SELECT id, body, visible_at, receives FROM messages WHERE state = 'waiting' ORDER BY id LIMIT ?"
             messages: list[Message] = []
@@ -72,10 +73,8 @@ class SqliteTaskQueue:
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
         """See the port. What surfaced and was not handed out again goes back to its holder."""
-        until = self._clock.now() + visibility_s
-        update = "UPDATE messages SET state = 'hidden', visible_at = ? WHERE receipt = ?"
         with self._db.transaction():
-            self._db.executemany(update, [(until, receipt) for receipt in receipts])
+            self._hide(receipts, self._clock.now() + visibility_s)
 
     def waiting(self) -> int:
         """See the port. Counts no further than COUNTED."""
@@ -104,6 +103,10 @@ class SqliteTaskQueue:
             " WHERE state = 'hidden' AND visible_at <= ?",
             (LARGEST_RECEIVES, now),
         )
+
+    def _hide(self, receipts: Sequence[str], until: float) -> None:
+        update = "UPDATE messages SET state = 'hidden', visible_at = ? WHERE receipt = ?"
+        self._db.executemany(update, [(until, receipt) for receipt in receipts])
 
     def _repeat(self, attempt_id: str, now: float) -> list[Message]:
         select = (
