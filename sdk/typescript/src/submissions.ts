@@ -1,4 +1,4 @@
-import { CloudparError, TaskCancelled } from './errors.ts';
+import { CloudparError, TaskCancelled, TooLarge } from './errors.ts';
 import type { CallStyle, Draft } from './messages.ts';
 import { settle } from './outcomes.ts';
 import type { Package, TaskResult } from './package.ts';
@@ -65,15 +65,20 @@ class Batch {
   #started: Package | undefined;
 
   constructor(session: Session, batch: readonly Waiting[]) {
+    const wanted = batch.filter(isWanted);
     this.#session = session;
-    this.#first = batch[0];
-    this.#open = new Map(batch.entries());
+    this.#first = wanted[0];
+    this.#open = new Map(wanted.entries());
   }
 
   async start(): Promise<void> {
     try {
       await this.#start();
     } catch (error) {
+      if (error instanceof TooLarge && this.#open.size > 1) {
+        await this.#startHalves();
+        return;
+      }
       this.#end(error);
     }
     for (const [index, { signal }] of this.#open) {
@@ -98,6 +103,15 @@ class Batch {
       { code, packed, call: CALL, taskTimeoutS, retries, retryOn, origin },
       { receive: (results) => this.#receive(results), end: (failure) => this.#end(failure) },
     );
+  }
+
+  /** That they came together was our idea. One after the other: the second may have to wait for room. */
+  async #startHalves(): Promise<void> {
+    const all = [...this.#open.values()];
+    const middle = all.length >> 1;
+    for (const half of [all.slice(0, middle), all.slice(middle)]) {
+      await new Batch(this.#session, half).start();
+    }
   }
 
   #receive(results: readonly TaskResult[]): void {
@@ -130,4 +144,12 @@ class Batch {
       await this.#session.cancel(this.#started, [[index, index + 1]]).catch(() => undefined);
     }
   }
+}
+
+/** Whether its caller still waits; who has aborted is told so. */
+function isWanted({ signal, reject }: Waiting): boolean {
+  if (signal?.aborted) {
+    reject(signal.reason);
+  }
+  return !signal?.aborted;
 }

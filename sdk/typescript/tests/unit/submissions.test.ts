@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest';
+import { decode } from '../../src/codec/messages.ts';
+import { QuotaExhausted, TooLarge } from '../../src/errors.ts';
+import { Pool } from '../../src/index.ts';
+import type { Draft, Message } from '../../src/messages.ts';
+import { type Answer, error, reply, Scripted } from './scripted-fetch.ts';
+
+/** A master whose tasks return what they were called with; packages of more than `most` tasks are refused. */
+class Echoing extends Scripted {
+  /** The tasks of every package that one tried to start. */
+  readonly tried: number[] = [];
+  readonly #packages: readonly Uint8Array[][] = [];
+  readonly #most: number;
+  readonly #refusal: Answer;
+
+  constructor(most: number, refusal = error('too_large', 413)) {
+    super();
+    this.#most = most;
+    this.#refusal = refusal;
+  }
+
+  override readonly fetch: typeof fetch = async (input, init) => {
+    const body = init?.body as Uint8Array;
+    switch (String(input).split('/').at(-1)) {
+      case 'start_tasks':
+        return this.#start(decode('StartTasks', body))();
+      case 'await_tasks':
+        return reply('AwaitTasksReply', { packages: decode('AwaitTasks', body).packages.map(this.#statusOf) })();
+      default:
+        return reply('AcknowledgeReply', {})();
+    }
+  };
+
+  #start({ n, data }: Message<'StartTasks'>): Answer {
+    this.tried.push(n);
+    const items = data.type === 'inline' ? data.items : [];
+    if (n > this.#most || items.some((item) => item.includes(HUGE))) {
+      return this.#refusal;
+    }
+    const packages = this.#packages as Uint8Array[][];
+    return reply('StartTasksReply', { package_id: String(packages.push([...items]) - 1) });
+  }
+
+  readonly #statusOf = ({ package_id }: Message<'Cursor'>): Draft<'PackageStatus'> => {
+    const items = this.#packages[Number(package_id)] ?? [];
+    const results = items.map((item, index): Draft<'TaskResult'> => {
+      return [index, 'ok', 1, item, null, null, null, null, null, null];
+    });
+    return { package_id, state: 'completed', cursor: 1, progress: { tasks: items.length }, results };
+  };
+}
+
+/** A task with this byte is too large by itself. */
+const HUGE = 0xc1;
+
+const submitted = (pool: Pool, values: readonly unknown[]) =>
+  Promise.allSettled(values.map((value) => pool.submit('m:f', [value])));
+
+const poolOf = (master: Echoing) => new Pool({ endpoint: 'http://master/', token: 'secret' }, {}, master);
+
+test('what is too large only together goes in several packages', async () => {
+  const master = new Echoing(2);
+  const values = [0, 1, 2, 3, 4, 5, 6];
+  const found = await submitted(poolOf(master), values);
+  expect(found).toEqual(values.map((value) => ({ status: 'fulfilled', value: [[value], {}] })));
+  expect(master.tried).toEqual([7, 3, 1, 2, 4, 2, 2]);
+});
+
+test('only what is too large by itself fails', async () => {
+  const master = new Echoing(100);
+  const [first, second, third] = await submitted(poolOf(master), [1, new Uint8Array([HUGE]), 3]);
+  expect(first).toEqual({ status: 'fulfilled', value: [[1], {}] });
+  expect(second).toMatchObject({ status: 'rejected', reason: expect.any(TooLarge) });
+  expect(third).toEqual({ status: 'fulfilled', value: [[3], {}] });
+});
+
+test('another refusal is for all of them', async () => {
+  const master = new Echoing(1, error('quota_exhausted', 402));
+  const found = await submitted(poolOf(master), [1, 2, 3]);
+  expect(found).toEqual(Array(3).fill({ status: 'rejected', reason: expect.any(QuotaExhausted) }));
+  expect(master.tried).toEqual([3]);
+});
+
+test('what was aborted meanwhile is not sent again', async () => {
+  const abort = new AbortController();
+  const master = new Echoing(1, () => {
+    abort.abort(new Error('no longer'));
+    return error('too_large', 413)();
+  });
+  const pool = poolOf(master);
+  const [unwanted, wanted] = [pool.submit('m:f', [1], { signal: abort.signal }), pool.submit('m:f', [2])];
+  await expect(unwanted).rejects.toThrow('no longer');
+  expect(await wanted).toEqual([[2], {}]);
+  expect(master.tried).toEqual([2, 1]);
+});
