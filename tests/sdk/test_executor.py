@@ -15,6 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from cloudpar import Pool, starter
+from cloudpar.errors import TooLarge
 from sdk.fake_master import TOKEN, FakeMaster
 
 
@@ -189,6 +190,18 @@ def test_many_submits_travel_in_few_packages(pool: Pool, master: FakeMaster) -> 
     futures = [pool.submit(operator.add, number, 1) for number in range(500)]
     assert [future.result() for future in futures] == list(range(1, 501))
     assert len(master.packages) < 100
+
+
+def test_what_is_too_large_by_itself_fails_by_itself(
+    pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloudpar.packing.BLOB_BYTES", 10_000)
+    master.faults["start_tasks"] = deque([503])  # so that the others wait for the first
+    futures = [pool.submit(len, bytes(size)) for size in (1, 6000, 20_000, 6000)]
+    with pytest.raises(TooLarge, match=r"task 0 alone .*: send a reference") as caught:
+        futures.pop(2).result()
+    assert "buffersize=" not in str(caught.value)
+    assert [future.result() for future in futures] == [1, 6000, 6000]
 
 
 def test_different_functions_travel_together(pool: Pool, master: FakeMaster) -> None:

@@ -17,6 +17,7 @@ from cloudpar import packing
 from cloudpar.errors import SerializationError, TooLarge
 from cloudpar.packing import Blob, Packed, Packer, pack
 from cloudpar_protocol.payloads import InlineData, RangeData
+from cloudpar_protocol.seals import Seals
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
@@ -112,6 +113,15 @@ def test_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "BLOB_BYTES", 10_000)
     with pytest.raises(TooLarge, match="buffersize="):
         pack(bytes(1000) for _ in itertools.count())
+
+
+@pytest.mark.parametrize("seals", [None, Seals(bytes(32), "p")])
+def test_too_many_bytes_of_one_task(monkeypatch: pytest.MonkeyPatch, seals: Seals | None) -> None:
+    """Several packages would not mend that."""
+    monkeypatch.setattr(packing, "BLOB_BYTES", 1000)
+    with pytest.raises(TooLarge, match=r"the data of task 1 alone take 1,\d+ bytes.*: send a reference \(") as caught:
+        pack([1, bytes(1000)], seals=seals)
+    assert "buffersize=" not in str(caught.value)
 
 
 def test_too_many_bytes_with_the_table(monkeypatch: pytest.MonkeyPatch) -> None:

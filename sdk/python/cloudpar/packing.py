@@ -28,6 +28,7 @@ IN_MEMORY_BYTES = 64 << 20
 NOTICE_S = 10.0
 INT64 = range(-(2**63), 2**63)
 ITEM_OVERHEAD_BYTES = 5
+OFFSET_BYTES = 8
 
 log = logging.getLogger("cloudpar")
 
@@ -142,13 +143,21 @@ class Packer:
 
     def check(self) -> None:
         """Refuse more than a package can carry."""
-        size = self._position + len(self._made) + 8 * (len(self._starts) + 1)
-        if size > BLOB_BYTES:
+        n = len(self._starts)
+        size = self._position + len(self._made) + OFFSET_BYTES * (n + 1)
+        if size <= BLOB_BYTES:
+            return
+        alone = self._position - self._starts[-1] + len(self._made) // n + 2 * OFFSET_BYTES
+        if alone > BLOB_BYTES:
             raise TooLarge(
-                f"the data of the first {len(self._starts):,} tasks take {size:,} bytes, and a package carries "
-                f"{BLOB_BYTES:,}: give buffersize= so that they travel in several packages, or send references "
-                "(paths, URLs, ranges) that the tasks read themselves"
+                f"the data of task {n - 1} alone take {alone:,} bytes, and a package carries {BLOB_BYTES:,}: send a "
+                "reference (a path, a URL) that the task reads itself"
             )
+        raise TooLarge(
+            f"the data of the first {n:,} tasks take {size:,} bytes, and a package carries {BLOB_BYTES:,}: give "
+            "buffersize= so that they travel in several packages, or send references (paths, URLs, ranges) that the "
+            "tasks read themselves"
+        )
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -167,7 +176,7 @@ class Packer:
             self._starts.byteswap()
         self._file.write(self._made)
         self._file.write(self._starts.tobytes())
-        return Blob(self._file, self._position + len(self._made) + 8 * (n + 1))
+        return Blob(self._file, self._position + len(self._made) + OFFSET_BYTES * (n + 1))
 
     def close(self) -> None:
         """Forget it all."""

@@ -79,12 +79,10 @@ class Packer {
     if (this.#seals !== undefined) {
       this.#made.push(this.#seals.data(index, this.#writer.view(start)));
     }
-    const size = this.#writer.length + SEAL_BYTES * this.#made.length + OFFSET_BYTES * (index + 2);
+    const sealed = SEAL_BYTES * this.#made.length;
+    const size = this.#writer.length + sealed + OFFSET_BYTES * (index + 2);
     if (size > BLOB_BYTES) {
-      throw new TooLarge(
-        `the values of the first ${index + 1} tasks take ${size} bytes, and a package carries ${BLOB_BYTES}: split them ` +
-          'into several maps, or send references (paths, URLs, ranges) that the tasks read themselves',
-      );
+      throw tooLarge(index, size, this.#writer.length - (start ?? 0) + sealed / (index + 1) + 2 * OFFSET_BYTES);
     }
   }
 
@@ -104,4 +102,15 @@ class Packer {
     const body = writer.view();
     return { n, data: { type: 'blob', body, crc32: crc32(body) } };
   }
+}
+
+function tooLarge(index: number, all: number, alone: number): TooLarge {
+  const carried = `and a package carries ${BLOB_BYTES}`;
+  return new TooLarge(
+    alone > BLOB_BYTES
+      ? `the value of task ${index} alone takes ${alone} bytes, ${carried}: send a reference (a path, a URL) that the ` +
+          'task reads itself'
+      : `the values of the first ${index + 1} tasks take ${all} bytes, ${carried}: split them into several maps, or ` +
+          'send references (paths, URLs, ranges) that the tasks read themselves',
+  );
 }

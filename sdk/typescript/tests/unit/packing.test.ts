@@ -4,8 +4,13 @@ import { SerializationError, TooLarge } from '../../src/errors.ts';
 import { INLINE_DATA_BYTES, PACKAGE_TASKS } from '../../src/limits.ts';
 import { pack } from '../../src/packing.ts';
 import { range } from '../../src/range.ts';
+import { Seals } from '../../src/seals.ts';
 
-vi.mock('../../src/limits.ts', async (original) => ({ ...(await original<object>()), PACKAGE_TASKS: 1000 }));
+vi.mock('../../src/limits.ts', async (original) => ({
+  ...(await original<object>()),
+  PACKAGE_TASKS: 1000,
+  BLOB_BYTES: 1_000_000,
+}));
 
 test('small values travel inline', async () => {
   const { n, data } = await pack([1, 'two', { three: 3 }]);
@@ -69,4 +74,19 @@ test('values without end are refused', async () => {
   await expect(pack(values)).rejects.toThrow(TooLarge);
   expect(values.next().done).toBe(true);
   await expect(pack(range(PACKAGE_TASKS + 1))).rejects.toThrow(/passed 1,000 items/);
+});
+
+test('values that are too large together may be split', async () => {
+  const values = [new Uint8Array(600_000), new Uint8Array(600_000)];
+  await expect(pack(values)).rejects.toThrow(
+    /first 2 tasks take 1200\d{3} bytes.*1000000: split them into several maps/,
+  );
+});
+
+test('a value that is too large alone may be sent as a reference', async () => {
+  const seals = new Seals(new Uint8Array(32), 'p');
+  for (const each of [undefined, seals]) {
+    const packing = pack([1, new Uint8Array(1_000_000)], each);
+    await expect(packing).rejects.toThrow(/task 1 alone takes 10000\d\d bytes.*1000000: send a reference/);
+  }
 });

@@ -55,7 +55,7 @@ def test_bytes_of_task_data_wait_for_room(world: World, ann: AccountRecord) -> N
 def test_what_never_fits_is_no_reason_to_wait(world: World, ann: AccountRecord) -> None:
     with pytest.raises(TooLarge, match=r"101 tasks are over the 100 that account 'ann' .*buffersize=.*operator"):
         world.start(ann, 101)
-    with pytest.raises(TooLarge, match=r"1,001 bytes of task data are over the 1,000 that account 'ann' .*operator"):
+    with pytest.raises(TooLarge, match=r"1,001 bytes .* over the 1,000 that account 'ann' .*storage.*operator"):
         world.start(ann, 1, data=data(1_001))
     upload = PrepareUploads(uploads=[Upload(kind="data", size=1_001, crc32=0)])
     with pytest.raises(TooLarge, match=r"1,001 bytes"):
