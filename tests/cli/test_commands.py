@@ -33,6 +33,9 @@ def test_an_account_from_its_creation_to_its_end(cluster: Up) -> None:
 
     revoked = cloudpar_json("account", "revoke", account["account_id"], *cluster.admin())["account"]
     assert revoked["state"] == "revoked"
+    refused = cloudpar(*grant, "10h", *cluster.admin())
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (5, "", 1)
+    assert "account 'Ada' was revoked" in refused.stderr
     refused = cloudpar("packages", "list", "--endpoint", cluster.endpoint, "--token", token)
     assert refused.returncode == 3
     assert "revoked" in refused.stderr

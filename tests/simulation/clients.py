@@ -1,5 +1,6 @@
 """Clients: they start a package, read it to its end, cancel it, acknowledge it, or are never seen again."""
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from cloudpar_protocol.client_messages import (
     PackageStatus,
     StartTasks,
 )
-from cloudpar_protocol.errors import BadRequest, InvalidToken, NotFound, QuotaExhausted
+from cloudpar_protocol.errors import BadRequest, Gone, InvalidToken, NotFound, QuotaExhausted
 from cloudpar_protocol.payloads import InlineData, Range, TaskCode
 
 from .masters import ADMIN_TOKEN
@@ -128,7 +129,8 @@ class Operator:
     def _grant(self, account_id: str) -> None:
         amount_us = self._system.random.choice([100_000, -100_000])
         request = GrantQuota(idempotency_key=f"grant {account_id}", account_id=account_id, quota_us=amount_us)
-        self._system.network.ask("operator", ADMIN_TOKEN, routes.GRANT_QUOTA, request)
+        with suppress(Gone):  # revoked already
+            self._system.network.ask("operator", ADMIN_TOKEN, routes.GRANT_QUOTA, request)
 
     def _revoke(self, account_id: str) -> None:
         request = RevokeAccount(account_id=account_id)

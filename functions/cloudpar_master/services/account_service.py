@@ -15,7 +15,7 @@ from cloudpar_protocol.account_messages import (
     RevokeAccount,
 )
 from cloudpar_protocol.client_messages import Hello, HelloReply
-from cloudpar_protocol.errors import IdempotencyConflict, NotFound
+from cloudpar_protocol.errors import Gone, IdempotencyConflict, NotFound
 from cloudpar_protocol.version import __version__
 
 from .account_keys import AccountKeys
@@ -81,6 +81,12 @@ class AccountService:
 
     def grant_quota(self, request: GrantQuota) -> AccountReply:
         """Add compute time to an account, once for each idempotency key."""
+        before = self._on.accounts.get(request.account_id)
+        if before is not None and before.state == "revoked":
+            raise Gone(
+                f"account {before.name!r} was revoked, for good, so that compute time is of no use to it: make another "
+                "by 'cloudpar account create', and give its user the new token"
+            )
         account = self._on.accounts.grant(request.account_id, request.idempotency_key, request.quota_us)
         if account is None:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")

@@ -3,7 +3,7 @@ import pytest
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.deployment import hash_token
 from cloudpar_protocol.account_messages import Account, CreateAccount, GrantQuota, ListAccounts, RevokeAccount
-from cloudpar_protocol.errors import IdempotencyConflict, NotFound
+from cloudpar_protocol.errors import Gone, IdempotencyConflict, NotFound
 from master.services.world import HOUR_US, World, publication
 
 
@@ -77,6 +77,14 @@ def test_a_revoked_account_runs_nothing_more(world: World, ann: AccountRecord, b
 def test_revoking_twice_is_as_good_as_once(world: World, ann: AccountRecord) -> None:
     request = RevokeAccount(account_id=ann.account_id)
     assert world.accounts.revoke_account(request) == world.accounts.revoke_account(request)
+
+
+def test_a_revoked_account_is_granted_nothing(world: World, ann: AccountRecord) -> None:
+    world.accounts.revoke_account(RevokeAccount(account_id=ann.account_id))
+    for quota_us in (5, -5):
+        with pytest.raises(Gone, match=r"account 'ann' was revoked, .*: make another by 'cloudpar account create'"):
+            grant(world, ann.account_id, quota_us)
+    assert world.record(ann.account_id).granted_us == ann.granted_us
 
 
 def test_unknown_accounts_are_not_found(world: World) -> None:
