@@ -71,6 +71,8 @@ def test_metadata_that_answers_are_told(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
         (told,) = [each for each in doctor.look_here() if each.what == "instance metadata"]
         assert told.verdict == "missing"
+        assert f":{server.getsockname()[1]} answers here" in told.detail
+        assert told.detail.endswith("refuse the address by a firewall")
     (told,) = [each for each in doctor.look_here() if each.what == "instance metadata"]
     assert told.verdict == "ok"
 
@@ -82,7 +84,8 @@ def test_each_address_of_metadata_is_asked(monkeypatch: pytest.MonkeyPatch) -> N
         places = [f"127.0.0.1:{server.getsockname()[1]}" for server in (first, second)]
         monkeypatch.setattr(doctor, "METADATA", ("http://127.0.0.1:9", *(f"http://{place}" for place in places)))
         (told,) = [each for each in doctor.look_here() if each.what == "instance metadata"]
-    assert told.detail.startswith(f"{places[0]} and {places[1]} answers")
+    assert told.detail.startswith(f"{places[0]} and {places[1]} answer here")
+    assert told.detail.endswith("refuse the addresses by a firewall")
 
 
 class _Late(BaseHTTPRequestHandler):

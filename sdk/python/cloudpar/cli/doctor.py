@@ -96,13 +96,14 @@ def _metadata() -> Finding:
     if os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
         return Finding("instance metadata", "ok", "not asked, as AWS_EC2_METADATA_DISABLED says")
     named = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT")
-    answering = " and ".join(filter(_answers, [urlsplit(url).netloc for url in ([named] if named else METADATA)]))
+    answering = [*filter(_answers, [urlsplit(url).netloc for url in ([named] if named else METADATA)])]
     if not answering:
         return Finding("instance metadata", "ok", "does not answer here, nor to tasks of a worker started here")
+    verb, addresses = ("answers", "the address") if len(answering) == 1 else ("answer", "the addresses")
     return Finding(
         "instance metadata", "missing",
-        f"{answering} answers here, and would to tasks: start workers in a container a network hop away, with a hop "
-        "limit of 1 as our stack does, or refuse the address by a firewall",
+        f"{' and '.join(answering)} {verb} here, and would to tasks: start workers in a container a network hop away, "
+        f"with a hop limit of 1 as our stack does, or refuse {addresses} by a firewall",
     )  # fmt: skip
 
 
