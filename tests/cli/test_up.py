@@ -110,6 +110,17 @@ def test_a_port_that_is_taken(folder: Path) -> None:
     assert ended.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("named", ["/proc/x", "/proc/x/y", "file/x"])
+def test_a_folder_that_cannot_be_made(tmp_path: Path, named: str) -> None:
+    (tmp_path / "file").touch()
+    where = tmp_path / named
+    ended = cloudpar("up", "--workers", "0", "--port", "0", "--data", str(where))
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert f"error: the data folder {where} cannot be made or written (" in ended.stderr
+    assert "name one by --data" in ended.stderr
+    assert "Errno" not in ended.stderr
+
+
 def test_a_master_that_cannot_start(folder: Path) -> None:
     folder.mkdir()
     (folder / "connection.json").mkdir()
@@ -167,3 +178,4 @@ def test_what_makes_no_sense_is_refused(folder: Path, arguments: list[str], code
     ended = cloudpar("up", "--port", "0", "--workers", "0", "--data", str(folder), *arguments)
     assert ended.returncode == code
     assert named in ended.stderr
+    assert not folder.exists()

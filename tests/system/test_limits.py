@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -55,10 +56,11 @@ def test_the_answer_says_when_to_come_again(limited: Up) -> None:
 
 
 @pytest.mark.parametrize("figure", ["running_packages", "running_packages=many", "nonsense=1"])
-def test_a_figure_that_is_none(figure: str) -> None:
-    ended = cloudpar("up", "--workers", "0", "--port", "0", "--data", "never", "--set", figure)
+def test_a_figure_that_is_none(tmp_path: Path, figure: str) -> None:
+    ended = cloudpar("up", "--workers", "0", "--port", "0", "--data", str(tmp_path / "never"), "--set", figure)
     assert ended.returncode != 0
     assert figure.split("=", maxsplit=1)[0] in ended.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_was_submitted_in_a_row_is_never_too_large_together(limited: Up) -> None:

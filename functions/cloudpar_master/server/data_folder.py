@@ -39,7 +39,8 @@ class DataFolder:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = (path / "lock").open("ab")
         except OSError as error:
-            raise DataFolderError(f"the data folder {path} cannot be used: {error.strerror or error}") from None
+            text = f"the data folder {path} cannot be used ({error.strerror or error}): choose another folder"
+            raise DataFolderError(text) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

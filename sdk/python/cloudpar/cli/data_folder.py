@@ -1,12 +1,13 @@
 """The folder in which `cloudpar up` keeps everything, and the connection file that its master leaves there."""
 
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from cloudpar.errors import ConfigurationError
+from cloudpar.errors import CloudparError, ConfigurationError
 
 
 class ConnectionFile(msgspec.Struct, frozen=True):
@@ -22,6 +23,23 @@ def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Where `cloudpar up` keeps its data unless told otherwise."""
     base = environment.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "cloudpar"
+
+
+def check_writable(folder: Path) -> None:
+    """Whether a master may keep its data there. It makes the folder itself, once it knows all that it was told.
+
+    Raises:
+        CloudparError: Nothing can be written there, or where the folder would be made.
+    """
+    try:
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        # Trying is the only way to know: what the mode of a folder allows, its file system may not.
+        Path(tempfile.mkdtemp(prefix=".cloudpar-", dir=there)).rmdir()
+    except OSError as error:
+        raise CloudparError(
+            f"the data folder {folder} cannot be made or written ({error.strerror}): name one by --data where you may "
+            "write"
+        ) from None
 
 
 def is_data_folder(folder: Path) -> bool:

@@ -18,7 +18,7 @@ from cloudpar.quantity import quantity
 from cloudpar_protocol.errors import CloudparError
 
 from .access import json_option
-from .data_folder import ConnectionFile, default_folder, read_connection
+from .data_folder import ConnectionFile, check_writable, default_folder, read_connection
 from .exit_codes import PortInUse
 from .isolation import isolation_options
 from .presentation import print_json
@@ -52,7 +52,7 @@ def up(
     figures = dict(map(_figure, settings))
     executors = default_workers() if workers is None else workers
     where = (folder or default_folder()).absolute()
-    where.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_writable(where)
     with listen(port) as listening:
         limits = {"memory_mb": memory_mb} | confinement
         Cluster(where, listening, executors, limits, settings=figures, as_json=as_json).run()
