@@ -43,22 +43,34 @@ def program(_: Clues) -> None:
     subprocess.run([sys.executable, "-c", f"import time; held = b'x' * {LARGE}; time.sleep({STAYS_S})"], check=False)
 
 
-def fork(_: Clues) -> None:
-    if not os.fork():
-        _held = b"x" * LARGE
-        time.sleep(STAYS_S)
-        os._exit(0)
+def hold(size_bytes: int) -> None:
+    """What a process does that a task started."""
+    _held = b"x" * size_bytes
     time.sleep(STAYS_S)
+    os._exit(0)
+
+
+def children(number: int, before: Callable[[], object] = lambda: None) -> None:
+    """Processes that are large together."""
+    for _number in range(number):
+        if not os.fork():
+            before()
+            hold(LARGE // number)
+    time.sleep(STAYS_S)
+
+
+def fork(_: Clues) -> None:
+    children(1)
 
 
 def many(_: Clues) -> None:
     """None of them is large."""
-    for _number in range(6):
-        if not os.fork():
-            _held = b"x" * (LARGE // 6)
-            time.sleep(STAYS_S)
-            os._exit(0)
-    time.sleep(STAYS_S)
+    children(6)
+
+
+def hidden(_: Clues) -> None:
+    """From other processes of its user."""
+    children(1, lambda: kernel.prctl(4, 0))
 
 
 def daemon(_: Clues) -> None:
@@ -66,18 +78,7 @@ def daemon(_: Clues) -> None:
     if not os.fork():
         os.setsid()
         if not os.fork():
-            _held = b"x" * LARGE
-            time.sleep(STAYS_S)
-        os._exit(0)
-    time.sleep(STAYS_S)
-
-
-def hidden(_: Clues) -> None:
-    """From other processes of its user."""
-    if not os.fork():
-        kernel.prctl(4, 0)
-        _held = b"x" * LARGE
-        time.sleep(STAYS_S)
+            hold(LARGE)
         os._exit(0)
     time.sleep(STAYS_S)
 
@@ -108,9 +109,7 @@ def later(_: Clues) -> int:
     """It grows when its task has ended."""
     if not os.fork():
         time.sleep(0.5)
-        _held = b"x" * LARGE
-        time.sleep(STAYS_S)
-        os._exit(0)
+        hold(LARGE)
     return os.getpid()
 
 
