@@ -1,5 +1,6 @@
 """What is told about a measurement, from figures that are made up."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,25 @@ def test_a_plot_is_a_picture(found: Measurement, tmp_path: Path) -> None:
     path = tmp_path / "demo.png"
     plot.save(found, path)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+WALLS_S = [(10.1, 5.0, 5.1), (9.6, 5.0, 5.1), (9.9, 9.8, 9.7), (11.0, 5.0, 9.5), (2.0, 9.0, 14.0), (40.0, 30.0, 20.0)]
+
+
+@pytest.mark.parametrize("walls_s", WALLS_S)
+def test_no_text_lies_on_a_line_or_below_the_legend(found: Measurement, walls_s: tuple[float, ...]) -> None:
+    runs = tuple(run(executors, wall_s, 9.8) for executors, wall_s in zip((1, 2, 4), walls_s, strict=True))
+    figure = plot.draw(replace(found, runs=runs))
+    axes = figure.axes[0]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert len(axes.texts) == 3
+    for text in axes.texts:
+        box = text.get_window_extent()
+        for line in axes.lines:
+            assert not line.get_path().transformed(line.get_transform()).intersects_bbox(box, filled=False), line
+        assert not box.overlaps(legend.get_window_extent())
+        assert axes.bbox.count_contains(box.corners()) == 4
 
 
 def test_without_matplotlib_the_mend_is_named_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:

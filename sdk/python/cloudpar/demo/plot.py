@@ -11,8 +11,12 @@ from .summary import POINTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
 
 _OVERHEAD = ("serialize", "retrieve", "publish", "deserialize")
+_ABOVE, _BELOW = 7, -30
+"""Where a text of two lines begins, in points from its own."""
 _COLOURS = ("#4477aa", "#66ccee", "#ccbb44", "#aa3377")
 
 
@@ -28,6 +32,11 @@ def check_plotting() -> None:
 
 def save(found: Measurement, path: Path) -> None:
     """Draw it into a file, whose suffix names the format."""
+    draw(found).savefig(path, dpi=150)
+
+
+def draw(found: Measurement) -> "Figure":
+    """The picture."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # an optional extra
     from matplotlib.figure import Figure  # noqa: PLC0415
 
@@ -37,12 +46,27 @@ def save(found: Measurement, path: Path) -> None:
     figure.suptitle(
         f"{found.tasks} factorizations of products of two primes below {found.largest:,}, on {found.cores} cores"
     )
-    _run_times(left, found)
+    texts = _run_times(left, found)
     _overhead(right, found)
-    figure.savefig(path, dpi=150)
+    figure.draw_without_rendering()  # from now on it is known where everything lies
+    for text in texts:
+        _clear(text, left)
+    return figure
 
 
-def _run_times(axes: "Axes", found: Measurement) -> None:
+def _clear(text: "Annotation", axes: "Axes") -> None:
+    """Move it, above its point or below, to the nearest place where it lies on no line."""
+    paths = [line.get_path().transformed(line.get_transform()) for line in axes.lines]
+    for away in range(0, 400, 2):
+        for y in (_ABOVE + away, _BELOW - away):
+            text.xyann = (text.xyann[0], y)
+            box = text.get_window_extent().padded(2)
+            if box.y0 > axes.bbox.y0 and not any(path.intersects_bbox(box, filled=False) for path in paths):
+                return
+
+
+def _run_times(axes: "Axes", found: Measurement) -> "list[Annotation]":
+    """Draw them; returns the texts at the points."""
     executors = [run.executors for run in found.runs]
     ideal = [found.sequential_s / min(number, found.cores) for number in executors]
     axes.axhline(found.sequential_s, color="0.6", linewidth=1, linestyle=":", label="sequential, in this process")
@@ -52,15 +76,20 @@ def _run_times(axes: "Axes", found: Measurement) -> None:
         [PROCESSES], [found.process_pool_s], "s", color="#ee6677", markersize=10, fillstyle="none",
         label=f"ProcessPoolExecutor({PROCESSES})",
     )  # fmt: skip
-    for run in found.runs:
-        text = f"{run.wall_s:.2f} s\nefficiency {run.efficiency:.3f}"
-        axes.annotate(text, (run.executors, run.wall_s), (6, 7), textcoords="offset points", fontsize=9)
+    texts = [
+        axes.annotate(
+            f"{run.wall_s:.2f} s\nefficiency {run.efficiency:.3f}", (run.executors, run.wall_s), (9, _ABOVE),
+            textcoords="offset points", fontsize=9,
+        )
+        for run in found.runs
+    ]  # fmt: skip
     axes.set_xticks(executors)
-    # Room for the texts above the highest point, and for the legend below the lowest.
-    axes.set_ylim(0, 1.3 * max(found.sequential_s, *(run.wall_s for run in found.runs)))
+    # Room for the texts above the highest point, and for the legend above them.
+    axes.set_ylim(0, 1.55 * max(found.sequential_s, found.process_pool_s, *(run.wall_s for run in found.runs)))
     axes.set_xlim(0.7, executors[-1] + 1.2)
     axes.set(title="Run time", xlabel="executors", ylabel="wall time in s (best of the repeats)")
-    axes.legend(loc="lower left", fontsize=9)
+    axes.legend(loc="upper right", fontsize=9)
+    return texts
 
 
 def _overhead(axes: "Axes", found: Measurement) -> None:
