@@ -27,7 +27,7 @@ def main() -> int:
     try:
         greeting = _greeting() if options.stdin else Greeting()
         with _listen(options.listen_fd, options.port) as listening:
-            _serve(options.data.absolute(), greeting, listening, stdin=0 if options.stdin else None)
+            _serve(options, greeting, listening)
     except ValueError as error:
         return _complain(error, 2)
     except (DataFolderError, OSError) as error:
@@ -46,6 +46,7 @@ def _options() -> argparse.Namespace:
         "--stdin", action="store_true",
         help="read {user_token, worker_token, admin_token, settings} as a JSON line; its end is the end of the master",
     )  # fmt: skip
+    parser.add_argument("--new-secret", action="store_true", help="go on with another secret than the database's")
     return parser.parse_args()
 
 
@@ -73,8 +74,8 @@ def _listen(descriptor: int | None, port: int) -> socket.socket:
         raise OSError(text) from None
 
 
-def _serve(data: Path, greeting: Greeting, listening: socket.socket, stdin: int | None) -> None:
-    folder = DataFolder(data)
+def _serve(options: argparse.Namespace, greeting: Greeting, listening: socket.socket) -> None:
+    folder = DataFolder(options.data.absolute())
     host, port = listening.getsockname()
     connection = folder.connect(
         Connection(
@@ -87,9 +88,9 @@ def _serve(data: Path, greeting: Greeting, listening: socket.socket, stdin: int 
     from .server.assembly import assemble  # noqa: PLC0415  what is wrong so far is said before the slow imports
     from .server.process import run  # noqa: PLC0415
 
-    assembly = assemble(folder, connection, greeting.settings)
+    assembly = assemble(folder, connection, greeting.settings, new_secret=options.new_secret)
     gc.freeze()  # what was imported stays; the collector need not look at it again and again
-    run(assembly, listening, lambda: _announce(connection.endpoint), stdin)
+    run(assembly, listening, lambda: _announce(connection.endpoint), 0 if options.stdin else None)
 
 
 def _announce(endpoint: str) -> None:

@@ -129,6 +129,19 @@ def test_a_master_that_cannot_start(folder: Path) -> None:
     assert "cloudpar: error: the master ended before it was ready" in ended.stderr
 
 
+def test_without_its_secret_it_starts_only_if_it_is_told_to(folder: Path) -> None:
+    with Up(folder, workers=1) as up, up.pool() as pool:
+        assert pool.submit(abs, -1).result() == 1
+    (folder / "secret").unlink()
+    ended = cloudpar("up", "--workers", "1", "--port", "0", "--data", str(folder))
+    assert ended.returncode == 1
+    assert f"{folder / 'secret'} is missing" in ended.stderr
+    with Up(folder, workers=1, more=["--new-secret"]) as up, up.pool() as pool:
+        assert pool.submit(abs, -2).result() == 2
+        up.child("cloudpar_master").kill()  # whoever starts it again says the same
+        assert pool.submit(abs, -3).result() == 3
+
+
 def test_what_it_prints_for_people_can_be_pasted(folder: Path) -> None:
     command = [*CLOUDPAR, "up", "--workers", "1", "--port", "0", "--data", str(folder)]
     with subprocess.Popen(

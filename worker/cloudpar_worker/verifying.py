@@ -11,8 +11,8 @@ from cloudpar_protocol.worker_messages import Lease
 from .master_client import PayloadRefused
 
 MEND = (
-    "it was not run. Somebody changed it, or parts of different releases meet here: start the package again, and if it "
-    "comes again see what may write to the master's storage"
+    "it was not run. Somebody changed it, parts of different releases meet here, or the master's secret is a new one "
+    "since: start the package again, in a new pool, and if it comes again see what may write to the master's storage"
 )
 
 

@@ -24,6 +24,7 @@ from .bell import Bell
 from .blob_routes import BlobRoutes
 from .data_folder import Connection, DataFolder
 from .holding import Holding
+from .secret import key_secret, secret_of
 
 PRACTICALLY_UNLIMITED_US = 100 * 365 * 86400 * 1_000_000
 """A hundred years: what the default account may use."""
@@ -53,12 +54,21 @@ class Assembly(NamedTuple):
         return self.timer.tick()
 
 
-def assemble(folder: DataFolder, connection: Connection, policy: Policy) -> Assembly:
-    """Make the master of a data folder."""
+def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_secret: bool = False) -> Assembly:
+    """Make the master of a data folder.
+
+    Raises:
+        DataFolderError: Its secret is not the one that its database was made under, and no new one is wanted.
+    """
     bell, clock, ids = Bell(), SystemClock(), RandomIds()
     database = Database(folder.database)
+    try:
+        secret = secret_of(folder, database, new=new_secret)
+    except BaseException:
+        database.close()
+        raise
     queue = SqliteTaskQueue(database, clock, ids, bell)
-    blobs = FileBlobStore(folder.blobs, connection.endpoint, folder.secret(), clock)
+    blobs = FileBlobStore(folder.blobs, connection.endpoint, secret, clock)
     deployment = Deployment(
         packages=SqlitePackageStore(database, bell),
         accounts=SqliteAccountStore(database, clock),
@@ -69,7 +79,7 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy) -> Asse
         policy=policy,
         worker_token_hash=hash_token(connection.worker_token),
         admin_token_hash=hash_token(connection.admin_token),
-        safe=AesGcmSafe(folder.key_secret),
+        safe=AesGcmSafe(lambda: key_secret(secret)),
     )
     _ensure_default_account(deployment, connection.token)
     holding = Holding(Reception(deployment), bell)

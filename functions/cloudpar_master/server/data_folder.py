@@ -1,7 +1,6 @@
 """The folder that holds everything of an embedded master, and how others learn to reach it."""
 
 import fcntl
-import hmac
 import os
 import secrets
 from pathlib import Path
@@ -67,19 +66,22 @@ class DataFolder:
         """What administrators did."""
         return self.path / "audit.jsonl"
 
-    def secret(self) -> bytes:
-        """What links are signed with; the same after a restart, so that links stay good."""
-        path = self.path / "secret"
-        kept = path.read_bytes() if path.exists() else b""
-        if len(kept) == SECRET_BYTES:  # a power cut may have left it empty, and everybody knows an empty secret
-            return kept
-        fresh = secrets.token_bytes(SECRET_BYTES)
-        _write_privately(path, fresh)
-        return fresh
+    @property
+    def secret_path(self) -> Path:
+        """What links are signed with, and accounts' keys encrypted."""
+        return self.path / "secret"
 
-    def key_secret(self) -> bytes:
-        """What accounts' keys are encrypted with: the same file, for another purpose. In no table."""
-        return hmac.digest(self.secret(), b"keys of accounts", "sha256")
+    def kept_secret(self) -> bytes | None:
+        """The secret, if there is one."""
+        kept = self.secret_path.read_bytes() if self.secret_path.exists() else b""
+        # A power cut may have left it empty, and everybody knows an empty secret.
+        return kept if len(kept) == SECRET_BYTES else None
+
+    def make_secret(self) -> bytes:
+        """A fresh secret, in the place of any other."""
+        fresh = secrets.token_bytes(SECRET_BYTES)
+        _write_privately(self.secret_path, fresh)
+        return fresh
 
     def connect(self, given: Connection) -> Connection:
         """Write connection.json anew for this endpoint. Tokens that are not given are kept, or made.

@@ -15,8 +15,8 @@ from .package import News, Package
 from .report import Report
 
 SEAL_MEND = (
-    "it was not unpickled. Somebody changed it, or it is another task's: run the task again, and if it comes again see "
-    "what may write to the master's storage"
+    "it was not unpickled. Somebody changed it, it is another task's, or the master's secret is a new one since: run "
+    "the task again, in a new pool, and if it comes again see what may write to the master's storage"
 )
 
 

@@ -81,8 +81,9 @@ export class Seals {
     }
     const lacks = seal === null ? 'came without its seal' : 'is not what its seal says';
     const broken = new SealBroken(
-      `the result of task ${index} of package ${this.packageId} ${lacks}: it was not read. Somebody changed it, or it ` +
-        "is another task's: run the task again, and if it comes again see what may write to the master's storage",
+      `the result of task ${index} of package ${this.packageId} ${lacks}: it was not read. Somebody changed it, it is ` +
+        "another task's, or the master's secret is a new one since: run the task again, in a new pool, and if it comes " +
+        "again see what may write to the master's storage",
     );
     return { ...result, broken };
   }

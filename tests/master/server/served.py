@@ -60,9 +60,13 @@ def error(answer: Answer, media: str = codec.MSGPACK) -> ErrorReply:
 class Served:
     """A master on a data folder."""
 
-    def __init__(self, folder: Path, policy: Policy | None = None) -> None:
+    def __init__(self, folder: Path, policy: Policy | None = None, *, new_secret: bool = False) -> None:
         self.folder = DataFolder(folder)
-        self.assembly = assemble(self.folder, CONNECTION, policy or Policy())
+        try:
+            self.assembly = assemble(self.folder, CONNECTION, policy or Policy(), new_secret=new_secret)
+        except BaseException:
+            self.folder.close()
+            raise
         self.app = self.assembly.app
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ def test_it_is_made_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "new" / "data"
     folder = DataFolder(path)
     folder.connect(NOTHING_GIVEN)
-    folder.secret()
+    folder.make_secret()
     assert mode(path) == 0o700
     assert mode(path / "connection.json") == 0o600
     assert mode(path / "secret") == 0o600
@@ -49,15 +49,17 @@ def test_tokens_are_made_and_kept(tmp_path: Path) -> None:
 
 def test_the_secret_is_kept(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
-    assert folder.secret() == folder.secret()
-    assert len(folder.secret()) == 32
+    assert folder.kept_secret() is None
+    assert folder.make_secret() == folder.kept_secret()
+    assert len(folder.make_secret()) == 32
     folder.close()
 
 
 def test_an_empty_secret_is_none(tmp_path: Path) -> None:
     (tmp_path / "secret").touch()
     folder = DataFolder(tmp_path)
-    assert len(folder.secret()) == 32
+    assert folder.kept_secret() is None
+    folder.make_secret()
     assert mode(tmp_path / "secret") == 0o600
     folder.close()
 

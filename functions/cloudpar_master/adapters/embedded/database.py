@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS accounts (
     granted_us INTEGER NOT NULL, spent_us INTEGER NOT NULL, reserved_us INTEGER NOT NULL, created_at REAL NOT NULL
 );
 CREATE TABLE IF NOT EXISTS account_keys (account_id TEXT PRIMARY KEY, encrypted BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS secret_mark (id INTEGER PRIMARY KEY CHECK (id = 1), mark BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS slices (
     package_id TEXT NOT NULL, number INTEGER NOT NULL, granted_us INTEGER NOT NULL, PRIMARY KEY (package_id, number)
 );

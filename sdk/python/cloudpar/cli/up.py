@@ -42,11 +42,16 @@ PORT = 8642
     "--set", "settings", multiple=True, metavar="NAME=VALUE",
     help="A figure of the master, such as running_packages=50; docs/operations.md lists the limits.",
 )  # fmt: skip
+@click.option(
+    "--new-secret", is_flag=True,
+    help="Go on though the data folder's secret was lost: packages that have not ended fail, and results that were not "
+    "read raise SealBroken.",
+)  # fmt: skip
 @isolation_options("own")
 @json_option
 def up(
     *, workers: int | None, memory_mb: int | None, port: int, folder: Path | None, settings: tuple[str, ...],
-    as_json: bool, **confinement: object,
+    new_secret: bool, as_json: bool, **confinement: object,
 ) -> None:  # fmt: skip
     """Run a master and a worker on this machine; Ctrl-C ends them in good order."""
     figures = dict(map(_figure, settings))
@@ -55,7 +60,7 @@ def up(
     check_writable(where)
     with listen(port) as listening:
         limits = {"memory_mb": memory_mb} | confinement
-        Cluster(where, listening, executors, limits, settings=figures, as_json=as_json).run()
+        Cluster(where, listening, executors, limits, settings=figures, new_secret=new_secret, as_json=as_json).run()
 
 
 def _figure(text: str) -> tuple[str, float]:
@@ -91,7 +96,7 @@ class Cluster:
 
     def __init__(
         self, folder: Path, listening: socket.socket, executors: int, limits: Mapping[str, object], *,
-        settings: Mapping[str, float], as_json: bool,
+        settings: Mapping[str, float], new_secret: bool, as_json: bool,
     ) -> None:  # fmt: skip
         self._folder = folder
         self._listening = listening
@@ -100,14 +105,11 @@ class Cluster:
         self._as_json = as_json
         self._events: Events = Events()
         self._deaths: dict[str, list[float]] = defaultdict(list)
-        descriptor = str(listening.fileno())
+        options = ["--data", str(folder), "--listen-fd", str(listening.fileno()), "--stdin"]
+        # Harmless when a crashed master starts again: by then the database knows the new one.
+        options += ["--new-secret"] if new_secret else []
         self._processes = {
-            "master": Process(
-                "master",
-                ["cloudpar_master", "--data", str(folder), "--listen-fd", descriptor, "--stdin"],
-                {"settings": dict(settings)},
-                self._events,
-            )
+            "master": Process("master", ["cloudpar_master", *options], {"settings": dict(settings)}, self._events)
         }
 
     def run(self) -> None:

@@ -72,6 +72,9 @@ test('a changed result is refused, unread', () => {
   for (const change of changes) {
     const settled = settle(seals.verified({ ...good, ...change }));
     expect(settled.status === 'rejected' && settled.reason).toBeInstanceOf(SealBroken);
+    expect(settled.status === 'rejected' && settled.reason).toMatchObject({
+      message: expect.stringContaining('secret is a new one'),
+    });
   }
   const lost: TaskResult = { ...NOTHING, index: 3, outcome: 'lost', data: null };
   expect(seals.verified(lost)).toBe(lost);

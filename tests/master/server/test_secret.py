@@ -1,0 +1,142 @@
+"""A data folder's secret is the one that its database was made under, or the master says so and does not start."""
+
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cloudpar_master.adapters.embedded.database import Database
+from cloudpar_master.server.data_folder import DataFolderError
+from cloudpar_master.server.secret import key_secret
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import Hello
+
+from .masters import Master, connection_of, run
+from .served import Served
+
+
+def key(folder: Path, *, new_secret: bool = False) -> bytes:
+    """Start a master and ask it for the key of the default account."""
+    served = Served(folder, new_secret=new_secret)
+    try:
+        made = served.call("user", routes.HELLO, Hello()).seal_key
+    finally:
+        served.close()
+    assert made is not None
+    return made
+
+
+def remove(secret: Path) -> None:
+    secret.unlink()
+
+
+def empty(secret: Path) -> None:
+    secret.write_bytes(b"")
+
+
+def replace(secret: Path) -> None:
+    secret.write_bytes(secrets.token_bytes(32))
+
+
+@pytest.mark.parametrize("lose", [remove, empty, replace])
+def test_without_its_secret_a_master_does_not_start(tmp_path: Path, lose: Callable[[Path], None]) -> None:
+    before, secret = key(tmp_path), tmp_path / "secret"
+    saved = secret.read_bytes()
+    lose(secret)
+    left = secret.read_bytes() if secret.exists() else None
+    for _ in range(2):
+        with pytest.raises(DataFolderError, match=r"/secret is .*put back.*--new-secret.*another folder by --data"):
+            key(tmp_path)
+    assert (secret.read_bytes() if secret.exists() else None) == left
+    secret.write_bytes(saved)
+    assert key(tmp_path) == before
+
+
+@pytest.mark.parametrize("lose", [remove, empty, replace])
+def test_it_goes_on_with_a_new_one_if_it_is_told_to(tmp_path: Path, lose: Callable[[Path], None]) -> None:
+    before = key(tmp_path)
+    lose(tmp_path / "secret")
+    after = key(tmp_path, new_secret=True)
+    assert after != before
+    assert key(tmp_path, new_secret=True) == after, "as when it crashed"
+    assert key(tmp_path) == after
+
+
+def test_told_to_without_need_it_keeps_the_secret(tmp_path: Path) -> None:
+    assert key(tmp_path) == key(tmp_path, new_secret=True) == key(tmp_path)
+
+
+def test_a_database_that_is_lost_needs_no_secret(tmp_path: Path) -> None:
+    key(tmp_path)
+    secret = (tmp_path / "secret").read_bytes()
+    for path in tmp_path.glob("master.sqlite*"):
+        path.unlink()
+    key(tmp_path)
+    assert (tmp_path / "secret").read_bytes() == secret
+
+
+def test_where_nobody_has_a_key_nothing_is_lost(tmp_path: Path) -> None:
+    """Such as by a power cut in the first moments."""
+    Served(tmp_path).close()
+    (tmp_path / "secret").unlink()
+    key(tmp_path)
+
+
+def test_a_database_without_a_mark_learns_it(tmp_path: Path) -> None:
+    """As releases left it that did not know marks."""
+    before, secret = key(tmp_path), tmp_path / "secret"
+    forget_mark(tmp_path)
+    assert key(tmp_path) == before
+    replace(secret)
+    with pytest.raises(DataFolderError, match="is not the secret that"):
+        key(tmp_path)
+
+
+def test_a_database_without_a_mark_needs_a_secret_if_it_has_keys(tmp_path: Path) -> None:
+    key(tmp_path)
+    forget_mark(tmp_path)
+    (tmp_path / "secret").unlink()
+    with pytest.raises(DataFolderError, match="is missing"):
+        key(tmp_path)
+
+
+def forget_mark(folder: Path) -> None:
+    database = Database(folder / "master.sqlite")
+    database.execute("DROP TABLE secret_mark")
+    database.close()
+
+
+def test_g20_the_secret_is_in_no_table(tmp_path: Path) -> None:
+    """Nor what keys are encrypted with, nor what links are signed with: a mark is good for nothing else."""
+    key(tmp_path)
+    secret = (tmp_path / "secret").read_bytes()
+    for path in tmp_path.glob("master.sqlite*"):
+        content = path.read_bytes()
+        assert secret not in content
+        assert key_secret(secret) not in content
+
+
+def test_a_secret_that_is_lost_while_a_master_runs_stays_the_same_to_it(tmp_path: Path) -> None:
+    served = Served(tmp_path)
+    (tmp_path / "secret").unlink()
+    served.call("user", routes.HELLO, Hello())
+    assert not (tmp_path / "secret").exists()
+    served.close()
+
+
+def test_a_process_says_it_in_one_line(tmp_path: Path) -> None:
+    with Master(tmp_path) as master:
+        token = connection_of(tmp_path)["token"]
+        before = master.call(token, routes.HELLO, Hello()).seal_key
+        master.end()
+    saved = shutil.move(tmp_path / "secret", tmp_path / "saved")
+    ended = run(tmp_path, "--port", "0")
+    assert (ended.returncode, ended.stdout, ended.stderr.count(b"\n")) == (1, b"", 1)
+    assert f"cloudpar master: {tmp_path / 'secret'} is missing".encode() in ended.stderr
+    with Master(tmp_path, "--port", "0", "--new-secret") as master:
+        assert master.call(token, routes.HELLO, Hello()).seal_key != before
+        assert master.end() == (0, b"")
+    shutil.move(saved, tmp_path / "secret")
+    assert b"is not the secret that" in run(tmp_path, "--port", "0").stderr
