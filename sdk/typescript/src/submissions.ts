@@ -1,4 +1,4 @@
-import { CloudparError, TaskCancelled, TooLarge } from './errors.ts';
+import { CloudparError, SerializationError, TaskCancelled, TooLarge } from './errors.ts';
 import type { CallStyle, Draft } from './messages.ts';
 import { settle } from './outcomes.ts';
 import type { Package, TaskResult } from './package.ts';
@@ -75,7 +75,7 @@ class Batch {
     try {
       await this.#start();
     } catch (error) {
-      if (error instanceof TooLarge && this.#open.size > 1) {
+      if (ofSome(error) && this.#open.size > 1) {
         await this.#startHalves();
         return;
       }
@@ -152,4 +152,9 @@ function isWanted({ signal, reject }: Waiting): boolean {
     reject(signal.reason);
   }
   return !signal?.aborted;
+}
+
+/** Whether it may be the fault of some tasks only. */
+function ofSome(error: unknown): boolean {
+  return error instanceof TooLarge || error instanceof SerializationError;
 }

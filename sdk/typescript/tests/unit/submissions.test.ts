@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { decode } from '../../src/codec/messages.ts';
-import { QuotaExhausted, TooLarge } from '../../src/errors.ts';
+import { QuotaExhausted, SerializationError, TooLarge } from '../../src/errors.ts';
 import { Pool } from '../../src/index.ts';
 import type { Draft, Message } from '../../src/messages.ts';
 import { type Answer, error, reply, Scripted } from './scripted-fetch.ts';
@@ -71,6 +71,13 @@ test('only what is too large by itself fails', async () => {
   const [first, second, third] = await submitted(poolOf(master), [1, new Uint8Array([HUGE]), 3]);
   expect(first).toEqual({ status: 'fulfilled', value: [[1], {}] });
   expect(second).toMatchObject({ status: 'rejected', reason: expect.any(TooLarge) });
+  expect(third).toEqual({ status: 'fulfilled', value: [[3], {}] });
+});
+
+test('only what cannot be sent fails', async () => {
+  const [first, second, third] = await submitted(poolOf(new Echoing(100)), [1, new Map(), 3]);
+  expect(first).toEqual({ status: 'fulfilled', value: [[1], {}] });
+  expect(second).toMatchObject({ status: 'rejected', reason: expect.any(SerializationError) });
   expect(third).toEqual({ status: 'fulfilled', value: [[3], {}] });
 });
 
