@@ -3,6 +3,7 @@
 from cloudpar_protocol.worker_messages import LeaseView
 from cloudpar_worker import instructions as do
 from cloudpar_worker import stimuli as on
+from cloudpar_worker.suspects import COMPANY_US
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
@@ -15,13 +16,35 @@ def fed(worker: Worker) -> list[str]:
     return [each.lease.lease_id for each in worker.of(do.Feed)]
 
 
-def test_one_suspect_is_kept_and_begins_when_the_others_are_safe() -> None:
+def test_one_suspect_is_kept_and_begins_when_all_others_are_safe() -> None:
+    """What was lost once, or never, may also be what took the worker along."""
     once, suspect, worst = (lease_of(CODE, 1, attempt=attempt) for attempt in (2, 3, 4))
     worker = Worker(once, suspect, worst, executors=2)
-    assert returned(worker) == [suspect.lease_id]
-    assert fed(worker) == [once.lease_id]
+    assert (returned(worker), fed(worker)) == ([suspect.lease_id, once.lease_id], [])
     worker.hear(on.GivenBack([suspect.lease_id]))
+    assert fed(worker) == []
+    worker.hear(on.GivenBack([once.lease_id]))
     assert fed(worker) == [worst.lease_id]
+
+
+def test_suspects_that_come_beside_what_runs_go_back() -> None:
+    """And are not asked for again at once, nor anything else fed before they are safe."""
+    running, once, suspect = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 2, 3))
+    worker = Worker(running, executors=2)
+    assert fed(worker) == [running.lease_id]
+    worker.hear(on.Retrieved([once, suspect]))
+    assert (returned(worker), fed(worker)) == ([suspect.lease_id], [])
+    worker.hear(on.GivenBack([suspect.lease_id]))
+    assert (fed(worker), worker.of(do.Retrieve)) == ([once.lease_id], [])
+
+
+def test_a_suspect_that_went_back_is_asked_for_again() -> None:
+    running, suspect = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 3))
+    worker = Worker(running, executors=2)
+    worker.hear(on.Retrieved([suspect]))
+    worker.hear(on.GivenBack([suspect.lease_id]))
+    worker.hear(on.TimePassed(), COMPANY_US)
+    assert len(worker.of(do.Retrieve)) == 1
 
 
 def test_what_runs_is_not_given_back() -> None:

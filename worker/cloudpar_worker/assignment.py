@@ -9,7 +9,7 @@ from .feeding import ONE_AHEAD_US, run_tasks
 from .lease_record import LeaseRecord
 from .prefetching import remaining_us
 from .supervision import spawn
-from .suspects import may_run
+from .suspects import runnable
 
 AFFINITY_US: Final = 300_000
 """So long tasks that an executor cannot serve wait while it has others."""
@@ -17,7 +17,7 @@ AFFINITY_US: Final = 300_000
 
 def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
     """Give these executors runs of ready tasks, the least loaded first."""
-    ready = [record for record in facts.leases.values() if record.ready and may_run(facts, record)]
+    ready = runnable(facts)
     usable = [executor for executor in executors if executor.usable and not executor.suspect]
     for executor in sorted(usable, key=ExecutorRecord.queued) if ready else ():
         while ready:

@@ -35,7 +35,7 @@ def settle(facts: Facts, now_us: int) -> None:
     if facts.draining_us is not None:
         return_all(facts)
     else:
-        isolate(facts)
+        isolate(facts, now_us)
         recall(facts, now_us)
         feed(facts, now_us, list(facts.executors.values()))
         share(facts, now_us)

@@ -12,7 +12,7 @@ from .facts import NEVER, Facts
 from .lease_record import LeaseRecord
 from .prefetching import HORIZON_US, chunks_needed, remaining_us
 from .supervision import running_of
-from .suspects import suspects
+from .suspects import COMPANY_US, suspects
 
 PUBLISH_BYTES: Final = 4 * 1024 * 1024
 PUBLISH_JOBS: Final = 2
@@ -73,10 +73,19 @@ def return_all(facts: Facts) -> None:
     _give_back(facts, returns)
 
 
-def isolate(facts: Facts) -> None:
-    """Of chunks that may take this worker along, keep one."""
-    left = [record for record in suspects(facts)[1:] if record.untouched and not record.returning]
-    _give_back(facts, [record.give_back(record.untouched) for record in left])
+def isolate(facts: Facts, now_us: int) -> None:
+    """Of chunks that may take this worker along, keep one, and that alone; none beside what has begun."""
+    found = suspects(facts)
+    if not found:
+        return
+    others = [record for record in facts.leases.values() if record not in found]
+    if any(record.begun for record in others):
+        left = found
+        facts.retrieve_us = max(facts.retrieve_us, now_us + COMPANY_US)
+    else:
+        left = found[1:] + others
+    going = [record for record in left if record.untouched and not record.returning]
+    _give_back(facts, [record.give_back(record.untouched) for record in going])
 
 
 def _give_back(facts: Facts, returns: list[Return]) -> None:

@@ -68,6 +68,11 @@ class LeaseRecord:
         return self.ready_tasks + ranges.count(self.unfetched)
 
     @property
+    def begun(self) -> bool:
+        """Executors have something of it, or the master does not have all of its results."""
+        return bool(self.fed or self.unpublished or self.publishing)
+
+    @property
     def exhausted(self) -> bool:
         """Nothing is left to run, and nothing runs."""
         return not (self.ready or self.unfetched or self.fed)

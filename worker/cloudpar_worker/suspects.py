@@ -1,8 +1,9 @@
 """Chunks whose workers were lost again and again: what takes its worker along shall take only itself.
 
-The master cannot know which of the chunks that a worker had made an end of it: all count a loss. So a worker that has
-such a chunk asks for no other until the master has all of its results; and of several that came together it keeps one,
-and gives the others back before it begins, which costs them nothing.
+The master cannot know which of the chunks that a worker had made an end of it: all count a loss. So such a chunk runs
+alone. A worker that has one asks for no other until the master has all of its results; of all that came together it
+keeps one suspect, and gives the rest back before that begins, which costs nothing. If something else has begun already,
+which may be the end of this worker too, all suspects go back, to a worker that has nothing else, or to this one later.
 """
 
 from typing import Final
@@ -12,6 +13,8 @@ from .lease_record import LeaseRecord
 
 SUSPECT_ATTEMPT: Final = 3
 """Two workers were lost with it: one loss alone happens to any chunk."""
+COMPANY_US: Final = 1_000_000
+"""How long a worker that gave suspects back, since something else runs, asks for nothing: it would get them again."""
 
 
 def suspects(facts: Facts) -> list[LeaseRecord]:
@@ -21,6 +24,8 @@ def suspects(facts: Facts) -> list[LeaseRecord]:
     return found
 
 
-def may_run(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether it endangers no other suspect."""
-    return record.lease.attempt < SUSPECT_ATTEMPT or len(suspects(facts)) == 1
+def runnable(facts: Facts) -> list[LeaseRecord]:
+    """What can be fed: a suspect alone, and all else once no suspect is here."""
+    if len(facts.leases) > 1 and suspects(facts):
+        return []
+    return [record for record in facts.leases.values() if record.ready]
