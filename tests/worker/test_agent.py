@@ -49,6 +49,23 @@ def test_a_chunk_is_run_and_closed_in_few_requests(master: ScriptedMaster, start
     assert sequence == list(range(len(sequence)))
 
 
+def test_an_agent_that_a_task_takes_along_had_said_that_it_was_ready(
+    master: ScriptedMaster, start_agent: StartAgent
+) -> None:
+    """Whoever started it knows that it could work, even if its first task ended it before all executors were there."""
+
+    def kill_agent(_: int) -> None:
+        pid = os.getppid()
+        while b"--stdin" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(pid, signal.SIGKILL)
+
+    master.hand_out(lease_of(kill_agent, 1))
+    agent = start_agent(executors=16)
+    assert agent.wait() == -signal.SIGKILL
+    assert not agent.stdout.read()
+
+
 def test_leases_are_extended_while_they_run(master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path) -> None:
     start_agent()
     block = tmp_path / "block"

@@ -100,7 +100,12 @@ class Agent:
             if self._unready and isinstance(stimulus, on.ExecutorReady):
                 self._unready -= 1
                 if not self._unready:
-                    print('{"event":"ready"}', flush=True)  # noqa: T201 - whoever started the agent waits for it
+                    self._announce()
+
+    def _announce(self) -> None:
+        """Tell whoever started the agent that it can work. If it ends after that, its tasks may be to blame."""
+        self._unready = 0
+        print('{"event":"ready"}', flush=True)  # noqa: T201
 
     def _carry_out(self, instruction: do.Instruction) -> None:
         if isinstance(instruction, do.ExecutorInstruction):
@@ -122,6 +127,8 @@ class Agent:
         executors = self._executors
         match instruction:
             case do.Feed(executor_id, lease, (start, end)):
+                if self._unready:  # before a task that may be the end of this agent, and not when all are there
+                    self._announce()
                 payloads = self._courier.payloads
                 items = payloads.items(lease, start, end)
                 executors.feed(executor_id, lease, (start, end), payloads.code(lease), items)
