@@ -12,9 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cloudpar.child import DEATHS, DEATHS_S, Child
+from cloudpar.child import DEATHS, Child
 from cloudpar.errors import LocalClusterFailed
-from cloudpar_master.core.policy import Policy
 
 STUB = """
 import json, os, signal, sys
@@ -22,12 +21,14 @@ folder = sys.argv[1]
 line = sys.stdin.readline()
 with open(os.path.join(folder, "told"), "a") as file:
     file.write(line)
+if sys.argv[3].startswith("ready"):
+    print('{"event":"ready"}', flush=True)
 os.write(int(sys.argv[2]), b"x")
 if sys.argv[3] == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.write(int(sys.argv[2]), b"y")
     signal.pause()
-if sys.argv[3] == "dying":
+if sys.argv[3].endswith("dying"):
     print("these are its last words", file=sys.stderr)
     sys.exit(3)
 sys.stdin.read()
@@ -37,7 +38,7 @@ sys.stdin.read()
 class Started:
     """A stub, and the pipe by which it says that it is up."""
 
-    def __init__(self, folder: Path, behaviour: str) -> None:
+    def __init__(self, folder: Path, behaviour: str, *, runs_tasks: bool = False) -> None:
         (folder / "stub_of_a_child.py").write_text(STUB)
         self.reader, writer = os.pipe()
         self.failure: LocalClusterFailed | None = None
@@ -45,7 +46,7 @@ class Started:
         environment: Mapping[str, str] = {**os.environ, "PYTHONPATH": str(folder)}
         self.child = Child(
             "stub", ["stub_of_a_child", str(folder), str(writer), behaviour], {"a": 1}, folder,
-            gave_up=self._gave_up, pass_fds=(writer,), environment=environment,
+            gave_up=self._gave_up, pass_fds=(writer,), environment=environment, runs_tasks=runs_tasks,
         )  # fmt: skip
         self.child.start()
         self.writer = writer
@@ -58,6 +59,11 @@ class Started:
         for _ in range(signs):
             assert os.read(self.reader, 1)
 
+    def kill(self) -> None:
+        """As a task does that takes its worker along."""
+        assert self.child.pid is not None
+        os.kill(self.child.pid, signal.SIGKILL)
+
     def close(self) -> None:
         self.child.stop()
         self.child.join()
@@ -66,11 +72,11 @@ class Started:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[str], Started]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
     all_started: list[Started] = []
 
-    def begin(behaviour: str) -> Started:
-        all_started.append(Started(tmp_path, behaviour))
+    def begin(behaviour: str, *, runs_tasks: bool = False) -> Started:
+        all_started.append(Started(tmp_path, behaviour, runs_tasks=runs_tasks))
         return all_started[-1]
 
     yield begin
@@ -78,7 +84,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], Started]]:
         started.close()
 
 
-def test_it_is_told_one_line_and_ends_when_asked(start: Callable[[str], Started], tmp_path: Path) -> None:
+def test_it_is_told_one_line_and_ends_when_asked(start: Callable[..., Started], tmp_path: Path) -> None:
     started = start("good")
     started.wait()
     process = psutil.Process(started.child.pid)
@@ -90,30 +96,48 @@ def test_it_is_told_one_line_and_ends_when_asked(start: Callable[[str], Started]
 
 
 def test_one_that_is_killed_is_started_again(
-    start: Callable[[str], Started], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    start: Callable[..., Started], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "cloudpar")
     started = start("good")
     started.wait()
-    assert started.child.pid is not None
-    os.kill(started.child.pid, signal.SIGKILL)
+    started.kill()
     started.wait()
     assert (tmp_path / "told").read_text().count("\n") == 2
     assert "the pool's stub ended (killed by SIGKILL); starting it again" in caplog.text
 
 
-def test_one_task_that_takes_its_worker_along_is_lost_before_the_worker_is_given_up() -> None:
-    assert (DEATHS - 1) * Policy().lease_s > DEATHS_S
+def test_one_that_tasks_take_along_is_started_again_and_again(start: Callable[..., Started]) -> None:
+    started = start("ready", runs_tasks=True)
+    for _ in range(2 * DEATHS):
+        started.wait()
+        started.kill()
+    started.wait()
+    assert started.failure is None
 
 
-def test_one_that_keeps_dying_is_given_up_with_its_last_words(start: Callable[[str], Started]) -> None:
-    started = start("dying")
+@pytest.mark.parametrize(("behaviour", "runs_tasks"), [("ready", False), ("good", True)])
+def test_one_that_no_task_took_along_is_given_up(
+    start: Callable[..., Started], behaviour: str, runs_tasks: bool
+) -> None:
+    """The master; and a worker that could not take a task yet."""
+    started = start(behaviour, runs_tasks=runs_tasks)
+    for _ in range(DEATHS):
+        started.wait()
+        started.kill()
+    assert started.failed.wait(60)
+    assert "keeps dying (killed by SIGKILL)" in str(started.failure)
+
+
+@pytest.mark.parametrize("behaviour", ["dying", "ready, and dying"])
+def test_one_that_keeps_dying_is_given_up_with_its_last_words(start: Callable[..., Started], behaviour: str) -> None:
+    started = start(behaviour, runs_tasks=True)
     assert started.failed.wait(60)
     assert "keeps dying (exit status 3)" in str(started.failure)
     assert str(started.failure).endswith("these are its last words")
 
 
-def test_one_that_does_not_listen_is_killed(start: Callable[[str], Started], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_does_not_listen_is_killed(start: Callable[..., Started], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudpar.child.STOP_S", 0.1)
     started = start("deaf")
     started.wait(2)

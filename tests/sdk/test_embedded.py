@@ -8,16 +8,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from cloudpar import Pool
+from cloudpar.child import Child
 from cloudpar.errors import (
     ExecutorCrashed,
     LocalClusterFailed,
     SerializationError,
+    TaskLost,
     TaskTimeout,
 )
 
@@ -168,6 +172,42 @@ def test_a_crash_is_an_error_of_its_task_alone(embedded: Pool) -> None:
         except ExecutorCrashed as error:
             values.append(type(error))
     assert values == [0, 1, ExecutorCrashed, 3, 4]
+
+
+def kill_worker() -> None:
+    """In a task: the end of the agent, whichever of its processes this one's parent is."""
+    pid = os.getppid()
+    while b"--stdin" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(pid, signal.SIGKILL)
+    threading.Event().wait(600)
+
+
+def test_tasks_that_take_their_worker_along_harm_only_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many do at once: each is lost, with the reason, and all others have their results."""
+    monkeypatch.setattr("cloudpar.local.Child", hurried)
+    deadly = {0, 1, 4}
+    with Pool(workers=2) as pool:
+        results = pool.map(lambda x: kill_worker() if x in deadly else x, range(8), chunksize=2)
+        ends = [end(results) for _ in range(8)]
+    lost = [number for number, value in enumerate(ends) if isinstance(value, TaskLost)]
+    assert lost == sorted(deadly)
+    assert all("lost 4 times" in str(ends[number]) for number in deadly)
+    assert all(value == number for number, value in enumerate(ends) if number not in deadly)
+
+
+def end(results: Iterator[object]) -> object:
+    """The next value, or what is raised instead."""
+    try:
+        return next(results)
+    except TaskLost as error:
+        return error
+
+
+def hurried(name: str, command: list[str], greeting: dict[str, object], folder: Path, **more: Any) -> Child:
+    """A master that waits for a silent worker no longer than a second."""
+    settings = {"settings": {"lease_s": 1.0}} if name == "master" else {}
+    return Child(name, command, greeting | settings, folder, **more)
 
 
 def test_a_time_limit(embedded: Pool) -> None:

@@ -19,10 +19,13 @@ STOP_S = 5.0
 """A process that is asked to end and has not after this long is killed."""
 
 DEATHS, DEATHS_S = 5, 20.0
-"""A process that dies this often within this time is not started again.
+"""A process that dies by itself this often within this time is not started again."""
 
-A task that takes its worker along does so again a lease later, 4 times, and then ends as `TaskLost`: that is seldomer.
-"""
+READY = b'"event":"ready"'
+"""In the line of its log by which the agent says that it can work."""
+
+OWN_ERRORS = range(1, 128)
+"""Exit statuses by which a process says that it failed, and was not ended from outside."""
 
 LOG_TAIL_BYTES = 2000
 
@@ -42,6 +45,7 @@ class Child:
         gave_up: Callable[[LocalClusterFailed], None],
         pass_fds: Sequence[int] = (),
         environment: Mapping[str, str] | None = None,
+        runs_tasks: bool = False,
     ) -> None:
         self.name = name
         self._command = command
@@ -50,10 +54,12 @@ class Child:
         self._gave_up = gave_up
         self._pass_fds = pass_fds
         self._environment = environment
+        self._runs_tasks = runs_tasks
         self._lock = threading.Lock()
         self._stopping = False
         self._deaths: list[float] = []
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
         self._watcher = threading.Thread(target=self._watch, name=f"cloudpar-{name}", daemon=True)
 
     @property
@@ -70,6 +76,7 @@ class Child:
         # -P: files of the user's working folder must not take the place of modules that this process needs.
         # Its own session: Ctrl-C at the terminal is for the client, which ends its children in good order.
         with self._log_path.open("ab") as log_file:
+            self._log_start = log_file.tell()
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", *self._command],
                 stdin=subprocess.PIPE, stdout=log_file, stderr=log_file,
@@ -88,9 +95,7 @@ class Child:
                     process.stdin.close()
                 if self._stopping:
                     return
-                now = time.monotonic()
-                self._deaths = [death for death in self._deaths if now - death < DEATHS_S] + [now]
-                if len(self._deaths) < DEATHS:
+                if self._may_live(code):
                     log.warning("cloudpar: the pool's %s ended (%s); starting it again", self.name, _fate(code))
                     with contextlib.suppress(OSError, RuntimeError):  # no process can be started, or no more
                         self._spawn()
@@ -98,6 +103,25 @@ class Child:
             text = f"the {self.name} that this pool started keeps dying ({_fate(code)})"
             self._gave_up(LocalClusterFailed(f"{text}. Its last lines:\n{self._tail()}"))
             return
+
+    def _may_live(self, code: int) -> bool:
+        """Whether to start it again.
+
+        An agent that was ready and was ended from outside is most likely what a task took along. There may be any
+        number of such tasks; each does so a few times and is then `TaskLost`, so that comes to an end without us.
+        """
+        if self._runs_tasks and code not in OWN_ERRORS and self._was_ready():
+            self._deaths.clear()
+            return True
+        now = time.monotonic()
+        self._deaths = [death for death in self._deaths if now - death < DEATHS_S] + [now]
+        return len(self._deaths) < DEATHS
+
+    def _was_ready(self) -> bool:
+        with contextlib.suppress(OSError), self._log_path.open("rb") as file:
+            file.seek(self._log_start)
+            return any(READY in line for line in file)
+        return False
 
     def _tail(self) -> str:
         with contextlib.suppress(OSError), self._log_path.open("rb") as file:

@@ -73,7 +73,7 @@ class ConfigurationError(CloudparError):
 
 
 class LocalClusterFailed(CloudparError):
-    """The master or the agent that the pool itself started keeps dying; the text ends with the last lines it wrote."""
+    """The master or the agent that the pool itself started keeps dying by itself; its last lines end the text."""
 
 
 class SideEffectError(CloudparError, RuntimeError):

@@ -46,7 +46,7 @@ class LocalCluster:
             ),
             Child(
                 "worker", ["cloudpar_worker", "--stdin"], agent, self.folder, gave_up=failed,
-                environment={**os.environ, "PYTHONPATH": project_path()},
+                environment={**os.environ, "PYTHONPATH": project_path()}, runs_tasks=True,
             ),
         )  # fmt: skip
         for child in self._children:
