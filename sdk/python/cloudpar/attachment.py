@@ -10,7 +10,6 @@ from cloudpar_protocol.payloads import TaskResult
 from .awaited import Awaited
 from .errors import CloudparError
 from .failures import raisable
-from .interruption import interrupt
 from .session import Session
 
 T_co = TypeVar("T_co", covariant=True)
@@ -19,7 +18,8 @@ T_co = TypeVar("T_co", covariant=True)
 class Attachment(Generic[T_co]):
     """The results of a package by its id; iterate over it for them in task order, as often as you like.
 
-    They stay at the master until `acknowledge`, so that other processes can read them too.
+    They stay at the master until `acknowledge`, so that other processes can read them too. The package is not the
+    pool's own: the pool's end waits for it only while it is being read, and only `cancel` cancels it, not Ctrl-C.
     """
 
     def __init__(self, session: Session, package_id: str) -> None:
@@ -30,9 +30,10 @@ class Attachment(Generic[T_co]):
 
     def __iter__(self) -> Iterator[T_co]:
         index = 0
-        while (result := self._wait(index, None)) is not None:
-            yield self._open(result)
-            index += 1
+        with self._session.reading(self._awaited):
+            while (result := self._store.wait(index, None)) is not None:
+                yield self._open(result)
+                index += 1
 
     def results(self, timeout: float | None = None) -> list[T_co]:
         """All values in task order.
@@ -48,9 +49,10 @@ class Attachment(Generic[T_co]):
         deadline = None if timeout is None else time.monotonic() + timeout
         index = 0
         values: list[T_co] = []
-        while (result := self._wait(index, deadline)) is not None:
-            values.append(self._open(result))
-            index += 1
+        with self._session.reading(self._awaited):
+            while (result := self._store.wait(index, deadline)) is not None:
+                values.append(self._open(result))
+                index += 1
         return values
 
     def _open(self, result: TaskResult) -> T_co:
@@ -59,13 +61,6 @@ class Attachment(Generic[T_co]):
         if error is not None:
             raise error
         return value  # type: ignore[no-any-return]
-
-    def _wait(self, index: int, deadline: float | None) -> TaskResult | None:
-        try:
-            return self._store.wait(index, deadline)
-        except KeyboardInterrupt:
-            interrupt(self._session, [self._awaited])
-            raise
 
     def cancel(self) -> None:
         """Stop what runs of it and drop the rest."""

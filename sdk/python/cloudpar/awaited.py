@@ -38,7 +38,8 @@ class Receiver(Protocol):
 class Awaited:
     """One package under way. Its methods may be called by any thread.
 
-    `attached` says that somebody else has started it, and decides how long its results are kept.
+    `attached` says that somebody else has started it: its results are kept, and the end of a pool neither cancels it
+    nor waits for it, but for as long as somebody here is reading it: as long as there are `readers`.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Awaited:
         self.receiver = receiver
         self.serialize_s = serialize_s
         self.attached = attached
+        self.readers = 0
         self.started_at = time.monotonic()
         self.ended_at: float | None = None
         self.ended = threading.Event()
@@ -66,6 +68,11 @@ class Awaited:
         self._show = show
         self._on_news = on_news
         self._lock = threading.RLock()
+
+    @property
+    def holds(self) -> bool:
+        """Whether a pool that ends waits for it."""
+        return not self.ended.is_set() and (not self.attached or self.readers > 0)
 
     @property
     def id(self) -> str:
@@ -102,6 +109,12 @@ class Awaited:
             self.package.lost(error)
             self._hand_on(())
         self._on_news(self)
+
+    def left(self, error: CloudparError) -> None:
+        """Whoever asked for it asks no more, and it may go on: whoever reads on is told so."""
+        with self._lock:
+            self.package.lost(error)
+            self._hand_on(())
 
     def cancelled(self) -> None:
         """Its user cancelled it."""

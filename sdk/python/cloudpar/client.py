@@ -10,6 +10,7 @@ from cloudpar_protocol.payloads import CallStyle
 
 from . import plain
 from .attachment import Attachment
+from .awaited import Awaited
 from .connection import Aborted, Connection
 from .effects import capture
 from .errors import CloudparError
@@ -166,20 +167,20 @@ class Client:
     def _interrupt_futures(self) -> None:
         self._starter.cancel_waiting()
         self._starter.wait(SETTLE_S)
-        futures = [each for each in self.session.unfinished() if isinstance(each.receiver, FutureReceiver)]
+        futures = [each for each in self.session.ours() if isinstance(each.receiver, FutureReceiver)]
         interrupt(self.session, futures)
 
     def interrupt(self) -> None:
-        """Cancel everything, and say what it has cost."""
+        """Cancel everything that was started here, and say what it has cost."""
         self._starter.cancel_waiting()
         self._starter.wait(SETTLE_S)
-        interrupt(self.session, self.session.unfinished())
+        interrupt(self.session, self.session.ours())
 
     def cancel_queued(self) -> None:
         """Cancel what no worker has taken."""
         self._starter.cancel_waiting()
         self._starter.wait()
-        for awaited in self.session.unfinished():
+        for awaited in self.session.ours():
             reply = self.session.cancel(awaited.id, only_queued=True)
             if isinstance(awaited.receiver, FutureReceiver):
                 awaited.receiver.set_cancelled(reply.cancelled)
@@ -201,6 +202,7 @@ class Client:
         packages = self.session.open_packages()
         for awaited in packages:
             self.session.forget(awaited)
+            _leave(awaited)
         return [awaited.id for awaited in packages]
 
     def fail(self, error: CloudparError) -> None:
@@ -219,3 +221,11 @@ class Client:
             with contextlib.suppress(CloudparError, Aborted):
                 self.session.acknowledge()
         self.session.close()
+        for awaited in self.session.unfinished():
+            _leave(awaited)
+
+
+def _leave(awaited: Awaited) -> None:
+    """Who reads a package of somebody else on, when the pool has ended, shall not wait for ever."""
+    if awaited.attached:
+        awaited.left(CloudparError(f"the pool ended before package {awaited.id} did: attach to it by another pool"))

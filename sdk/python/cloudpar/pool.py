@@ -263,7 +263,7 @@ class Pool(Executor):
 
         Returns:
             An object to iterate over; `.results()` gives all values in task order. A package that does not exist
-            (any more) raises there.
+            (any more) raises there. Read it before this pool ends, which waits only for a reader that has begun.
         """
         self._check()
         return self._client.attach(package_id)

@@ -6,7 +6,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -255,10 +255,26 @@ class Session:
         """The packages that have not ended."""
         return [awaited for awaited in self.open_packages() if not awaited.ended.is_set()]
 
-    def wait(self) -> None:
-        """Wait until no package is under way."""
+    def ours(self) -> list[Awaited]:
+        """The packages that were started here, and have not ended."""
+        return [awaited for awaited in self.unfinished() if not awaited.attached]
+
+    @contextlib.contextmanager
+    def reading(self, awaited: Awaited) -> Iterator[None]:
+        """For as long as somebody reads a package, the pool's end waits for it, whoever has started it."""
         with self._condition:
-            self._condition.wait_for(lambda: all(awaited.ended.is_set() for awaited in self._open))
+            awaited.readers += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                awaited.readers -= 1
+                self._condition.notify_all()
+
+    def wait(self) -> None:
+        """Wait until no package is under way that was started here, or is being read."""
+        with self._condition:
+            self._condition.wait_for(lambda: not any(awaited.holds for awaited in self._open))
 
     def fail(self, error: CloudparError) -> None:
         """There is no master any more, and there will be none."""
