@@ -6,22 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar_worker.executor import kernel, leavings, users
+from cloudpar_worker.executor import kernel, leavings, locks, users
 from cloudpar_worker.executor.cells import Cell, Cells
 from cloudpar_worker.executor.confinement import Confinement
 from cloudpar_worker.executor.users import Users
 
 
-def test_a_user_of_whom_something_is_left_is_for_no_zygote(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "FIRST", 2_000_000_000)  # no worker of this machine has these
-    mine, others = Users([]), Users([])
+def test_a_user_of_whom_something_is_left_is_for_no_zygote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(locks, "PLACES", (str(tmp_path), ""))
+    monkeypatch.setattr(locks, "_OWNER", os.geteuid())
+    mine = Users([])
     spoilt, clean = mine.take(), mine.take()
     mine.give_back(spoilt, spotless=False)
     mine.give_back(clean, spotless=True)
-    theirs = others.take()
-    assert theirs.number == clean.number
-    theirs.free()
-    spoilt.free()
+    another = os.fork()
+    if not another:
+        theirs = 0
+        try:
+            theirs = Users([]).take()
+        finally:
+            os._exit(theirs - spoilt if theirs else 255)
+    assert os.waitstatus_to_exitcode(os.waitpid(another, 0)[1]) == clean - spoilt
+    assert mine.take() == clean
 
 
 def test_without_a_process_to_do_it_removing_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -334,6 +334,31 @@ def beside(clues: Clues) -> Any:
     return open(f"{clues['tmp']}/planted", "w")
 
 
+# --- The locks on users: with all of them no other account would get an executor ---
+
+
+def locks(clues: Clues) -> str:
+    """Their folder is in the second place where the first cannot be written."""
+    places = ("/run/cloudpar-users", "/dev/shm/cloudpar-users")  # noqa: S108
+    return places[not os.path.lexists(places[0]) and os.path.lexists(places[1])]
+
+
+@probe("the locks on executors' users")
+def take_users(clues: Clues) -> Any:
+    return open(locks(clues) + "/users", "rb")
+
+
+@probe("the folder of these locks, opened")
+def take_folder(clues: Clues) -> Any:
+    return os.open(locks(clues), os.O_RDONLY | os.O_DIRECTORY)
+
+
+@probe("a folder of its own in place of that of these locks")
+def replace_users(clues: Clues) -> Any:
+    os.rename(locks(clues), locks(clues) + "-of-the-tests")
+    return "renamed"
+
+
 # --- Signals and limits ---
 
 

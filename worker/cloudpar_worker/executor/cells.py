@@ -13,7 +13,7 @@ from .confinement import Confinement
 from .landlock import Rules
 from .orphans import die_with_parent, hide_memory, show_memory
 from .processes import processes
-from .users import User, Users
+from .users import Users
 
 _FILES: Final = 8_192
 _NAME: Final = "cloudpar"
@@ -35,7 +35,7 @@ class Cell:
         user: Its own; None: it has that of the zygote.
     """
 
-    def __init__(self, folder: str, user: User | None) -> None:
+    def __init__(self, folder: str, user: int | None) -> None:
         self.folder = folder
         self.user = user
 
@@ -85,7 +85,10 @@ class Cells:
     def enter(self, cell: Cell, parent: int) -> None:
         """In the executor: be its user, with nothing but its folder. There is no way back."""
         if cell.user is not None:
-            kernel.become(cell.user.number)
+            kernel.become(cell.user)
+            # Of a zygote that was killed something may be left: its user is free, and nobody else has emptied its cell.
+            leavings.end_processes()
+            leavings.remove_from(self._places)
         else:
             kernel.set_capabilities(0, 0, 0)
         die_with_parent(parent)  # again: the kernel forgets it when the user changes
@@ -152,7 +155,7 @@ class Cells:
         """In a process of its own: a task may have left a great many files."""
         if cell.user is None:
             return leavings.remove(cell.folder)
-        kernel.become(cell.user.number)
+        kernel.become(cell.user)
         leavings.end_processes()
         removed = leavings.remove(cell.folder)
         return leavings.remove_from(self._places) and removed

@@ -54,8 +54,8 @@ _ONE_USER: Final = (
 _ROOT: Final = (
     "tasks would be root's, read what it may of /etc, such as passwords, and change modes of its files: so a worker of "
     "a shared pool does not start here as root. Let every user read its Python (one in /usr or /opt, not in a home "
-    "folder) and leave it SETUID, SETGID and KILL; or start it as an ordinary user; or, if all tasks are yours, with "
-    "--isolation own"
+    "folder), and leave it SETUID, SETGID and KILL, and a folder of root's alone in /run, or else in /dev/shm; or "
+    "start it as an ordinary user; or, if all tasks are yours, with --isolation own"
 )
 
 

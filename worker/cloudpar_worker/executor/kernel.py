@@ -5,6 +5,8 @@ import os
 import platform
 import struct
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 LINUX: Final = sys.platform == "linux"
@@ -79,6 +81,16 @@ def become(user: int) -> None:
     os.setresuid(user, user, user)
     if LINUX:
         set_capabilities(0, 0, 0)
+
+
+@contextmanager
+def files_of_root() -> Iterator[None]:
+    """Meanwhile open and make files as root, by the right to give users, and so without the rights that root has."""
+    before = _libc.setfsuid(0)
+    try:
+        yield
+    finally:
+        _libc.setfsuid(before)
 
 
 def become_with_needed(user: int) -> None:

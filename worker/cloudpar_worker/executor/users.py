@@ -1,12 +1,12 @@
 """Users for executors: numbers that nobody else on this machine has, each for one executor at a time."""
 
 import os
-import socket
 from contextlib import suppress
 from pwd import getpwuid
 
 from . import kernel
 from .interpreter import folders
+from .locks import Locks
 from .processes import processes
 
 FIRST, NUMBER = 60_578, 4_942
@@ -25,6 +25,7 @@ def are_there(tmp: str) -> bool:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     code = 1
     with suppress(OSError):
+        Locks()
         kernel.become(FIRST + NUMBER - 1)
         with open(os.__file__, "rb"):  # noqa: PTH123 - pathlib would be imported for this alone
             pass
@@ -34,35 +35,21 @@ def are_there(tmp: str) -> bool:
     os._exit(code)
 
 
-class User:
-    """One, until `free`. Its name as an abstract socket is taken for so long: no other zygote has it, too."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self._lock = socket.socket(socket.AF_UNIX)
-        try:
-            self._lock.bind(f"\0cloudpar-user-{number}")
-        except OSError:
-            self._lock.close()
-            raise
-
-    def free(self) -> None:
-        """Others may take it."""
-        self._lock.close()
-
-
 class Users:
-    """Those of one zygote.
+    """Those of one zygote, no other of which has them, too.
 
     Args:
         places: Folders in which whoever was here before may have left something.
+
+    Raises:
+        OSError: Users cannot be told apart from those of other zygotes.
     """
 
     def __init__(self, places: list[str]) -> None:
+        self._locks = Locks()
         self._taken = _seen(places)
-        self._spoilt: list[User] = []
 
-    def take(self) -> User:
+    def take(self) -> int:
         """A free one.
 
         Raises:
@@ -71,18 +58,16 @@ class Users:
         for number in range(FIRST, FIRST + NUMBER - 1):
             if number not in self._taken and not _is_known(number):
                 with suppress(OSError):
-                    user = User(number)
+                    self._locks.take(number)
                     self._taken.add(number)
-                    return user
+                    return number
         raise OSError("no user is free for an executor")
 
-    def give_back(self, user: User, *, spotless: bool) -> None:
+    def give_back(self, number: int, *, spotless: bool) -> None:
         """Let others take it. If something is left of it, nobody does, of no zygote: the next ones see what is left."""
         if spotless:
-            user.free()
-            self._taken.discard(user.number)
-        else:
-            self._spoilt.append(user)
+            self._locks.free(number)
+            self._taken.discard(number)
 
 
 def _seen(places: list[str]) -> set[int]:

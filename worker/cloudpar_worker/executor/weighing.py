@@ -49,7 +49,7 @@ class Scales:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(_PATIENCE_S)
             if cell is not None and cell.user is not None:
-                kernel.become(cell.user.number)
+                kernel.become(cell.user)
             _FIGURE.pack_into(page, 0, weigh(pid, own_user=cell is not None and cell.user is not None))
         finally:
             os._exit(0)

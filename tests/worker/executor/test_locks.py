@@ -1,0 +1,155 @@
+"""A number is one process's, until that gives it back or ends; nobody but root comes near."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cloudpar_worker.executor import locks
+from cloudpar_worker.executor.locks import NAME, Locks
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where root is whoever runs the tests."""
+    place = tmp_path / "run"
+    place.mkdir()
+    monkeypatch.setattr(locks, "PLACES", (str(place), str(tmp_path / "shm")))
+    monkeypatch.setattr(locks, "_OWNER", os.geteuid())
+    return place
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Callable[[Callable[[], object]], int]]:
+    """Run something in another process, which then stays."""
+    started: list[int] = []
+
+    def run(what: Callable[[], object]) -> int:
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                what()
+                os.write(writing, b"x")
+                signal.pause()
+            finally:
+                os._exit(1)
+        started.append(pid)
+        os.close(writing)
+        assert os.read(reading, 1), "it failed"
+        os.close(reading)
+        return pid
+
+    yield run
+    for pid in started:
+        end(pid)
+
+
+def end(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    except (ProcessLookupError, ChildProcessError):  # ended before
+        return
+
+
+Elsewhere = Callable[[Callable[[], object]], int]
+
+
+def test_a_number_is_one_processs(elsewhere: Elsewhere) -> None:
+    elsewhere(lambda: Locks().take(7))
+    mine = Locks()
+    with pytest.raises(BlockingIOError):
+        mine.take(7)
+    mine.take(8)
+
+
+def test_what_is_given_back_is_for_others(elsewhere: Elsewhere) -> None:
+    def take_and_free() -> None:
+        theirs = Locks()
+        theirs.take(7)
+        theirs.free(7)
+
+    elsewhere(take_and_free)
+    Locks().take(7)
+
+
+def test_it_is_free_when_its_process_was_killed_whatever_that_forked(elsewhere: Elsewhere) -> None:
+    reading, writing = os.pipe()
+
+    def take_and_fork() -> None:
+        theirs = Locks()
+        theirs.take(7)
+        if not os.fork():  # it has the file, for as long as the test has not closed the pipe
+            os.close(writing)
+            os.read(reading, 1)
+            os._exit(0)
+
+    end(elsewhere(take_and_fork))
+    Locks().take(7)
+    os.close(writing)
+
+
+def test_what_is_forked_cannot_free_it(elsewhere: Elsewhere) -> None:
+    mine = Locks()
+    mine.take(7)
+
+    def close_all() -> None:
+        mine.free(7)
+        os.close(mine._file)
+
+    elsewhere(close_all)
+
+    def try_it() -> None:
+        with pytest.raises(BlockingIOError):
+            Locks().take(7)
+
+    elsewhere(try_it)
+
+
+def test_nobody_else_may_enter_the_folder(place: Path) -> None:
+    Locks()
+    assert (place / NAME).stat().st_mode & 0o777 == 0o700
+    assert (place / NAME / "users").stat().st_mode & 0o777 == 0o600
+
+
+def squat_folder(at: Path) -> None:
+    at.mkdir()
+    at.chmod(0o755)
+
+
+def squat_link(at: Path) -> None:
+    own = at.with_name("own")
+    own.mkdir(mode=0o700)
+    at.symlink_to(own)
+
+
+def squat_file(at: Path) -> None:
+    at.touch(mode=0o600)
+
+
+@pytest.mark.parametrize("squat", [squat_folder, squat_link, squat_file])
+def test_what_somebody_else_has_put_there_is_not_used(place: Path, squat: Callable[[Path], None]) -> None:
+    squat(place / NAME)
+    with pytest.raises(OSError):  # noqa: PT011 - the kernel's or ours, and each says enough
+        Locks()
+
+
+def test_a_folder_of_somebody_else_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / NAME).mkdir(mode=0o700)
+    monkeypatch.setattr(locks, "_OWNER", os.geteuid() + 1)
+    with pytest.raises(PermissionError, match="root's alone"):
+        Locks()
+
+
+@pytest.mark.parametrize("lacking", ["it is not there", "it can only be read"])
+def test_shared_memory_stands_in(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str) -> None:
+    (tmp_path / "shm").mkdir()
+    if lacking == "it is not there":
+        place.rmdir()
+    else:
+        monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((0,) * 8 + (os.ST_RDONLY, 255)))
+    Locks().take(7)
+    assert (tmp_path / "shm" / NAME).is_dir()
