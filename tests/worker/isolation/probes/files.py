@@ -1,0 +1,118 @@
+"""Files of whoever runs the worker, and those that later executors would run."""
+
+import ctypes
+import os
+import socket
+import tempfile
+from typing import Any
+
+import msgspec
+
+from cloudpar_worker.executor import runner
+
+from .probing import Clues, call, probe, read
+
+
+@probe("the profile, with a user's token", open_otherwise=True)
+def profile(clues: Clues) -> Any:
+    return read(clues["home"] + "/profile")
+
+
+@probe("the worker token's file", open_otherwise=True)
+def token_file(clues: Clues) -> Any:
+    return read(clues["home"] + "/worker-token")
+
+
+@probe("the master's data folder", open_otherwise=True)
+def data_folder(clues: Clues) -> Any:
+    return read(clues["home"] + "/data/connection.json")
+
+
+@probe("the home folder of whoever runs the worker", open_otherwise=True)
+def home(clues: Clues) -> Any:
+    return os.listdir(clues["home"])
+
+
+@probe("a secret through a symbolic link in the own folder", open_otherwise=True)
+def through_symbolic_link(clues: Clues) -> Any:
+    link = tempfile.mkdtemp() + "/link"
+    os.symlink(clues["home"] + "/profile", link)
+    return read(link)
+
+
+@probe("a secret through a hard link in the own folder", open_otherwise=True)
+def through_hard_link(clues: Clues) -> Any:
+    link = tempfile.mkdtemp() + "/link"
+    os.link(clues["home"] + "/profile", link)
+    return read(link)
+
+
+@probe("a secret by its file handle, past its folders")
+def by_handle(clues: Clues) -> Any:
+    handle = ctypes.create_string_buffer(b"\x80\0\0\0" + bytes(132))
+    return call((303, 264), -100, (clues["home"] + "/profile").encode(), handle, ctypes.byref(ctypes.c_int()), 0) == 0
+
+
+@probe("a socket of whoever runs the worker, such as Docker's or D-Bus's", open_otherwise=True)
+def unix_socket(clues: Clues) -> Any:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(clues["home"] + "/socket")
+        return True
+
+
+@probe("the passwords of the machine")
+def shadow(clues: Clues) -> Any:
+    return read("/etc/shadow")
+
+
+@probe("changing the worker's code")
+def installed_code(clues: Clues) -> Any:
+    return open(runner.__file__, "ab")
+
+
+@probe("a sitecustomize for later interpreters")
+def customize(clues: Clues) -> Any:
+    path = os.path.dirname(os.path.dirname(msgspec.__file__)) + "/probe-of-the-tests.py"
+    with open(path, "x"):
+        os.unlink(path)
+        return True
+
+
+@probe("/etc/ld.so.preload for later programs")
+def preload(clues: Clues) -> Any:
+    return open("/etc/ld.so.preload", "a")
+
+
+@probe("a file in a folder that is everybody's", open_otherwise=True)
+def outside(clues: Clues) -> Any:
+    path = f"{clues['everybodys']}/probe-{os.getpid()}"
+    with open(path, "x"):
+        os.unlink(path)
+        return True
+
+
+@probe("a file beside the own folder", open_otherwise=True)
+def beside(clues: Clues) -> Any:
+    return open(f"{clues['tmp']}/planted", "w")
+
+
+def locks(clues: Clues) -> str:
+    """Their folder is in the second place where the first cannot be written."""
+    places = ("/run/cloudpar-users", "/dev/shm/cloudpar-users")  # noqa: S108
+    return places[not os.path.lexists(places[0]) and os.path.lexists(places[1])]
+
+
+@probe("the locks on executors' users")
+def take_users(clues: Clues) -> Any:
+    return open(locks(clues) + "/users", "rb")
+
+
+@probe("the folder of these locks, opened")
+def take_folder(clues: Clues) -> Any:
+    return os.open(locks(clues), os.O_RDONLY | os.O_DIRECTORY)
+
+
+@probe("a folder of its own in place of that of these locks")
+def replace_users(clues: Clues) -> Any:
+    os.rename(locks(clues), locks(clues) + "-of-the-tests")
+    return "renamed"

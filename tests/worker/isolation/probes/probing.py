@@ -1,0 +1,43 @@
+"""What probes are made of. `clues` is all that an attacker could know: see shared.Shared."""
+
+import ctypes
+import os
+import platform
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+Clues = dict[str, Any]
+
+
+class Probe(NamedTuple):
+    """What is tried, in words, and the code that tries it."""
+
+    tried: str
+    code: Callable[[Clues], Any]
+    open_otherwise: bool
+    """It succeeds where tasks are not confined, for a worker and tasks of one user: so it is able to find something."""
+
+
+PROBES: list[Probe] = []
+
+
+def probe(tried: str, *, open_otherwise: bool = False) -> Callable[[Callable[[Clues], Any]], Callable[[Clues], Any]]:
+    def keep(code: Callable[[Clues], Any]) -> Callable[[Clues], Any]:
+        PROBES.append(Probe(tried, code, open_otherwise))
+        return code
+
+    return keep
+
+
+def read(path: str, size: int = 1 << 16) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read(size)
+
+
+def call(number: tuple[int, int], *arguments: Any) -> int:
+    """A system call, by its numbers on x86-64 and on ARM64."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = int(libc.syscall(ctypes.c_long(number[platform.machine() != "x86_64"]), *arguments))
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result

@@ -1,0 +1,182 @@
+"""More rights than a task has."""
+
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from .probing import Clues, call, probe, read
+
+
+@probe("being root, by setuid")
+def set_user(clues: Clues) -> Any:
+    os.setuid(0)
+    return "root"
+
+
+@probe("being the agent's user or group")
+def set_group(clues: Clues) -> Any:
+    os.setgroups([0])
+    return "root's group"
+
+
+@probe("capabilities, or gaining any")
+def gain(clues: Clues) -> Any:
+    status = dict(line.split(":\t", 1) for line in read("/proc/self/status").decode().splitlines())
+    held = {name: status[name] for name in ("CapEff", "CapPrm", "CapInh", "CapAmb") if int(status[name], 16)}
+    return held or status["NoNewPrivs"] != "1" or status["Seccomp"] != "2"
+
+
+@probe("a capability, by capset")
+def set_capability(clues: Clues) -> Any:
+    return call((126, 91), struct.pack("<Ii", 0x20080522, 0), struct.pack("<6I", 128, 128, 0, 0, 0, 0)) == 0
+
+
+@probe("a set-user-id bit, by chmod", open_otherwise=True)
+def set_user_bit(clues: Clues) -> Any:
+    path = Path(tempfile.mkdtemp(), "mine")
+    path.touch()
+    path.chmod(0o4755)
+    return path.stat().st_mode & 0o7000
+
+
+@probe("a set-user-id bit, by fchmod, fchmodat, fchmodat2", open_otherwise=True)
+def set_user_bits(clues: Clues) -> Any:
+    path = Path(tempfile.mkdtemp(), "mine")
+    descriptor = os.open(path, os.O_CREAT)
+    with suppress(OSError):
+        os.fchmod(descriptor, 0o4755)
+    with suppress(OSError):
+        os.chmod("mine", 0o4755, dir_fd=os.open(path.parent, os.O_RDONLY))  # noqa: S103
+    with suppress(OSError):
+        call((452, 452), -100, str(path).encode(), 0o4755, 0)
+    return path.stat().st_mode & 0o7000
+
+
+@probe("a file with a set-user-id bit, by open", open_otherwise=True)
+def open_with_bit(clues: Clues) -> Any:
+    path = Path(tempfile.mkdtemp(), "mine")
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o4755))
+    return path.stat().st_mode & 0o7000
+
+
+@probe("a file with a set-user-id bit, by openat2 and mknod", open_otherwise=True)
+def make_with_bit(clues: Clues) -> Any:
+    folder = tempfile.mkdtemp()
+    try:
+        call((437, 437), -100, f"{folder}/one".encode(), struct.pack("QQQ", 0o101, 0o4755, 0), 24)
+    except OSError:
+        os.mknod(f"{folder}/two", 0o104755)
+    return os.listdir(folder)
+
+
+@probe("a user name space, in which one is root")
+def unshare(clues: Clues) -> Any:
+    return call((272, 97), 0x10000000) == 0
+
+
+@probe("a process in a name space of its own, by clone")
+def clone_namespace(clues: Clues) -> Any:
+    pid = call((56, 220), 0x10000000 | 17, 0, 0, 0, 0)
+    if pid == 0:
+        os._exit(0)
+    return os.waitpid(pid, 0)[0]
+
+
+@probe("another's name space, by setns")
+def enter_namespace(clues: Clues) -> Any:
+    return call((308, 268), os.open("/proc/self/ns/net", os.O_RDONLY), 0) == 0
+
+
+@probe("mounting a file system")
+def mount(clues: Clues) -> Any:
+    return call((165, 40), b"none", tempfile.mkdtemp().encode(), b"tmpfs", 0, None) == 0
+
+
+@probe("another root folder, by chroot")
+def change_root(clues: Clues) -> Any:
+    os.chroot("/proc")
+    return "changed"
+
+
+@probe("the kernel's key rings")
+def keyring(clues: Clues) -> Any:
+    return call((248, 217), b"user", b"probe", b"x", 1, -3)
+
+
+@probe("a BPF program")
+def bpf(clues: Clues) -> Any:
+    return call((321, 280), 0, ctypes.create_string_buffer(72), 72)
+
+
+@probe("performance events of others")
+def performance(clues: Clues) -> Any:
+    attributes = struct.pack("<II", 1, 112) + bytes(104)
+    return call((298, 241), ctypes.create_string_buffer(attributes), clues["other"], -1, -1, 0)
+
+
+@probe("io_uring, which passes system call filters")
+def io_uring(clues: Clues) -> Any:
+    return call((425, 425), 1, ctypes.create_string_buffer(120))
+
+
+@probe("userfaultfd")
+def user_faults(clues: Clues) -> Any:
+    return call((323, 282), 1)
+
+
+@probe("a System V shared memory, which outlives its maker", open_otherwise=True)
+def system_v(clues: Clues) -> Any:
+    identifier = call((29, 194), 0, 4096, 0o1600)
+    call((31, 195), identifier, 0, None)
+    return True
+
+
+@probe("memory that is mapped nowhere, by memfd_create", open_otherwise=True)
+def unmapped_memory(clues: Clues) -> Any:
+    return os.memfd_create("probe")
+
+
+@probe("typing into a terminal, by TIOCSTI")
+def type_ahead(clues: Clues) -> Any:
+    return fcntl.ioctl(0, 0x5412, b"x")
+
+
+@probe("setting the clock")
+def clock(clues: Clues) -> Any:
+    time.clock_settime(time.CLOCK_REALTIME, time.time())
+    return "set"
+
+
+@probe("the host's name")
+def host_name(clues: Clues) -> Any:
+    socket.sethostname(socket.gethostname())
+    return "set"
+
+
+@probe("raw packets")
+def raw_packets(clues: Clues) -> Any:
+    return socket.socket(17, socket.SOCK_RAW).fileno()
+
+
+@probe("a setting of the kernel")
+def kernel_setting(clues: Clues) -> Any:
+    return open("/proc/sys/kernel/core_pattern", "w")
+
+
+@probe("the machine's memory, as a device")
+def memory_device(clues: Clues) -> Any:
+    return open("/dev/mem", "rb")
+
+
+@probe("a device of one's own")
+def make_device(clues: Clues) -> Any:
+    path = tempfile.mkdtemp() + "/device"
+    os.mknod(path, 0o20666, os.makedev(1, 1))
+    return path
