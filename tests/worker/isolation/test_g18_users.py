@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from cloudpar_protocol.payloads import TaskResult
-from cloudpar_worker.executor import kernel, users
+from cloudpar_worker.executor import kernel, leavings, users
 from worker.isolation.shared import MODES, Shared
 from worker.leases import inline, lease_of
 
@@ -140,3 +140,57 @@ def test_g18_users_are_given_whether_or_not_the_container_can_be_written(
     status = Path(f"/proc/{zygote}/root{place}/cloudpar-users").stat()
     assert (status.st_uid, status.st_mode & 0o777) == (0, 0o700)
     assert f"\nCapBnd:\t{kernel.NEEDED:016x}\n" in Path(f"/proc/{zygote}/status").read_text()
+
+
+def forked(code: Callable[[], Any]) -> int:
+    """Its process id; it ends with 0 if the code comes to its end."""
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            code()
+            status = 0
+        finally:
+            os._exit(status)
+    return pid
+
+
+def status_of(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@OWN_USERS
+def test_g18_whoever_clears_up_is_not_in_reach_of_what_it_ends() -> None:
+    """Not even where tasks may send signals to whatever has their user: before Linux 6.12."""
+    number = users.FIRST + users.NUMBER - 4  # the last that is given
+    ready, told = os.pipe()
+
+    def clears_up() -> None:
+        kernel.act_as(number, users.guard_of(number))
+        os.write(told, b".")
+        signal.pause()
+
+    def attacks() -> None:
+        kernel.become(number)
+        for by in (signal.SIGKILL, signal.SIGSTOP):
+            with pytest.raises(PermissionError):
+                os.kill(cleaner, by)
+
+    def stays() -> None:
+        kernel.become(number)
+        os.write(told, b".")
+        signal.pause()
+
+    def ends() -> None:
+        kernel.act_as(number, users.guard_of(number))
+        leavings.end_processes()
+
+    cleaner = forked(clears_up)
+    os.read(ready, 1)
+    assert status_of(forked(attacks)) == 0
+    os.kill(cleaner, signal.SIGKILL)
+    assert status_of(cleaner) == -signal.SIGKILL
+    left = forked(stays)
+    os.read(ready, 1)
+    assert status_of(forked(ends)) == 0
+    assert status_of(left) == -signal.SIGKILL

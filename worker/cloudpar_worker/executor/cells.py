@@ -155,7 +155,7 @@ class Cells:
         """In a process of its own: a task may have left a great many files."""
         if cell.user is None:
             return leavings.remove(cell.folder)
-        kernel.become(cell.user)
+        kernel.act_as(cell.user, users.guard_of(cell.user))
         leavings.end_processes()
         removed = leavings.remove(cell.folder)
         return leavings.remove_from(self._places) and removed

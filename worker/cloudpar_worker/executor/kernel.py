@@ -83,6 +83,19 @@ def become(user: int) -> None:
         set_capabilities(0, 0, 0)
 
 
+def act_as(user: int, guard: int) -> None:
+    """Send signals and handle files as this user, without capabilities, while its own processes send us none.
+
+    Whom a process may send signals is decided by its effective user, and who may send it any by its real and its saved
+    one. These become `guard`, which no other process may be.
+    """
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(guard, user, guard)
+    if LINUX:
+        set_capabilities(0, 0, 0)
+
+
 @contextmanager
 def files_of_root() -> Iterator[None]:
     """Meanwhile open and make files as root, by the right to give users, and so without the rights that root has."""

@@ -63,7 +63,7 @@ def _empty(folder: str) -> None:
 
 def remove_from(places: Collection[str]) -> bool:
     """Remove what this user has in places that are everybody's; whether all is gone."""
-    me, gone = os.getuid(), True
+    me, gone = os.geteuid(), True
     for place in places:
         with suppress(OSError), os.scandir(place) as entries:
             for entry in entries:

@@ -10,7 +10,10 @@ from .locks import Locks
 from .processes import processes
 
 FIRST, NUMBER = 60_578, 4_942
-"""No distribution gives these numbers to people or lasting services; some go to passing ones of systemd, like ours."""
+"""No distribution gives these numbers to people or lasting services; some go to passing ones of systemd, like ours.
+
+Every other one is an executor's; the next is the guard, by which whoever clears up after it is out of its reach.
+"""
 
 
 def are_there(tmp: str) -> bool:
@@ -35,6 +38,11 @@ def are_there(tmp: str) -> bool:
     os._exit(code)
 
 
+def guard_of(user: int) -> int:
+    """See FIRST."""
+    return user + 1
+
+
 class Users:
     """Those of one zygote, no other of which has them, too.
 
@@ -55,8 +63,9 @@ class Users:
         Raises:
             OSError: There is none.
         """
-        for number in range(FIRST, FIRST + NUMBER - 1):
-            if number not in self._taken and not _is_known(number):
+        for number in range(FIRST, FIRST + NUMBER - 2, 2):
+            both = {number, guard_of(number)}
+            if self._taken.isdisjoint(both) and not any(map(_is_known, both)):
                 with suppress(OSError):
                     self._locks.take(number)
                     self._taken.add(number)

@@ -30,8 +30,13 @@ class Scales:
     """Those of a zygote. Each executor is weighed by a process of its own, which tells by a page that both have."""
 
     def __init__(self) -> None:
-        self._at_work: dict[int, tuple[int, mmap.mmap]] = {}
-        """Executor id and page, by the process that weighs."""
+        self._at_work: dict[int, tuple[int, mmap.mmap, float]] = {}
+        """Executor id, page, and how long it may take, by the process that weighs."""
+
+    @property
+    def at_work(self) -> bool:
+        """Whether something is being weighed."""
+        return bool(self._at_work)
 
     def begin(self, executor_id: int, pid: int, cell: Cell | None) -> None:
         """Weigh one.
@@ -43,20 +48,24 @@ class Scales:
         _FIGURE.pack_into(page, 0, UNKNOWN)
         child = os.fork()
         if child:
-            self._at_work[child] = executor_id, page
+            self._at_work[child] = executor_id, page, time.monotonic() + _PATIENCE_S
             return
         try:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(_PATIENCE_S)
             if cell is not None and cell.user is not None:
                 kernel.become(cell.user)
             _FIGURE.pack_into(page, 0, weigh(pid, own_user=cell is not None and cell.user is not None))
         finally:
             os._exit(0)
 
+    def end_late(self) -> None:
+        """What takes too long: task code may stop what weighs it, which has its user."""
+        for child, (_, _, until) in self._at_work.items():
+            if time.monotonic() >= until:
+                os.kill(child, signal.SIGKILL)
+
     def ended(self, child: int) -> tuple[int, int] | None:
         """The executor id and its bytes, or UNKNOWN, if this child weighed one."""
-        executor_id, page = self._at_work.pop(child, (None, None))
+        executor_id, page, _ = self._at_work.pop(child, (None, None, None))
         if executor_id is None or page is None:
             return None
         (figure,) = _FIGURE.unpack_from(page)

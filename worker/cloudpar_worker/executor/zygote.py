@@ -37,7 +37,7 @@ SPAWN_FDS: Final = 4
 """An executor's channel, standard output, standard error, recall page."""
 _ENDING_S: Final = 0.1
 _AGAIN_S: Final = 1.0
-"""What could not be removed for want of a process is tried again so often."""
+"""So often it looks what takes too long, and tries again what could not be removed for want of a process."""
 
 
 class Zygote:
@@ -64,7 +64,9 @@ class Zygote:
         selector.register(self._woken, selectors.EVENT_READ)
         alive = True
         while alive:
-            ready = selector.select(_AGAIN_S if self._cells and self._cells.waiting else None)
+            looks_again = self._scales.at_work or (self._cells and self._cells.waiting)
+            ready = selector.select(_AGAIN_S if looks_again else None)
+            self._scales.end_late()
             if not ready:
                 self._reap()
             for key, _ in ready:

@@ -1,0 +1,27 @@
+"""What weighs executors comes to its end, whatever their tasks do to it."""
+
+import os
+import signal
+
+import pytest
+
+from cloudpar_worker.executor import weighing
+from cloudpar_worker.executor.weighing import UNKNOWN, Scales
+
+
+def test_what_was_stopped_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object, **__: object) -> int:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return 1
+
+    monkeypatch.setattr(weighing, "weigh", stopped)
+    monkeypatch.setattr(weighing, "_PATIENCE_S", 0)
+    scales = Scales()
+    scales.begin(7, os.getpid(), None)
+    child, status = os.waitpid(-1, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    assert scales.at_work
+    scales.end_late()
+    assert os.waitpid(child, 0) == (child, signal.SIGKILL)
+    assert scales.ended(child) == (7, UNKNOWN)
+    assert not scales.at_work
