@@ -3,7 +3,7 @@
 from cloudpar_protocol.worker_messages import LeaseView
 from cloudpar_worker import instructions as do
 from cloudpar_worker import stimuli as on
-from cloudpar_worker.suspects import COMPANY_US
+from cloudpar_worker.facts import PATIENCE_US
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
@@ -38,12 +38,39 @@ def test_suspects_that_come_beside_what_runs_go_back() -> None:
     assert (fed(worker), worker.of(do.Retrieve)) == ([once.lease_id], [])
 
 
-def test_a_suspect_that_went_back_is_asked_for_again() -> None:
+def test_a_suspect_that_went_back_is_asked_for_again_ever_later() -> None:
+    """So that a worker that is always busy has nothing else in the end."""
+    running, *suspects = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 3, 3, 3))
+    worker = Worker(running, executors=2)
+    for times, suspect in zip((1, 2, 4), suspects, strict=True):
+        worker.hear(on.Retrieved([suspect]))
+        worker.hear(on.GivenBack([suspect.lease_id]))
+        worker.hear(on.TimePassed(), times * PATIENCE_US - 1_001)
+        assert worker.of(do.Retrieve) == []
+        worker.hear(on.TimePassed(), 1)
+        assert len(worker.of(do.Retrieve)) == 1
+
+
+def test_it_is_asked_for_at_once_when_nothing_else_runs() -> None:
     running, suspect = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 3))
     worker = Worker(running, executors=2)
     worker.hear(on.Retrieved([suspect]))
     worker.hear(on.GivenBack([suspect.lease_id]))
-    worker.hear(on.TimePassed(), COMPANY_US)
+    worker.done(0)
+    worker.hear(on.Published([running.lease_id], [LeaseView(lease_id=running.lease_id, state="finished")], False, 1))
+    assert len(worker.of(do.Retrieve)) == 1
+
+
+def test_what_another_worker_took_is_no_longer_waited_for() -> None:
+    running, suspect, more, later = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 3, 1, 3))
+    worker = Worker(running, executors=4)
+    worker.hear(on.Retrieved([suspect]))
+    worker.hear(on.GivenBack([suspect.lease_id]))
+    worker.hear(on.TimePassed(), PATIENCE_US)
+    worker.hear(on.Retrieved([more]))
+    worker.hear(on.Retrieved([later]))
+    worker.hear(on.GivenBack([later.lease_id]))
+    worker.hear(on.TimePassed(), PATIENCE_US)
     assert len(worker.of(do.Retrieve)) == 1
 
 

@@ -68,8 +68,8 @@ def _exit(facts: Facts, now_us: int) -> None:
 def _deadline(facts: Facts, now_us: int) -> int:
     """The earliest time at which `settle` would do something that it does not do now."""
     times = [facts.measure_us, facts.beat_us if not facts.beating else NEVER]
-    if facts.retrieve_us > now_us and not facts.retrieving and facts.draining_us is None:
-        times.append(facts.retrieve_us)
+    if not facts.retrieving and facts.draining_us is None:
+        times += [each for each in (facts.retrieve_us, facts.company_us) if each > now_us]
     if facts.spawn_us > now_us:
         times.append(facts.spawn_us)
     if facts.draining_us is not None and now_us < facts.draining_us + ABANDON_RETRIEVAL_US:

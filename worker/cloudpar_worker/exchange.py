@@ -12,7 +12,7 @@ from .facts import NEVER, Facts
 from .lease_record import LeaseRecord
 from .prefetching import HORIZON_US, chunks_needed, remaining_us
 from .supervision import running_of
-from .suspects import COMPANY_US, suspects
+from .suspects import suspects
 
 PUBLISH_BYTES: Final = 4 * 1024 * 1024
 PUBLISH_JOBS: Final = 2
@@ -79,13 +79,13 @@ def isolate(facts: Facts, now_us: int) -> None:
     if not found:
         return
     others = [record for record in facts.leases.values() if record not in found]
-    if any(record.begun for record in others):
-        left = found
-        facts.retrieve_us = max(facts.retrieve_us, now_us + COMPANY_US)
-    else:
-        left = found[1:] + others
+    company = any(record.begun for record in others)
+    left = found if company else found[1:] + others
     going = [record for record in left if record.untouched and not record.returning]
     _give_back(facts, [record.give_back(record.untouched) for record in going])
+    if company and going:
+        facts.company_us = now_us + facts.patience_us
+        facts.patience_us *= 2
 
 
 def _give_back(facts: Facts, returns: list[Return]) -> None:
@@ -112,6 +112,8 @@ def download(facts: Facts) -> None:
 def retrieve(facts: Facts, now_us: int) -> None:
     """Ask for chunks before the executors run dry."""
     if facts.retrieving or now_us < facts.retrieve_us or suspects(facts):
+        return
+    if now_us < facts.company_us and any(record.begun for record in facts.leases.values()):
         return
     waiting_us = 0.0
     for record in facts.leases.values():

@@ -14,6 +14,8 @@ from .lease_record import LeaseRecord
 
 NEVER: Final = 2**62
 
+PATIENCE_US: Final = 1_000_000
+
 
 class Facts:
     """The state behind WorkerState.
@@ -26,6 +28,8 @@ class Facts:
         killed: How often somebody outside killed the executor of a task (lease, index).
         unsaid_us: What publications cost, by package, until a publication has said it.
         spawn_us, retrieve_us, beat_us, measure_us: When each may happen next.
+        company_us: Until when it asks for nothing beside what has begun, since suspects went back.
+        patience_us: How long that is the next time.
         retrieving, beating, publish_jobs: What is under way.
         publish_now: Somebody may be waiting for what is pending.
         chunk_us: How long the chunk that came last will take; 0: unknown.
@@ -51,7 +55,8 @@ class Facts:
         self.unsaid_us: dict[str, int] = {}
         self.next_executor = 0
         self.stillborn = 0
-        self.spawn_us = self.retrieve_us = 0
+        self.spawn_us = self.retrieve_us = self.company_us = 0
+        self.patience_us = PATIENCE_US
         self.beat_us = self.measure_us = NEVER
         self.retrieving = self.beating = False
         self.publish_jobs = 0

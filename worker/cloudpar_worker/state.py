@@ -18,10 +18,11 @@ from .consequences import give_up, settle, settle_results
 from .exchange import BEATS
 from .executor.frames import SKIPPED
 from .executor_record import ExecutorRecord, FedRun, Stop
-from .facts import Facts
+from .facts import PATIENCE_US, Facts
 from .feeding import linger_us
 from .lease_record import LeaseRecord
 from .supervision import OUTPUT_LIMIT_BYTES, SUSPECT_PART
+from .suspects import is_suspect
 
 _Handler = Callable[[Any, int], None]
 
@@ -181,6 +182,8 @@ class WorkerState:
     def _retrieved(self, stimulus: on.Retrieved, now_us: int) -> None:
         self.facts.retrieving = False
         self.facts.retrieve_us = now_us + stimulus.retry_after_us
+        if not any(map(is_suspect, stimulus.leases)):
+            self.facts.patience_us = PATIENCE_US
         for lease in stimulus.leases:
             if lease.lease_id not in self.facts.leases:
                 self._take_over(lease, stimulus.request_us // len(stimulus.leases), now_us)

@@ -3,23 +3,29 @@
 The master cannot know which of the chunks that a worker had made an end of it: all count a loss. So such a chunk runs
 alone. A worker that has one asks for no other until the master has all of its results; of all that came together it
 keeps one suspect, and gives the rest back before that begins, which costs nothing. If something else has begun already,
-which may be the end of this worker too, all suspects go back, to a worker that has nothing else, or to this one later.
+which may be the end of this worker too, all suspects go back, to a worker that has nothing else. If they come again,
+there is none: this worker takes on less and less, until it has nothing else itself.
 """
 
 from typing import Final
+
+from cloudpar_protocol.worker_messages import Lease
 
 from .facts import Facts
 from .lease_record import LeaseRecord
 
 SUSPECT_ATTEMPT: Final = 3
 """Two workers were lost with it: one loss alone happens to any chunk."""
-COMPANY_US: Final = 1_000_000
-"""How long a worker that gave suspects back, since something else runs, asks for nothing: it would get them again."""
+
+
+def is_suspect(lease: Lease) -> bool:
+    """Whether it may be what took two workers along."""
+    return lease.attempt >= SUSPECT_ATTEMPT
 
 
 def suspects(facts: Facts) -> list[LeaseRecord]:
     """The one that this worker keeps first: what has run, what runs, or else what was lost most often."""
-    found = [record for record in facts.leases.values() if record.lease.attempt >= SUSPECT_ATTEMPT]
+    found = [record for record in facts.leases.values() if is_suspect(record.lease)]
     found.sort(key=lambda record: (record.returning, bool(record.untouched), not record.fed, -record.lease.attempt))
     return found
 
