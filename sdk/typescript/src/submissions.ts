@@ -60,57 +60,60 @@ export class Submissions {
 /** Tasks of one package. */
 class Batch {
   readonly #session: Session;
+  readonly #tasks: readonly Waiting[];
   readonly #open: Map<number, Waiting>;
-  readonly #first: Waiting | undefined;
+  readonly #over = new AbortController();
+  /** Whose callers do not want them any more, before there was a package. */
+  readonly #unwanted: number[] = [];
   #started: Package | undefined;
 
   constructor(session: Session, batch: readonly Waiting[]) {
-    const wanted = batch.filter(isWanted);
     this.#session = session;
-    this.#first = wanted[0];
-    this.#open = new Map(wanted.entries());
+    this.#tasks = batch.filter(isWanted);
+    this.#open = new Map(this.#tasks.entries());
+    for (const [index, { signal }] of this.#open) {
+      const cancel = () => void this.#cancel(index, signal?.reason);
+      signal?.addEventListener('abort', cancel, { once: true, signal: this.#over.signal });
+    }
   }
 
   async start(): Promise<void> {
     try {
       await this.#start();
     } catch (error) {
-      if (ofSome(error) && this.#open.size > 1) {
+      if (ofSome(error) && this.#tasks.length > 1) {
         await this.#startHalves();
-        return;
-      }
-      this.#end(error);
-    }
-    for (const [index, { signal }] of this.#open) {
-      const cancel = () => void this.#cancel(index, signal?.reason);
-      signal?.addEventListener('abort', cancel, { once: true });
-      if (signal?.aborted) {
-        cancel();
+      } else {
+        this.#end(error);
       }
     }
   }
 
   async #start(): Promise<void> {
-    if (this.#first === undefined) {
+    const first = this.#tasks[0];
+    if (first === undefined) {
       return;
     }
-    const { reference, taskTimeoutS, retries, retryOn } = this.#first;
-    const code: Draft<'TaskCode'> = await taskCode(reference);
+    const code: Draft<'TaskCode'> = await taskCode(first.reference);
+    const { taskTimeoutS, retries, retryOn } = first;
     const origin = this.#session.origin();
-    const values = [...this.#open.values()].map(({ args, kwargs }) => [args, kwargs]);
+    const values = this.#tasks.map(({ args, kwargs }) => [args, kwargs]);
     const packed = await pack(values, origin.seals);
     this.#started = await this.#session.start(
       { code, packed, call: CALL, taskTimeoutS, retries, retryOn, origin },
       { receive: (results) => this.#receive(results), end: (failure) => this.#end(failure) },
     );
+    await this.#stop(this.#unwanted);
   }
 
   /** That they came together was our idea. One after the other: the second may have to wait for room. */
   async #startHalves(): Promise<void> {
+    this.#over.abort();
     const all = [...this.#open.values()];
     const middle = all.length >> 1;
-    for (const half of [all.slice(0, middle), all.slice(middle)]) {
-      await new Batch(this.#session, half).start();
+    const halves = [all.slice(0, middle), all.slice(middle)].map((half) => new Batch(this.#session, half));
+    for (const half of halves) {
+      await half.start();
     }
   }
 
@@ -132,16 +135,26 @@ class Batch {
       waiting.reject(failure ?? new CloudparError("the package ended without this task's result"));
     }
     this.#open.clear();
+    this.#over.abort();
     if (this.#started !== undefined) {
       this.#session.read(this.#started);
     }
   }
 
-  /** Its caller does not want it any more; whether it is stopped is the master's affair. */
+  /** Its caller does not want it any more. */
   async #cancel(index: number, reason: unknown): Promise<void> {
     this.#open.get(index)?.reject(reason ?? new TaskCancelled('the task was cancelled'));
-    if (this.#open.delete(index) && this.#started !== undefined) {
-      await this.#session.cancel(this.#started, [[index, index + 1]]).catch(() => undefined);
+    if (this.#open.delete(index)) {
+      this.#unwanted.push(index);
+      await this.#stop([index]);
+    }
+  }
+
+  /** Whether they are stopped is the master's affair. */
+  async #stop(indices: readonly number[]): Promise<void> {
+    if (this.#started !== undefined && indices.length > 0) {
+      const ranges = indices.map((index): [number, number] => [index, index + 1]);
+      await this.#session.cancel(this.#started, ranges).catch(() => undefined);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { decode } from '../../src/codec/messages.ts';
 import { QuotaExhausted, SerializationError, TooLarge } from '../../src/errors.ts';
 import { Pool } from '../../src/index.ts';
@@ -19,7 +19,7 @@ class Echoing extends Scripted {
     this.#refusal = refusal;
   }
 
-  override readonly fetch: typeof fetch = async (input, init) => {
+  override fetch: typeof fetch = async (input, init) => {
     const body = init?.body as Uint8Array;
     switch (String(input).split('/').at(-1)) {
       case 'start_tasks':
@@ -48,6 +48,35 @@ class Echoing extends Scripted {
     });
     return { package_id, state: 'completed', cursor: 1, progress: { tasks: items.length }, results };
   };
+}
+
+class Gate {
+  open!: () => void;
+  readonly opened = new Promise<void>((resolve) => {
+    this.open = resolve;
+  });
+}
+
+/** It takes its time to start a package, and knows what was cancelled of it. */
+class Slow extends Echoing {
+  readonly asked = new Gate();
+  readonly answers = new Gate();
+  readonly cancelled: Message<'CancelTasks'>['ranges'][] = [];
+
+  constructor() {
+    super(100);
+    const echo = this.fetch;
+    this.fetch = async (input, init) => {
+      const route = String(input).split('/').at(-1);
+      if (route === 'start_tasks') {
+        this.asked.open();
+        await this.answers.opened;
+      } else if (route === 'cancel_tasks') {
+        this.cancelled.push(decode('CancelTasks', init?.body as Uint8Array).ranges);
+      }
+      return echo(input, init);
+    };
+  }
 }
 
 /** A task with this byte is too large by itself. */
@@ -99,4 +128,28 @@ test('what was aborted meanwhile is not sent again', async () => {
   await expect(unwanted).rejects.toThrow('no longer');
   expect(await wanted).toEqual([[2], {}]);
   expect(master.tried).toEqual([2, 1]);
+});
+
+test('an abort is heard while the start waits, and the task cancelled once it has started', async () => {
+  const abort = new AbortController();
+  const master = new Slow();
+  const pool = poolOf(master);
+  const [unwanted, wanted] = [pool.submit('m:f', [1], { signal: abort.signal }), pool.submit('m:f', [2])];
+  await master.asked.opened;
+  abort.abort(new Error('no longer'));
+  await expect(unwanted).rejects.toThrow('no longer');
+  expect(master.cancelled).toEqual([]);
+  master.answers.open();
+  expect(await wanted).toEqual([[2], {}]);
+  expect(master.cancelled).toEqual([[[0, 1]]]);
+});
+
+test('a signal keeps nothing of tasks that have ended', async () => {
+  const { signal } = new AbortController();
+  const listens = vi.spyOn(signal, 'addEventListener');
+  const pool = poolOf(new Echoing(100));
+  await Promise.all([1, 2, 3].map((value) => pool.submit('m:f', [value], { signal })));
+  const overs = listens.mock.calls.map(([, , options]) => (options as { signal: AbortSignal }).signal);
+  expect(overs.length).toBe(3);
+  await vi.waitFor(() => expect(overs.every(({ aborted }) => aborted)).toBe(true));
 });
