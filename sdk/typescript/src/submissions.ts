@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { CloudparError, SerializationError, TaskCancelled, TooLarge } from './errors.ts';
 import type { CallStyle, Draft } from './messages.ts';
 import { settle } from './outcomes.ts';
@@ -71,6 +72,7 @@ class Batch {
     this.#session = session;
     this.#tasks = batch.filter(isWanted);
     this.#open = new Map(this.#tasks.entries());
+    setMaxListeners(0, this.#over.signal); // one for each task that has a signal: Node would warn of a leak
     for (const [index, { signal }] of this.#open) {
       const cancel = () => void this.#cancel(index, signal?.reason);
       signal?.addEventListener('abort', cancel, { once: true, signal: this.#over.signal });

@@ -153,3 +153,11 @@ test('a signal keeps nothing of tasks that have ended', async () => {
   expect(overs.length).toBe(3);
   await vi.waitFor(() => expect(overs.every(({ aborted }) => aborted)).toBe(true));
 });
+
+test('many tasks with signals of their own are no leak', async () => {
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  const pool = poolOf(new Echoing(100));
+  const values = Array.from({ length: 20 }, (_, value) => value);
+  await Promise.all(values.map((value) => pool.submit('m:f', [value], { signal: new AbortController().signal })));
+  expect(warned).not.toHaveBeenCalled();
+});
