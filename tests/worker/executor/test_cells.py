@@ -52,3 +52,26 @@ def test_without_a_process_to_do_it_removing_waits(monkeypatch: pytest.MonkeyPat
     cells.ended(*os.wait())
     assert not cells.emptying
     assert not folder.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives users")
+def test_an_executor_beside_what_cannot_be_removed_does_not_begin(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Else its task would find what another account's left when its zygote was killed."""
+    monkeypatch.setattr(kernel, "adopt_orphans", lambda: None)
+    monkeypatch.setattr(users, "are_there", lambda _: False)
+    monkeypatch.setattr(leavings, "remove_from", lambda _: False)
+    cells = Cells(Confinement(tmp=str(tmp_path)), [])
+    tmp_path.chmod(0o777)
+    number, parent = users.FIRST + users.NUMBER - 4, os.getpid()  # the last user that is given
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            with pytest.raises(OSError, match="cannot be removed"):
+                cells.enter(Cell(str(tmp_path / "cell"), number), parent)
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

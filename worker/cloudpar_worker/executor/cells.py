@@ -83,12 +83,17 @@ class Cells:
             self._users.give_back(cell.user, spotless=True)
 
     def enter(self, cell: Cell, parent: int) -> None:
-        """In the executor: be its user, with nothing but its folder. There is no way back."""
+        """In the executor: be its user, with nothing but its folder. There is no way back.
+
+        Raises:
+            OSError: Something stays of whoever had its user before: then this executor is none.
+        """
         if cell.user is not None:
             kernel.become(cell.user)
             # Of a zygote that was killed something may be left: its user is free, and nobody else has emptied its cell.
             leavings.end_processes()
-            leavings.remove_from(self._places)
+            if not leavings.remove_from(self._places):
+                raise OSError("what was left of an executor with the same user cannot be removed")
         else:
             kernel.set_capabilities(0, 0, 0)
         die_with_parent(parent)  # again: the kernel forgets it when the user changes
