@@ -68,6 +68,20 @@ def test_ctrl_c_lets_go_on_what_a_pool_was_attached_to(
     assert capsys.readouterr().err == ""
 
 
+def test_ctrl_c_between_two_results_does_not_wait_for_the_rest(master: FakeMaster) -> None:
+    """Whoever holds the iterator still, a variable say, reads no further."""
+    master.automatic = False
+    package_id = begun(master)
+    with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012
+        values = iter(pool.attach(package_id))
+        master.run(package_id, range(1))
+        assert next(values) == 1
+        raise KeyboardInterrupt
+    assert master.packages[package_id].state == "running"
+    with pytest.raises(CloudparError, match="attach to it by another pool"):
+        next(values)
+
+
 def test_an_attachment_of_a_pool_that_is_detached(master: FakeMaster) -> None:
     master.automatic = False
     pool = Pool(master.endpoint, TOKEN)

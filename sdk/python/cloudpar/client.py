@@ -171,10 +171,12 @@ class Client:
         interrupt(self.session, futures)
 
     def interrupt(self) -> None:
-        """Cancel everything that was started here, and say what it has cost."""
+        """Cancel everything that was started here, say what it has cost, and read nothing of others any more."""
         self._starter.cancel_waiting()
         self._starter.wait(SETTLE_S)
         interrupt(self.session, self.session.ours())
+        for awaited in self.session.unfinished():
+            _leave(awaited)
 
     def cancel_queued(self) -> None:
         """Cancel what no worker has taken."""
