@@ -87,6 +87,7 @@ class Agent:
         """Its host is gone."""
         self._system.books.say(f"{self.name} vanishes")
         self.gone = True
+        self._system.network.silence(self.name)
 
     def _carry_out(self, instruction: do.Instruction) -> None:
         schedule = self._system.schedule

@@ -3,6 +3,8 @@
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from greenlet import GreenletExit
+
 from cloudpar_protocol import codec
 from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
@@ -38,6 +40,11 @@ class Network:
     def __init__(self, system: "System") -> None:
         self._system = system
         self._cut_until_us: dict[tuple[str, str], int] = {}
+        self._silent: set[str] = set()
+
+    def silence(self, caller: str) -> None:
+        """It is dead: what it sent is on its way, and it repeats nothing."""
+        self._silent.add(caller)
 
     def cut(self, caller: str, master: str, us: int) -> None:
         """No request and no answer passes between these two for so long."""
@@ -57,6 +64,8 @@ class Network:
         """
         body, schedule = codec.encode(request), self._system.schedule
         while True:
+            if caller in self._silent:
+                raise GreenletExit  # its task just ends
             box = Box()
             self._send(Call(caller, token, route, body, box))
             answer = schedule.wait(box, PATIENCE_US)
