@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cloudpar_master.adapters.aws.deployment import from_environment
-from cloudpar_master.adapters.aws.task_queue import LARGEST_RECEIVES
-from cloudpar_master.ports import Message
+from cloudpar_master.ports import LARGEST_RECEIVES, Message
 from cloudpar_master.services.folding import parse_chunk
 from cloudpar_master.services.timer import Timer
 

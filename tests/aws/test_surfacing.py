@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from cloudpar_master.adapters.aws.task_queue import LARGEST_RECEIVES, SqsTaskQueue
+from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_master.adapters.embedded.system import SystemClock
-from cloudpar_master.ports import Message, Sending
+from cloudpar_master.ports import LARGEST_RECEIVES, Message, Sending
 
 from . import engines
 from .differences import ON_MINISTACK

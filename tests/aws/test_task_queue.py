@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from cloudpar_master.adapters.aws.task_queue import DEAD, ENTRY_ATTEMPTS, LARGEST_RECEIVES, SqsTaskQueue
-from cloudpar_master.ports import Message, Sending
+from cloudpar_master.adapters.aws.task_queue import DEAD, ENTRY_ATTEMPTS, SqsTaskQueue
+from cloudpar_master.ports import LARGEST_RECEIVES, Message, Sending
 from master.stores import NOW, SetClock
 
 from .stubs import ANY, Stubber, client_error, offline, stubbed

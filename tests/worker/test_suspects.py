@@ -21,6 +21,7 @@ def test_one_suspect_is_kept_and_begins_when_all_others_are_safe() -> None:
     once, suspect, worst = (lease_of(CODE, 1, attempt=attempt) for attempt in (2, 3, 4))
     worker = Worker(once, suspect, worst, executors=2)
     assert (returned(worker), fed(worker)) == ([suspect.lease_id, once.lease_id], [])
+    assert [item.attempt for each in worker.of(do.GiveBackTasks) for item in each.returns] == [3, 2]
     worker.hear(on.GivenBack([suspect.lease_id]))
     assert fed(worker) == []
     worker.hear(on.GivenBack([once.lease_id]))

@@ -194,6 +194,7 @@ class LeaseRecord:
             seq=self.next_seq(),
             ranges=parts,
             closes=self.closing,
+            attempt=lease.attempt,
         )
 
     def reference(self) -> LeaseRef:

@@ -183,7 +183,7 @@ class WorkerState:
         self.facts.retrieving = False
         self.facts.retrieve_us = now_us + stimulus.retry_after_us
         if not any(map(is_suspect, stimulus.leases)):
-            self.facts.patience_us = PATIENCE_US
+            self.facts.patience_us, self.facts.company_us = PATIENCE_US, now_us
         for lease in stimulus.leases:
             if lease.lease_id not in self.facts.leases:
                 self._take_over(lease, stimulus.request_us // len(stimulus.leases), now_us)

@@ -21,10 +21,11 @@ class Published(Struct, frozen=True, kw_only=True, tag="published", omit_default
 
 
 class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back"):
-    """A worker will not run these tasks of a chunk."""
+    """A worker will not run these tasks of a chunk, with which `losses` workers were lost before."""
 
     generation: int
     ranges: list[Range]
+    losses: int = 0
 
 
 class Lost(Struct, frozen=True, kw_only=True, tag="lost"):

@@ -82,8 +82,8 @@ class _Machine:
         match event:
             case Published():
                 self.publish(event)
-            case GaveBack(generation=generation, ranges=given):
-                self.take_back(ranges.union(given), generation)
+            case GaveBack(generation=generation, ranges=given, losses=losses):
+                self.take_back(ranges.union(given), generation, losses)
             case Lost():
                 self.lose(event)
             case CancelAsked(ranges=None, only_queued=False):
@@ -211,10 +211,10 @@ class _Machine:
 
     # outstanding tasks
 
-    def take_back(self, numbers: Sequence[Range], generation: int) -> None:
+    def take_back(self, numbers: Sequence[Range], generation: int, losses: int = 0) -> None:
         """A worker will not run these tasks: others shall."""
         pieces = outstanding.take(self.head, numbers, generation, only=True, comes_back=True)
-        outstanding.recut(self.head, pieces, self.policy)
+        outstanding.recut(self.head, pieces, self.policy, losses)
 
     def lose(self, event: Lost) -> None:
         """Halve what was lost, so that a task that kills its workers is soon alone; alone, it fails."""

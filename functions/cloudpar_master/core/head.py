@@ -32,13 +32,16 @@ MESSAGE_CHARS = 500
 class Piece(Struct, frozen=True, array_like=True):
     """Tasks [start, end) that were cut into a chunk at head version `generation` and have no result yet.
 
-    `sent`: the chunk is known to be in the queue, or at a worker.
+    Attributes:
+        sent: The chunk is known to be in the queue, or at a worker.
+        losses: How many workers were lost with these tasks before somebody gave them back.
     """
 
     start: int
     end: int
     generation: int
     sent: bool = False
+    losses: int = 0
 
 
 class Member(Struct, frozen=True, array_like=True):

@@ -9,6 +9,8 @@ from bisect import insort
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from cloudpar_protocol.payloads import Range
 
 from . import planning, ranges
@@ -56,10 +58,10 @@ def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, o
         if not hit:
             kept.append(piece)
             continue
-        sent = piece.sent or piece.generation == heard
         touched.append(piece)
-        taken += [Piece(start, end, piece.generation, sent) for start, end in hit]
-        kept += [Piece(start, end, piece.generation, sent) for start, end in ranges.subtract(whole, hit)]
+        part = replace(piece, sent=piece.sent or piece.generation == heard)
+        taken += [replace(part, start=start, end=end) for start, end in hit]
+        kept += [replace(part, start=start, end=end) for start, end in ranges.subtract(whole, hit)]
     return Extract(kept, taken, touched)
 
 
@@ -74,26 +76,30 @@ def take(
     out = extract(head, numbers, heard, only=only)
     more = len(out.kept) + (len(out.taken) if comes_back else 0) - len(head.open)
     if more > max(head.room, 0):
-        head.open = [Piece(each.start, each.end, head.version) if each in out.touched else each for each in head.open]
+        anew = {"generation": head.version, "sent": False}
+        head.open = [replace(each, **anew) if each in out.touched else each for each in head.open]
         return []
     head.open = out.kept
     return out.taken
 
 
-def queue(head: Head, start: int, end: int) -> None:
+def queue(head: Head, start: int, end: int, losses: int = 0) -> None:
     """Make a chunk of some tasks, to be sent."""
-    insort(head.open, Piece(start, end, head.version), key=_start)
+    insort(head.open, Piece(start, end, head.version, losses=losses), key=_start)
 
 
-def recut(head: Head, pieces: Sequence[Piece], policy: Policy) -> None:
-    """Queue tasks again as a new generation, in chunks of today's size, or larger ones if there is little room."""
+def recut(head: Head, pieces: Sequence[Piece], policy: Policy, losses: int = 0) -> None:
+    """Queue tasks again as a new generation, in chunks of today's size, or larger ones if there is little room.
+
+    `losses` is what whoever gives them back has heard of; the count begins anew only when a lost chunk is divided.
+    """
     for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
         start = piece.start
         while start < piece.end:
             rest = piece.end - start
             parts = max(1, (head.room - left) // 2)
             end = start + max(_chunk(head, rest, policy), -(-rest // parts))
-            queue(head, start, min(end, piece.end))
+            queue(head, start, min(end, piece.end), max(losses, piece.losses))
             start = end
 
 

@@ -10,9 +10,10 @@ from .clock import Clock, Ids
 from .fleet import Fleet, FleetWatch
 from .key_safe import KeySafe
 from .package_store import InboxItem, Opened, PackageStore, ResultPage, Running
-from .task_queue import Message, Sending, TaskQueue
+from .task_queue import LARGEST_RECEIVES, Message, Sending, TaskQueue
 
 __all__ = [
+    "LARGEST_RECEIVES",
     "AccountRecord",
     "AccountStore",
     "BlobStore",

@@ -1,5 +1,8 @@
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+LARGEST_RECEIVES: Final = 4
+"""A message that was received so often, and surfaces again, is dead (SQS: maxReceiveCount)."""
 
 
 class Sending(NamedTuple):

@@ -35,17 +35,18 @@ Item = tuple[str, Event]
 
 def chunk_body(package_id: str, piece: Piece) -> str:
     """A chunk as a queue message; the text is also its group, and so its deduplication id (rule 4)."""
-    return f"{package_id}#{piece.start}#{piece.end}#{piece.generation}"
+    losses = f"#{piece.losses}" if piece.losses else ""
+    return f"{package_id}#{piece.start}#{piece.end}#{piece.generation}{losses}"
 
 
 def parse_chunk(body: str) -> tuple[str, Piece]:
     """The reverse of chunk_body.
 
-    >>> parse_chunk(chunk_body("p1", Piece(0, 5, 7)))
-    ('p1', Piece(start=0, end=5, generation=7, sent=False))
+    >>> parse_chunk(chunk_body("p1", Piece(0, 5, 7, losses=2)))
+    ('p1', Piece(start=0, end=5, generation=7, sent=False, losses=2))
     """
-    package_id, start, end, generation = body.split("#")
-    return package_id, Piece(int(start), int(end), int(generation))
+    package_id, start, end, generation, *losses = body.split("#")
+    return package_id, Piece(int(start), int(end), int(generation), losses=int(*losses))
 
 
 class Folding:

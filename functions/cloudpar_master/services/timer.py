@@ -44,5 +44,6 @@ class Timer:
     def lost(self, message: Message) -> None:
         """Take in a chunk that was delivered too often. Afterwards its message may go."""
         package_id, chunk = parse_chunk(message.body)
-        event = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=message.receives)
+        lost = chunk.losses + message.receives
+        event = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=lost)
         self._folding.advance(package_id, [(f"l#{chunk.start}#{chunk.generation}", event)])

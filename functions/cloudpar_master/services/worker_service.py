@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from cloudpar_master.core import pacing, quota, ranges
-from cloudpar_master.core.events import Cleared, Event, ExecutorsIdle, GaveBack, Published
+from cloudpar_master.core.events import Cleared, Event, ExecutorsIdle, GaveBack, Lost, Published
 from cloudpar_master.core.head import Head, Piece
-from cloudpar_master.ports import Message
+from cloudpar_master.ports import LARGEST_RECEIVES, Message
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.limits import BULK_ITEMS, RETRIEVED_CHUNKS
@@ -86,6 +86,7 @@ class WorkerService:
         for message, package_id, chunk in chunks:
             head = heads.get(package_id)
             wanted = _wanted(head, chunk.start, chunk.end, chunk.generation)
+            losses = chunk.losses + message.receives - 1
             if head is None or not wanted:
                 if head is not None:
                     self._note_untouched(head, chunk, message)
@@ -94,10 +95,14 @@ class WorkerService:
                 event = Cleared(generation=chunk.generation, ranges=wanted)
                 heads[package_id] = self._folding.confirm(package_id, f"d#{chunk.start}#{chunk.generation}", event)
                 stale.append(message.receipt)
+            elif losses >= LARGEST_RECEIVES:
+                gone = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=losses)
+                heads[package_id] = self._folding.confirm(package_id, f"l#{chunk.start}#{chunk.generation}", gone)
+                stale.append(message.receipt)
             elif budgets[package_id] <= 0:
                 # It is queued anew once there is compute time again; until then it must not surface again and again,
                 # since that looks like a chunk that kills its workers.
-                back = GaveBack(generation=chunk.generation, ranges=wanted)
+                back = GaveBack(generation=chunk.generation, ranges=wanted, losses=losses)
                 heads[package_id] = self._folding.confirm(package_id, f"b#{chunk.start}#{chunk.generation}", back)
                 stale.append(message.receipt)
             else:
@@ -125,7 +130,7 @@ class WorkerService:
             end=chunk.end,
             generation=chunk.generation,
             ranges=wanted,
-            attempt=message.receives,
+            attempt=chunk.losses + message.receives,
             account=head.account_id,
             lease_s=policy.lease_s,
             code=code,
@@ -226,7 +231,7 @@ class WorkerService:
     def give_back(self, request: GiveBack) -> GiveBackReply:
         """Take untouched tasks back; they are cut anew before this is answered."""
         for item in request.returns:
-            event = GaveBack(generation=item.generation, ranges=item.ranges)
+            event = GaveBack(generation=item.generation, ranges=item.ranges, losses=max(item.attempt - 1, 0))
             self._folding.confirm(item.package_id, f"g#{item.lease_id}#{item.seq:06}", event)
         self._close(request.returns)
         return GiveBackReply()

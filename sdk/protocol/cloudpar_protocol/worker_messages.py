@@ -230,7 +230,11 @@ class ExtendLeasesReply(Struct, frozen=True, kw_only=True):
 
 
 class Return(Struct, frozen=True, kw_only=True):
-    """Untouched tasks of a lease that the worker will not run; see Publication for the other fields."""
+    """Untouched tasks of a lease that the worker will not run; see Publication for the other fields.
+
+    Attributes:
+        attempt: As the lease says it: how often workers were lost with these tasks stays known.
+    """
 
     package_id: Id
     lease_id: Id
@@ -241,6 +245,7 @@ class Return(Struct, frozen=True, kw_only=True):
     seq: Natural
     ranges: Annotated[list[Range], Meta(min_length=1, max_length=1000)]
     closes: bool = False
+    attempt: Natural = 1
 
 
 class GiveBack(Struct, frozen=True, kw_only=True):

@@ -15,9 +15,9 @@ from cloudpar_handlers.journal import Journal
 from cloudpar_master.adapters.aws.blob_store import FRESH_S
 from cloudpar_master.adapters.aws.deployment import POLICY, from_environment
 from cloudpar_master.adapters.aws.package_store import DAY_S
-from cloudpar_master.adapters.aws.task_queue import LARGEST_RECEIVES
 from cloudpar_master.core.events import Acknowledged
 from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import LARGEST_RECEIVES
 from cloudpar_protocol import routes
 from master.stores import Stores
 

@@ -2,12 +2,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cloudpar_master.ports import Clock, Ids, Message, Sending
+from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Ids, Message, Sending
 
 from .packages import ALONE
 
 MEMORY_S = 300.0
-LARGEST_RECEIVES = 4
 
 
 class Letter(Struct):

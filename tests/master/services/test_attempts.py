@@ -2,8 +2,7 @@
 
 import pytest
 
-from cloudpar_master.adapters.embedded.task_queue import LARGEST_RECEIVES
-from cloudpar_master.ports import AccountRecord
+from cloudpar_master.ports import LARGEST_RECEIVES, AccountRecord
 from cloudpar_protocol.payloads import Outcome
 from master.services.world import POLICY, World, all_results, publication
 
@@ -60,6 +59,21 @@ def test_what_is_given_back_costs_no_attempt(world: World, ann: AccountRecord) -
         world.give_back(lease, (0, 1), closes=True)
     world.work_all()
     assert world.status(ann, package_id).state == "completed"
+
+
+def test_what_is_given_back_keeps_the_losses_that_it_has(world: World, ann: AccountRecord) -> None:
+    """Or a task that kills its workers would go on, when one after the other gives it back for not being alone."""
+    package_id = world.start(ann, 1)
+    for attempt in range(1, LOSSES + 1):
+        lease = world.lease()
+        assert lease.attempt == attempt
+        world.give_back(lease, (0, 1), closes=True)
+        assert world.lease().attempt == attempt
+        world.clock.move(POLICY.lease_s + 1.0)
+    assert world.retrieve() == []
+    (result,) = world.status(ann, package_id).results
+    assert (result.outcome, result.duration_us) == ("lost", 0)
+    assert f"lost {LOSSES} times" in (result.message or "")
 
 
 @pytest.mark.parametrize(("outcome", "state"), [("ok", "completed"), ("error", "error"), ("crashed", "error")])

@@ -131,7 +131,7 @@ class World:
         return self.worker.extend_leases(ExtendLeases(worker_id=worker_id, leases=refs)).leases
 
     def give_back(self, lease: Lease, *ranges: Range, seq: int = 0, closes: bool = False) -> None:
-        back = Return(**_of(lease), seq=seq, ranges=list(ranges), closes=closes)
+        back = Return(**_of(lease), seq=seq, ranges=list(ranges), closes=closes, attempt=lease.attempt)
         self.worker.give_back(GiveBack(worker_id="w", returns=[back]))
 
     def work(self, leases: Iterable[Lease], duration_us: int = 1_000) -> None:

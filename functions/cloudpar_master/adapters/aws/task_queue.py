@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cloudpar_master.ports import Clock, Message, Sending
+from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Message, Sending
 
 from . import trouble
 from .backoff import attempts, batches
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 BATCH = 10
 ENTRY_ATTEMPTS = 4
 LONGEST_VISIBILITY_S = 12 * 3600
-LARGEST_RECEIVES = 4
-"""The queue's maxReceiveCount: a message that surfaces again after so many receives goes to the dead letters."""
-
 ATTEMPT_CHARS = 110
 """An attempt id has 128 at most, and a number comes behind."""
 

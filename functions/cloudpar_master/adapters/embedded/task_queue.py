@@ -1,15 +1,12 @@
 from collections.abc import Sequence
 
-from cloudpar_master.ports import Clock, Ids, Message, Sending
+from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Ids, Message, Sending
 
 from .database import Database
 from .signals import Signals
 
 MEMORY_S = 300.0
 """How long a group name deduplicates and an attempt can be repeated."""
-
-LARGEST_RECEIVES = 4
-"""A message that was handed out so often and surfaces again is dead."""
 
 COUNTED = 1_000
 """Nobody needs to know how many more wait."""

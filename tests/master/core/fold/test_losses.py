@@ -111,3 +111,15 @@ def test_a_result_of_a_given_back_task_still_counts() -> None:
     folded = take(head, published(2, range(10)))
     assert len(folded.results) == 10
     assert folded.head.state == "completed"
+
+
+def test_what_is_given_back_keeps_its_losses_until_it_is_halved() -> None:
+    head = running(tasks=10)
+    head = then(head, GaveBack(generation=2, ranges=[(0, 10)], losses=2))
+    assert [piece.losses for piece in head.open] == [2]
+    # A part of it has a result, another goes back by a worker of an old release, which does not say its losses.
+    head = then(head, published(head.version, [0]), GaveBack(generation=head.version, ranges=[(6, 10)]))
+    assert [(piece.start, piece.end, piece.losses) for piece in head.open] == [(1, 6, 2), (6, 10, 2)]
+    first = head.open[0]
+    head = then(head, lost(first.start, first.end, first.generation))
+    assert [(piece.start, piece.end, piece.losses) for piece in head.open] == [(1, 4, 0), (4, 6, 0), (6, 10, 2)]

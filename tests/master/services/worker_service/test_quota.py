@@ -85,7 +85,9 @@ def test_while_another_package_holds_the_rest_chunks_wait_and_are_not_lost(world
     assert world.status(ann, two).state == "completed"
     world.clock.move(1.5)
     world.timer.tick()
-    world.work_all()
+    left = world.retrieve_all()
+    assert {lease.attempt for lease in left} == {2}, "that they were lost once stays known"
+    world.work(left)
     status = world.status(ann, one)
     assert (status.state, status.progress.errors, status.progress.done) == ("completed", 0, 40)
     world.settle()
