@@ -96,9 +96,10 @@ build/%/$(COMPLETE): requirements/%.txt | setup
 bench: setup ## The figures, beside ProcessPoolExecutor's from the same run
 	$(RUN)python -m bench
 
-generate: setup ## Write docs/openapi.json and docs/reference.md again, from the messages and the docstrings
+generate: setup node_modules/.complete ## Write docs/openapi.json, docs/reference.md and what TypeScript has of them again
 	$(RUN)python -m cloudpar_protocol.openapi > docs/openapi.json
 	$(RUN)python docs/reference.py > docs/reference.md
+	npm run --silent generate --workspace sdk/typescript
 
 lock: setup ## Resolve requirements/*.txt and worker/requirements.txt again, with hashes
 	@lock() { $(RUN)uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -684,6 +684,9 @@ export interface components {
         /**
          * Return
          * @description Untouched tasks of a lease that the worker will not run; see Publication for the other fields.
+         *
+         *     Attributes:
+         *         attempt: As the lease says it: how often workers were lost with these tasks stays known.
          */
         Return: {
             package_id: string;
@@ -699,6 +702,8 @@ export interface components {
             ][];
             /** @default false */
             closes?: boolean;
+            /** @default 1 */
+            attempt?: number;
         };
         /**
          * RevokeAccount
