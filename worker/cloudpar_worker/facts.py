@@ -15,6 +15,7 @@ from .lease_record import LeaseRecord
 NEVER: Final = 2**62
 
 PATIENCE_US: Final = 1_000_000
+"""How long a worker asks for nothing beside what it runs, the first time that a suspect went back."""
 
 
 class Facts:

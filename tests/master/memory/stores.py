@@ -29,7 +29,7 @@ class Data:
 
 def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
     """Nobody serves these links."""
-    raise NotImplementedError(link)
+    raise AssertionError(link)
 
 
 def over(data: Data, folder: Path, clock: Clock, ids: Ids) -> Stores:

@@ -75,3 +75,22 @@ def test_an_executor_beside_what_cannot_be_removed_does_not_begin(
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_one_file_that_stays_keeps_no_other_and_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    files = [tmp_path / str(number) for number in range(3)]
+    for file in files:
+        file.touch()
+    unlink = os.unlink
+
+    def stays(path: str) -> None:
+        if path == str(files[1]):
+            raise PermissionError(errno.EPERM, "immutable", path)
+        unlink(path)
+
+    with monkeypatch.context() as held:
+        held.setattr(os, "unlink", stays)
+        assert not leavings.remove_from([str(tmp_path)])
+    assert list(tmp_path.iterdir()) == [files[1]]
+    assert leavings.remove_from([str(tmp_path)])
+    assert not list(tmp_path.iterdir())

@@ -67,11 +67,15 @@ def remove_from(places: Collection[str]) -> bool:
     for place in places:
         with suppress(OSError), os.scandir(place) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):
+                try:
                     if entry.stat(follow_symlinks=False).st_uid != me:
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         gone = remove(entry.path) and gone
                     else:
                         os.unlink(entry.path)  # noqa: PTH108
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    gone = False
     return gone
