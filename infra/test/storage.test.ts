@@ -38,7 +38,8 @@ describe('tables', () => {
     expect(GlobalSecondaryIndexes).toEqual([
       index('due', 'due', 'due_at'),
       index('uncut', 'uncut', 'uncut_since'),
-      index('account', 'account', 'started_at', { ProjectionType: 'INCLUDE', NonKeyAttributes: ['running'] }),
+      index('account', 'account', 'started_at'),
+      index('running', 'running', 'started_at', { ProjectionType: 'INCLUDE', NonKeyAttributes: ['tasks', 'data_bytes'] }),
     ]);
     expect(AttributeDefinitions).toEqual([
       { AttributeName: 'pk', AttributeType: 'S' },
@@ -49,6 +50,7 @@ describe('tables', () => {
       { AttributeName: 'uncut_since', AttributeType: 'N' },
       { AttributeName: 'account', AttributeType: 'S' },
       { AttributeName: 'started_at', AttributeType: 'N' },
+      { AttributeName: 'running', AttributeType: 'S' },
     ]);
     expect(only(dev, 'AWS::DynamoDB::Table', ACCOUNTS).Properties).not.toHaveProperty('GlobalSecondaryIndexes');
   });

@@ -11,7 +11,7 @@ import pytest
 
 from cli.operation import CLOUDPAR, END_S, Up, cloudpar, environment, pass_gate, pipe, worker
 from cloudpar import Pool
-from cloudpar.child import DEATHS
+from cloudpar.deaths import MOST
 
 DRAINING = "cloudpar: draining; Ctrl-C again stops at once"
 
@@ -80,7 +80,7 @@ def test_a_process_that_crashes_is_started_again(folder: Path, module: str) -> N
 
 def test_tasks_that_kill_the_worker_leave_the_master_to_others(folder: Path) -> None:
     with Up(folder, workers=1) as up, Pool(up.endpoint, up.connection["token"], patience_s=5) as pool:
-        for _ in range(DEATHS + 1):
+        for _ in range(MOST + 1):
             up.child("cloudpar_worker").kill()
             assert pool.submit(abs, -1).result() == 1
         assert up.process.poll() is None
@@ -135,7 +135,7 @@ def test_without_its_secret_it_starts_only_if_it_is_told_to(folder: Path) -> Non
     (folder / "secret").unlink()
     ended = cloudpar("up", "--workers", "1", "--port", "0", "--data", str(folder))
     assert ended.returncode == 1
-    assert f"{folder / 'secret'} is missing" in ended.stderr
+    assert f"{folder / 'secret'} is lost or broken" in ended.stderr
     with Up(folder, workers=1, more=["--new-secret"]) as up, up.pool() as pool:
         assert pool.submit(abs, -2).result() == 2
         up.child("cloudpar_master").kill()  # whoever starts it again says the same

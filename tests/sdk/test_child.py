@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cloudpar.child import DEATHS, Child
+from cloudpar.child import Child
+from cloudpar.deaths import MOST
 from cloudpar.errors import LocalClusterFailed
 
 STUB = """
@@ -109,7 +110,7 @@ def test_one_that_is_killed_is_started_again(
 
 def test_one_that_tasks_take_along_is_started_again_and_again(start: Callable[..., Started]) -> None:
     started = start("ready", runs_tasks=True)
-    for _ in range(2 * DEATHS):
+    for _ in range(2 * MOST):
         started.wait()
         started.kill()
     started.wait()
@@ -122,7 +123,7 @@ def test_one_that_no_task_took_along_is_given_up(
 ) -> None:
     """The master; and a worker that could not take a task yet."""
     started = start(behaviour, runs_tasks=runs_tasks)
-    for _ in range(DEATHS):
+    for _ in range(MOST):
         started.wait()
         started.kill()
     assert started.failed.wait(60)

@@ -97,8 +97,8 @@ class PackageStore(Protocol):
         """The packages of an account (None: of all), newest first."""
         ...
 
-    def running(self, account_id: str, limit: int) -> Running:
-        """What of the newest `limit` packages of an account, at least, runs. A hint: may be a little old."""
+    def running(self, account_id: str) -> Running:
+        """What runs of an account. A hint: may be a little old."""
         ...
 
     def delete_pages(self, package_id: str) -> None:

@@ -22,7 +22,7 @@ def secret_of(folder: DataFolder, database: Database, *, new: bool = False) -> b
     kept, mark = folder.kept_secret(), SecretMark(database)
     if not new and not mark.fits(None if kept is None else _mark(kept)):
         name = folder.database.name
-        what = f"is not the secret that {name} depends on" if kept else f"is missing or empty, and {name} depends on it"
+        what = f"is not the secret that {name} depends on" if kept else f"is lost or broken, and {name} depends on it"
         raise DataFolderError(
             f"{folder.secret_path} {what}: put back the one that was saved with this folder; or go on without it by "
             "--new-secret, and then packages that have not ended fail, and results that were not read raise "

@@ -1,10 +1,18 @@
+import logging
+
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.seals import Seals
 
 from .deployment import Deployment
 
+LOST = (
+    "the key of account %s was lost, with what encrypted it, and it gets another: its packages that have not ended "
+    "fail, and results that were not read raise SealBroken"
+)
 KNOWN = 1_000
 """So many keys are remembered; none of them ever changes while its account is in use."""
+
+log = logging.getLogger("cloudpar_master")
 
 
 class AccountKeys:
@@ -27,7 +35,9 @@ class AccountKeys:
         if known is None:
             stored = self._on.accounts.key(account_id)
             known = None if stored is None else safe.open(account_id, stored)
-            if known is None:  # the first time; or the safe's own key was lost, and with it whatever it had encrypted
+            if known is None:
+                if stored is not None:
+                    log.error(LOST, account_id)
                 stored = self._on.accounts.keep_key(account_id, safe.make(account_id), stored)
                 known = None if stored is None else safe.open(account_id, stored)
             if known is None:

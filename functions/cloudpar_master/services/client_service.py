@@ -45,9 +45,6 @@ OPEN_SMALL_PACKAGES = 6
 """While chunks wait in the queue, an account that runs so many packages opens no further one at once, since everybody
 else waits behind the windows of all of them. Small ones (planning.SMALL_PACKAGE) need not wait for two large ones."""
 
-COUNTED = 1_000
-"""So many of an account's newest packages are looked at for what runs."""
-
 CANCEL_ALL = "cancel the whole package instead"
 
 LONELY_S = 4.0
@@ -93,7 +90,7 @@ class ClientService:
         if self._used_up(account) and on.packages.spec(package_id) is None:
             used = f"account {account.name!r} has used its {span(account.granted_us)} of compute time"
             raise QuotaExhausted(f"{used}: ask the operator to grant more (cloudpar account grant)")
-        running = on.packages.running(account.account_id, COUNTED)
+        running = on.packages.running(account.account_id)
         try:
             check_room(account, request, data_bytes, running, on.policy)
         except RateLimited:

@@ -8,24 +8,18 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .deaths import Deaths, fate
 from .errors import LocalClusterFailed
 
 STOP_S = 5.0
 """A process that is asked to end and has not after this long is killed."""
 
-DEATHS, DEATHS_S = 5, 20.0
-"""A process that dies by itself this often within this time is not started again."""
-
 READY = b'"event":"ready"'
 """In the line of its log by which the agent says that it can work."""
-
-OWN_ERRORS = range(1, 128)
-"""Exit statuses by which a process says that it failed, and was not ended from outside."""
 
 LOG_TAIL_BYTES = 2000
 
@@ -54,10 +48,9 @@ class Child:
         self._gave_up = gave_up
         self._pass_fds = pass_fds
         self._environment = environment
-        self._runs_tasks = runs_tasks
         self._lock = threading.Lock()
         self._stopping = False
-        self._deaths: list[float] = []
+        self._deaths = Deaths(runs_tasks=runs_tasks)
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
         self._watcher = threading.Thread(target=self._watch, name=f"cloudpar-{name}", daemon=True)
@@ -95,27 +88,14 @@ class Child:
                     process.stdin.close()
                 if self._stopping:
                     return
-                if self._may_live(code):
-                    log.warning("cloudpar: the pool's %s ended (%s); starting it again", self.name, _fate(code))
+                if self._deaths.allow(code, was_ready=self._was_ready()):
+                    log.warning("cloudpar: the pool's %s ended (%s); starting it again", self.name, fate(code))
                     with contextlib.suppress(OSError, RuntimeError):  # no process can be started, or no more
                         self._spawn()
                         continue
-            text = f"the {self.name} that this pool started keeps dying ({_fate(code)})"
+            text = f"the {self.name} that this pool started keeps dying ({fate(code)})"
             self._gave_up(LocalClusterFailed(f"{text}. Its last lines:\n{self._tail()}"))
             return
-
-    def _may_live(self, code: int) -> bool:
-        """Whether to start it again.
-
-        An agent that was ready and was ended from outside is most likely what a task took along. There may be any
-        number of such tasks; each does so a few times and is then `TaskLost`, so that comes to an end without us.
-        """
-        if self._runs_tasks and code not in OWN_ERRORS and self._was_ready():
-            self._deaths.clear()
-            return True
-        now = time.monotonic()
-        self._deaths = [death for death in self._deaths if now - death < DEATHS_S] + [now]
-        return len(self._deaths) < DEATHS
 
     def _was_ready(self) -> bool:
         with contextlib.suppress(OSError), self._log_path.open("rb") as file:
@@ -159,7 +139,3 @@ class Child:
         if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
-
-
-def _fate(code: int) -> str:
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"

@@ -1,3 +1,4 @@
+import { onAbort } from './aborts.ts';
 import { Bell } from './bell.ts';
 import { type CloudparError, TaskCancelled } from './errors.ts';
 import { type Settled, settle } from './outcomes.ts';
@@ -38,9 +39,11 @@ export class MapResults<T> implements AsyncIterable<T> {
       end: (failure) => this.#close(failure),
     });
     this.#started.catch(() => undefined).finally(() => this.#bell.ring()); // the reader is told of the error
-    signal?.addEventListener('abort', this.#abort, { once: true });
-    if (signal?.aborted) {
-      this.#abort();
+    if (signal !== undefined) {
+      onAbort(signal, this.#abort);
+      if (signal.aborted) {
+        this.#abort();
+      }
     }
   }
 

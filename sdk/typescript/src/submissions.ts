@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { onAbort } from './aborts.ts';
 import { CloudparError, SerializationError, TaskCancelled, TooLarge } from './errors.ts';
 import type { CallStyle, Draft } from './messages.ts';
 import { settle } from './outcomes.ts';
@@ -74,8 +75,9 @@ class Batch {
     this.#open = new Map(this.#tasks.entries());
     setMaxListeners(0, this.#over.signal); // one for each task that has a signal: Node would warn of a leak
     for (const [index, { signal }] of this.#open) {
-      const cancel = () => void this.#cancel(index, signal?.reason);
-      signal?.addEventListener('abort', cancel, { once: true, signal: this.#over.signal });
+      if (signal !== undefined) {
+        onAbort(signal, () => void this.#cancel(index, signal.reason), this.#over.signal);
+      }
     }
   }
 

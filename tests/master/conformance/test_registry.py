@@ -84,10 +84,10 @@ def test_an_ended_package_has_nothing_uncut(stores: Stores) -> None:
 def test_what_runs_of_an_account(stores: Stores, others: Stores) -> None:
     for package_id, account_id in (("p1", "a"), ("p2", "b"), ("p3", "a"), ("p4", "a")):
         create(stores, package_id, account_id=account_id)
-    assert others.packages.running("a", 10) == Running(3, 12, 30)
+    assert others.packages.running("a") == Running(3, 12, 30)
     saved(stores, make_spec("p3"), 1, NOW, state="failed")
-    assert others.packages.running("a", 10) == Running(2, 8, 20)
-    assert others.packages.running("nobody", 10) == Running(0, 0, 0)
+    assert others.packages.running("a") == Running(2, 8, 20)
+    assert others.packages.running("nobody") == Running(0, 0, 0)
 
 
 def test_of_an_account_newest_first(stores: Stores, others: Stores) -> None:

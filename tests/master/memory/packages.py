@@ -137,8 +137,10 @@ class MemoryPackageStore:
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
         return [_heads.decode(stored.head) for stored in self._newest(account_id, limit)]
 
-    def running(self, account_id: str, limit: int) -> Running:
-        heads = [_heads.decode(stored.head) for stored in self._newest(account_id, limit) if stored.running]
+    def running(self, account_id: str) -> Running:
+        with ALONE:
+            theirs = [each for each in self._packages.values() if each.account_id == account_id and each.running]
+        heads = [_heads.decode(stored.head) for stored in theirs]
         return Running(len(heads), sum(head.tasks for head in heads), sum(head.data_bytes for head in heads))
 
     def _newest(self, account_id: str | None, limit: int) -> list[Package]:

@@ -98,7 +98,7 @@ def test_a_database_without_a_mark_needs_a_secret_if_it_has_keys(tmp_path: Path)
     key(tmp_path)
     forget_mark(tmp_path)
     (tmp_path / "secret").unlink()
-    with pytest.raises(DataFolderError, match="is missing"):
+    with pytest.raises(DataFolderError, match="is lost or broken"):
         key(tmp_path)
 
 
@@ -134,7 +134,7 @@ def test_a_process_says_it_in_one_line(tmp_path: Path) -> None:
     saved = shutil.move(tmp_path / "secret", tmp_path / "saved")
     ended = run(tmp_path, "--port", "0")
     assert (ended.returncode, ended.stdout, ended.stderr.count(b"\n")) == (1, b"", 1)
-    assert f"cloudpar master: {tmp_path / 'secret'} is missing".encode() in ended.stderr
+    assert f"cloudpar master: {tmp_path / 'secret'} is lost or broken".encode() in ended.stderr
     with Master(tmp_path, "--port", "0", "--new-secret") as master:
         assert master.call(token, routes.HELLO, Hello()).seal_key != before
         assert master.end() == (0, b"")

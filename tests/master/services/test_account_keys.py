@@ -53,12 +53,18 @@ def test_g20_keys_are_stored_encrypted(sealing: World, ann: AccountRecord, tmp_p
     assert AesGcmSafe(lambda: SECRET).open(ann.account_id, b"") is None
 
 
-def test_a_key_that_nobody_can_open_is_made_anew(sealing: World, ann: AccountRecord) -> None:
+def test_a_key_that_nobody_can_open_is_made_anew_and_that_is_told(
+    sealing: World, ann: AccountRecord, caplog: pytest.LogCaptureFixture
+) -> None:
     before = key_of(sealing, ann)
+    assert not caplog.messages
     elsewhere = World(sealing.on._replace(safe=AesGcmSafe(lambda: bytes(32))), sealing.clock)
     after = key_of(elsewhere, ann)
     assert after != before
     assert key_of(World(elsewhere.on, elsewhere.clock), ann) == after
+    (said,) = caplog.messages
+    assert ann.account_id in said
+    assert "was lost" in said
 
 
 def test_of_two_that_make_it_at_once_one_wins(sealing: World, ann: AccountRecord) -> None:

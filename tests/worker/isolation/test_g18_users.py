@@ -104,7 +104,8 @@ def mount(*arguments):
         raise OSError(ctypes.get_errno(), "mount")
 
 if {mounts}:
-    libc.unshare(0x20000)
+    if libc.unshare(0x20000):  # else what follows would be everybody's
+        raise OSError(ctypes.get_errno(), "unshare")
     mount(b"none", b"/", None, 1 << 14 | 1 << 18, None)  # private, with all below
     mount(b"none", b"/run", b"tmpfs", 0, b"mode=755")
     if {read_only}:

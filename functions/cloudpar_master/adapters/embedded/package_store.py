@@ -158,9 +158,8 @@ class SqlitePackageStore:
         select = f"SELECT head FROM packages {where} ORDER BY started_at DESC LIMIT ?"  # noqa: S608  constant texts only
         return [_heads.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
 
-    def running(self, account_id: str, limit: int) -> Running:
-        """See the port. It counts all: an index has just these."""
-        del limit
+    def running(self, account_id: str) -> Running:
+        """See the port. An index has just these."""
         select = (
             "SELECT count(*), coalesce(sum(tasks), 0), coalesce(sum(data_bytes), 0) FROM packages"
             " WHERE account_id = ? AND running"

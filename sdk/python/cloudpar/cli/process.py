@@ -69,8 +69,3 @@ class Process:
     def stop(self, *, at_once: bool = False) -> None:
         """Ask it to end. An agent drains first, unless it is to end at once."""
         self._child.send_signal(signal.SIGINT if at_once else signal.SIGTERM)
-
-
-def fate(code: int) -> str:
-    """How a process ended, for people."""
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"

@@ -4,15 +4,13 @@ import errno
 import math
 import socket
 import sys
-import time
-from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 import msgspec
 
-from cloudpar.child import DEATHS, DEATHS_S
+from cloudpar.deaths import Deaths, fate
 from cloudpar.local import BACKLOG, default_workers
 from cloudpar.quantity import quantity
 from cloudpar_protocol.errors import CloudparError
@@ -22,7 +20,7 @@ from .data_folder import ConnectionFile, check_writable, default_folder, read_co
 from .exit_codes import PortInUse
 from .isolation import isolation_options
 from .presentation import print_json
-from .process import Event, Events, Process, fate, listen_for_signals
+from .process import Event, Events, Process, listen_for_signals
 
 PORT = 8642
 
@@ -104,7 +102,8 @@ class Cluster:
         self._limits = limits
         self._as_json = as_json
         self._events: Events = Events()
-        self._deaths: dict[str, list[float]] = defaultdict(list)
+        self._deaths = {"master": Deaths(), "worker": Deaths(runs_tasks=True)}
+        self._ready: set[str] = set()
         options = ["--data", str(folder), "--listen-fd", str(listening.fileno()), "--stdin"]
         # Harmless when a crashed master starts again: by then the database knows the new one.
         options += ["--new-secret"] if new_secret else []
@@ -141,6 +140,7 @@ class Cluster:
             self._stop()
 
     def _start(self, name: str) -> None:
+        self._ready.discard(name)
         self._processes[name].start((self._listening.fileno(),) if name == "master" else ())
 
     def _until_ready(self, name: str) -> None:
@@ -159,14 +159,9 @@ class Cluster:
             event = self._next()
             if event.what == "ended":
                 self._restart(event)
-            elif event == Event("ready", "worker"):  # it can live: what ends it now are tasks, not reasons to end
-                self._deaths["worker"].clear()
 
     def _restart(self, event: Event) -> None:
-        now = time.monotonic()
-        recent = [death for death in self._deaths[event.name] if now - death < DEATHS_S] + [now]
-        self._deaths[event.name] = recent
-        if len(recent) >= DEATHS:
+        if not self._deaths[event.name].allow(event.code, was_ready=event.name in self._ready):
             del self._processes[event.name]
             raise CloudparError(f"the {event.name} keeps dying ({fate(event.code)}); it says why above")
         click.echo(f"cloudpar: warning: the {event.name} ended ({fate(event.code)}); starting it again", err=True)
@@ -176,6 +171,8 @@ class Cluster:
         event = self._events.get()
         if event.what == "asked":
             raise _Asked
+        if event.what == "ready":
+            self._ready.add(event.name)
         return event
 
     def _announce(self, connection: ConnectionFile) -> None:

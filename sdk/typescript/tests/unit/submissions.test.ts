@@ -154,10 +154,15 @@ test('a signal keeps nothing of tasks that have ended', async () => {
   await vi.waitFor(() => expect(overs.every(({ aborted }) => aborted)).toBe(true));
 });
 
-test('many tasks with signals of their own are no leak', async () => {
+const SHARED = new AbortController().signal;
+
+test.each([
+  ['signals of their own', () => new AbortController().signal],
+  ['one signal', () => SHARED],
+])('many tasks with %s are no leak', async (_, signal) => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
   const pool = poolOf(new Echoing(100));
   const values = Array.from({ length: 20 }, (_, value) => value);
-  await Promise.all(values.map((value) => pool.submit('m:f', [value], { signal: new AbortController().signal })));
+  await Promise.all(values.map((value) => pool.submit('m:f', [value], { signal: signal() })));
   expect(warned).not.toHaveBeenCalled();
 });

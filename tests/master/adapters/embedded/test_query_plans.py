@@ -31,7 +31,7 @@ CALLS: dict[str, Call] = {
     "dead": lambda packages, accounts, queue: queue.dead(10),
     "due": lambda packages, accounts, queue: packages.due(NOW, 10),
     "uncut": lambda packages, accounts, queue: packages.uncut(10),
-    "running": lambda packages, accounts, queue: packages.running("a", 10),
+    "running": lambda packages, accounts, queue: packages.running("a"),
     "of_account": lambda packages, accounts, queue: packages.of_account("a", 10),
     "of_all": lambda packages, accounts, queue: packages.of_account(None, 10),
     "load": lambda packages, accounts, queue: packages.load("p7"),
