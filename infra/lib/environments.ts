@@ -16,7 +16,7 @@ interface Defaults {
   readonly drainMinutes: number;
 }
 
-/** Alike unless said otherwise. A task may run for an hour (core.policy), and so may the drain of its instance. */
+/** Alike unless said otherwise. A task may run for an hour (contract.json), and so may the drain of its instance. */
 const ALIKE = {
   logLevel: 'INFO',
   maxInstances: 4,

@@ -72,6 +72,7 @@ export class Grants extends Construct {
     const { services, storage, queue, groupName } = this.props;
     this.policy('Client', services.client, [
       ...this.folding(),
+      this.index('running'),
       allow(['sqs:GetQueueAttributes'], [queue.tasks.queueArn]),
       this.blobs(['s3:PutObject'], ['code/*', 'data/*']),
       this.blobs(['s3:GetObject'], ['code/*', 'results/*']),

@@ -69,7 +69,12 @@ export class Services extends Construct {
     };
     this.client = this.service('client', { ...served, environment: { CLOUDPAR_FLEET_GROUP: fleetGroup } });
     this.worker = this.service('worker', served);
-    this.account = this.service('account', { memorySize: 512, timeout: API_TIMEOUT });
+    this.account = this.service('account', {
+      memorySize: 512,
+      timeout: API_TIMEOUT,
+      // What administrators do stays in its log, whatever the others leave out.
+      environment: { LOG_LEVEL: settings.logLevel === 'DEBUG' ? 'DEBUG' : 'INFO' },
+    });
     this.timer = this.service('timer', {
       memorySize: 512,
       timeout: Duration.seconds(55),

@@ -17,6 +17,9 @@ export interface Settings {
   readonly retain: boolean;
   /** Point-in-time recovery of the tables. */
   readonly recovery: boolean;
+  /** Names of tables that are there, such as restored ones, to be used instead of the stack's own. */
+  readonly packageTable: string | undefined;
+  readonly accountTable: string | undefined;
   readonly logDays: number;
   readonly logLevel: string;
   /** Requests a second that the API takes, and the burst above them. */
@@ -26,6 +29,8 @@ export interface Settings {
   readonly reservedConcurrency: number;
   /** Requests of one account that each warm instance of a function takes a second. */
   readonly requestsPerS: number;
+  /** The most that one task may run. */
+  readonly taskTimeoutS: number;
   /** What one account may have running: packages, all their tasks, and bytes of their task data. */
   readonly runningPackages: number;
   readonly runningTasks: number;
@@ -85,12 +90,15 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     bundle: read.text('bundle') ?? 'build/functions',
     retain: read.flag('retain', defaults.retain),
     recovery: read.flag('recovery', defaults.recovery),
+    packageTable: read.text('packageTable'),
+    accountTable: read.text('accountTable'),
     logDays: read.days('logDays', defaults.logDays),
     logLevel: read.oneOf('logLevel', defaults.logLevel, ['DEBUG', 'INFO', 'WARNING', 'ERROR']),
     rateLimit: read.whole('rateLimit', defaults.rateLimit, 1, 100_000),
     burstLimit: read.whole('burstLimit', defaults.burstLimit, 1, 100_000),
     reservedConcurrency: read.whole('reservedConcurrency', 0, 0, 1_000),
     requestsPerS: read.whole('requestsPerS', contract.policy.requests_per_s, 1, 100_000),
+    taskTimeoutS: read.whole('taskTimeoutS', contract.policy.task_timeout_s, 1, 21_600),
     runningPackages: read.whole('runningPackages', contract.policy.running_packages, 1, 1_000),
     runningTasks: read.whole('runningTasks', contract.policy.running_tasks, 1, 1e12),
     runningBytes: read.whole('runningBytes', contract.policy.running_bytes, 1, 1e15),
@@ -117,6 +125,12 @@ export function readSettings(context: Context, given: readonly string[] = []): S
         'Leave workerImage out, or install the packages into that image yourself.',
     );
   }
+  if ((settings.packageTable === undefined) !== (settings.accountTable === undefined)) {
+    throw new SettingsError(
+      'packageTable and accountTable belong together: a package reserves what its account has. Name both, restored to ' +
+        'the same moment, or neither.',
+    );
+  }
   for (const architecture of settings.architectures) {
     if (!FAMILIES[architecture].some((family) => settings.families.includes(family))) {
       throw new SettingsError(
@@ -137,9 +151,10 @@ function refuseStrangers(given: readonly string[], known: readonly string[]): vo
   }
 }
 
-/** The limits of an account, as the master's policy names them. */
+/** The limits that a deployment may set, as the master's policy names them. */
 export function limits(settings: Settings): Record<string, number> {
   return {
+    task_timeout_s: settings.taskTimeoutS,
     requests_per_s: settings.requestsPerS,
     running_packages: settings.runningPackages,
     running_tasks: settings.runningTasks,

@@ -16,8 +16,8 @@ interface Keys {
 
 /** Where everything is kept: packages, accounts, payloads, the worker token. */
 export class Storage extends Construct {
-  readonly packages: dynamodb.Table;
-  readonly accounts: dynamodb.Table;
+  readonly packages: dynamodb.ITable;
+  readonly accounts: dynamodb.ITable;
   readonly blobs: s3.Bucket;
   readonly workerToken: secretsmanager.Secret;
   /** The name of the parameter with the key that encrypts accounts' keys. The client function makes it: see grants.ts. */
@@ -25,8 +25,12 @@ export class Storage extends Construct {
 
   constructor(scope: Construct, id: string, settings: Settings) {
     super(scope, id);
-    this.packages = this.table('Packages', contract.packageTable, settings);
-    this.accounts = this.table('Accounts', contract.accountTable, settings);
+    this.packages = settings.packageTable
+      ? dynamodb.Table.fromTableName(this, 'Packages', settings.packageTable)
+      : this.table('Packages', contract.packageTable, settings);
+    this.accounts = settings.accountTable
+      ? dynamodb.Table.fromTableName(this, 'Accounts', settings.accountTable)
+      : this.table('Accounts', contract.accountTable, settings);
     this.blobs = this.bucket(settings);
     this.workerToken = this.secret(settings);
     this.keyParameter = `/cloudpar/${settings.env}/accounts-key`;

@@ -87,11 +87,12 @@ describe('grants', () => {
     expect(actions('Timer', '/code/*')).toEqual([]);
   });
 
-  it('indexes: what is due and what is uncut only where it is read', () => {
+  it('indexes: what is due, uncut or running only where it is read', () => {
     const readers = (index: string) =>
       ['Client', 'Worker', 'Account', 'Timer', 'Lost'].filter((id) => actions(id, `/index/${index}"`).length > 0);
     expect(readers('due')).toEqual(['Timer']);
     expect(readers('uncut')).toEqual(['Worker']);
+    expect(readers('running')).toEqual(['Client']);
     expect(readers('account')).toHaveLength(5);
   });
 

@@ -10,6 +10,10 @@ const FUNCTION = 'AWS::Lambda::Function';
 
 const ENVIRONMENT = [...contract.environment, 'LOG_LEVEL', 'POWERTOOLS_METRICS_NAMESPACE', 'POWERTOOLS_SERVICE_NAME'];
 
+interface Environment {
+  readonly Variables: Record<string, string>;
+}
+
 describe('functions', () => {
   it.each(['client', 'worker', 'account', 'timer', 'lost'])('%s', (name) => {
     const { Properties } = only(dev, FUNCTION, `Services${name.charAt(0).toUpperCase()}${name.slice(1)}`);
@@ -29,10 +33,20 @@ describe('functions', () => {
   });
 
   it('limit accounts as the operator says', () => {
-    const strict = only(template({ env: 'dev', runningPackages: '7' }), FUNCTION, 'ServicesClient');
-    const { Variables } = strict.Properties['Environment'] as { Variables: Record<string, string> };
+    const asked = { env: 'dev', runningPackages: '7', taskTimeoutS: '7200' };
+    const strict = only(template(asked), FUNCTION, 'ServicesClient');
+    const { Variables } = strict.Properties['Environment'] as Environment;
     const policy = JSON.parse(Variables['CLOUDPAR_POLICY'] as string);
-    expect(policy).toEqual({ ...contract.policy, running_packages: 7 });
+    expect(policy).toEqual({ ...contract.policy, running_packages: 7, task_timeout_s: 7200 });
+  });
+
+  it('say less when asked to, but what administrators do', () => {
+    const quiet = template({ env: 'dev', logLevel: 'ERROR' });
+    const levels = ['Client', 'Worker', 'Account', 'Timer', 'Lost'].map((id) => {
+      const { Variables } = only(quiet, FUNCTION, `Services${id}`).Properties['Environment'] as Environment;
+      return Variables['LOG_LEVEL'];
+    });
+    expect(levels).toEqual(['ERROR', 'ERROR', 'INFO', 'ERROR', 'ERROR']);
   });
 
   it('reserve concurrency when asked to', () => {

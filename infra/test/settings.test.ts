@@ -63,12 +63,14 @@ describe('settings', () => {
     [{ env: 'dev', pythons: '3.11', python: '3.13' }, /python=3.13 must be one of 3.11/],
     [{ env: 'dev', workerImage: 'worker' }, /no image with a tag or digest/],
     [{ env: 'dev', requirements: '/nowhere.txt' }, /there is no such file/],
+    [{ env: 'dev', packageTable: 'restored' }, /packageTable and accountTable belong together/],
+    [{ env: 'dev', taskTimeoutS: '21601' }, /taskTimeoutS/],
     [{ env: 'dev', workerImage: 'a:1', requirements: 'package.json' }, /exclude each other/],
     [{ env: 'dev', alarmEmail: 'me' }, /no e-mail address/],
     [{ env: 'dev', logDays: '8' }, /logDays=8 must be one of 1, 3, 5, 7, 14, /],
     [{ env: 'dev', families: 'c7g,t3' }, /families=c7g,t3 must be a list/],
     [{ env: 'dev', families: 'c7g' }, /families=c7g has none for x86_64: add one of c7i, /],
-    [{ env: 'dev', maxInstance: 1 }, /^maxInstance: there is no such setting; there are alarmEmail, .*maxInstances/],
+    [{ env: 'dev', maxInstance: 1 }, /^maxInstance: there is no such setting; there are accountTable, alarmEmail, .*maxInstances/],
     [{ env: 'dev', bundle: 7 }, /bundle must be text/],
   ])('refuses %j, and says why', (context, message) => {
     expect(() => read(context)).toThrow(SettingsError);

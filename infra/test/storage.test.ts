@@ -39,7 +39,10 @@ describe('tables', () => {
       index('due', 'due', 'due_at'),
       index('uncut', 'uncut', 'uncut_since'),
       index('account', 'account', 'started_at'),
-      index('running', 'running', 'started_at', { ProjectionType: 'INCLUDE', NonKeyAttributes: ['tasks', 'data_bytes'] }),
+      index('running', 'running', 'started_at', {
+        ProjectionType: 'INCLUDE',
+        NonKeyAttributes: ['tasks', 'data_bytes'],
+      }),
     ]);
     expect(AttributeDefinitions).toEqual([
       { AttributeName: 'pk', AttributeType: 'S' },
@@ -53,6 +56,19 @@ describe('tables', () => {
       { AttributeName: 'running', AttributeType: 'S' },
     ]);
     expect(only(dev, 'AWS::DynamoDB::Table', ACCOUNTS).Properties).not.toHaveProperty('GlobalSecondaryIndexes');
+  });
+
+  it('are not made where others are named, which the functions use and alone may', () => {
+    const restored = template({ env: 'prod', packageTable: 'packages-2', accountTable: 'accounts-2' });
+    restored.resourceCountIs('AWS::DynamoDB::Table', 0);
+    const { Variables } = only(restored, 'AWS::Lambda::Function', 'ServicesTimer').Properties['Environment'] as {
+      Variables: Record<string, string>;
+    };
+    expect(Variables).toMatchObject({ CLOUDPAR_PACKAGE_TABLE: 'packages-2', CLOUDPAR_ACCOUNT_TABLE: 'accounts-2' });
+    const policies = JSON.stringify(restored.findResources('AWS::IAM::Policy'));
+    expect(policies).toContain(':table/packages-2/index/due"');
+    expect(policies).toContain(':table/accounts-2"');
+    restored.hasOutput('PackageTable', { Value: 'packages-2' });
   });
 
   it.each([PACKAGES, ACCOUNTS])('%s: prod can be restored and outlives its stack, dev does neither', (id) => {

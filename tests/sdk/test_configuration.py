@@ -47,6 +47,22 @@ def test_a_profile_file_by_name(tmp_path: Path) -> None:
     assert found.source == f"the profile file {path}"
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "environment"),
+    [
+        ("local", {"CLOUDPAR_ENDPOINT": "http://there", "CLOUDPAR_TOKEN": "secret"}),
+        (None, {"CLOUDPAR_ENDPOINT": "local", "CLOUDPAR_TOKEN": "secret"}),
+        (None, {"CLOUDPAR_ENDPOINT": "local"}),
+    ],
+)
+def test_this_machine_whatever_else_is_configured(
+    tmp_path: Path, endpoint: str | None, environment: dict[str, str]
+) -> None:
+    (tmp_path / "cloudpar").mkdir()
+    (tmp_path / "cloudpar/profile.toml").write_text('endpoint = "http://there"\ntoken = "secret"\n')
+    assert configure(endpoint, None, {"XDG_CONFIG_HOME": str(tmp_path), **environment}) is None
+
+
 def test_profile_without_xdg() -> None:
     assert profile_path({}) == Path.home() / ".config/cloudpar/profile.toml"
 

@@ -120,6 +120,27 @@ def test_endpoint_and_token_from_the_environment(master: FakeMaster, monkeypatch
         assert pool.submit(abs, -1).result() == 1
 
 
+def test_executors_here_are_not_started_beside_a_master_and_that_is_told(
+    master: FakeMaster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("CLOUDPAR_ENDPOINT", master.endpoint)
+    monkeypatch.setenv("CLOUDPAR_TOKEN", TOKEN)
+    with Pool(workers=2) as pool:
+        assert pool.endpoint == master.endpoint
+    (said,) = caplog.messages
+    assert "workers=2 is not heeded" in said
+    assert "the environment variables CLOUDPAR_ENDPOINT" in said
+    assert 'Pool("local", workers=2)' in said
+
+
+def test_a_pool_on_this_machine_whatever_is_configured(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUDPAR_ENDPOINT", master.endpoint)
+    monkeypatch.setenv("CLOUDPAR_TOKEN", TOKEN)
+    with Pool("local", workers=1) as pool:
+        assert pool.endpoint != master.endpoint
+        assert pool.submit(abs, -1).result() == 1
+
+
 def printing(master: FakeMaster, output: Output) -> None:
     master.automatic = False
     with Pool(master.endpoint, TOKEN, output=output) as pool:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from .errors import ConfigurationError
 
+LOCAL = "local"
+"""An endpoint that is none: a pool on this machine, whatever else is configured."""
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -42,7 +45,7 @@ def _merge(sources: list[tuple[str | None, str | None, str]]) -> Configuration |
     """Take each value from the first source that has it, so that a token may stay out of the source code."""
     endpoint = next(((value, source) for value, _, source in sources if value), None)
     token = next(((value, source) for _, value, source in sources if value), None)
-    if endpoint is None and token is None:
+    if (endpoint is None and token is None) or (endpoint is not None and endpoint[0] == LOCAL):
         return None
     if endpoint is None or token is None:
         there, missing = ("a token", "endpoint") if endpoint is None else ("an endpoint", "token")

@@ -1,5 +1,6 @@
 """The pool: an executor whose workers may be anywhere."""
 
+import logging
 import os
 import threading
 import weakref
@@ -8,7 +9,7 @@ from concurrent.futures import Executor, Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from .configuration import configure
+from .configuration import LOCAL, configure
 from .lifetime import Lifetime, first_contact
 from .map_limits import Limits, arguments
 from .retry import Retry, RetryOn, read_retry
@@ -24,19 +25,22 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+log = logging.getLogger("cloudpar")
+
 
 class Pool(Executor):
     """Runs functions on the executors of a master; a complete `concurrent.futures.Executor`.
 
     Where the master is, is taken from the arguments, then from the environment (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN),
-    then from the profile file (~/.config/cloudpar/profile.toml, or what CLOUDPAR_PROFILE names). With none of these
-    the pool starts a master and an agent of its own on this machine, on temporary data, and ends them with itself.
+    then from the profile file (~/.config/cloudpar/profile.toml, or what CLOUDPAR_PROFILE names). With none of these,
+    or with the endpoint "local", the pool starts a master and an agent of its own on this machine, on temporary data,
+    and ends them with itself.
 
     Functions travel by value: lambdas, closures, whatever `__main__` and modules of your own project define. Modules
     that are installed are expected at the workers.
 
     Args:
-        endpoint: The master's URL, such as "https://pool.example.com".
+        endpoint: The master's URL, such as "https://pool.example.com"; or "local".
         token: The account's token.
         workers: Executors of the pool's own agent, if it starts one; one a core by default.
         patience_s: How long to wait for a master that has gone away, in seconds.
@@ -78,7 +82,7 @@ class Pool(Executor):
     ) -> None:
         if workers is not None and workers < 1:
             raise ValueError(f"workers={workers}: a pool needs at least one")
-        if workers is not None and endpoint is not None:
+        if workers is not None and endpoint not in {None, LOCAL}:
             raise ValueError("workers= is for a pool on this machine: the master at endpoint= has workers of its own")
         if task_timeout_s is not None and task_timeout_s <= 0:
             raise ValueError(f"task_timeout_s={task_timeout_s}: give a positive number of seconds, or None")
@@ -86,8 +90,15 @@ class Pool(Executor):
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._shut_down = False
+        configuration = configure(endpoint, token)
+        if workers is not None and configuration is not None:
+            log.warning(
+                "cloudpar: workers=%d is not heeded: there is a master, named by %s, with workers of its own. "
+                'Pool("local", workers=%d) is a pool on this machine.',
+                workers, configuration.source, workers,
+            )  # fmt: skip
         self._lifetime = Lifetime(
-            configure(endpoint, token),
+            configuration,
             workers,
             patience_s=patience_s,
             task_timeout_s=task_timeout_s,

@@ -1,0 +1,131 @@
+"""Task code that ends its executor, or does not end, or tampers with it: that is the result of its task alone."""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+from cloudpar_protocol.payloads import TaskResult
+from cloudpar_worker.executor import runner
+from cloudpar_worker.executor.frames import encode_result_into
+from worker.executor.tasks import run, value_of
+from worker.scripted_master import ScriptedMaster
+
+
+def test_a_child_that_comes_back_from_a_fork_ends(pool: ScriptedMaster) -> None:
+    def split(_number: int) -> int:
+        return os.fork()
+
+    results = run(pool, split, 3)
+    assert all(value_of(result) > 0 for result in results)
+
+
+def test_a_segmentation_fault_is_that_tasks_result(pool: ScriptedMaster) -> None:
+    def crash(number: int) -> int:
+        if number == 2:
+            sys.stdout.write("last words\n")
+            ctypes.string_at(0)
+        return number
+
+    results = run(pool, crash, 5)
+    assert [result.outcome for result in results] == ["ok", "ok", "crashed", "ok", "ok"]
+    crashed = results[2]
+    assert crashed.message is not None
+    assert "segmentation fault (SIGSEGV)" in crashed.message
+    assert crashed.stdout == "last words\n"
+    assert crashed.stderr is not None
+    assert "in crash" in crashed.stderr
+
+
+def test_a_task_whose_executor_is_killed_from_outside_runs_again(pool: ScriptedMaster, tmp_path: Any) -> None:
+    def once(number: int, path: str = str(tmp_path / "killed")) -> int:
+        if number == 1 and not os.path.exists(path):  # noqa: PTH110
+            open(path, "w").close()  # noqa: PTH123
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+    assert [value_of(result) for result in run(pool, once, 3)] == [0, 1, 2]
+
+
+def test_a_task_that_is_killed_again_and_again_is_given_up(pool: ScriptedMaster) -> None:
+    (result,) = run(pool, lambda _number: os.kill(os.getpid(), signal.SIGKILL))
+    assert result.outcome == "crashed"
+    assert result.message is not None
+    assert "often the kernel's out-of-memory killer" in result.message
+
+
+def busy_loop(_number: int) -> None:
+    while True:
+        pass
+
+
+def test_the_rest_of_a_run_goes_on_after_a_timeout(pool: ScriptedMaster) -> None:
+    def some_hang(number: int) -> int:
+        while number % 4 == 3:
+            pass
+        return number
+
+    results = run(pool, some_hang, 12, task_timeout_s=0.5)
+    assert [result.outcome for result in results] == ["ok", "ok", "ok", "timeout"] * 3
+
+
+def test_the_quota_stops_a_task(pool: ScriptedMaster) -> None:
+    (result,) = run(pool, busy_loop, budget_us=150_000, account="poor")
+    assert result.outcome == "quota"
+    assert result.duration_us >= 150_000
+    assert result.message is not None
+    assert "quota" in result.message
+
+
+def test_garbage_on_the_executors_channel_ends_only_that_task(pool: ScriptedMaster) -> None:
+    def scribble(number: int) -> int:
+        if number == 1:
+            for descriptor in range(3, 64):
+                try:
+                    os.write(descriptor, b"\xff\xff\xff\xffgarbage")
+                except OSError:
+                    continue
+            time.sleep(1000)
+        return number
+
+    results = run(pool, scribble, 3)
+    assert [result.outcome for result in results] == ["ok", "crashed", "ok"]
+    assert results[1].message is not None
+    assert "file descriptor" in results[1].message
+
+
+def test_a_forged_result_is_garbage(pool: ScriptedMaster) -> None:
+    def forge(number: int) -> int:
+        frame = bytearray(4)
+        encode_result_into(TaskResult(number + 5, "ok", 1), frame)
+        for descriptor in range(3, 64):
+            try:
+                os.write(descriptor, frame)
+            except OSError:
+                continue
+        time.sleep(1000)
+        return number
+
+    (result,) = run(pool, forge)
+    assert result.outcome == "crashed"
+
+
+def test_an_altered_clock_changes_no_charge(pool: ScriptedMaster) -> None:
+    def cheat(_number: int) -> None:
+        began = time.monotonic()
+        real, frozen = time.monotonic, time.monotonic_ns()
+        time.monotonic = lambda: 0.0
+        time.monotonic_ns = time.perf_counter_ns = time.time_ns = lambda: frozen
+        runner._clock = lambda: frozen
+        while real() - began < 0.3:
+            pass
+
+    def exaggerate(_number: int) -> None:
+        runner._clock = lambda: time.monotonic_ns() * 1000
+
+    (cheap,) = run(pool, cheat, account="cheat")
+    (dear,) = run(pool, exaggerate, account="exaggerate")
+    assert cheap.duration_us >= 250_000
+    assert dear.duration_us <= 60_000_000

@@ -1,0 +1,56 @@
+"""What tasks write to standard output and error."""
+
+import os
+import subprocess
+import sys
+
+from worker.executor.tasks import run
+from worker.scripted_master import ScriptedMaster
+
+
+def test_output_of_python_and_of_c_is_the_tasks(pool: ScriptedMaster) -> None:
+    def write(number: int) -> None:
+        if number == 1:
+            print("from print")  # noqa: T201
+            sys.stderr.write("from stderr\n")
+            os.write(1, b"from write\n")
+            subprocess.run(["echo", "from a child"], check=True)  # noqa: S607
+
+    silent, loud, after = run(pool, write, 3)
+    assert loud.stdout == "from print\nfrom write\nfrom a child\n"
+    assert loud.stderr == "from stderr\n"
+    assert (silent.stdout, after.stdout, after.stderr) == (None, None, None)
+
+
+def test_output_is_bounded(pool: ScriptedMaster) -> None:
+    (result,) = run(pool, lambda _number: os.write(1, b"head" + b"\xff" * 10**6) and None)
+    assert result.stdout is not None
+    assert len(result.stdout.encode()) <= 64 * 1024
+    assert result.stdout.startswith("head\ufffd")
+    assert "of 1000004 bytes are left out" in result.stdout
+
+
+def test_closed_standard_streams_hurt_nobody_else(pool: ScriptedMaster) -> None:
+    def close(_number: int) -> None:
+        sys.stdout.close()
+
+    def write(_number: int) -> int:
+        print("here")  # noqa: T201
+        return os.getpid()
+
+    run(pool, close, 4)
+    for result in run(pool, write, 4):
+        assert result.stdout == "here\n"
+
+
+def test_endless_output_is_stopped(pool: ScriptedMaster) -> None:
+    def spam(_number: int) -> None:
+        while True:
+            os.write(2, b"x" * 10**6)
+
+    (result,) = run(pool, spam)
+    assert result.outcome == "crashed"
+    assert result.message is not None
+    assert "standard output and error" in result.message
+    assert result.stderr is not None
+    assert len(result.stderr) <= 64 * 1024
