@@ -10,8 +10,8 @@ from typing import Any
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.executor import runner
 from cloudpar_worker.executor.frames import encode_result_into
-from worker.executor.tasks import run, value_of
 from worker.scripted_master import ScriptedMaster
+from worker.tasks import run, value_of
 
 
 def test_a_child_that_comes_back_from_a_fork_ends(pool: ScriptedMaster) -> None:

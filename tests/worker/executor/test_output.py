@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 
-from worker.executor.tasks import run
 from worker.scripted_master import ScriptedMaster
+from worker.tasks import run
 
 
 def test_output_of_python_and_of_c_is_the_tasks(pool: ScriptedMaster) -> None:

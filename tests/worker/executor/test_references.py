@@ -11,20 +11,17 @@ from msgspec import msgpack
 
 from cloudpar_protocol.payloads import BlobData, InlineData, Link, TaskCode, TaskResult
 from cloudpar_worker.executor import references
-from worker.leases import data_blob, lease_of
+from worker import tasks
+from worker.leases import data_blob
 from worker.scripted_master import ScriptedMaster
 
 
 def run(pool: ScriptedMaster, reference: str, values: Sequence[Any] = (), **changes: Any) -> list[TaskResult]:
     """The results of a package over these values, or over range(changes["tasks"])."""
     code = TaskCode(hashlib.sha256(reference.encode()).hexdigest(), reference=reference)
-    tasks = changes.pop("tasks", len(values))
+    n = changes.pop("tasks", len(values))
     data = {"data": InlineData([msgpack.encode(value) for value in values])} if values else {}
-    lease = lease_of(code, tasks, **({"codec": "msgpack"} | data | changes))
-    pool.hand_out(lease)
-    results = pool.wait_for_results(tasks, lease.package_id)
-    pool.wait(lambda: pool.closed(lease.lease_id))
-    return [results[index] for index in sorted(results)]
+    return tasks.run(pool, code, n, **({"codec": "msgpack"} | data | changes))
 
 
 def value_of(result: TaskResult) -> Any:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from cloudpar_protocol.payloads import TaskResult
-from worker.executor.tasks import error_of, run
 from worker.leases import inline
 from worker.scripted_master import ScriptedMaster
+from worker.tasks import error_of, run
 
 
 def fail_before(tries: int, counted: list[int], kind: type[BaseException] = ValueError) -> None:

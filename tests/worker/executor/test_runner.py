@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cloudpar_protocol.limits import INLINE_RESULT_BYTES
-from worker.executor.tasks import run, value_of
 from worker.leases import code_of, inline, lease_of
 from worker.scripted_master import TOKEN, ScriptedMaster
+from worker.tasks import run, value_of
 
 
 def test_values_of_a_range_come_back(pool: ScriptedMaster) -> None:

@@ -22,6 +22,7 @@ from cloudpar_worker.executor.frames import encode_result_into
 from guarantees.scale import Scale
 from worker.isolation.shared import Shared
 from worker.leases import lease_of
+from worker.tasks import value_of
 
 Clues = dict[str, Any]
 PROCESSES = {"own-users": 40, "one-user": 300}
@@ -36,14 +37,9 @@ def shared(start: Callable[..., Shared], mode: str) -> Shared:
     return start(mode, executors=1, processes=PROCESSES[mode], file_mb=FILE_MB, memory_mb=300)
 
 
-def value(result: TaskResult) -> Any:
-    assert result.outcome == "ok", result
-    return pickle.loads(result.data or b"")
-
-
 def executor_ends(shared: Shared, pid: int) -> None:
     """Another account's turn: whatever was of the first is gone soon."""
-    assert value(shared.run(lambda _: os.getpid(), account="next")) != pid
+    assert value_of(shared.run(lambda _: os.getpid(), account="next")) != pid
     psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], END_S)
 
 
@@ -64,7 +60,7 @@ def dead(pid: int) -> bool:
 
 
 def test_an_executor_has_a_name_for_libraries_that_ask(shared: Shared) -> None:
-    assert value(shared.run(lambda _: getpass.getuser())) == "cloudpar"
+    assert value_of(shared.run(lambda _: getpass.getuser())) == "cloudpar"
 
 
 def test_g18_an_executor_serves_one_account(
@@ -75,7 +71,7 @@ def test_g18_an_executor_serves_one_account(
     turns = scale(12, 200)
     for turn in range(turns):
         account = f"account-{turn % 3}"
-        accounts.setdefault(value(shared.run(lambda _: os.getpid(), account=account)), set()).add(account)
+        accounts.setdefault(value_of(shared.run(lambda _: os.getpid(), account=account)), set()).add(account)
     assert {len(served) for served in accounts.values()} == {1}
     reached(f"{turns} turns of 3 accounts, {mode}: no executor served two")
 
@@ -95,7 +91,7 @@ def spoilt(_: Clues) -> Any:
 
 def test_g18_what_it_changes_in_python_dies_with_it(shared: Shared) -> None:
     shared.run(spoil, account="spoiler")
-    assert value(shared.run(spoilt, account="another")) == [None, False, False, False]
+    assert value_of(shared.run(spoilt, account="another")) == [None, False, False, False]
 
 
 def daemon(_: Clues) -> tuple[int, int]:
@@ -117,7 +113,7 @@ def daemon(_: Clues) -> tuple[int, int]:
 
 
 def test_g18_a_daemon_does_not_survive_its_account(shared: Shared) -> None:
-    executor, left = value(shared.run(daemon))
+    executor, left = value_of(shared.run(daemon))
     assert psutil.pid_exists(left)
     executor_ends(shared, executor)
     assert dead(left)
@@ -139,7 +135,7 @@ def fork_bomb(_: Clues) -> tuple[int, list[int], str]:
 
 
 def test_g18_a_fork_bomb_is_bounded_and_removed(shared: Shared, mode: str) -> None:
-    executor, children, error = value(shared.run(fork_bomb))
+    executor, children, error = value_of(shared.run(fork_bomb))
     assert error == "BlockingIOError"
     assert mode == "one-user" or len(children) < PROCESSES[mode]
     executor_ends(shared, executor)
@@ -159,7 +155,7 @@ def file_bomb(_: Clues) -> tuple[int, str, int]:
 
 
 def test_g18_a_file_has_a_limit(shared: Shared) -> None:
-    _, error, size = value(shared.run(file_bomb))
+    _, error, size = value_of(shared.run(file_bomb))
     assert (error, size) == ("OSError", FILE_MB << 20)
 
 
@@ -180,7 +176,7 @@ def fill(_: Clues) -> tuple[int, str]:
 
 
 def test_g18_files_go_with_their_executor(shared: Shared) -> None:
-    executor, folder = value(shared.run(fill))
+    executor, folder = value_of(shared.run(fill))
     assert Path(folder).exists()
     executor_ends(shared, executor)
     assert gone(Path(folder))
@@ -200,7 +196,7 @@ def leave_shared_memory(clues: Clues) -> tuple[int, list[str]]:
 
 
 def test_g18_shared_memory_goes_with_its_executor(shared: Shared, mode: str) -> None:
-    executor, left = value(shared.run(leave_shared_memory))
+    executor, left = value_of(shared.run(leave_shared_memory))
     assert len(left) == (1 if mode == "own-users" else 0)
     executor_ends(shared, executor)
     assert all(gone(Path(path)) for path in left)
@@ -214,7 +210,7 @@ def memory_bomb(_: Clues) -> None:
 
 def test_g18_a_memory_bomb_ends_itself(shared: Shared) -> None:
     assert shared.run(memory_bomb).outcome == "memory"
-    assert value(shared.run(lambda _: 1)) == 1
+    assert value_of(shared.run(lambda _: 1)) == 1
 
 
 def forge(_: Clues) -> None:
@@ -232,7 +228,7 @@ def test_g18_a_result_for_a_task_of_others_is_not_taken(shared: Shared) -> None:
     shared.master.hand_out(lease)
     results = shared.master.wait_for_results(10, lease.package_id)
     assert results[0].outcome != "ok"
-    assert [value(results[index]) for index in range(1, 10)] == list(range(1, 10))
+    assert [value_of(results[index]) for index in range(1, 10)] == list(range(1, 10))
 
 
 def fake_time(_: Clues) -> None:
@@ -253,7 +249,7 @@ def stay(_: Clues) -> tuple[int, str]:
 
 def test_g18_nothing_survives_the_worker(start: Callable[..., Shared], mode: str) -> None:
     shared = start(mode, executors=1)
-    left, folder = value(shared.run(stay))
+    left, folder = value_of(shared.run(stay))
     assert psutil.pid_exists(left)
     shared.agent.process.kill()
     assert dead(left)
@@ -273,4 +269,4 @@ def test_g18_an_executor_that_cannot_begin_blames_no_task(start: Callable[..., S
     assert "Permission denied" in shared.agent.log
     shared.tmp.chmod(0o1777)
     (result,) = shared.master.wait_for_results(1, lease.package_id).values()
-    assert value(result) == "well"
+    assert value_of(result) == "well"

@@ -3,7 +3,6 @@
 import ctypes
 import mmap
 import os
-import pickle
 import subprocess
 import sys
 import time
@@ -13,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.executor import kernel
 from worker.isolation.shared import Shared
+from worker.tasks import value_of
 
 Clues = dict[str, Any]
 MEMORY_MB = 150
@@ -32,11 +31,6 @@ def shared(start: Callable[..., Shared], mode: str) -> Shared:
 def own(start: Callable[..., Shared]) -> Shared:
     """A worker whose tasks are its own user's."""
     return start("one-user", isolation="own", executors=1, memory_mb=MEMORY_MB)
-
-
-def value(result: TaskResult) -> Any:
-    assert result.outcome == "ok", result
-    return pickle.loads(result.data or b"")
 
 
 def program(_: Clues) -> None:
@@ -97,7 +91,7 @@ def test_g18_what_a_task_starts_counts(shared: Shared, task: Callable[[Clues], N
     result = shared.run(task)
     assert result.outcome == "memory", result
     assert f"over its limit of {MEMORY_MB} MB" in result.message
-    assert value(shared.run(lambda _: 1)) == 1
+    assert value_of(shared.run(lambda _: 1)) == 1
 
 
 @pytest.mark.parametrize("task", [program, fork, many, shared_pages])
@@ -114,7 +108,7 @@ def later(_: Clues) -> int:
 
 
 def test_g18_what_grows_between_tasks_counts(shared: Shared) -> None:
-    executor = value(shared.run(later))
+    executor = value_of(shared.run(later))
     until = time.monotonic() + STAYS_S / 2
     while Path(f"/proc/{executor}").exists() and time.monotonic() < until:
         time.sleep(0.05)
@@ -199,16 +193,16 @@ def mapped(_: Clues) -> int:
 def test_g18_pages_of_several_processes_count_once(start: Callable[..., Shared], mode: str) -> None:
     if mode == "own-users":
         shared = start(mode, executors=1, memory_mb=220)
-        assert value(shared.run(family)) == 6
-        assert value(shared.run(mapped)) == 0
+        assert value_of(shared.run(family)) == 6
+        assert value_of(shared.run(mapped)) == 0
 
 
 def test_pages_count_once_for_ones_own_tasks(own: Shared) -> None:
-    assert value(own.run(family)) == 6
+    assert value_of(own.run(family)) == 6
 
 
 def test_g18_starting_programs_counts_nothing_twice(shared: Shared) -> None:
-    assert value(shared.run(starting)) > 10
+    assert value_of(shared.run(starting)) > 10
 
 
 AS_IN_THE_CONTAINER = """
@@ -227,4 +221,4 @@ def test_g18_an_agent_that_may_not_look_into_executors_knows_what_they_weigh(
         shared = start(mode, executors=1, memory_mb=220, command=["-c", AS_IN_THE_CONTAINER])
         assert shared.run(many).outcome == "memory"
         assert shared.run(nameless, account="files").outcome == "memory"
-        assert value(shared.run(family)) == 6
+        assert value_of(shared.run(family)) == 6

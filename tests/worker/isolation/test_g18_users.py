@@ -1,7 +1,6 @@
 """Guarantee 18: a user is one executor's, of all workers of the machine, and task code takes none from others."""
 
 import os
-import pickle
 import signal
 import socket
 from collections.abc import Callable
@@ -12,21 +11,16 @@ from typing import Any
 import psutil
 import pytest
 
-from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.executor import kernel, leavings, users
 from worker.isolation.shared import MODES, Shared
 from worker.leases import inline, lease_of
+from worker.tasks import value_of
 
 Clues = dict[str, Any]
 END_S = 20.0
 """Only a hang takes so long."""
 OWN_USERS = pytest.mark.skipif("own-users" not in MODES, reason="only root gives users")
 SYS_ADMIN = 1 << 21
-
-
-def value(result: TaskResult) -> Any:
-    assert result.outcome == "ok", result
-    return pickle.loads(result.data or b"")
 
 
 def user(_: Clues) -> int:
@@ -54,7 +48,7 @@ def test_g18_taking_names_takes_no_users(start: Callable[..., Shared], mode: str
         line, _ = server.accept()
         with line:
             others = start(mode, executors=1)
-            served = {value(others.run(lambda _: os.getpid(), account=f"account-{turn}")) for turn in range(3)}
+            served = {value_of(others.run(lambda _: os.getpid(), account=f"account-{turn}")) for turn in range(3)}
     assert len(served) == 3
 
 
@@ -73,9 +67,9 @@ def stay(_: Clues) -> tuple[int, int, str]:
 def test_g18_a_user_of_a_killed_zygote_is_empty_for_the_next_executor(start: Callable[..., Shared]) -> None:
     """The zygote empties no cells any more, and other workers of the machine get its users at once."""
     others, shared = start("own-users", executors=1), start("own-users", executors=1)
-    number, left, path = value(shared.run(stay))
+    number, left, path = value_of(shared.run(stay))
     psutil.Process(shared.clues["zygote"]).kill()
-    turns = (value(others.run(user, account=f"account-{turn}")) for turn in range(20))
+    turns = (value_of(others.run(user, account=f"account-{turn}")) for turn in range(20))
     assert number in turns
     with suppress(psutil.NoSuchProcess):
         psutil.Process(left).wait(END_S)
@@ -87,11 +81,11 @@ def test_g18_workers_of_one_machine_never_give_the_same_user(start: Callable[...
     """One of root, whose executors come and go, and one as in the container, whose executor stays."""
     shared = start("own-users", executors=1)
     others = start("own-users", executors=1, command=["-c", in_container()])
-    theirs, pid = value(others.run(lambda _: (os.getuid(), os.getpid())))
-    given = {value(shared.run(user, account=f"account-{turn}")) for turn in range(20)}
+    theirs, pid = value_of(others.run(lambda _: (os.getuid(), os.getpid())))
+    given = {value_of(shared.run(user, account=f"account-{turn}")) for turn in range(20)}
     assert len(given) > 1
     assert theirs not in given
-    assert value(others.run(lambda _: os.getpid())) == pid
+    assert value_of(others.run(lambda _: os.getpid())) == pid
 
 
 IN_CONTAINER = """
@@ -134,7 +128,7 @@ def test_g18_users_are_given_whether_or_not_the_container_can_be_written(
     start: Callable[..., Shared], read_only: bool, place: str
 ) -> None:
     shared = start("own-users", executors=1, command=["-c", in_container(mounts=True, read_only=read_only)])
-    assert value(shared.run(user)) >= users.FIRST
+    assert value_of(shared.run(user)) >= users.FIRST
     assert shared.agent.log == ""
     zygote = shared.clues["zygote"]
     assert psutil.Process(zygote).uids().real == 10001
