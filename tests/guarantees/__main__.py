@@ -63,7 +63,7 @@ def run(promise: Promise, project: str) -> Outcome:
     figures, log = _state(promise).with_suffix(".figures"), _state(promise).with_suffix(".log")
     figures.unlink(missing_ok=True)
     environment = os.environ | {FULL: "full", FIGURES: str(figures)}
-    command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal", f"--timeout={TIMEOUT_S}"]
+    command = [sys.executable, "-m", "pytest", f"-n{promise.at_once}", "--dist=worksteal", f"--timeout={TIMEOUT_S}"]
     began = time.monotonic()
     with log.open("wb") as out:
         done = subprocess.run(
