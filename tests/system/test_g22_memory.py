@@ -1,6 +1,8 @@
 """Whatever has passed through them, worker and master hold what they held after the first packages."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import count, islice
 from pathlib import Path
 
@@ -14,12 +16,25 @@ from guarantees.scale import Scale
 MB = 1_000_000
 AT_ONCE = 20
 TOLERATED_MB, TOLERATED_SHARE = 20.0, 0.1
+_OWN = re.compile(r"^(?:Pss_Anon|Pss_Shmem|SwapPss): +(\d+) kB$", re.MULTILINE)
+"""Of a process's memory, its share of what no other family has a part in.
+
+Not of the files that it maps, such as libraries: that share changes whenever any other program comes or goes.
+"""
 
 
 def own_mb(process: psutil.Process) -> float:
     """What a process and those it started hold; what several of them share is counted once."""
-    family = [process, *process.children(recursive=True)]
-    return sum(each.memory_full_info().pss for each in family) / MB
+    held = _own_kb(process)
+    assert held > 0, "this kernel does not tell"
+    for child in process.children(recursive=True):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            held += _own_kb(child)
+    return held * 1024 / MB
+
+
+def _own_kb(process: psutil.Process) -> int:
+    return sum(map(int, _OWN.findall(Path(f"/proc/{process.pid}/smaps_rollup").read_text())))
 
 
 def codes() -> Iterator[Callable[..., int]]:
