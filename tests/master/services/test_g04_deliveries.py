@@ -1,6 +1,7 @@
 """Every queue message is delivered three times, in any order, and so is every publication."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from aws.differences import SOUND
 from cloudpar_master.core.policy import Policy
-from cloudpar_master.ports import Sending, TaskQueue
+from cloudpar_master.ports import Message, Sending, TaskQueue
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import Lease, Publication
 from guarantees.scale import Scale
@@ -34,14 +35,16 @@ class Thrice:
     """A queue whose messages all come three times, each as if it were the first: some soon, some later, in any order.
 
     Attributes:
-        sent: How many there were.
+        sent: What the master sent, and how often.
+        received: What came, and how often.
     """
 
     def __init__(self, queue: TaskQueue, chance: random.Random) -> None:
         self._queue = queue
         self._chance = chance
         self._late: list[Sending] = []
-        self.sent = 0
+        self.sent = Counter[str]()
+        self.received = Counter[str]()
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
         """See the port."""
@@ -51,8 +54,14 @@ class Thrice:
         self._late = more[: len(more) // 2]
         soon += more[len(more) // 2 :]
         self._chance.shuffle(soon)
-        self.sent += len(messages)
+        self.sent.update(body for _, body in messages)
         return [all(self._queue.send(soon))] * len(messages)
+
+    def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
+        """See the port."""
+        messages = self._queue.receive(limit, visibility_s, attempt_id)
+        self.received.update(message.body for message in messages)
+        return messages
 
     def send_late(self) -> bool:
         """Send what comes last; whether there was anything."""
@@ -71,7 +80,9 @@ class Run:
         self.queue = Thrice(world.on.queue, self.chance)
         self.world = World(world.on._replace(queue=cast("TaskQueue", self.queue)), world.clock)
         self.deliveries: list[Publication] = []
-        self.published = 0
+        self.made = 0
+        self.delivered = Counter[tuple[str, int]]()
+        """How often each publication came, by its lease and its number."""
         self.executions = 0
 
     def work(self) -> None:
@@ -87,7 +98,7 @@ class Run:
         leases = self.world.retrieve(chunks=self.chance.randint(1, 4))
         for lease in leases:
             for made in self._parts(lease):
-                self.published += 1
+                self.made += 1
                 self.deliveries += [made] * TIMES
         return bool(leases)
 
@@ -108,6 +119,7 @@ class Run:
         self.chance.shuffle(self.deliveries)
         together = self.chance.randint(1, TOGETHER)
         self.world.publish(*self.deliveries[:together])
+        self.delivered.update((each.lease_id, each.seq) for each in self.deliveries[:together])
         del self.deliveries[:together]
 
 
@@ -134,7 +146,11 @@ def test_g04_everything_comes_three_times(
         assert run.executions > tasks, "some tasks ran more than once"
         assert world.retrieve() == []
         assert world.on.queue.waiting() == 0
+    sent, received, delivered = run.queue.sent, run.queue.received, run.delivered
+    assert received == {body: TIMES * number for body, number in sent.items()}
+    assert (set(delivered.values()), len(delivered)) == ({TIMES}, run.made)
     reached(
-        f"{factory.__name__}: {run.queue.sent:,} messages and {run.published:,} publications {TIMES} times each,"
+        f"{factory.__name__}: {sent.total():,} messages came {received.total():,} times, and {len(delivered):,}"
+        f" publications {delivered.total():,} times,"
         f" {run.executions:,} executions of {tasks:,} tasks: 1 commit and 1 charge each"
     )
