@@ -1,18 +1,25 @@
-"""Tasks that never end by themselves are stopped at their limit, charged, and say so; what comes after them runs."""
+"""Tasks that never end by themselves are stopped at their limit, charged, and say so; what comes after them runs.
+
+Stopped means that their processes are gone, and those that they started, too.
+"""
 
 import contextlib
 import ctypes
+import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import psutil
 import pytest
 
 from cloudpar.errors import TaskTimeout
 from system.books import Customer, close_books
 from system.fleet import Fleet
 from system.site import Site
+from system.work import until
 
 LIMIT_S = 0.3
 LATE_S = 2.0
@@ -26,16 +33,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield site
 
 
-def busy_loop() -> None:
+Note = Callable[[int], None]
+"""Takes the id of a process that has to be gone afterwards."""
+
+
+def busy_loop(_note: Note) -> None:
     while True:
         pass
 
 
-def hang_in_c() -> None:
+def hang_in_c(_note: Note) -> None:
     ctypes.PyDLL(None).sleep(1000)  # keeps the interpreter's lock
 
 
-def ignore_signals() -> None:
+def ignore_signals(_note: Note) -> None:
     every = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
     signal.pthread_sigmask(signal.SIG_BLOCK, every)
     for number in every:
@@ -46,23 +57,39 @@ def ignore_signals() -> None:
     time.sleep(1000)
 
 
-def swallow_exceptions() -> None:
+def swallow_exceptions(_note: Note) -> None:
     while True:
         with contextlib.suppress(BaseException):
             time.sleep(1000)
 
 
-def with_child() -> None:
-    subprocess.run(["sleep", "1000"], check=True)  # noqa: S607
+def with_child(note: Note) -> None:
+    child = subprocess.Popen(["sleep", "1000"])  # noqa: S607
+    note(child.pid)
+    child.wait()
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended; perhaps whoever inherited it has not asked how, yet."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 @pytest.mark.parametrize("hang", [busy_loop, hang_in_c, ignore_signals, swallow_exceptions, with_child])
-def test_g16_an_endless_task(site: Site, hang: Callable[[], None], reached: Callable[[str], None]) -> None:
+def test_g16_an_endless_task(
+    site: Site, hang: Callable[[Note], None], tmp_path: Path, reached: Callable[[str], None]
+) -> None:
     customer = Customer(site, hang.__name__)
+
+    def note(pid: int) -> None:
+        (tmp_path / str(pid)).touch()
 
     def sometimes(number: int) -> int:
         if number % 4 == 3:
-            hang()
+            note(os.getpid())
+            hang(note)
         return number
 
     with customer.pool() as pool:
@@ -75,9 +102,15 @@ def test_g16_an_endless_task(site: Site, hang: Callable[[], None], reached: Call
                     next(results)
             else:
                 assert next(results) == number
+    pids = [int(path.name) for path in tmp_path.iterdir()]
+    assert len(pids) >= (4 if hang is with_child else 3)  # a limit may come before that task has its child
+    until(lambda: all(map(is_gone, pids)), LATE_S)
     customer.assert_charged_once(books, 12)
     stopped_us = [result.duration_us for result in books.results if result.outcome == "timeout"]
     assert len(stopped_us) == 3
     assert all(LIMIT_S * 1e6 <= each <= (LIMIT_S + LATE_S) * 1e6 for each in stopped_us)
     late_ms = max(stopped_us) / 1e3 - LIMIT_S * 1e3
-    reached(f"{hang.__name__}: stopped at its limit of {LIMIT_S} s (at most {late_ms:.0f} ms late), charged, says so")
+    reached(
+        f"{hang.__name__}: stopped at its limit of {LIMIT_S} s (at most {late_ms:.0f} ms late), "
+        f"{len(pids)} processes gone, charged, says so"
+    )

@@ -21,9 +21,9 @@ def await_file(path: Path) -> None:
     until(path.exists)
 
 
-def until(condition: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool], longest_s: float = HANG_S) -> None:
     """Wait for a condition that another process brings about."""
-    deadline = time.monotonic() + HANG_S
+    deadline = time.monotonic() + longest_s
     while not condition():
         assert time.monotonic() < deadline
         Event().wait(0.01)
