@@ -23,7 +23,10 @@ WORKER_ROUTES: Final = {
 
 
 class Portion(Struct):
-    """Tasks of one lease: handed out, published, or given back. `closes`: nothing more will come of it."""
+    """Tasks of one lease: handed out, published, or given back; none if it was extended.
+
+    `closes`: nothing more will come of it.
+    """
 
     package_id: str
     lease_id: str
@@ -66,6 +69,8 @@ def recorded(perform: Callable[[Any, Any], Any], path: Path) -> Callable[[Any, A
 def _portions(name: str, request: Any, reply: Any) -> list[Portion]:
     if name == routes.RETRIEVE_TASKS.name:
         return [Portion(lease.package_id, lease.lease_id, lease.ranges) for lease in reply.leases]
+    if name == routes.EXTEND_LEASES.name:
+        return [Portion(lease.package_id, lease.lease_id, []) for lease in request.leases]
     if name == routes.GIVE_BACK.name:
         return [Portion(item.package_id, item.lease_id, item.ranges, item.closes) for item in request.returns]
     if name == routes.PUBLISH_RESULTS.name:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
+from cloudpar_protocol import routes
 from cloudpar_worker.exchange import BEATS
 from guarantees.scale import Scale
 from system.books import Customer, close_books
 from system.fleet import Fleet
-from system.holders import Holders
+from system.holders import Holders, numbers
 from system.site import Site
 from system.work import slowly_square
 
@@ -39,6 +40,7 @@ def test_g07_lost_work_comes_back_soon(tmp_path: Path, scale: Scale, reached: Ca
             assert list(results) == [number**2 for number in range(tasks)]
         found = Holders(fleet.died_s).take(site.journal()).rescues
     late_s = [rescue.late_s for rescue in found if rescue.late_s is not None]
+    assert found, "nobody had a task when it was killed"
     assert len(late_s) == len(found), "a live worker's task was handed out to another"
     p99_s = percentile(late_s, 0.99)
     assert p99_s <= bound_s
@@ -51,9 +53,14 @@ def test_g07_lost_work_comes_back_soon(tmp_path: Path, scale: Scale, reached: Ca
 LEASE_S = 1.5
 
 
+def is_long(number: int) -> bool:
+    """Whether a task outlasts its lease."""
+    return number % 50 == 7
+
+
 def uneven(number: int) -> int:
     """Mostly short, some longer than a lease; half of these keep a processor busy."""
-    end = time.monotonic() + (2 * LEASE_S if number % 50 == 7 else number % 6 / 100)
+    end = time.monotonic() + (2 * LEASE_S if is_long(number) else number % 6 / 100)
     while time.monotonic() < end:
         if number % 4 < 2:
             time.sleep(0.01)
@@ -63,15 +70,22 @@ def uneven(number: int) -> int:
 def test_g07_what_lives_is_not_rescued(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
     workers, tasks = scale((1, 60), (4, 6_000))
     began = time.monotonic()
-    with Site(tmp_path / "site", lease_s=LEASE_S) as site, Fleet(site, workers, executors=2) as fleet:
+    with Site(tmp_path / "site", lease_s=LEASE_S) as site, Fleet(site, workers, executors=2):
         customer = Customer(site, "patient")
         with customer.pool() as pool:
             results = pool.map(uneven, range(tasks))
             assert list(results) == list(range(tasks))
-        handed_out = sum(len(entry.portions) for entry in site.journal() if entry.route == "retrieve_tasks")
-        rescues = Holders(fleet.died_s).take(site.journal()).rescues
-    assert rescues == []
+        entries = list(site.journal())
+    handed_out, extended, published = (
+        [portion for entry in entries if entry.route == route.name for portion in entry.portions]
+        for route in (routes.RETRIEVE_TASKS, routes.EXTEND_LEASES, routes.PUBLISH_RESULTS)
+    )
+    assert {task for portion in handed_out for task in numbers(portion.ranges)} == set(range(tasks))
+    long = {portion.lease_id for portion in published if any(map(is_long, numbers(portion.ranges)))}
+    assert long
+    assert long <= {portion.lease_id for portion in extended}, "what outlasted its lease was extended"
+    assert Holders({}).take(entries).rescues == []
     reached(
         f"soak of {time.monotonic() - began:.0f} s with leases of {LEASE_S} s, tasks up to twice as long: "
-        f"0 of {tasks:,} live tasks ({handed_out:,} chunks) rescued"
+        f"0 of {tasks:,} live tasks ({len(handed_out):,} chunks) rescued"
     )
