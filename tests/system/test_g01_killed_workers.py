@@ -1,5 +1,6 @@
 """kill -9 of workers, one after the other, under load: nothing is lost, and nothing is charged twice."""
 
+import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from guarantees.scale import Scale
 from system.books import Customer, close_books
 from system.fleet import Fleet
+from system.holders import Holders
 from system.site import Site
 from system.work import slowly_square
 
@@ -29,10 +31,13 @@ def test_g01_killed_workers(tmp_path: Path, scale: Scale, reached: Callable[[str
             assert list(results) == [number**2 for number in range(tasks)]
         customer.assert_charged_once(books, tasks)
         assert (books.last.state, books.last.progress.errors) == ("completed", 0)
-        kills = len(fleet.died_s)
+        kills = len(fleet.former)
+        assert [member.wait() for member in fleet.former] == [-signal.SIGKILL] * kills
+        again = len(Holders(fleet.died_s).take(site.journal()).rescues)
         charged_us = customer.account().spent_us
     assert kills >= least_kills
+    assert again > 0, "nobody had a task when it was killed"
     reached(
         f"{kills} times kill -9 of one of {workers} worker processes, one a second, {tasks:,} tasks: 0 lost, "
-        f"0 second commits, charged {charged_us} us = sum of the committed execution times"
+        f"{again:,} handed out again, 0 second commits, charged {charged_us} us = sum of the committed execution times"
     )
