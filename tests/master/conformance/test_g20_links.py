@@ -23,7 +23,7 @@ def test_g20_one_object_one_method_fifteen_minutes(
     refused += [
         send(replace(writing, url=writing.url.replace("l/0", "l/2")), BODY),
         send(replace(reading, url=reading.url.replace("l/0", "l/1"))),
-        send(replace(writing, method="GET")),
+        send(replace(there, method="GET")),
         send(replace(reading, method="PUT"), BODY),
         send(writing, BODY + b"x"),
         send(writing, BODY[:-1]),
