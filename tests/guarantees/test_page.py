@@ -1,7 +1,10 @@
 """The page of the guarantees, the tests that carry their numbers, and the lines that give them belong together."""
 
+import re
+
 import pytest
 
+from .__main__ import READ
 from .mutants import Mutant, mutants
 from .promises import ROOT, Promise, promises
 
@@ -13,6 +16,12 @@ def test_numbers() -> None:
 @pytest.mark.parametrize("promise", promises(), ids=lambda promise: str(promise.number))
 def test_each_has_tests(promise: Promise) -> None:
     assert promise.files
+
+
+def test_what_they_read_of_the_documentation_belongs_to_the_project() -> None:
+    """Otherwise a guarantee would not be run again when that changes."""
+    tests = [path.read_text() for promise in promises() for path in promise.files]
+    assert {name for text in tests for name in re.findall(r'"(docs/[^"]+)"', text)} == set(READ)
 
 
 def test_lines_of_the_first_nine_are_listed() -> None:
