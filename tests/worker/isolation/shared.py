@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import socket
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.executor import users
 from worker.agents import RunningAgent
 from worker.leases import inline, lease_of
@@ -148,3 +150,15 @@ ROOT = str(Path(__file__).parents[3])
 
 def user_of(pid: int) -> int:
     return psutil.Process(pid).uids().real
+
+
+def found(result: TaskResult) -> bool:
+    """Whether a probe came back with something. What it refers to may be no data, such as an open file.
+
+    It has to come back: one that ends its executor on the way, or takes too long, has not looked.
+    """
+    assert result.outcome in {"ok", "error", "unpicklable"}, result
+    if result.outcome == "error":
+        assert isinstance(pickle.loads(result.data or b"N."), OSError), result
+        return False
+    return result.outcome == "unpicklable" or bool(pickle.loads(result.data or b""))

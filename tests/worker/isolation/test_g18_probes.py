@@ -1,16 +1,14 @@
 """Guarantee 18: task code that looks for secrets, or reaches for others, finds nothing."""
 
 import html
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from cloudpar_protocol.payloads import TaskResult
 from worker.isolation.probes import PROBES, Probe
-from worker.isolation.shared import MODES, Shared
+from worker.isolation.shared import MODES, Shared, found
 
 PAGE = Path(__file__).parents[3] / "docs/isolation.md"
 OPEN_OTHERWISE = [probe for probe in PROBES if probe.open_otherwise]
@@ -33,14 +31,6 @@ def unconfined(start: Callable[..., Shared]) -> Shared:
     shared = start("one-user", isolation="own")
     shared.invade()
     return shared
-
-
-def found(result: TaskResult) -> bool:
-    """Whether a probe came back with something. What it refers to may be no data, such as an open file."""
-    if result.outcome == "error":
-        assert isinstance(pickle.loads(result.data or b"N."), OSError), result
-        return False
-    return result.outcome == "unpicklable" or bool(pickle.loads(result.data or b"N."))
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=name)
