@@ -7,9 +7,9 @@ import sys
 
 import cloudpickle
 
-from . import agent, files, others, rights, signals
+from . import agent, files, network, others, rights, signals
 from .probing import PROBES, Probe
 
-__all__ = ["PROBES", "Probe", "agent", "files", "others", "rights", "signals"]
+__all__ = ["PROBES", "Probe", "agent", "files", "network", "others", "rights", "signals"]
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
