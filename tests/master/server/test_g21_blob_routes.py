@@ -1,6 +1,7 @@
 """What holds of the blobs' routes beside their store's conformance: requests that no link asks for."""
 
 import zlib
+from collections.abc import Callable
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import pytest
@@ -11,6 +12,10 @@ from cloudpar_protocol.errors import BadRequest
 from .served import CONNECTION, Served, error
 
 BODY = b"payload"
+METHODS = ["GET", "PUT"]
+PARTS = ["expires", "size", "crc32", "signature"]
+VALUES = [None, "", "x", "-1", "1e999", "nan", "9" * 5000, "é", "\x00", "1\n2"]
+KEYS = ["", "..", "../master.sqlite", "%2e%2e/secret", "a\x00b", "a" * 5000, "/etc/passwd"]
 
 
 def query(served: Served, method: str, key: str = "k") -> dict[str, str]:
@@ -25,10 +30,12 @@ def put(served: Served, key: str = "k") -> None:
     assert served.send("PUT", path, BODY).status == 200
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT"])
-@pytest.mark.parametrize("part", ["expires", "size", "crc32", "signature"])
-@pytest.mark.parametrize("value", [None, "", "x", "-1", "1e999", "nan", "9" * 5000, "é", "\x00", "1\n2"])
-def test_a_malformed_link_is_refused(served: Served, method: str, part: str, value: str | None) -> None:
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("value", VALUES)
+def test_a_malformed_link_is_refused(
+    served: Served, method: str, part: str, value: str | None, reached: Callable[[str], None]
+) -> None:
     put(served)
     parts = query(served, method)
     parts.pop(part, None)
@@ -38,6 +45,7 @@ def test_a_malformed_link_is_refused(served: Served, method: str, part: str, val
         parts["another"] = "part"
     answer = served.send(method, f"/blobs/k?{urlencode(parts)}", BODY)
     assert (answer.status, error(answer).code) == (403, "forbidden")
+    reached(f"/blobs: {len(METHODS) * len(PARTS) * len(VALUES)} malformed links and {len(KEYS)} unsigned keys refused")
 
 
 def test_no_part_of_a_link_passes_for_another(served: Served) -> None:
@@ -49,9 +57,9 @@ def test_no_part_of_a_link_passes_for_another(served: Served) -> None:
             assert served.send("GET", f"/blobs/{quote(path)}?{urlencode(forged)}").status in {403, 404}
 
 
-@pytest.mark.parametrize("key", ["", "..", "../master.sqlite", "%2e%2e/secret", "a\x00b", "a" * 5000, "/etc/passwd"])
+@pytest.mark.parametrize("key", KEYS)
 def test_an_unsigned_key_is_refused(served: Served, key: str) -> None:
-    for method in ("GET", "PUT"):
+    for method in METHODS:
         answer = served.send(method, f"/blobs/{quote(key)}", BODY)
         assert (answer.status, error(answer).code) == (403, "forbidden")
 
