@@ -1,5 +1,6 @@
-"""How often an account may ask."""
+"""Guarantee 17, denial of service: how often an account may ask."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def count_admitted(world: World, token: str) -> int:
         admitted += 1
 
 
-def test_a_burst_and_then_so_many_a_second(tmp_path: Path) -> None:
+def test_g17_a_burst_and_then_so_many_a_second(tmp_path: Path, reached: Callable[[str], None]) -> None:
     with master(tmp_path, POLICY) as world:
         world.account("ann")
         world.account("bob")
@@ -48,6 +49,7 @@ def test_a_burst_and_then_so_many_a_second(tmp_path: Path) -> None:
         assert count_admitted(world, "ann") == 0
         world.clock.move(1.0)
         assert count_admitted(world, "ann") == 4
+    reached("requests over an account's burst and rate: 429 with Retry-After, others' are answered")
 
 
 def test_workers_and_operators_are_not_accounts(tmp_path: Path) -> None:

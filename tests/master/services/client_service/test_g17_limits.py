@@ -1,12 +1,13 @@
-"""What an account may have running: refused with a time to come again, or for good if it never fits."""
+"""Guarantee 17, what an account may have running: refused with a time to come again, or for good if it never fits."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services import bodies
 from cloudpar_protocol.client_messages import PrepareUploads, Upload
 from cloudpar_protocol.errors import RateLimited, TooLarge
 from cloudpar_protocol.payloads import InlineData
@@ -21,35 +22,47 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield world
 
 
+def is_asked_to_come_again(refusal: RateLimited) -> bool:
+    answer = bodies.refusal({}, refusal)
+    return answer.status == 429 and int(answer.headers["Retry-After"]) >= (refusal.retry_after_s or 0.0) > 0.0
+
+
 def data(*sizes: int) -> InlineData:
     return InlineData([bytes(size) for size in sizes])
 
 
-def test_packages_wait_for_room(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+def test_g17_packages_wait_for_room(
+    world: World, ann: AccountRecord, bob: AccountRecord, reached: Callable[[str], None]
+) -> None:
     first, *_ = [world.start(ann, 1) for _ in range(3)]
     with pytest.raises(RateLimited, match=r"'ann' has 3 packages running, of 3 .*ask the operator") as refused:
         world.start(ann, 1)
-    assert refused.value.retry_after_s
+    assert is_asked_to_come_again(refused.value)
     world.start(bob, 1)
     world.cancel(ann, first)
     world.start(ann, 1)
+    reached(f"a package over the {POLICY.running_packages} that may run: 429 with Retry-After")
 
 
-def test_tasks_wait_for_room(world: World, ann: AccountRecord) -> None:
+def test_g17_tasks_wait_for_room(world: World, ann: AccountRecord, reached: Callable[[str], None]) -> None:
     first = world.start(ann, 60)
-    with pytest.raises(RateLimited, match=r"'ann' has 60 tasks running, of 100"):
+    with pytest.raises(RateLimited, match=r"'ann' has 60 tasks running, of 100") as refused:
         world.start(ann, 41)
+    assert is_asked_to_come_again(refused.value)
     world.start(ann, 40)
     world.work_all()
     assert world.head(first).ended
     world.start(ann, 41)
+    reached(f"tasks over the {POLICY.running_tasks} that may run: 429 with Retry-After")
 
 
-def test_bytes_of_task_data_wait_for_room(world: World, ann: AccountRecord) -> None:
+def test_g17_bytes_of_task_data_wait_for_room(world: World, ann: AccountRecord, reached: Callable[[str], None]) -> None:
     world.start(ann, 2, data=data(300, 300))
-    with pytest.raises(RateLimited, match=r"'ann' has 600 bytes of task data running, of 1,000"):
+    with pytest.raises(RateLimited, match=r"'ann' has 600 bytes of task data running, of 1,000") as refused:
         world.start(ann, 1, data=data(401))
+    assert is_asked_to_come_again(refused.value)
     world.start(ann, 1, data=data(400))
+    reached(f"bytes over the {POLICY.running_bytes:,} that may run: 429 with Retry-After")
 
 
 def test_what_never_fits_is_no_reason_to_wait(world: World, ann: AccountRecord) -> None:

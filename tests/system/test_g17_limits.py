@@ -1,6 +1,6 @@
-"""The limits of an account, end to end: whoever is asked to wait waits, and what never fits is an error at once."""
+"""Guarantee 17, limits of an account, end to end: who is asked to wait waits; what never fits is an error at once."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,7 +24,9 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         yield up
 
 
-def test_many_callers_of_a_small_account_just_take_longer(limited: Up, caplog: pytest.LogCaptureFixture) -> None:
+def test_g17_many_callers_of_a_small_account_just_take_longer(
+    limited: Up, caplog: pytest.LogCaptureFixture, reached: Callable[[str], None]
+) -> None:
     def call(caller: int) -> list[int]:
         with limited.pool() as pool:
             return list(pool.map(abs, range(-caller, 0))) + [pool.submit(abs, -n).result() for n in range(CALLS)]
@@ -33,6 +35,7 @@ def test_many_callers_of_a_small_account_just_take_longer(limited: Up, caplog: p
         found = list(callers.map(call, range(1, CALLERS + 1)))
     assert found == [[*range(caller, 0, -1), *range(CALLS)] for caller in range(1, CALLERS + 1)]
     assert "does not answer" not in caplog.text
+    reached(f"{CALLERS} callers of an account with {LIMITS['requests_per_s']} requests a second: all served, later")
 
 
 def test_what_never_fits_is_an_error_at_once(limited: Up) -> None:
