@@ -1,5 +1,7 @@
 """Two releases at work together: the SDK's process of one, and masters and workers of whichever."""
 
+import json
+import runpy
 import subprocess
 import sys
 import sysconfig
@@ -11,8 +13,12 @@ ROOT = Path(__file__).parents[2]
 LAST_OF = {"0.1.0": "b82d0118"}
 """The last whole commit of a release: in the one after it, half of 0.2.0's messages is there already."""
 
-_STAND_IN = """import os, sys
+_STAND_IN = """import os, pathlib, sys
+pathlib.Path({started!r}).touch()
 os.execv({python!r}, [{python!r}, "-P", "-m", {module!r}, *sys.argv[1:]])
+"""
+_WHENCE = """import cloudpar_protocol, {module}, json
+print(json.dumps([cloudpar_protocol.__version__, cloudpar_protocol.__file__, {module}.__file__]))
 """
 
 
@@ -25,6 +31,11 @@ class Release(NamedTuple):
     def folders(self, *names: str) -> list[Path]:
         """Where some of its packages are imported from."""
         return [self.root / name for name in ("sdk/protocol", *names)]
+
+    @property
+    def version(self) -> str:
+        """As its code says."""
+        return str(runpy.run_path(str(self.root / "sdk/protocol/cloudpar_protocol/version.py"))["__version__"])
 
 
 TODAY = Release("today", ROOT)
@@ -57,8 +68,23 @@ class Mixture(NamedTuple):
             python = _interpreter(folder / module, release.folders("sdk/python", "worker", "functions"))
             package = stand_ins / module
             package.mkdir(parents=True)
-            (package / "__main__.py").write_text(_STAND_IN.format(python=str(python), module=module))
-        return _interpreter(folder / "sdk", [*self.sdk.folders("sdk/python"), stand_ins])
+            started = str(folder / f"{module}-started")
+            stand_in = _STAND_IN.format(python=str(python), module=module, started=started)
+            (package / "__main__.py").write_text(stand_in)
+        return _interpreter(folder / "cloudpar", [*self.sdk.folders("sdk/python"), stand_ins])
+
+    def check(self, folder: Path) -> None:
+        """Whether each part's interpreter has its release's code, and the stand-ins have handed over to theirs."""
+        for module, release in (
+            ("cloudpar", self.sdk),
+            ("cloudpar_worker", self.worker),
+            ("cloudpar_master", self.master),
+        ):
+            command = [str(folder / module / "bin/python"), "-P", "-c", _WHENCE.format(module=module)]
+            version, *files = json.loads(subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout)
+            assert version == release.version
+            assert all(Path(file).is_relative_to(release.root) for file in files), files
+            assert module == "cloudpar" or (folder / f"{module}-started").exists(), f"no {module} was started"
 
 
 def _interpreter(folder: Path, sources: list[Path]) -> Path:
