@@ -34,18 +34,8 @@ def test_it_mixes(master_is_old: bool, tmp_path: Path, scale: Scale, reached: Ca
             let_tasks_write_anywhere(old.root / starter)
     mixture = Mixture(TODAY, TODAY, old) if master_is_old else Mixture(old, old, TODAY)
     python = mixture.interpreter(tmp_path / "mixture")
-    command = [
-        str(python),
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        *ACCEPTANCE,
-        *scale([], SLOWER),
-    ]
+    quietly = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [str(python), "-m", "pytest", *quietly, *ACCEPTANCE, *scale([], SLOWER)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "CLOUDPAR_"))}
     ended = subprocess.run(command, cwd=old.root, env=clean, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout[-5_000:] + ended.stderr[-2_000:]
