@@ -35,6 +35,9 @@ def scale() -> Scale:
 
 
 @pytest.fixture
-def reached(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Say what a guarantee's test saw, as `make guarantees` prints it: after everything is asserted."""
+def reached(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Say what a guarantee's test saw, as `make guarantees` prints it: after everything is asserted.
+
+    Names in braces are counts, `reached("{runs} runs", runs=20)`: those of all tests are added up.
+    """
     return partial(record, request.node.name)

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from .promises import ROOT, Promise, promises
-from .scale import FIGURES, FULL, Reached
+from .scale import FIGURES, FULL, Reached, in_words
 
 STATE = ROOT / "build/guarantees"
 TIMEOUT_S = 3600
@@ -87,7 +87,7 @@ def _state(promise: Promise) -> Path:
 
 def line(promise: Promise, outcome: Outcome, *, anew: bool) -> str:
     """Number, figure asked, figure reached, ok or not."""
-    figures = "; ".join(dict.fromkeys(each.figure for each in outcome.reached)) or "nothing"
+    figures = "; ".join(in_words(outcome.reached)) or "nothing"
     verdict = "[green]ok[/]" if outcome.ok else f"[bold red]not ok[/], see {_state(promise).with_suffix('.log')}"
     return (
         f"[bold]{promise.number:2}[/] {promise.words}\n   asked:   {promise.asked}\n   reached: {figures}\n"

@@ -1,6 +1,8 @@
 """How much a guarantee's test does: the quick form in `make test`, the figure that is asked under `make guarantees`."""
 
 import os
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -34,15 +36,34 @@ SCALE: Final = Scale(full=os.environ.get(FULL) == "full")
 
 
 class Reached(msgspec.Struct):
-    """What a test saw, in the words of the figure that is asked."""
+    """What a test saw, in the words of the figure that is asked.
+
+    Attributes:
+        counts: What the figure has in braces.
+    """
 
     test: str
     figure: str
+    counts: dict[str, int] = {}
 
 
-def record(test: str, figure: str) -> None:
+def in_words(reached: Iterable[Reached]) -> list[str]:
+    """Each figure once; what several tests counted in the same words is added up.
+
+    >>> in_words([Reached("test[0]", "{runs} runs", {"runs": 2}), Reached("test[1]", "{runs} runs", {"runs": 3})])
+    ['5 runs']
+    """
+    sums: dict[str, Counter[str]] = {}
+    for each in reached:
+        sums.setdefault(each.figure, Counter()).update(each.counts)
+    return [figure.format(**counts) if counts else figure for figure, counts in sums.items()]
+
+
+def record(test: str, figure: str, **counts: int) -> None:
     """Keep a figure for whoever runs the guarantees; otherwise nobody asks for it."""
+    reached = Reached(test, figure, counts)
+    assert in_words([reached])  # words that lack a count fail in the quick form too
     path = os.environ.get(FIGURES)
     if path:
         with Path(path).open("ab") as file:
-            file.write(msgspec.json.encode(Reached(test, figure)) + b"\n")
+            file.write(msgspec.json.encode(reached) + b"\n")
