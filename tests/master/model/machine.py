@@ -55,10 +55,24 @@ REMEMBERED_S = 11.0
 which = st.integers(0, 30)
 
 
+class Tally:
+    """What Hypothesis has done, which may be less than it was asked.
+
+    Attributes:
+        runs: Those of full length that came to their end, with all that holds there.
+        steps: Theirs.
+    """
+
+    runs = 0
+    steps = 0
+
+
 class Services(RuleBasedStateMachine):
     """Everybody at once.
 
     Attributes:
+        tally: Where a run is counted that has come to its end.
+        length: A run has so many steps.
         open_sides: Makes the sides of a run.
         repeats: Whether every side's queue repeats an attempt.
         every: How often the sides' records are compared; their answers always are.
@@ -66,6 +80,8 @@ class Services(RuleBasedStateMachine):
 
     open_sides: ClassVar[Any]
     clock: ClassVar[SetClock]
+    tally: ClassVar[Tally]
+    length: ClassVar[int]
     repeats: ClassVar[bool] = True
     every: ClassVar[int] = 1
 
@@ -82,6 +98,12 @@ class Services(RuleBasedStateMachine):
         self.revoked: set[str] = set()
         self.attempt: tuple[str, int] | None = None
         self.looks = 0
+        self.steps = 0
+
+    @invariant()
+    def a_step_is_done(self) -> None:
+        """Hypothesis looks at invariants after each rule, the one that begins included."""
+        self.steps += 1
 
     # Asking.
 
@@ -488,3 +510,6 @@ class Services(RuleBasedStateMachine):
             assert package.ended != "completed" or head.charged_us == head.used_us >= package.used_us
         assert [side.stores.queue.waiting() for side in self.sides] == [0] * len(self.sides)
         self.the_books_balance()
+        if self.steps >= self.length:
+            self.tally.runs += 1
+            self.tally.steps += self.steps
