@@ -1,6 +1,7 @@
 """What must hold after every step: books kept beside the system, from what its stores take and its callers hear."""
 
 from collections import defaultdict
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,7 +28,6 @@ FAULTS = (
     " vanishes",
     " lose each other",
     " s ahead",
-    "-> False",
     "Unavailable",
     " for the 2.",
     " has drained",
@@ -88,6 +88,7 @@ class Books:
         charged: What each package was charged.
         cut: Whether that was less than it used, since nothing was left.
         ended: Packages by how they ended.
+        done_us: When all was done, and everything began to grow old.
     """
 
     def __init__(self, system: "System") -> None:
@@ -99,6 +100,7 @@ class Books:
         self.charged: dict[str, int] = {}
         self.cut: dict[str, bool] = {}
         self.ended: dict[str, str] = {}
+        self.done_us = inf
         self._cancelled_us: dict[str, int] = {}
         self._cancelled: dict[str, list[Range]] = defaultdict(list)
 
@@ -106,6 +108,11 @@ class Books:
     def faults(self) -> int:
         """How much went wrong."""
         return sum(any(word in text for word in FAULTS) for _, text in self.trace)
+
+    @property
+    def late_deaths(self) -> int:
+        """How often a master died when all was done."""
+        return sum(now_us >= self.done_us and text.endswith(" dies") for now_us, text in self.trace)
 
     def say(self, text: str) -> None:
         """Something happened."""

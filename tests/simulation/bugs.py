@@ -110,8 +110,8 @@ def a_message_is_deleted_before_its_results_are_taken(patch: pytest.MonkeyPatch)
 def a_generation_is_used_again(patch: pytest.MonkeyPatch) -> None:
     """What comes back is queued under its old name, which the queue has seen: rule 4."""
 
-    def recut(head: Head, pieces: Sequence[Any], policy: Any) -> None:
-        del policy
+    def recut(head: Head, pieces: Sequence[Any], policy: Any, losses: int = 0) -> None:
+        del policy, losses
         head.open = sorted([*head.open, *(Piece(each.start, each.end, each.generation) for each in pieces)],
                            key=lambda piece: piece.start)  # fmt: skip
 
@@ -127,6 +127,17 @@ def nobody_looks_after_lost_effects(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr("cloudpar_master.services.folding.due_at", due_at)
     patch.setattr(folding, "STALE_S", 10.0**9)
+
+
+def nobody_looks_after_a_lost_deletion(patch: pytest.MonkeyPatch) -> None:
+    """The same when all is charged: what a master left to delete when it died stays for ever."""
+    original = effects.due_at
+
+    def due_at(head: Head, policy: Any) -> float:
+        lost = head.settled and effects.pending(head, policy)
+        return head.now + 10**9 if lost else original(head, policy)
+
+    patch.setattr("cloudpar_master.services.folding.due_at", due_at)
 
 
 def a_cancel_is_confirmed_before_it_is_decided(patch: pytest.MonkeyPatch) -> None:
@@ -156,6 +167,7 @@ BUGS: list[Bug] = [
     a_message_is_deleted_before_its_results_are_taken,
     a_generation_is_used_again,
     nobody_looks_after_lost_effects,
+    nobody_looks_after_a_lost_deletion,
     a_cancel_is_confirmed_before_it_is_decided,
     an_expired_lease_brings_no_message_back,
 ]
@@ -163,7 +175,6 @@ BUGS: list[Bug] = [
 RARE = {
     the_loser_of_a_race_does_not_look_again,
     a_message_is_deleted_before_its_results_are_taken,
-    a_generation_is_used_again,
     nobody_looks_after_lost_effects,
     an_expired_lease_brings_no_message_back,
 }

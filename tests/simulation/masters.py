@@ -9,7 +9,7 @@ from cloudpar_master.services.deployment import Deployment, hash_token
 from cloudpar_master.services.reception import Reception
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
-from cloudpar_protocol.errors import RequestError, Unavailable
+from cloudpar_protocol.errors import RateLimited, RequestError, Unavailable
 from cloudpar_protocol.routes import Route
 from master.crash.crashing import Crash
 from master.memory.stores import over
@@ -21,6 +21,8 @@ WORKER_TOKEN, ADMIN_TOKEN = "the workers'", "the operator's"
 CALL_US = 8_000
 PURE = {"get_link", "put_link"}
 """They compute, and tell nobody."""
+PASSING = (Unavailable, RateLimited)
+"""What the timer may meet, and the next tick mends. Whatever else it meets is broken."""
 
 
 class SkewedClock:
@@ -189,10 +191,10 @@ class Master:
                     self._timer.tick()
                 except Crash:
                     pass
-                except RequestError as error:
+                except PASSING as error:
                     self._system.books.say(f"{self.name} timer: {error}")
                 except ExceptionGroup as group:
-                    _, others = group.split(RequestError)
+                    _, others = group.split(PASSING)
                     if others:
                         raise others from None
             self._system.schedule.sleep(self._system.tick_us)
