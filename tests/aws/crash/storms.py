@@ -17,6 +17,8 @@ from .breaking import AwsFuse
 THROTTLED, FAILED, UNANSWERED = 0.10, 0.05, 0.01
 """These shares of the requests. Of those that fail, half have been carried out; so are those without an answer."""
 
+SHARES = {"throttled": THROTTLED, "failed": FAILED, "timed out": UNANSWERED}
+
 CALM, STORM = 12, 3
 """After so many writes to tables, so many in a row meet somebody else's transaction."""
 
@@ -36,21 +38,21 @@ class BadDay(AwsFuse):
     """Troubles requests, or only counts them. What the library sends again is a request of its own.
 
     Attributes:
-        requests: How many there were.
-        troubles: What happened to them.
+        requests: How many there were, by service.
+        troubles: What happened to them, by service and kind: those of SHARES, and conflicts.
     """
 
     def __init__(self, seed: int | None) -> None:
         super().__init__()
-        self.requests = 0
-        self.troubles: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
+        self.troubles: Counter[tuple[str, str]] = Counter()
         self._random = None if seed is None else random.Random(seed)
         self._writes = self._random.randrange(CALM + STORM) if self._random else 0
         self._late: Reply | ReadTimeoutError | None = None
 
     def asked(self, service: str, request: AWSPreparedRequest) -> AWSResponse | None:
         """See Watcher."""
-        self.requests += 1
+        self.requests[service] += 1
         self._late = None
         if self._random is None:
             return None
@@ -61,16 +63,16 @@ class BadDay(AwsFuse):
 
     def _trouble(self, service: str, chance: float) -> Reply | None:
         if chance < THROTTLED:
-            self.troubles["throttled"] += 1
+            self.troubles[service, "throttled"] += 1
             return THROTTLING[service]()
         if chance < THROTTLED + FAILED / 2:
-            self.troubles["failed"] += 1
+            self.troubles[service, "failed"] += 1
             return FAILURE[service]()
         if chance < THROTTLED + FAILED:
-            self.troubles["failed"] += 1
+            self.troubles[service, "failed"] += 1
             self._late = FAILURE[service]()
         elif chance < THROTTLED + FAILED + UNANSWERED:
-            self.troubles["timed out"] += 1
+            self.troubles[service, "timed out"] += 1
             self._late = ReadTimeoutError(endpoint_url=ENDPOINT)
         return None
 
@@ -81,7 +83,7 @@ class BadDay(AwsFuse):
         self._writes += 1
         if self._writes % (CALM + STORM) < CALM:
             return None
-        self.troubles["conflicts"] += 1
+        self.troubles["dynamodb", "conflicts"] += 1
         if operation == "TransactWriteItems":
             body: Any = request.body
             return conflict(len(json.loads(body)["TransactItems"]))
