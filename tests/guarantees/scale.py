@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -33,6 +33,11 @@ class Scale:
 
 SCALE: Final = Scale(full=os.environ.get(FULL) == "full")
 """For what is decided before a test runs: its parameters."""
+
+
+def some(points: Sequence[T], step: int, first: int = 0) -> Sequence[T]:
+    """Every so-manyth of them; all in the full form. What begins alike has another first one each."""
+    return points if SCALE.full else points[first % step :: step]
 
 
 class Reached(msgspec.Struct):

@@ -1,22 +1,13 @@
-"""Runs of the scenarios on AWS: all that there may be, or samples of them."""
+"""Runs of the scenarios on AWS."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from aws.in_process import in_process, remove
-from guarantees.scale import SCALE
 from master.crash.crashing import Fuse
-from master.crash.scenarios import Scenario, run
+from master.crash.scenario import Scenario
+from master.crash.scenarios import run
 from master.crash.world import World
 from master.stores import SetClock
-
-T = TypeVar("T")
-
-
-def some(points: Sequence[T], step: int, first: int = 0) -> Sequence[T]:
-    """Every so-manyth of them; all in the full form. Scenarios begin alike, so each has another first one."""
-    return points if SCALE.full else points[first % step :: step]
 
 
 def ran(scenario: Scenario, folder: Path, fuse: Fuse) -> World:

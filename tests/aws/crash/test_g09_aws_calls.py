@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from master.crash.scenarios import SCENARIOS, Scenario
+from guarantees.scale import SCALE, some
+from master.crash.scenario import Scenario
+from master.crash.scenarios import SCENARIOS, WORK
 
 from .breaking import AwsFuse, Break, Unreliable, breaks
-from .runs import name_of, ran, some
+from .runs import name_of, ran
 
 STEP = 121
 SEEDS = range(20)
@@ -23,7 +25,8 @@ def calls_of(scenario: Scenario, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_g09_every_call_of_aws(scenario: Scenario, tmp_path: Path, reached: Callable[[str], None]) -> None:
-    points = some(breaks(calls_of(scenario, tmp_path)), STEP, SCENARIOS.index(scenario))
+    step = STEP if scenario in WORK else 2 * STEP
+    points = some(breaks(calls_of(scenario, tmp_path)), step, SCENARIOS.index(scenario))
     for number, at in enumerate(points):
         fuse = AwsFuse(at)
         ran(scenario, tmp_path / str(number), fuse)
@@ -31,7 +34,7 @@ def test_g09_every_call_of_aws(scenario: Scenario, tmp_path: Path, reached: Call
     reached(f"{scenario.name}, calls of AWS: {len(points)} breaks")
 
 
-@pytest.mark.parametrize("scenario", [each for each in SCENARIOS if not each.rival], ids=name_of)
+@pytest.mark.parametrize("scenario", [each for each in SCALE(WORK, SCENARIOS) if not each.rival], ids=name_of)
 def test_away_for_longer_than_the_queue_remembers_what_was_sent(scenario: Scenario, tmp_path: Path) -> None:
     """The chunks were sent and nobody noted it: they are sent again, and come twice. (A rival would send them.)"""
     sends = [number for number, call in enumerate(calls_of(scenario, tmp_path)) if call == "SendMessageBatch"]

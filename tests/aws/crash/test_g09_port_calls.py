@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from guarantees.scale import some
 from master.crash.crashing import CrashPoint, Fuse
-from master.crash.scenarios import SCENARIOS, Scenario
+from master.crash.scenario import Scenario
+from master.crash.scenarios import SCENARIOS
 
-from .runs import name_of, ran, some
+from .runs import name_of, ran
 
 STEP = 201
 

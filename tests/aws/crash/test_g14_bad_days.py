@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from guarantees.scale import SCALE, Scale
-from master.crash.scenarios import SCENARIOS, Scenario
+from master.crash.scenario import Scenario
+from master.crash.scenarios import SCENARIOS
 
 from .runs import name_of, ran
 from .storms import SHARES, BadDay

@@ -7,18 +7,20 @@ from typing import Any, Self
 
 from msgspec import Struct
 
+from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.deployment import Deployment, hash_token
 from cloudpar_master.services.folding import Folding
 from cloudpar_master.services.reception import Reception
 from cloudpar_master.services.timer import Timer
-from cloudpar_protocol import codec
+from cloudpar_protocol import codec, routes
+from cloudpar_protocol.account_messages import CreateAccount
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
-from master.stores import NOW, Factory, SetClock, Stores
+from master.stores import Factory, SetClock, Stores
 
-from .crashing import Crash, Fuse
+from .crashing import Crash, Fuse, fused
 from .rival import Contended
 
 TURN_S = 1.0
@@ -48,7 +50,16 @@ class World:
     """
 
     def __init__(
-        self, factory: Factory, folder: Path, clock: SetClock, name: str, fuse: Fuse, *, granted_us: int, rival: bool
+        self,
+        factory: Factory,
+        folder: Path,
+        clock: SetClock,
+        name: str,
+        fuse: Fuse,
+        *,
+        granted_us: int,
+        rival: bool,
+        policy: Policy,
     ) -> None:
         self.name = name
         self.clock = clock
@@ -58,17 +69,24 @@ class World:
         self._factory = factory
         self._folder = folder
         self._rival = rival
+        self._policy = policy
+        self._secret = b"the safe's".ljust(32)
         self._tokens = {"user": f"a user's {name}", "worker": "the workers'", "admin": "the operator's"}
         self._stack = ExitStack()
         self._start()
-        token_hash = hash_token(self._tokens["user"])
-        self.stores.accounts.create(AccountRecord(name, "user", token_hash, "active", granted_us, 0, 0, NOW))
+        account = CreateAccount(
+            idempotency_key=name, name="user", token_hash=hash_token(self._tokens["user"]), quota_us=granted_us
+        )
+        self.account_id = self.ask("admin", routes.CREATE_ACCOUNT, account).account.account_id
 
     def _start(self) -> None:
         """Another process on the same data."""
         self._stack.close()
         self.stores: Stores = self._stack.enter_context(self._factory(self._folder, self.clock))
         deployment = self._deployment(self.fuse.wire(self.stores))
+        deployment = deployment._replace(
+            fleet=fused(deployment.fleet, "fleet", self.fuse), safe=fused(deployment.safe, "safe", self.fuse)
+        )
         if self._rival:
             rival = Folding(self._deployment(self.stores))
             contended: Any = Contended(deployment.packages, lambda package_id: rival.advance(package_id, due=True))
@@ -84,10 +102,21 @@ class World:
             blobs=ports.blobs,
             clock=self.clock,
             ids=self.ids,
-            policy=POLICY,
+            policy=self._policy,
             worker_token_hash=hash_token(self._tokens["worker"]),
             admin_token_hash=hash_token(self._tokens["admin"]),
+            safe=AesGcmSafe(lambda: self._secret),
         )
+
+    def lose_secret(self) -> None:
+        """The master gets another secret: nobody can open the keys that accounts have."""
+        self._secret = b"another".ljust(32)
+        self._start()
+
+    def restart(self) -> Stores:
+        """A process that remembers nothing."""
+        self._start()
+        return self.stores
 
     def _die(self, crash: Crash) -> None:
         self.crashes.append(str(crash))
@@ -136,7 +165,7 @@ class World:
 
     def account(self) -> AccountRecord:
         """The account now, whatever dies."""
-        account = self.stores.accounts.get(self.name)
+        account = self.stores.accounts.get(self.account_id)
         assert account is not None
         return account
 

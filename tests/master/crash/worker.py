@@ -1,18 +1,12 @@
-"""A client and workers that do what the real ones do, one step a turn."""
+"""Workers that do what the real ones do, one step a turn."""
 
 import random
 import zlib
 from collections import deque
 from collections.abc import Callable
+from typing import Literal
 
 from cloudpar_protocol import routes
-from cloudpar_protocol.client_messages import (
-    Acknowledge,
-    AwaitTasks,
-    Cursor,
-    PackageStatus,
-    StartTasks,
-)
 from cloudpar_protocol.payloads import BlobRef, Outcome, TaskResult
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
@@ -27,6 +21,7 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     Return,
 )
+from cloudpar_worker.verifying import SealBroken, seals_of, verify
 
 from .world import World
 
@@ -37,42 +32,6 @@ TASK_US = 1_000
 def value(index: int, more_bytes: int = 0) -> bytes:
     """The right result of a task, with so much behind it that no compression makes smaller."""
     return f"value {index}".encode() + random.Random(index).randbytes(more_bytes)
-
-
-class Client:
-    """Starts a package, reads its results to the end, and acknowledges it."""
-
-    def __init__(self, world: World, start: StartTasks) -> None:
-        self._world = world
-        self._cursor = 0
-        self.results: dict[int, TaskResult] = {}
-        self.values: dict[int, bytes | None] = {}
-        self.package_id = world.ask("user", routes.START_TASKS, start).package_id
-        self.status = self.read()
-
-    def read(self) -> PackageStatus:
-        """What is new."""
-        cursor = Cursor(package_id=self.package_id, cursor=self._cursor)
-        reply = self._world.ask("user", routes.AWAIT_TASKS, AwaitTasks(packages=[cursor]))
-        assert not reply.missing
-        (self.status,) = reply.packages
-        self._cursor = self.status.cursor
-        for result in self.status.results:
-            assert result.index not in self.results, "a task has one result"
-            self.results[result.index] = result
-            self.values[result.index] = self._fetch(result)
-        return self.status
-
-    def _fetch(self, result: TaskResult) -> bytes | None:
-        if result.blob is None:
-            return result.data
-        answer = self._world.stores.transfer(self.status.links[result.blob.key])
-        assert answer.status == 200
-        return answer.body
-
-    def acknowledge(self) -> None:
-        """Nothing of it is needed any more."""
-        self._world.ask("user", routes.ACKNOWLEDGE, Acknowledge(package_ids=[self.package_id]))
 
 
 class Job:
@@ -103,7 +62,9 @@ class Worker:
         deadly: This task ends the worker, each time.
         large: Results of these tasks go to the blob store.
         more_bytes: Results are larger by so much.
+        seals: It knows seals.
         used_us: The time of every task that it published, results of stopped ones included, by (lease, index).
+        seal_keys: Of sealed packages, what their leases brought.
     """
 
     def __init__(
@@ -117,6 +78,7 @@ class Worker:
         deadly: int | None = None,
         large: Callable[[int], bool] = lambda index: False,
         more_bytes: int = 0,
+        seals: bool = True,
     ) -> None:
         self._world = world
         self._name = name
@@ -126,8 +88,10 @@ class Worker:
         self._deadly = deadly
         self._large = large
         self._more_bytes = more_bytes
+        self._seals = seals
         self.jobs: list[Job] = []
         self.ran: list[int] = []
+        self.seal_keys: set[bytes] = set()
 
     def step(self) -> None:
         """A turn: retrieve, or finish a task; then begin the next one. While a lease's first one runs, say we live."""
@@ -149,6 +113,17 @@ class Worker:
         else:
             reply = self._world.ask("worker", routes.RETRIEVE_TASKS, request)
         self.jobs = [Job(lease) for lease in reply.leases] if reply else []
+        for job in list(self.jobs):
+            self._verify(job)
+
+    def _verify(self, job: Job) -> None:
+        """Nothing runs but what the client sealed."""
+        if job.lease.seal_key is not None:
+            self.seal_keys.add(job.lease.seal_key)
+        try:
+            verify(job.lease)
+        except SealBroken as broken:
+            self._publish(job, [], closes=True, refused="seal", message=str(broken))
 
     def _begin(self) -> None:
         for job in self.jobs:
@@ -187,17 +162,22 @@ class Worker:
         assert self._world.stores.transfer(prepared.link, body).status == 200
         return BlobRef(prepared.key, len(body))
 
-    def _publish(self, job: Job, results: list[TaskResult], *, closes: bool) -> None:
+    def _publish(
+        self, job: Job, results: list[TaskResult], *, closes: bool, refused: Literal["seal"] | None = None,
+        message: str | None = None,
+    ) -> None:  # fmt: skip
         lease = job.lease
+        seals = None if refused else seals_of(lease)
         publication = Publication(
             package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt,
             start=lease.start, end=lease.end, generation=lease.generation,
-            seq=job.seq, results=results, closes=closes, wait_us=lease.wait_us,
+            seq=job.seq, results=seals.sealed(results) if seals and self._seals else results, closes=closes,
+            wait_us=lease.wait_us, refused=refused, message=message,
         )  # fmt: skip
         job.seq += 1
         if closes:
             self.jobs.remove(job)
-        request = PublishResults(worker_id=self._name, executors=1, publications=[publication])
+        request = PublishResults(worker_id=self._name, executors=1, publications=[publication], seals=self._seals)
         if self._mortal:
             reply = self._world.ask_or_die("worker", routes.PUBLISH_RESULTS, request)
         else:

@@ -1,0 +1,169 @@
+import hashlib
+import zlib
+from collections.abc import Callable
+
+from cloudpar_protocol.client_messages import PackageStatus, StartTasks, Upload
+from cloudpar_protocol.payloads import BlobData, InlineData, TaskCode, TaskData
+
+from .client import Client, seal_key, sealed, upload
+from .scenario import Scenario
+from .worker import Worker, value
+from .world import TURNS, World
+
+TASKS = 6
+
+
+class Run:
+    """A scenario from its start to the end of its package."""
+
+    ended: PackageStatus
+
+    def __init__(self, world: World, scenario: Scenario) -> None:
+        self.world = world
+        self.scenario = scenario
+        self.used_us: dict[tuple[str, int], int] = {}
+        self.workers = [self.worker("w1", first=True), self.worker("w2", first=False)]
+        self.client = self.start(world.name)
+        self._meanwhile = scenario.meanwhile
+        if scenario.at_once:
+            scenario.at_once(world, self.client)
+
+    def worker(self, name: str, *, first: bool) -> Worker:
+        """Another one; the first knows more than the others, and may do more."""
+        scenario = self.scenario
+        return Worker(
+            self.world, name, self.used_us,
+            mortal=scenario.mortal, gives_back=scenario.gives_back and first, deadly=scenario.deadly,
+            large=lambda index: scenario.blobs and index % 2 == 0, more_bytes=scenario.more_bytes, seals=first,
+        )  # fmt: skip
+
+    def start(self, idempotency_key: str) -> Client:
+        """A package, and whose it is."""
+        code, data = self._payloads()
+        start = StartTasks(
+            idempotency_key=idempotency_key, n=TASKS, code=code, data=data, call="value", python="3.11", chunksize=2
+        )
+        return Client(self.world, *sealed(self.world, start)) if self.scenario.sealed else Client(self.world, start)
+
+    def _payloads(self) -> tuple[TaskCode, TaskData]:
+        text = b"code"
+        code_hash = hashlib.sha256(text).hexdigest()
+        if not self.scenario.blobs:
+            return TaskCode(code_hash, text), InlineData([b"data"] * TASKS)
+        table = b"".join((4 * index).to_bytes(8, "little") for index in range(TASKS + 1))
+        body = b"data" * TASKS + table
+        wanted = [
+            (Upload(kind="code", size=len(text), crc32=zlib.crc32(text), hash=code_hash), text),
+            (Upload(kind="data", size=len(body), crc32=zlib.crc32(body), parts_crc32=[zlib.crc32(body)]), body),
+        ]
+        code, data = upload(self.world, wanted)
+        return TaskCode(code_hash, blob=code), BlobData(data)
+
+    def turns(self, done: Callable[[], bool]) -> None:
+        """Every caller does their steps, turn by turn, until something is the case."""
+        for _ in range(TURNS):
+            for worker in self.workers:
+                worker.step()
+            self.world.pass_turn()
+            if done():
+                return
+        raise AssertionError(f"it stands still: {self.client.status}")
+
+    def wait(self, done: Callable[[], bool]) -> None:
+        """Nobody comes but the timer, until something is the case."""
+        for _ in range(TURNS):
+            if done():
+                return
+            self.world.pass_turn()
+        raise AssertionError(f"nothing happens: {self.client.status}")
+
+    def to_the_end(self) -> None:
+        """Until the charge is final; then the client acknowledges, or the package expires."""
+        self.turns(self._is_settled)
+        self.ended = self.client.status
+        if self.scenario.acknowledged:
+            self.client.acknowledge()
+        else:
+            self.wait(lambda: self.state(self.client) == "expired")
+        assert self.client.read().state == "expired"
+
+    def _is_settled(self) -> bool:
+        status = self.client.read()
+        if self._meanwhile and self.client.results:
+            self._meanwhile(self.world, self.client)
+            self._meanwhile = None
+        return status.state != "running" and status.settled and not status.more
+
+    def state(self, client: Client) -> str | None:
+        """Of its package, as it is stored: who asks for it would fold it."""
+        head = self.world.stores.packages.load(client.package_id)
+        return None if head is None else head.state
+
+    def check(self) -> None:
+        """The outcome is right, whatever crashed."""
+        account, scenario, ended = self.world.account(), self.scenario, self.ended
+        charged_us = ended.progress.charged_us
+        assert (ended.state, account.reserved_us, account.spent_us) == (scenario.state, 0, charged_us)
+        assert scenario.reason in {None, ended.reason}
+        for index, result in self.client.results.items():
+            assert result.outcome == ("lost" if index == scenario.deadly else "ok")
+            if result.outcome == "ok":
+                assert self.client.values[index] == value(index, scenario.more_bytes)
+        committed_us = sum(result.duration_us for result in self.client.results.values())
+        if ended.state in {"completed", "error"}:
+            self._check_all_there()
+        if ended.cancelled or scenario.stops_tasks:
+            self._check_stopped_tasks(committed_us, account.spent_us)
+        else:
+            assert account.spent_us == min(committed_us, scenario.granted_us)
+            assert ended.reason != "quota" or account.spent_us == scenario.granted_us
+        if scenario.sealed:
+            assert set.union(*(worker.seal_keys for worker in self.workers)) == {seal_key(self.world)}
+        self.check_nothing_is_left()
+        if scenario.forgotten:
+            self._check_it_is_forgotten()
+
+    def _check_all_there(self) -> None:
+        cancelled = {index for start, end in self.ended.cancelled for index in range(start, end)}
+        assert set(self.client.results) | cancelled == set(range(TASKS))
+        assert not set(self.client.results) & cancelled
+
+    def _check_stopped_tasks(self, committed_us: int, spent_us: int) -> None:
+        """What was stopped is charged too, each once: here no task is run twice, and all workers say what they used."""
+        indices = [index for _, index in self.used_us]
+        assert len(set(indices)) == len(indices)
+        assert committed_us <= spent_us == sum(self.used_us.values())
+
+    def check_nothing_is_left(self) -> None:
+        """Whatever still lies in the queue leads to nothing, and goes."""
+        ran, spent_us = self._ran(), self.world.account().spent_us
+        self.turns(lambda: all(not worker.jobs for worker in self.workers) and self._queue_is_empty())
+        assert (self._ran(), self.world.account().spent_us) == (ran, spent_us)
+
+    def _ran(self) -> int:
+        return sum(len(worker.ran) for worker in self.workers)
+
+    def _queue_is_empty(self) -> bool:
+        """Nothing surfaces even after every lease has run out."""
+        queue, clock = self.world.stores.queue, self.world.clock
+        clock.move(2 * self.scenario.policy.lease_s)
+        return queue.waiting() == 0 and not queue.dead(1)
+
+    def _check_it_is_forgotten(self) -> None:
+        """Time alone brings it about."""
+        self.wait(lambda: self.state(self.client) is None)
+        self.check_it_is_gone(self.client)
+        assert self.client.finds_nothing()
+
+    def check_it_is_gone(self, client: Client) -> None:
+        """Nothing is there of it but what its account remembers."""
+        packages, blobs = self.world.restart().packages, self.world.stores.blobs
+        assert packages.load(client.package_id) is None
+        assert packages.spec(client.package_id) is None
+        assert packages.find([client.package_id]) == {}
+        assert packages.pages(client.package_id, 0, 10**6, 10**9) == []
+        assert packages.of_account(self.world.account_id, 1) == []
+        assert packages.running(self.world.account_id).packages == 0
+        assert client.package_id not in {*packages.due(self.world.clock.now() + 10**9, 10**6), *packages.uncut(10**6)}
+        keys = [result.blob.key for result in client.results.values() if result.blob is not None]
+        assert not any(blobs.exists(key) for key in [*keys, *client.uploaded])

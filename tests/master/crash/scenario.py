@@ -1,0 +1,50 @@
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cloudpar_master.core.policy import Policy
+
+from .client import Client
+from .world import POLICY, World
+
+PLENTY_US = 10**12
+
+Deed = Callable[[World, Client], None]
+
+
+class Scenario(NamedTuple):
+    """What is special about a run.
+
+    Attributes:
+        state, reason: How the package ends.
+        more_bytes: Results are larger by so much.
+        rival: Another master folds too, and wins most races.
+        sealed: The client seals with its account's key, which nobody made before.
+        at_once: What somebody does once the package is started.
+        meanwhile: What somebody does once the client has its first result.
+        revoked: An operator grants and revokes the account while two packages run.
+        acknowledged: The client says that it needs nothing any more.
+        forgotten: The run goes on until the package's tombstone is gone.
+    """
+
+    name: str
+    state: str = "completed"
+    reason: str | None = None
+    policy: Policy = POLICY
+    granted_us: int = PLENTY_US
+    mortal: bool = False
+    gives_back: bool = False
+    deadly: int | None = None
+    blobs: bool = False
+    more_bytes: int = 0
+    rival: bool = False
+    sealed: bool = False
+    at_once: Deed | None = None
+    meanwhile: Deed | None = None
+    revoked: bool = False
+    acknowledged: bool = True
+    forgotten: bool = False
+
+    @property
+    def stops_tasks(self) -> bool:
+        """Whether time is charged of tasks that have no result."""
+        return self.state == "cancelled" or self.reason == "expired"
