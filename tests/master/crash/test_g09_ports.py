@@ -1,0 +1,43 @@
+"""No call of a port goes without its crash points: the scenarios together make every one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from cloudpar_master import ports
+from cloudpar_master.services.deployment import Deployment
+from master.stores import SetClock, embedded
+
+from .scenarios import SCENARIOS, run
+
+HARMLESS = {
+    "clock.now": "it only tells the time, in the process itself: who dies here dies at the next call of a port as well",
+    "ids.fresh": "it only makes a name, in the process itself, and nobody knows that name yet",
+    "watch.status": "it only looks, and only an answer shows what it saw; it may fail to know at any time",
+}
+"""No scenario has these calls, and why none need."""
+
+PROTOCOLS: set[Any] = {port for port in vars(ports).values() if getattr(port, "_is_protocol", False)}
+
+
+def port_calls() -> Iterator[tuple[Any, str]]:
+    """Every method of every port, by the name that the services have for it."""
+    for name, hint in get_type_hints(Deployment).items():
+        for port in PROTOCOLS.intersection([hint, *get_args(hint)]):
+            for method in vars(port):
+                if not method.startswith("_"):
+                    yield port, f"{name}.{method}"
+
+
+def test_g09_every_port_call_is_in_a_scenario(tmp_path: Path) -> None:
+    clock = SetClock()
+    made = {
+        call
+        for number, scenario in enumerate(SCENARIOS)
+        for call in run(scenario, embedded, tmp_path, clock, name=f"run{number}").fuse.calls
+    }
+    assert {call for _, call in port_calls()} - made == set(HARMLESS)
+
+
+def test_g09_services_have_every_port() -> None:
+    assert {port for port, _ in port_calls()} == PROTOCOLS
