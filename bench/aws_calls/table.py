@@ -26,7 +26,8 @@ class Index(NamedTuple):
 INDEXES = {
     "due": Index("due", "due_at"),
     "uncut": Index("uncut", "uncut_since"),
-    "account": Index("account", "started_at", ("running",)),
+    "account": Index("account", "started_at"),
+    "running": Index("running", "started_at", ("tasks", "data_bytes")),
 }
 
 

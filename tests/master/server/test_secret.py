@@ -137,6 +137,8 @@ def test_a_process_says_it_in_one_line(tmp_path: Path) -> None:
     assert f"cloudpar master: {tmp_path / 'secret'} is lost or broken".encode() in ended.stderr
     with Master(tmp_path, "--port", "0", "--new-secret") as master:
         assert master.call(token, routes.HELLO, Hello()).seal_key != before
-        assert master.end() == (0, b"")
+        code, said = master.end()
+    assert (code, said.count(b"\n")) == (0, 1)
+    assert b"was lost" in said
     shutil.move(saved, tmp_path / "secret")
     assert b"is not the secret that" in run(tmp_path, "--port", "0").stderr
