@@ -9,11 +9,13 @@ from master.crash.scenarios import run
 from master.crash.world import World
 from master.stores import SetClock
 
+from .room import with_room
+
 
 def ran(scenario: Scenario, folder: Path, fuse: Fuse) -> World:
     """What came of a run on resources of its own: moto searches tables whole."""
     try:
-        return run(scenario, in_process, folder, SetClock(), name="run", fuse=fuse)
+        return with_room(lambda: run(scenario, in_process, folder, SetClock(), name="run", fuse=fuse))
     finally:
         remove(folder)
 
