@@ -19,14 +19,16 @@ DEDUPLICATION_S = 300.0
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
-def calls_of(scenario: Scenario, folder: Path) -> list[str]:
-    return ran(scenario, folder / "unbroken", AwsFuse()).fuse.calls
+def unbroken(scenario: Scenario, folder: Path) -> AwsFuse:
+    fuse = AwsFuse()
+    ran(scenario, folder / "unbroken", fuse)
+    return fuse
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_g09_every_call_of_aws(scenario: Scenario, tmp_path: Path, reached: Callable[[str], None]) -> None:
     step = STEP if scenario in WORK else 2 * STEP
-    points = some(breaks(calls_of(scenario, tmp_path)), step, SCENARIOS.index(scenario))
+    points = some(breaks(unbroken(scenario, tmp_path)), step, SCENARIOS.index(scenario))
     for number, at in enumerate(points):
         fuse = AwsFuse(at)
         ran(scenario, tmp_path / str(number), fuse)
@@ -37,7 +39,7 @@ def test_g09_every_call_of_aws(scenario: Scenario, tmp_path: Path, reached: Call
 @pytest.mark.parametrize("scenario", [each for each in SCALE(WORK, SCENARIOS) if not each.rival], ids=name_of)
 def test_away_for_longer_than_the_queue_remembers_what_was_sent(scenario: Scenario, tmp_path: Path) -> None:
     """The chunks were sent and nobody noted it: they are sent again, and come twice. (A rival would send them.)"""
-    sends = [number for number, call in enumerate(calls_of(scenario, tmp_path)) if call == "SendMessageBatch"]
+    sends = [number for number, call in enumerate(unbroken(scenario, tmp_path).calls) if call == "SendMessageBatch"]
     assert sends
     for number in some(sends, len(sends)):
         fuse = AwsFuse(Break(number, "dies after"))
