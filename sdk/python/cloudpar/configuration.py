@@ -53,13 +53,14 @@ def _merge(sources: list[tuple[str | None, str | None, str]]) -> Configuration |
         source = known[1] if known else ""
         raise ConfigurationError(
             f"there is {there} (from {source}) but no {missing}: give both, by Pool(endpoint=..., token=...), by "
-            "CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN, or in the profile file; or neither, for a pool on this machine"
+            'CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN, or in the profile file; or neither, or the endpoint "local", for a '
+            "pool on this machine"
         )
     url = endpoint[0].rstrip("/")
     if not url.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"the endpoint {endpoint[0]!r} (from {endpoint[1]}) is no URL: it begins with http:// or https://, "
-            "as in http://127.0.0.1:8000"
+            'as in http://127.0.0.1:8000; or is "local", for a pool on this machine'
         )
     return Configuration(url, token[0], endpoint[1])
 
