@@ -70,7 +70,10 @@ describe('settings', () => {
     [{ env: 'dev', logDays: '8' }, /logDays=8 must be one of 1, 3, 5, 7, 14, /],
     [{ env: 'dev', families: 'c7g,t3' }, /families=c7g,t3 must be a list/],
     [{ env: 'dev', families: 'c7g' }, /families=c7g has none for x86_64: add one of c7i, /],
-    [{ env: 'dev', maxInstance: 1 }, /^maxInstance: there is no such setting; there are accountTable, alarmEmail, .*maxInstances/],
+    [
+      { env: 'dev', maxInstance: 1 },
+      /^maxInstance: there is no such setting; there are accountTable, alarmEmail, .*maxInstances/,
+    ],
     [{ env: 'dev', bundle: 7 }, /bundle must be text/],
   ])('refuses %j, and says why', (context, message) => {
     expect(() => read(context)).toThrow(SettingsError);
