@@ -1,0 +1,70 @@
+"""Time passes: leases run out, packages expire and are forgotten."""
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from cloudpar_master.core.head import Piece
+from cloudpar_master.ports import Message
+from cloudpar_master.services.folding import chunk_body
+from cloudpar_protocol.payloads import TaskResult
+
+from .asking import Asking
+
+DAY_S = 86_400.0
+LAST_RECEIVE = 4
+"""A chunk that surfaces after so many is dead: here it is lost by name, since queues differ in when they say it."""
+
+
+class Passing(Asking):
+    """The clock and the timer."""
+
+    @rule(seconds=st.sampled_from([1.0, 2.0, 3.0, 7.0, 13.0]))
+    def pass_time(self, seconds: float) -> None:
+        """Leases run out; a chunk's last one is lost by name."""
+        until = self.clock.now() + seconds
+        for number, (lease, ends) in list(self.reference.live.items()):
+            if ends <= until and lease.attempt >= LAST_RECEIVE:
+                self.lose(number)
+        self.clock.move(seconds)
+        for number, (_, ends) in list(self.reference.live.items()):
+            if ends <= self.clock.now():
+                del self.reference.live[number]
+
+    def lose(self, number: int) -> None:
+        """As the function of the dead letters does."""
+        lease = self.sides[0].leases[number]
+        body = chunk_body(lease.package_id, Piece(lease.start, lease.end, lease.generation))
+        before = self.sides[0].stores.packages.load(lease.package_id)
+        for side in self.sides:
+            receipt = side.leases[number].receipt
+            side.timer.lost(Message(body, receipt, LAST_RECEIVE, 0))
+            side.stores.queue.delete([receipt])
+        del self.reference.live[number]
+        package = self.reference.packages[lease.package_id]
+        for piece in before.open if before else ():
+            alone = piece.end - piece.start == 1 and lease.start <= piece.start < lease.end
+            if alone and piece.generation == lease.generation:
+                package.publish([TaskResult(piece.start, "lost", 0)])
+        self.look()
+
+    @rule()
+    def timer(self) -> None:
+        done = [side.timer.fold_due() for side in self.sides]
+        assert len(set(done)) == 1
+        self.look()
+
+    @rule(days=st.integers(0, 60))
+    def days_pass(self, days: int) -> None:
+        """Now and then for so long that packages expire and are forgotten."""
+        if days > 2:
+            return
+        self.pass_time((1.5, 8.0, 15.0)[days] * DAY_S)
+        for _ in range(3):
+            self.timer()
+        self.forget()
+
+    def forget(self) -> None:
+        heads = {head.package_id: head for head in self.heads()}
+        for package_id, package in self.reference.packages.items():
+            head = heads.get(package_id)
+            package.gone = package.gone or head is None or head.state == "expired" or head.acknowledged_at is not None

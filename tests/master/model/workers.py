@@ -1,0 +1,154 @@
+"""Workers, as they retrieve tasks, publish results, extend leases and give back."""
+
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from cloudpar_master.core import ranges
+from cloudpar_protocol import routes
+from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.worker_messages import (
+    ExtendLeases,
+    GiveBack,
+    LeaseRef,
+    PrepareResult,
+    PrepareResults,
+    Publication,
+    PublishResults,
+    RetrieveTasks,
+    Return,
+)
+
+from .asking import which
+from .passing import Passing
+from .sides import POLICY, WORKER_TOKEN, wait_us
+
+
+class Workers(Passing):
+    """Two of them.
+
+    Attributes:
+        repeats: Whether every side's queue repeats an attempt.
+        seqs: By lease, the number of its next publication.
+        left: By lease, the tasks of which nothing was said.
+        sent: What was published, to be said again.
+    """
+
+    repeats: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seqs: dict[int, int] = {}
+        self.left: dict[int, set[int]] = {}
+        self.sent: list[tuple[int, list[TaskResult], int, bool]] = []
+        self.attempt: tuple[str, int] | None = None
+
+    @rule(worker=st.sampled_from(["w1", "w2"]), chunks=st.integers(1, 3))
+    def retrieve(self, worker: str, chunks: int) -> None:
+        self.attempt = f"attempt-{next(self.names)}", chunks
+        self.take(worker, *self.attempt)
+
+    @precondition(lambda self: self.repeats and self.attempt)
+    @rule()
+    def retrieve_again(self) -> None:
+        assert self.attempt is not None
+        self.take("w1", *self.attempt)
+
+    def take(self, worker: str, attempt_id: str, chunks: int) -> list[int]:
+        first = len(self.sides[0].leases)
+        request = RetrieveTasks(attempt_id=attempt_id, worker_id=worker, executors=2, chunks=chunks)
+        leases = self.ask(WORKER_TOKEN, routes.RETRIEVE_TASKS, request).leases
+        for number, lease in enumerate(leases, first):
+            self.reference.lease(number, lease, self.clock.now())
+            self.seqs[number] = 0
+            self.left[number] = {index for start, end in lease.ranges for index in range(start, end)}
+        return [first + number for number in range(len(leases))]
+
+    def refs(self, number: int) -> list[dict[str, Any]]:
+        """How each side knows a lease."""
+        names = ("package_id", "lease_id", "receipt", "start", "end", "generation")
+        return [{name: getattr(side.leases[number], name) for name in names} for side in self.sides]
+
+    @precondition(lambda self: self.seqs)
+    @rule(
+        which=which, part=st.tuples(st.integers(0, 11), st.integers(0, 12)), closes=st.booleans(),
+        outcome=st.sampled_from(["ok", "ok", "ok", "error", "cancelled"]), duration_us=st.integers(0, 9_000),
+    )  # fmt: skip
+    def publish(self, which: int, part: tuple[int, int], closes: bool, outcome: Any, duration_us: int) -> None:
+        number, (first, size) = which % len(self.seqs), part
+        lease = self.sides[0].leases[number]
+        indices = [index for start, end in lease.ranges for index in range(start, end)]
+        results = [
+            TaskResult(index, outcome, duration_us + index, data=b"value") for index in indices[first : first + size]
+        ]
+        seq, self.seqs[number] = self.seqs[number], self.seqs[number] + 1
+        self.sent.append((number, results, seq, self.closes(number, closes, {result.index for result in results})))
+        self.say(*self.sent[-1])
+
+    def closes(self, number: int, wished: bool, said: set[int]) -> bool:
+        """A worker closes a lease when it has said what became of all its tasks, and while it has it."""
+        self.left[number] -= said
+        return wished and not self.left[number] and number in self.reference.live
+
+    @precondition(lambda self: self.sent)
+    @rule(which=which)
+    def publish_again(self, which: int) -> None:
+        """The answer was lost."""
+        self.say(*self.sent[which % len(self.sent)])
+
+    def say(self, number: int, results: list[TaskResult], seq: int, closes: bool) -> None:
+        lease = self.sides[0].leases[number]
+        asked = [
+            PublishResults(
+                worker_id="w1", executors=2,
+                publications=[Publication(
+                    **ref, seq=seq, results=results, closes=closes, wait_us=wait_us(lease.wait_us, lease.attempt)
+                )],
+            )
+            for ref in self.refs(number)
+        ]  # fmt: skip
+        self.reference.packages[lease.package_id].publish(results)
+        stopped = [result.index for result in results if result.outcome == "cancelled"]
+        self.reference.give_back(lease, ranges.of(stopped))
+        if closes:
+            self.reference.close(lease)
+        (view,) = self.ask_each(WORKER_TOKEN, routes.PUBLISH_RESULTS, asked).leases
+        assert not (view.state == "wanted" and self.reference.packages[lease.package_id].ended)
+
+    @precondition(lambda self: self.reference.live)
+    @rule(which=which)
+    def extend(self, which: int) -> None:
+        number = sorted(self.reference.live)[which % len(self.reference.live)]
+        lease, until = self.reference.live[number]
+        if until <= self.clock.now():
+            return  # AWS takes no receipt that has run out
+        asked = [ExtendLeases(worker_id="w1", leases=[LeaseRef(**ref)]) for ref in self.refs(number)]
+        (view,) = self.ask_each(WORKER_TOKEN, routes.EXTEND_LEASES, asked).leases
+        if view.state == "wanted":
+            self.reference.live[number] = lease, self.clock.now() + POLICY.lease_s
+
+    @precondition(lambda self: self.reference.live)
+    @rule(which=which, tasks=st.integers(1, 6), closes=st.booleans())
+    def give_back(self, which: int, tasks: int, closes: bool) -> None:
+        number = sorted(self.reference.live)[which % len(self.reference.live)]
+        lease = self.sides[0].leases[number]
+        indices = [index for start, end in lease.ranges for index in range(start, end)][-tasks:]
+        numbers = ranges.of(indices)
+        closes = self.closes(number, closes, set(indices))
+        seq, self.seqs[number] = self.seqs[number], self.seqs[number] + 1
+        asked = [
+            GiveBack(worker_id="w1", returns=[Return(**ref, seq=seq, ranges=numbers, closes=closes)])
+            for ref in self.refs(number)
+        ]
+        self.reference.give_back(lease, numbers)
+        if closes:
+            self.reference.close(lease)
+        self.ask_each(WORKER_TOKEN, routes.GIVE_BACK, asked)
+
+    @precondition(lambda self: self.seqs)
+    @rule(which=which, size=st.integers(1, 10**6))
+    def prepare_results(self, which: int, size: int) -> None:
+        lease = self.sides[0].leases[which % len(self.seqs)]
+        wanted = PrepareResult(package_id=lease.package_id, lease_id=lease.lease_id, seq=0, size=size, crc32=7)
+        self.ask(WORKER_TOKEN, routes.PREPARE_RESULTS, PrepareResults(results=[wanted]))
