@@ -13,7 +13,7 @@ from cloudpar import Pool, connection
 from cloudpar.connection import Aborted, Connection
 from cloudpar.errors import Forbidden, InvalidToken, MasterUnreachable, RateLimited, RequestError
 from cloudpar.patience import Patience
-from cloudpar_protocol import routes
+from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor, Hello, HelloReply
 from cloudpar_protocol.line import Answer
 from cloudpar_protocol.payloads import Link
@@ -142,6 +142,15 @@ def test_silent_at_first_contact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudpar.patience.FIRST_CONTACT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(MasterUnreachable, match="check the endpoint"):
         Pool(f"http://127.0.0.1:{silent.getsockname()[1]}", "x")
+
+
+def test_a_master_that_asks_to_wait_at_first_contact(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other pools of the account may use up its rate."""
+    monkeypatch.setattr("cloudpar.lifetime.CONTACT_S", 0.2)
+    monkeypatch.setattr("cloudpar.patience.FIRST_CONTACT_S", 0.2)
+    master.faults["hello"] = deque([codec.encode_error(RateLimited("later", retry_after_s=0.3))] * 2)
+    with Pool(master.endpoint, TOKEN) as pool:
+        assert list(pool.map(abs, [-1])) == [1]
 
 
 def test_a_name_that_never_resolves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,7 @@ class Lifetime:
 
 
 def first_contact(lifetime: Lifetime) -> None:
-    """Ask the master who we are.
+    """Ask the master who we are; one that asks to wait is waited for.
 
     Raises:
         MasterUnreachable: Nothing answers, within 10 s.
@@ -151,6 +151,8 @@ def first_contact(lifetime: Lifetime) -> None:
     thread = threading.Thread(target=ask, name="cloudpar-hello", daemon=True)
     thread.start()
     thread.join(CONTACT_S)
+    if lifetime.client.session.connection.patience.met:
+        thread.join()  # it is there, and asks to wait
     if thread.is_alive():
         outcome.append(MasterUnreachable(f"no master answers at {lifetime.endpoint}: check the endpoint"))
     if outcome:
