@@ -21,10 +21,10 @@ def plain(value: Any) -> Any:
 
 
 def holds(condition: str, row: Row | None, values: Values) -> bool:
-    """Whether a condition holds for a row as it is stored (None: it is not).
+    """Whether a condition holds for a row as it is stored (None: it is not). #name stands for name, as adapters say it.
 
     >>> row = {"held": {"N": "5"}}
-    >>> holds("held = :five AND attribute_not_exists(gone)", row, {":five": {"N": "5"}})
+    >>> holds("#held = :five AND attribute_not_exists(gone)", row, {":five": {"N": "5"}})
     True
     >>> holds("attribute_exists(held)", None, {})
     False
@@ -35,7 +35,7 @@ def holds(condition: str, row: Row | None, values: Values) -> bool:
 def _term(term: str, row: Row, values: Values) -> bool:
     if found := re.fullmatch(r"attribute_(not_)?exists\((\w+)\)", term):
         return (found[2] in row) != bool(found[1])
-    name, operator, value = term.split()
+    name, operator, value = term.removeprefix("#").split()
     return name in row and _COMPARE[operator](plain(row[name]), plain(values[value]))
 
 

@@ -27,7 +27,7 @@ INDEXES = {
     "due": Index("due", "due_at"),
     "uncut": Index("uncut", "uncut_since"),
     "account": Index("account", "started_at"),
-    "running": Index("running", "started_at", ("tasks", "data_bytes")),
+    "unsettled": Index("unsettled", "started_at", ("tasks", "data_bytes")),
 }
 
 

@@ -11,6 +11,7 @@ from cloudpar_master.services import audit, bodies
 from cloudpar_master.services.access import Caller
 from cloudpar_master.services.reception import Call, Reception
 from cloudpar_protocol import codec
+from cloudpar_protocol.errors import BadRequest
 
 from .facts import note_call, note_error
 from .journal import Entry, Journal
@@ -29,16 +30,30 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """{"route": "create_account", "body": {the message}} -> {"status": 200, "body": {the reply, or the error}}."""
     entry = _journal.entry("request", context)
     try:
-        name, body = str(event.get("route", "")), msgspec.json.encode(event.get("body") or {})
+        name, who, body = _asked(event)
         call = _reception.enter(name, Caller("admin"), body, codec.JSON)
         entry.note(route=name)
         note_call(entry, call)
-        answer = bodies.answer(JSON, _perform(call, str(event.get("who", ""))[:WHO_CHARS], entry))
+        answer = bodies.answer(JSON, _perform(call, who, entry))
     except Exception as error:  # noqa: BLE001  the operator has to be told
         answer = bodies.refusal(JSON, note_error(entry, error))
     entry.note(status=answer.status)
     entry.close()
     return {"status": answer.status, "body": msgspec.json.decode(answer.body)}
+
+
+def _asked(event: Mapping[str, Any]) -> tuple[str, str, bytes]:
+    """The route, who asks for it, and the body.
+
+    Raises:
+        BadRequest: There is what Python's JSON takes and ours does not: half a character, a number beyond 64 bits.
+    """
+    name, who = str(event.get("route", "")), str(event.get("who", ""))[:WHO_CHARS]
+    try:
+        msgspec.json.encode((name, who))
+        return name, who, msgspec.json.encode(event.get("body") or {})
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise BadRequest(f"the event holds what no message does: {error}") from None
 
 
 def _perform(call: Call, who: str, entry: Entry) -> Struct:

@@ -72,7 +72,7 @@ export class Grants extends Construct {
     const { services, storage, queue, groupName } = this.props;
     this.policy('Client', services.client, [
       ...this.folding(),
-      this.index('running'),
+      this.index('account'),
       allow(['sqs:GetQueueAttributes'], [queue.tasks.queueArn]),
       this.blobs(['s3:PutObject'], ['code/*', 'data/*']),
       this.blobs(['s3:GetObject'], ['code/*', 'results/*']),
@@ -211,7 +211,7 @@ export class Grants extends Construct {
       ),
       allow(['dynamodb:Query', 'dynamodb:BatchWriteItem'], [storage.packages.tableArn]),
       allow(['dynamodb:UpdateItem'], [storage.accounts.tableArn]),
-      this.index('account'),
+      this.index('unsettled'),
       allow(['sqs:SendMessage'], [queue.tasks.queueArn]),
       this.blobs(['s3:PutObject'], ['results/*']),
       this.blobs(['s3:DeleteObject'], ['data/*', 'results/*']),

@@ -99,6 +99,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     reservedConcurrency: read.whole('reservedConcurrency', 0, 0, 1_000),
     requestsPerS: read.whole('requestsPerS', contract.policy.requests_per_s, 1, 100_000),
     taskTimeoutS: read.whole('taskTimeoutS', contract.policy.task_timeout_s, 1, 21_600),
+    // Each start reads what runs.
     runningPackages: read.whole('runningPackages', contract.policy.running_packages, 1, 1_000),
     runningTasks: read.whole('runningTasks', contract.policy.running_tasks, 1, 1e12),
     runningBytes: read.whole('runningBytes', contract.policy.running_bytes, 1, 1e15),

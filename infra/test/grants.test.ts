@@ -87,13 +87,13 @@ describe('grants', () => {
     expect(actions('Timer', '/code/*')).toEqual([]);
   });
 
-  it('indexes: what is due, uncut or running only where it is read', () => {
+  it('indexes: what is due, uncut or unsettled only where it is read', () => {
     const readers = (index: string) =>
       ['Client', 'Worker', 'Account', 'Timer', 'Lost'].filter((id) => actions(id, `/index/${index}"`).length > 0);
     expect(readers('due')).toEqual(['Timer']);
     expect(readers('uncut')).toEqual(['Worker']);
-    expect(readers('running')).toEqual(['Client']);
-    expect(readers('account')).toHaveLength(5);
+    expect(readers('account')).toEqual(['Client', 'Account']);
+    expect(readers('unsettled')).toHaveLength(5);
   });
 
   it('the worker token: two functions and the hosts', () => {

@@ -39,7 +39,7 @@ describe('tables', () => {
       index('due', 'due', 'due_at'),
       index('uncut', 'uncut', 'uncut_since'),
       index('account', 'account', 'started_at'),
-      index('running', 'running', 'started_at', {
+      index('unsettled', 'unsettled', 'started_at', {
         ProjectionType: 'INCLUDE',
         NonKeyAttributes: ['tasks', 'data_bytes'],
       }),
@@ -53,7 +53,7 @@ describe('tables', () => {
       { AttributeName: 'uncut_since', AttributeType: 'N' },
       { AttributeName: 'account', AttributeType: 'S' },
       { AttributeName: 'started_at', AttributeType: 'N' },
-      { AttributeName: 'running', AttributeType: 'S' },
+      { AttributeName: 'unsettled', AttributeType: 'S' },
     ]);
     expect(only(dev, 'AWS::DynamoDB::Table', ACCOUNTS).Properties).not.toHaveProperty('GlobalSecondaryIndexes');
   });

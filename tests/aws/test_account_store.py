@@ -137,7 +137,7 @@ def test_what_others_take_in_between_is_not_reserved_twice(clock: SetClock, no_w
     """What was free when the condition failed is gone when it is asked for."""
     client = offline().dynamodb
     store = DynamoAccountStore(Table(client, "t"), clock)
-    account = {"pk": {"S": "a#a"}, "free_us": {"N": "3"}, "reserved_us": {"N": "9"}}
+    account = {"pk": {"S": "a#a"}, "state": {"S": "active"}, "free_us": {"N": "3"}, "reserved_us": {"N": "9"}}
     with stubbed(client) as stub:
         cancelled(stub, "None", "None", "ConditionalCheckFailed", Item=account)
         cancelled(stub, "None", "None", "ConditionalCheckFailed", Item={**account, "free_us": {"N": "0"}})

@@ -172,6 +172,25 @@ def test_the_indexes_are_sparse(stores: Stores) -> None:
     assert "uncut_since" not in head
 
 
+def test_the_index_of_what_is_unsettled_is_sparse_too(stores: Stores) -> None:
+    """It is read at each start: what has ended leaves its figures, and what is settled leaves it."""
+    spec = make_spec()
+    stores.packages.create(spec, make_head(spec))
+    ended = replace(make_head(spec, 1), state="completed")
+    found = [unsettled_row(stores)]
+    for head in (ended, replace(ended, version=2, settled=True)):
+        stores.packages.save(head, NOW)
+        found.append(unsettled_row(stores))
+    assert found == [{"unsettled": "a", "tasks": "4", "data_bytes": "10"}, {"unsettled": "a"}, {}]
+
+
+def unsettled_row(stores: Stores) -> dict[str, str]:
+    """What that index has of the only package."""
+    (head,) = (row for row in rows(stores) if row["sk"]["S"] == "head")
+    names = ("unsettled", "tasks", "data_bytes")
+    return {name: next(iter(head[name].values())) for name in names if name in head}
+
+
 def test_what_repeats_itself_is_stored_small(stores: Stores) -> None:
     results = [TaskResult(index, "ok", 1000, data=b"\x80\x04K*.") for index in range(4000)]
     version = put_page(stores.packages, results)
@@ -291,6 +310,19 @@ def test_a_package_whose_head_is_not_in_the_table_is_not_listed(stores: Stores) 
         stub.add_response("query", {"Items": listed}, None)
         stub.add_response("batch_get_item", {"Responses": {"t": stored}}, {"RequestItems": ANY})
         assert store.of_account("a", 10) == [head]
+
+
+def test_a_package_that_was_settled_a_moment_ago_is_not_unsettled(stores: Stores) -> None:
+    """Its index lags behind, too."""
+    client = offline().dynamodb
+    store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, SetClock(), SetIds(), KEPT_S)
+    stores.packages.create(make_spec("p"), replace(make_head(make_spec("p")), state="completed", settled=True))
+    stored = [row for row in rows(stores) if row["sk"]["S"] == "head"]
+    with stubbed(client) as stub:
+        listed = [{"pk": {"S": "p"}, "sk": {"S": "head"}, "started_at": {"N": "1"}}]
+        stub.add_response("query", {"Items": listed}, None)
+        stub.add_response("batch_get_item", {"Responses": {"t": stored}}, {"RequestItems": ANY})
+        assert store.unsettled("a") == []
 
 
 def rows_of(stores: Stores, package_id: str) -> list[dict[str, Any]]:

@@ -71,7 +71,8 @@ class AccountStore(Protocol):
         """Set aside up to `wanted_us` for the package's slice `number`, never more than is free.
 
         Asked again for the same slice it answers the same and reserves nothing more; but an answer of 0 is not kept.
-        A package that is settled gets nothing any more, so that a latecomer's slice is not held for ever.
+        A package that is settled gets nothing any more, so that a latecomer's slice is not held for ever; nor does one
+        whose account is revoked.
         """
         ...
 

@@ -101,6 +101,10 @@ class PackageStore(Protocol):
         """What runs of an account. A hint: may be a little old."""
         ...
 
+    def unsettled(self, account_id: str) -> list[Head]:
+        """The packages of an account that run, or have ended and are not settled. One just started may be missing."""
+        ...
+
     def delete_pages(self, package_id: str) -> None:
         """Free the results and the inlined task data; the head stays."""
         ...

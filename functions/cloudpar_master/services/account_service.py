@@ -22,8 +22,6 @@ from .account_keys import AccountKeys
 from .deployment import Deployment
 from .folding import Folding
 
-PACKAGES = 10_000
-
 
 class AccountService:
     """What the admin token may ask, and who am I."""
@@ -98,7 +96,7 @@ class AccountService:
         if account is None:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
         event = CancelAsked(reason="revoked", message="the operator revoked the account's token")
-        for head in self._on.packages.of_account(account.account_id, PACKAGES):
+        for head in self._on.packages.unsettled(account.account_id):
             if not head.ended:
                 self._folding.confirm(head.package_id, "revoke", event)
         return AccountReply(account=_public(account))

@@ -25,10 +25,6 @@ TRIES, HEAVY_TRIES = 20, 2
 STALE_S = 2.0
 """Who looks at a head older than this folds it: somebody always comes next (rule 3)."""
 
-PACKAGES = 1_000
-"""So many packages of an account are looked at."""
-
-
 Item = tuple[str, Event]
 """An event and its key: what comes twice has the same one."""
 
@@ -197,9 +193,14 @@ class Folding:
                 raise AssertionError(effect)
 
     def _all_dry(self, account_id: str) -> bool:
-        """Whether packages of the account that wait for each other's slices would wait for ever: all are used up."""
-        heads = self._on.packages.of_account(account_id, PACKAGES)
-        return all(head.settled or head.dry for head in heads)
+        """Whether packages of the account that wait for each other's slices would wait for ever: all are used up.
+
+        What the account holds beyond theirs is a slice that a package got and has not noted yet.
+        """
+        heads = self._on.packages.unsettled(account_id)
+        account = self._on.accounts.get(account_id)
+        held_us = 0 if account is None else account.reserved_us
+        return all(head.dry for head in heads) and held_us <= sum(head.reserved_us for head in heads)
 
     def _delete(self, head: Head) -> None:
         spec = self._on.packages.spec(head.package_id)

@@ -94,6 +94,16 @@ def test_a_settled_package_gets_nothing_any_more(stores: Stores, others: Stores)
     assert figures(stores) == (10, 0)
 
 
+def test_a_revoked_account_gives_nothing_more(stores: Stores, others: Stores) -> None:
+    """A package may have started a moment before, where nobody who revoked saw it."""
+    stores.accounts.reserve("a", "p", 0, 300)
+    others.accounts.revoke("a")
+    assert stores.accounts.reserve("a", "p", 0, 300) == Reservation(300, exhausted=False)
+    assert stores.accounts.reserve("a", "p", 1, 300) == Reservation(0, exhausted=True)
+    assert stores.accounts.settle("a", "p", 250) == 250
+    assert figures(others) == (250, 0)
+
+
 def test_many_reserve_and_never_over_the_quota(
     factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores
 ) -> None:

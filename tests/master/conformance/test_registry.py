@@ -58,6 +58,8 @@ def test_a_forgotten_package_is_in_no_register(stores: Stores) -> None:
     assert stores.packages.due(NOW * 2, 10) == []
     assert stores.packages.uncut(10) == []
     assert stores.packages.of_account(None, 10) == []
+    assert stores.packages.running("a") == Running(0, 0, 0)
+    assert stores.packages.unsettled("a") == []
 
 
 def test_uncut_oldest_first(stores: Stores, others: Stores) -> None:
@@ -88,6 +90,18 @@ def test_what_runs_of_an_account(stores: Stores, others: Stores) -> None:
     saved(stores, make_spec("p3"), 1, NOW, state="failed")
     assert others.packages.running("a") == Running(2, 8, 20)
     assert others.packages.running("nobody") == Running(0, 0, 0)
+
+
+def test_what_is_unsettled_of_an_account_as_last_saved(stores: Stores, others: Stores) -> None:
+    for package_id, account_id in (("p1", "a"), ("p2", "b"), ("p3", "a"), ("p4", "a")):
+        create(stores, package_id, account_id=account_id)
+    saved(stores, make_spec("p3"), 1, NOW, state="cancelled")
+    saved(stores, make_spec("p4"), 1, NOW, state="cancelled", settled=True)
+    assert {head.package_id: head.state for head in others.packages.unsettled("a")} == {
+        "p1": "running",
+        "p3": "cancelled",
+    }
+    assert others.packages.unsettled("nobody") == []
 
 
 def test_of_an_account_newest_first(stores: Stores, others: Stores) -> None:

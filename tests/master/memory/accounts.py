@@ -63,7 +63,7 @@ class MemoryAccountStore:
             if number in slices:
                 return Reservation(slices[number], exhausted=False)
             account = self.get(account_id)
-            if account is None or package_id in books.charged:
+            if account is None or account.state == "revoked" or package_id in books.charged:
                 return Reservation(0, exhausted=True)
             granted_us = min(wanted_us, account.free_us)
             if granted_us == 0:

@@ -31,7 +31,7 @@ class Package(msgspec.Struct):
     spec: bytes
     head: bytes
     version: int
-    running: bool
+    unsettled: bool
     uncut: bool
     due_at: float
     inbox: dict[str, bytes] = {}
@@ -52,7 +52,7 @@ class MemoryPackageStore:
                 return _specs.decode(stored.spec)
             self._packages[spec.package_id] = Package(
                 number=next(self._numbers), account_id=spec.account_id, started_at=spec.started_at, spec=_encode(spec),
-                head=_encode(head), version=head.version, running=not head.ended, uncut=head.uncut > 0,
+                head=_encode(head), version=head.version, unsettled=not head.settled, uncut=head.uncut > 0,
                 due_at=spec.started_at,
             )  # fmt: skip
         return spec
@@ -93,7 +93,7 @@ class MemoryPackageStore:
             if stored is None or stored.version != head.version - 1:
                 return False
             stored.head, stored.version, stored.due_at = _encode(head), head.version, due_at
-            stored.running, stored.uncut = not head.ended, head.uncut > 0
+            stored.unsettled, stored.uncut = not head.settled, head.uncut > 0
             if results:
                 stored.pages[head.version] = _encode(results)
             return True
@@ -138,10 +138,13 @@ class MemoryPackageStore:
         return [_heads.decode(stored.head) for stored in self._newest(account_id, limit)]
 
     def running(self, account_id: str) -> Running:
-        with ALONE:
-            theirs = [each for each in self._packages.values() if each.account_id == account_id and each.running]
-        heads = [_heads.decode(stored.head) for stored in theirs]
+        heads = [head for head in self.unsettled(account_id) if not head.ended]
         return Running(len(heads), sum(head.tasks for head in heads), sum(head.data_bytes for head in heads))
+
+    def unsettled(self, account_id: str) -> list[Head]:
+        with ALONE:
+            theirs = [each for each in self._packages.values() if each.account_id == account_id and each.unsettled]
+        return [_heads.decode(stored.head) for stored in theirs]
 
     def _newest(self, account_id: str | None, limit: int) -> list[Package]:
         with ALONE:

@@ -51,7 +51,7 @@ def test_what_failed_half_way_leaves_a_line_too(
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "the disk is full")
 
-    monkeypatch.setattr(SqlitePackageStore, "of_account", fail)
+    monkeypatch.setattr(SqlitePackageStore, "unsettled", fail)
     account_id = served.call("user", routes.HELLO, Hello()).account_id or ""
     with pytest.raises(OSError, match="full"):
         served.run(served.exchange("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id)))

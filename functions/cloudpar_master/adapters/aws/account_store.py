@@ -138,7 +138,7 @@ class DynamoAccountStore:
                 return Reservation(slice_.row["granted_us"], exhausted=False)
             if account is None:
                 continue
-            if account.row is None:
+            if account.row is None or account.row["state"] == "revoked":
                 return Reservation(0, exhausted=True)
             asked_us = min(wanted_us, account.row["free_us"])
             if asked_us <= 0:
@@ -155,7 +155,8 @@ class DynamoAccountStore:
             put(slice_, MISSING),
             update(
                 account_key(account_id), "SET reserved_us = reserved_us + :asked, free_us = free_us - :asked",
-                "free_us >= :asked" if asked_us > 0 else MISSING, asked=asked_us,
+                f"#state = :active AND {'free_us >= :asked' if asked_us > 0 else MISSING}",
+                asked=asked_us, active="active",
             ),
         ]  # fmt: skip
 

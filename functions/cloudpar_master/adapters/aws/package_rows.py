@@ -35,8 +35,8 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
     """A head, with what the sparse indexes need.
 
     `due` names a shard of the registry; `due_at` is rounded up to whole steps, so that a busy package changes its
-    place there once a step at most. `uncut` is there only while tasks are in no chunk, `running` until it has ended;
-    what that index holds of it never changes, so that it is written twice in its life.
+    place there once a step at most. `uncut` is there only while tasks are in no chunk, `unsettled` until it
+    is, with figures of what runs until it has ended: that index is written three times in its life.
     """
     started_at = round(head.started_at, 6)
     row: Row = {
@@ -52,14 +52,16 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
     }
     if head.uncut > 0:
         row |= {"uncut": UNCUT, "uncut_since": started_at}
+    if not head.settled:
+        row |= {"unsettled": head.account_id or None}
     if not head.ended:
-        row |= {"running": head.account_id or None, "tasks": head.tasks, "data_bytes": head.data_bytes}
+        row |= {"tasks": head.tasks, "data_bytes": head.data_bytes}
     return row
 
 
 def read_running(found: Iterable[Row]) -> Running:
-    """What runs, by rows of the index of what does."""
-    figures = [(int(row["tasks"]), int(row["data_bytes"])) for row in found]
+    """What runs, by rows of the index of what is unsettled: only what runs has figures."""
+    figures = [(int(row["tasks"]), int(row["data_bytes"])) for row in found if "tasks" in row]
     return Running(len(figures), sum(tasks for tasks, _ in figures), sum(size for _, size in figures))
 
 

@@ -1,7 +1,7 @@
 import heapq
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -236,12 +236,24 @@ class DynamoPackageStore:
             values = {"id": account_id}
             newest = self._table.query("account = :id", values, index="account", limit=limit, descending=True)
             found = list(newest)
-        heads = self._table.get_many([(row["pk"], HEAD) for row in found])
-        return [read_head(heads[row["pk"], HEAD]) for row in found if (row["pk"], HEAD) in heads]
+        return self._heads(found)
 
     def running(self, account_id: str) -> Running:
-        """See the port. An index has just these."""
-        return read_running(self._table.query("running = :id", {"id": account_id}, index="running"))
+        """See the port. An index has just these, and those that are not settled yet."""
+        return read_running(self._unsettled(account_id))
+
+    def unsettled(self, account_id: str) -> list[Head]:
+        """See the port."""
+        return [head for head in self._heads(self._unsettled(account_id)) if not head.settled]
+
+    def _unsettled(self, account_id: str) -> Iterator[Row]:
+        return self._table.query("unsettled = :id", {"id": account_id}, index="unsettled")
+
+    def _heads(self, found: Iterable[Row]) -> list[Head]:
+        """Of rows of an index, which may be a little old: the heads as they are, in the same order."""
+        keys = [(row["pk"], HEAD) for row in found]
+        heads = self._table.get_many(keys)
+        return [read_head(heads[key]) for key in keys if key in heads]
 
     def delete_pages(self, package_id: str) -> None:
         """See the port."""

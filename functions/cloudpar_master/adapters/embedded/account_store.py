@@ -61,7 +61,7 @@ class SqliteAccountStore:
             if before is not None:
                 return Reservation(before[0], exhausted=False)
             account = self.get(account_id)
-            if account is None or self._settled(package_id) is not None:
+            if account is None or account.state == "revoked" or self._settled(package_id) is not None:
                 return Reservation(0, exhausted=True)
             granted_us = min(wanted_us, account.free_us)
             if granted_us == 0:

@@ -34,11 +34,11 @@ class SqlitePackageStore:
         """See the port."""
         row = (
             spec.package_id, spec.account_id, spec.started_at, head.version, spec.started_at, head.uncut > 0,
-            not head.ended, head.tasks, head.data_bytes, _encode(head),
+            not head.settled, not head.ended, head.tasks, head.data_bytes, _encode(head),
         )  # fmt: skip
         with self._db.transaction():
             done = self._db.execute(
-                "INSERT OR IGNORE INTO packages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+                "INSERT OR IGNORE INTO packages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
             ).rowcount
             if done:
                 self._db.execute("INSERT INTO specs VALUES (?, ?)", (spec.package_id, _encode(spec)))
@@ -106,9 +106,10 @@ class SqlitePackageStore:
 
     def _replace(self, head: Head, due_at: float) -> bool:
         row = (
-            head.version, _encode(head), due_at, head.uncut > 0, not head.ended, head.package_id, head.version - 1,
+            head.version, _encode(head), due_at, head.uncut > 0, not head.settled, not head.ended,
+            head.package_id, head.version - 1,
         )  # fmt: skip
-        update = "UPDATE packages SET version = ?, head = ?, due_at = ?, uncut = ?, running = ?"
+        update = "UPDATE packages SET version = ?, head = ?, due_at = ?, uncut = ?, unsettled = ?, running = ?"
         return self._db.execute(f"{update} WHERE package_id = ? AND version = ?", row).rowcount == 1
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
@@ -159,12 +160,17 @@ class SqlitePackageStore:
         return [_heads.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
 
     def running(self, account_id: str) -> Running:
-        """See the port. An index has just these."""
+        """See the port. Read from an index alone."""
         select = (
             "SELECT count(*), coalesce(sum(tasks), 0), coalesce(sum(data_bytes), 0) FROM packages"
-            " WHERE account_id = ? AND running"
+            " WHERE account_id = ? AND unsettled AND running = 1"
         )
         return Running(*self._db.execute(select, (account_id,)).fetchone())
+
+    def unsettled(self, account_id: str) -> list[Head]:
+        """See the port."""
+        select = "SELECT head FROM packages WHERE account_id = ? AND unsettled"
+        return [_heads.decode(head) for (head,) in self._db.execute(select, (account_id,))]
 
     def delete_pages(self, package_id: str) -> None:
         """See the port."""

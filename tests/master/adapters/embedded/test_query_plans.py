@@ -32,6 +32,7 @@ CALLS: dict[str, Call] = {
     "due": lambda packages, accounts, queue: packages.due(NOW, 10),
     "uncut": lambda packages, accounts, queue: packages.uncut(10),
     "running": lambda packages, accounts, queue: packages.running("a"),
+    "unsettled": lambda packages, accounts, queue: packages.unsettled("a"),
     "of_account": lambda packages, accounts, queue: packages.of_account("a", 10),
     "of_all": lambda packages, accounts, queue: packages.of_account(None, 10),
     "load": lambda packages, accounts, queue: packages.load("p7"),
@@ -51,7 +52,7 @@ def fill(database: Database, state: str) -> None:
     database.execute("CREATE TEMP TABLE n (i INTEGER PRIMARY KEY)")
     database.executemany("INSERT INTO n VALUES (?)", ((number,) for number in range(MANY)))
     for insert in (
-        "INSERT INTO packages SELECT 'p' || i, 'a', i, 0, 1e12, i = 7, i = 7, 1, 1, x'' FROM n",
+        "INSERT INTO packages SELECT 'p' || i, 'a', i, 0, 1e12, i = 7, i = 7, i = 7, 1, 1, x'' FROM n",
         "INSERT INTO specs SELECT 'p' || i, x'' FROM n WHERE i <> 7",
         "INSERT INTO inbox (package_id, key, event) SELECT 'p' || i, 'key', x'' FROM n",
         "INSERT INTO pages SELECT 'p' || i, 1, x'90' FROM n",

@@ -1,10 +1,12 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.payloads import TaskResult
+from master.packages import make_head, make_spec
 from master.services.world import HOUR_US, POLICY, World, all_results, publication
 
 MENDING = "ask the operator to grant more"
@@ -70,6 +72,14 @@ def holding_each_other(world: World) -> tuple[AccountRecord, str, str]:
     return ann, one, two
 
 
+def many_ended(world: World, account: AccountRecord) -> None:
+    """Over a thousand packages that were started and have ended since."""
+    for number in range(1_001):
+        spec = replace(make_spec(f"ended {number}", started_at=world.clock.now()), account_id=account.account_id)
+        head = replace(make_head(spec), state="completed", settled=True)
+        world.on.packages.create(spec, head)
+
+
 def test_while_another_package_holds_the_rest_chunks_wait_and_are_not_lost(world: World) -> None:
     ann, one, two = holding_each_other(world)
     first, *others = world.retrieve_all()
@@ -92,6 +102,32 @@ def test_while_another_package_holds_the_rest_chunks_wait_and_are_not_lost(world
     assert (status.state, status.progress.errors, status.progress.done) == ("completed", 0, 40)
     world.settle()
     assert world.record(ann.account_id).spent_us == FIRST_SLICE_US + 35 * 1_000 + 40 * 10
+
+
+def test_a_package_that_holds_the_rest_counts_however_many_ended_after_it(world: World) -> None:
+    ann, one, two = holding_each_other(world)
+    many_ended(world, ann)
+    for lease in world.retrieve_all():
+        if lease.package_id == one:
+            world.publish(publication(lease, duration_us=FIRST_SLICE_US // 5))
+    world.clock.move(2.0)
+    world.timer.tick()
+    assert [world.status(ann, each).state for each in (one, two)] == ["running", "running"]
+
+
+def test_a_slice_that_its_package_has_not_noted_yet_counts(world: World) -> None:
+    """Its master is between two calls, or has died there."""
+    ann = world.account("ann", quota_us=2 * FIRST_SLICE_US)
+    world.on.accounts.reserve(ann.account_id, "another@0", 0, FIRST_SLICE_US)
+    package_id = world.start(ann, tasks=40)
+    world.publish(publication(world.lease(), duration_us=FIRST_SLICE_US))
+    world.clock.move(2.0)
+    world.timer.tick()
+    assert world.status(ann, package_id).state == "running"
+    world.on.accounts.settle(ann.account_id, "another@0", FIRST_SLICE_US)
+    world.clock.move(2.0)
+    world.timer.tick()
+    assert world.status(ann, package_id).state == "failed"
 
 
 def test_packages_that_wait_for_each_other_do_not_wait_for_ever(world: World) -> None:
