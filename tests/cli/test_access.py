@@ -68,6 +68,8 @@ def test_without_anything_it_is_the_default_folder(monkeypatch: pytest.MonkeyPat
     (tmp_path / "cloudpar" / "connection.json").write_text(json.dumps(FILE))
     assert connect_user(None, None, None).endpoint == FILE["endpoint"]
     assert connect_admin(None, None, None).endpoint == FILE["endpoint"]
+    for connect in (connect_user, connect_admin):
+        assert connect("local", "a token", None).endpoint == FILE["endpoint"]
 
 
 def test_half_of_an_operators_access_names_the_other_half() -> None:

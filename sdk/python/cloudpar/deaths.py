@@ -50,5 +50,12 @@ def fate(code: int) -> str:
 
     >>> fate(3), fate(-9)
     ('exit status 3', 'killed by SIGKILL')
+    >>> fate(-40)
+    'killed by signal 40'
     """
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+    if code >= 0:
+        return f"exit status {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:  # a real-time signal
+        return f"killed by signal {-code}"

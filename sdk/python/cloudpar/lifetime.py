@@ -134,7 +134,7 @@ def first_contact(lifetime: Lifetime) -> None:
     """Ask the master who we are; one that asks to wait is waited for.
 
     Raises:
-        MasterUnreachable: Nothing answers, within 10 s.
+        MasterUnreachable: Nothing answers, within 10 s; or no more, for as long as the pool's patience.
         InvalidToken: The master does not know us.
         Forbidden: It knows us, but not as somebody who starts tasks.
     """

@@ -5,6 +5,9 @@ import type { Address } from './connection.ts';
 import { ConfigurationError } from './errors.ts';
 import { describeStack, type Stack } from './stack.ts';
 
+/** What names no master to the Python SDK, in the same environment and profile. */
+const LOCAL = 'local';
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Where the master may be named. */
@@ -84,6 +87,11 @@ function checked(address: Partial<Address>, sources: readonly Source[], stack: s
     throw new ConfigurationError(
       `there is no ${missing} in ${places}: give both, by Pool.open({ endpoint, token }), by CLOUDPAR_ENDPOINT and ` +
         `CLOUDPAR_TOKEN, or in the profile file${secret}; \`cloudpar up\` prints those of a master on this machine`,
+    );
+  }
+  if (address.endpoint === LOCAL) {
+    throw new ConfigurationError(
+      'the endpoint "local" is a pool that Python starts: give the URL of a master, such as that of `cloudpar up`',
     );
   }
   if (!/^https?:\/\//.test(address.endpoint)) {

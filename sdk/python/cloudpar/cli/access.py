@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from cloudpar.configuration import configure
+from cloudpar.configuration import LOCAL, configure
 from cloudpar.connection import Connection
 from cloudpar.errors import ConfigurationError
 from cloudpar.patience import Patience
@@ -67,7 +67,7 @@ def connect_admin(endpoint: str | None, admin_token: str | None, folder: Path | 
     Raises:
         ConfigurationError: The admin token or its endpoint is not known.
     """
-    if folder is not None or not (endpoint or admin_token):
+    if folder is not None or endpoint == LOCAL or not (endpoint or admin_token):
         return _connect_folder(folder)
     if not admin_token:
         raise ConfigurationError(
