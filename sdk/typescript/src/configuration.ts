@@ -80,6 +80,11 @@ function same(one: string, other: string | undefined): boolean {
 }
 
 function checked(address: Partial<Address>, sources: readonly Source[], stack: string | undefined): Address {
+  if (address.endpoint === LOCAL) {
+    throw new ConfigurationError(
+      'the endpoint "local" is a pool that Python starts: give the URL of a master, such as that of `cloudpar up`',
+    );
+  }
   if (!complete(address)) {
     const missing = ['endpoint', 'token'].filter((name) => !(name in address)).join(' and ');
     const places = sources.map(({ name }) => name).join('; ');
@@ -87,11 +92,6 @@ function checked(address: Partial<Address>, sources: readonly Source[], stack: s
     throw new ConfigurationError(
       `there is no ${missing} in ${places}: give both, by Pool.open({ endpoint, token }), by CLOUDPAR_ENDPOINT and ` +
         `CLOUDPAR_TOKEN, or in the profile file${secret}; \`cloudpar up\` prints those of a master on this machine`,
-    );
-  }
-  if (address.endpoint === LOCAL) {
-    throw new ConfigurationError(
-      'the endpoint "local" is a pool that Python starts: give the URL of a master, such as that of `cloudpar up`',
     );
   }
   if (!/^https?:\/\//.test(address.endpoint)) {

@@ -43,7 +43,7 @@ describe('what is missing is said', () => {
     [{ endpoint: 'http://a' }, /no token in/],
     [{ token: 't' }, /no endpoint in/],
     [{ endpoint: 'a:1', token: 't' }, /"a:1" is no URL/],
-    [{ endpoint: 'local', token: 't' }, /"local" is a pool that Python starts: give the URL/],
+    [{ endpoint: 'local' }, /"local" is a pool that Python starts: give the URL/],
   ])('%j', async (given, text) => {
     await expect(configure(given, nobody())).rejects.toThrow(ConfigurationError);
     await expect(configure(given, nobody())).rejects.toThrow(text);

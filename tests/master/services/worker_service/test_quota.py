@@ -130,6 +130,21 @@ def test_a_slice_that_its_package_has_not_noted_yet_counts(world: World) -> None
     assert world.status(ann, package_id).state == "failed"
 
 
+def test_a_package_that_nobody_saw_when_its_account_was_revoked_ends_with_its_first_slice(world: World) -> None:
+    ann = world.account("ann", quota_us=HOUR_US)
+    package_id = world.start(ann, tasks=1_000)
+    world.on.accounts.revoke(ann.account_id)
+    for _ in range(10):
+        world.work(world.retrieve(), duration_us=FIRST_SLICE_US // 20)
+        world.clock.move(2.0)
+        world.timer.tick()
+    head = world.head(package_id)
+    assert (head.state, head.reason, head.settled) == ("failed", "quota", True)
+    account = world.record(ann.account_id)
+    assert account.spent_us < 2 * FIRST_SLICE_US
+    assert account.reserved_us == 0
+
+
 def test_packages_that_wait_for_each_other_do_not_wait_for_ever(world: World) -> None:
     ann, one, two = holding_each_other(world)
     for lease in world.retrieve():
