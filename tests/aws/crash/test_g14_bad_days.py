@@ -17,7 +17,7 @@ DAYS = SCALE(2, 60)
 """Bad ones. In the full form what is asked once a day meets trouble too, and time-outs are no matter of luck."""
 
 MOST = 2.0
-"""So many times the calls of a good day, on average: now and then all ask on while a chunk waits for its lease."""
+"""So many times the calls of a good day: in the full form on each, in the quick one on average of its few."""
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -40,10 +40,10 @@ def test_g14_bad_days(scenario: Scenario, tmp_path: Path, scale: Scale, reached:
         assert kinds[kind] >= scale(0.0, share / 2) * requests, kind
     times = [day.requests.total() / good.requests.total() for day in bad]
     average = sum(times) / len(times)
-    assert average <= MOST
     words = ", ".join(f"{number:,} {trouble}" for trouble, number in sorted(kinds.items()))
     ports = ", ".join(f"{number:,} at {service}" for service, number in sorted(services.items()))
     reached(
         f"{scenario.name}: of {requests:,} calls {words} ({ports}): 0 lost, 0 duplicates, "
         f"{average:.2f} times the calls on average, {max(times):.2f} times on the worst of {len(bad)} days"
     )
+    assert scale(average, max(times)) <= MOST

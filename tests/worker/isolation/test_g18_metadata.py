@@ -1,7 +1,7 @@
 """Guarantee 18, instance metadata: what task code reaches of them where no stack of ours is around the worker.
 
-Nothing of an executor refuses an address. So what is told is what the machine does; on AWS, see
-tests/aws/test_g18_metadata.py.
+Nothing of an executor refuses an address. So the quick form tells what the machine does, and the full one fails where
+it answers; on AWS, see tests/aws/test_g18_metadata.py.
 """
 
 import socket
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cloudpar.cli.doctor import METADATA
+from guarantees.scale import Scale
 from worker.isolation.probes import network
 from worker.isolation.shared import Shared, found
 
@@ -36,12 +37,13 @@ def answers_everybody(place: Place) -> bool:
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place[0])
 def test_g18_a_task_reaches_no_more_than_the_machine_lets(
-    shared: Shared, place: Place, reached: Callable[[str], None]
+    shared: Shared, place: Place, scale: Scale, reached: Callable[[str], None]
 ) -> None:
     reaches = answers_a_task(shared, place)
     assert reaches <= answers_everybody(place)
     told = "answers here, to every process of this machine" if reaches else "refused or silent here"
     reached(f"metadata at {place[0]} from task code: {told}")
+    assert not scale(False, reaches)
 
 
 def test_g18_the_probe_finds_a_service_that_answers(shared: Shared) -> None:
