@@ -16,6 +16,7 @@ from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskCode
 from cloudpar_protocol.worker_messages import LeaseView
 from worker.agents import RunningAgent
+from worker.deadly import end_agent
 from worker.leases import code_of, data_blob, lease_of
 from worker.scripted_master import ScriptedMaster
 
@@ -54,13 +55,7 @@ def test_an_agent_that_a_task_takes_along_had_said_that_it_was_ready(
 ) -> None:
     """Whoever started it knows that it could work, even if its first task ended it before all executors were there."""
 
-    def kill_agent(_: int) -> None:
-        pid = os.getppid()
-        while b"--stdin" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        os.kill(pid, signal.SIGKILL)
-
-    master.hand_out(lease_of(kill_agent, 1))
+    master.hand_out(lease_of(end_agent, 1))
     agent = start_agent(executors=16)
     assert agent.wait() == -signal.SIGKILL
     assert not agent.stdout.read()
