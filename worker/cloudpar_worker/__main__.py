@@ -9,9 +9,11 @@ import sys
 import tempfile
 
 import msgspec
+from msgspec.structs import replace
 
-from .executor.confinement import gaps, mechanisms, refusal, sentence
+from .executor.confinement import gaps, mechanisms, prices, refusal, sentence
 from .executor.kernel import rest_capabilities
+from .executor.metadata import answering, ports, services
 from .executor.orphans import hide_memory
 from .settings import parse
 from .zygotes import Zygotes
@@ -28,7 +30,8 @@ def main() -> int:
     )
     wanted.add_argument("--check", action="store_true", help="print what there is here to confine tasks")
     if parser.parse_args().check:
-        print(msgspec.json.encode(mechanisms(tempfile.gettempdir())).decode())  # noqa: T201
+        found = mechanisms(tempfile.gettempdir(), answering(services()))
+        print(msgspec.json.encode(found).decode())  # noqa: T201
         return 0
     try:
         with open(0, "rb", buffering=0, closefd=False) as stdin:
@@ -37,13 +40,18 @@ def main() -> int:
         print(f"cloudpar worker: {error}", file=sys.stderr)  # noqa: T201
         return 2
     hide_memory()
-    confinement = settings.confinement
-    found = mechanisms(confinement.tmp) if confinement else []
+    confinement, found = settings.confinement, []
+    if confinement:
+        metadata = answering(services())
+        found = mechanisms(confinement.tmp, metadata)
+        confinement = replace(confinement, closed_ports=ports(metadata))
     if refused := refusal(found):
         print(f"cloudpar worker: {refused}", file=sys.stderr)  # noqa: T201
         return 2
     if missing := gaps(found):
         print(f"cloudpar: warning: {sentence(missing)}", file=sys.stderr, flush=True)  # noqa: T201
+    for price in prices(found):
+        print(f"cloudpar: {price}", file=sys.stderr, flush=True)  # noqa: T201
     zygotes = Zygotes(settings.interpreters, settings.tmp, confinement)
     rest_capabilities()
     from .agent import Agent  # noqa: PLC0415 - while the zygote starts

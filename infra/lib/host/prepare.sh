@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Before each start of the worker: its token, where only root reads it, and its image.
+# Before each start of the worker: its token, where only root reads it, its firewall, and its image.
 set -euo pipefail
 : "${CLOUDPAR_REGION:?}" "${CLOUDPAR_TOKEN_SECRET:?}" "${CLOUDPAR_IMAGE:?}"
 token=${CLOUDPAR_TOKEN_FILE:-/run/cloudpar/worker-token}
@@ -9,6 +9,12 @@ mkdir -p "$(dirname "$token")"
 aws secretsmanager get-secret-value --region "$CLOUDPAR_REGION" --secret-id "$CLOUDPAR_TOKEN_SECRET" \
   --query SecretString --output text >"$token.new"
 mv "$token.new" "$token"
+
+# The metadata service answers one network hop, and containers are two away; they need not even connect to it.
+rule=(DOCKER-USER --destination 169.254.169.254 --protocol tcp --jump REJECT --reject-with tcp-reset)
+if ! iptables --wait --check "${rule[@]}" 2>/dev/null && ! iptables --wait --insert "${rule[@]}"; then
+  echo "cloudpar: no firewall before the instance metadata: the hop limit alone keeps containers from them" >&2
+fi
 
 registry=${CLOUDPAR_IMAGE%%/*}
 if [[ $registry == *.dkr.ecr.*.amazonaws.com* ]]; then

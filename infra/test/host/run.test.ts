@@ -1,10 +1,12 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 
 const HOST = join(import.meta.dirname, '../../lib/host');
+
+const RULE = 'DOCKER-USER --destination 169.254.169.254 --protocol tcp --jump REJECT --reject-with tcp-reset';
 
 describe('scripts around the container', () => {
   let folder: string;
@@ -16,8 +18,10 @@ describe('scripts around the container', () => {
     writeFileSync(join(folder, name), `#!/usr/bin/env bash\n${log}\n${body}\n`, { mode: 0o755 });
   }
 
-  function run(script: string, environment: Record<string, string> = {}): void {
-    execFileSync('bash', [join(HOST, script)], {
+  /** What it writes to standard error. */
+  function run(script: string, environment: Record<string, string> = {}): string {
+    const ended = spawnSync('bash', [join(HOST, script)], {
+      encoding: 'utf8',
       env: {
         PATH: `${folder}:${process.env['PATH']}`,
         CLOUDPAR_REGION: 'eu-west-1',
@@ -31,6 +35,8 @@ describe('scripts around the container', () => {
         ...environment,
       },
     });
+    expect(ended.status, ended.stderr).toBe(0);
+    return ended.stderr;
   }
 
   beforeEach(() => {
@@ -38,6 +44,7 @@ describe('scripts around the container', () => {
     program('docker', 'if [[ $1 == login ]]; then cat > /dev/null; fi');
     program('aws', 'echo tok');
     program('curl', 'echo i-1');
+    program('iptables', '[[ $* != *--check* ]]');
   });
 
   it('prepare.sh leaves the token where only root reads it, and pulls the image', () => {
@@ -47,9 +54,23 @@ describe('scripts around the container', () => {
     expect(statSync(token).mode & 0o777).toBe(0o600);
     expect(calls()).toEqual([
       'aws secretsmanager get-secret-value --region eu-west-1 --secret-id arn:secret --query SecretString --output text',
+      `iptables --wait --check ${RULE}`,
+      `iptables --wait --insert ${RULE}`,
       'docker pull --quiet example/worker:1',
       'docker rm --force cloudpar-worker',
     ]);
+  });
+
+  it('prepare.sh puts the firewall before the instance metadata once', () => {
+    program('iptables', '');
+    run('prepare.sh');
+    expect(calls().filter((call) => call.startsWith('iptables'))).toEqual([`iptables --wait --check ${RULE}`]);
+  });
+
+  it('prepare.sh says that there is no firewall, and goes on', () => {
+    program('iptables', 'false');
+    expect(run('prepare.sh')).toContain('no firewall before the instance metadata');
+    expect(calls()).toContain('docker pull --quiet example/worker:1');
   });
 
   it("prepare.sh logs in to a registry of the account's, in its region", () => {

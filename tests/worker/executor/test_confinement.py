@@ -6,8 +6,9 @@ import tempfile
 import pytest
 
 from cloudpar_worker import __main__ as worker
-from cloudpar_worker.executor import users
-from cloudpar_worker.executor.confinement import OWN_USERS, mechanisms, refusal
+from cloudpar_worker.executor import landlock, users
+from cloudpar_worker.executor.confinement import OWN_USERS, gaps, mechanisms, prices, refusal, sentence
+from cloudpar_worker.executor.metadata import Service
 from cloudpar_worker.settings import WorkerSettings
 
 
@@ -15,7 +16,7 @@ from cloudpar_worker.settings import WorkerSettings
 def test_one_user_is_worst_if_it_is_root(monkeypatch: pytest.MonkeyPatch, user: int, means: str, mend: str) -> None:
     monkeypatch.setattr(users, "are_there", lambda _: False)
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    gap = next(each.gap for each in mechanisms(tempfile.gettempdir()) if each.name == OWN_USERS)
+    gap = next(each.gap for each in mechanisms(tempfile.gettempdir(), []) if each.name == OWN_USERS)
     assert means in gap
     assert mend in gap
 
@@ -26,7 +27,7 @@ def test_root_that_cannot_give_users_is_refused(
 ) -> None:
     monkeypatch.setattr(users, "are_there", lambda _: own_users)
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    assert (refusal(mechanisms(tempfile.gettempdir())) is not None) is refused
+    assert (refusal(mechanisms(tempfile.gettempdir(), [])) is not None) is refused
 
 
 def test_such_a_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,3 +43,16 @@ def test_such_a_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert told.startswith("cloudpar worker: refuses to start")
     for mend in ("Let every user read its Python", "ordinary user", "--isolation own"):
         assert mend in told
+
+
+@pytest.mark.parametrize("version", [landlock.NETWORKED - 1, landlock.NETWORKED])
+@pytest.mark.parametrize("answering", [[], [Service("192.0.2.1"), Service("192.0.2.2", 81)]])
+def test_metadata_that_answer_cost_ports_or_are_a_gap(
+    monkeypatch: pytest.MonkeyPatch, version: int, answering: list[Service]
+) -> None:
+    monkeypatch.setattr(landlock, "version", lambda: version)
+    found = mechanisms(tempfile.gettempdir(), answering)
+    told = " ".join(prices(found))
+    assert ("port 80, 81" in told) == (bool(answering) and version >= landlock.NETWORKED)
+    missing = sentence([each for each in gaps(found) if "metadata" in each.name])
+    assert ("from 192.0.2.1, 192.0.2.2" in missing) == (bool(answering) and version < landlock.NETWORKED)

@@ -84,6 +84,8 @@ class Shared:
         self._listening = socket.socket(socket.AF_UNIX)
         self._listening.bind(str(home / "socket"))
         self._listening.listen()
+        self._metadata = socket.create_server(("127.0.0.1", 0))
+        metadata: tuple[str, int] = self._metadata.getsockname()
         for path in [home, *home.rglob("*")]:
             if user is not None:
                 os.chown(path, user, user)
@@ -97,6 +99,7 @@ class Shared:
         self.tmp = tmp
         environment = {
             "HOME": str(home), "SECRET_KEY": SECRET, "CLOUDPAR_TOKEN": SECRET, "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://{}:{}".format(*metadata),
             "LD_LIBRARY_PATH": str(Path(python).parents[1] / "lib"),
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path or ROOT in path),
         }  # fmt: skip
@@ -114,7 +117,7 @@ class Shared:
         self.clues = {
             "agent": self.agent.process.pid, "zygote": zygote.pid, "looks_after": os.getpid(), "home": str(home),
             "endpoint": self.master.endpoint, "tmp": str(tmp),
-            "everybodys": str(everybodys),
+            "everybodys": str(everybodys), "metadata": metadata,
         }  # fmt: skip
 
     def invade(self) -> None:
@@ -138,6 +141,7 @@ class Shared:
 
     def close(self) -> None:
         self._listening.close()
+        self._metadata.close()
         if self._line is not None:
             self._line.close()
         self.agent.close()

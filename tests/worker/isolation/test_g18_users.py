@@ -129,7 +129,7 @@ def test_g18_users_are_given_whether_or_not_the_container_can_be_written(
 ) -> None:
     shared = start("own-users", executors=1, command=["-c", in_container(mounts=True, read_only=read_only)])
     assert value_of(shared.run(user)) >= users.FIRST
-    assert shared.agent.log == ""
+    assert "warning" not in shared.agent.log
     zygote = shared.clues["zygote"]
     assert psutil.Process(zygote).uids().real == 10001
     status = Path(f"/proc/{zygote}/root{place}/cloudpar-users").stat()

@@ -10,7 +10,7 @@ from typing import Final
 
 from . import interpreter, kernel, leavings, syscall_filter, users
 from .confinement import Confinement
-from .landlock import Rules
+from .landlock import Ports, Rules
 from .orphans import die_with_parent, hide_memory, show_memory
 from .processes import processes
 from .users import Users
@@ -59,6 +59,7 @@ class Cells:
                 process.threads for process in processes() if process.user == os.getuid()
             )
         self._rules = _rules(settings, shared_memory=self._users is not None)
+        self._ports = Ports(settings.closed_ports)
         self._filter = b""
         if syscall_filter.is_there():
             protected = [*settings.protected, os.getpid()]
@@ -110,6 +111,7 @@ class Cells:
         if cell.user is None:
             kernel.adopt_orphans()  # so that they are the zygote's only once this executor has ended
         self._rules.restrict([cell.folder])
+        self._ports.restrict()
         if self._filter:
             syscall_filter.install(self._filter)
         if cell.user is None:

@@ -1,11 +1,13 @@
 """What keeps the executors of a shared pool to themselves, and which of it this machine has."""
 
 import os
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, json
 
 from . import landlock, syscall_filter, users
+from .metadata import Service, ports
 
 
 class Confinement(Struct, frozen=True):
@@ -16,6 +18,7 @@ class Confinement(Struct, frozen=True):
         executors: How many there are.
         readable, writable: Files and folders besides the system's.
         protected: Processes that get no signals: the agent, and what looks after it.
+        closed_ports: Of TCP, to which they may not connect.
         processes: Processes and threads of one executor.
         file_bytes: The size of one file.
     """
@@ -25,6 +28,7 @@ class Confinement(Struct, frozen=True):
     readable: list[str] = []
     writable: list[str] = []
     protected: list[int] = []
+    closed_ports: list[int] = []
     processes: int = 512
     file_bytes: int = 16 << 30
 
@@ -36,11 +40,13 @@ class Mechanism(Struct, frozen=True):
         name: In a few words.
         there: Whether it holds executors here.
         gap: What is open without it, and the mend.
+        price: What tasks lose by it that they might want, and the mend; empty: nothing.
     """
 
     name: str
     there: bool
     gap: str
+    price: str = ""
 
 
 OWN_USERS: Final = "a user for each executor"
@@ -69,8 +75,13 @@ def decode(text: str) -> Confinement:
     return json.decode(text, type=Confinement)
 
 
-def mechanisms(tmp: str) -> list[Mechanism]:
-    """All of them, as this interpreter finds them here. Forks, so only for processes of one thread."""
+def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
+    """All of them, as this interpreter finds them here. Forks, so only for processes of one thread.
+
+    Args:
+        tmp: See Confinement.
+        answering: Services of metadata that answer here.
+    """
     version = landlock.version()
     return [
         Mechanism(OWN_USERS, users.are_there(tmp), _ONE_USER if os.geteuid() else _ROOT),
@@ -89,7 +100,25 @@ def mechanisms(tmp: str) -> list[Mechanism]:
             syscall_filter.is_there(),
             "all system calls are open to tasks: take a kernel with seccomp filters, on x86-64 or ARM64",
         ),
+        _metadata(answering, closable=version >= landlock.NETWORKED),
     ]
+
+
+def _metadata(answering: Sequence[Service], *, closable: bool) -> Mechanism:
+    hosts = ", ".join(each.host for each in answering)
+    closed = ", ".join(map(str, ports(answering)))
+    price = (
+        f"tasks have no TCP port {closed}, as for http://, since instance metadata may answer here ({hosts}): refuse "
+        "them by a firewall, and tasks have it"
+    )
+    return Mechanism(
+        "instance metadata out of reach",
+        closable or not answering,
+        f"tasks get the credentials of this machine's role from {hosts}: refuse that by a firewall, or start the "
+        "worker in a container a network hop away, with a hop limit of 1 as our stack does, or on a kernel of version "
+        "6.7 or newer",
+        price if answering and closable else "",
+    )
 
 
 def gaps(found: list[Mechanism]) -> list[Mechanism]:
@@ -107,3 +136,8 @@ def refusal(found: list[Mechanism]) -> str | None:
 def sentence(missing: list[Mechanism]) -> str:
     """For the one line at the start."""
     return "tasks are confined without " + "; without ".join(f"{each.name} ({each.gap})" for each in missing)
+
+
+def prices(found: list[Mechanism]) -> list[str]:
+    """What tasks lose, for a line each at the start."""
+    return [each.price for each in found if each.there and each.price]

@@ -1,5 +1,6 @@
 """An exception of task code, made ready to travel: its pickle, its line, its traceback."""
 
+import errno
 import pickle
 import platform
 import traceback
@@ -13,6 +14,7 @@ from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS
 
 from . import rebuilding
 
+_CAUSES = 20
 _CUT = "\n... {} characters are left out ...\n"
 
 
@@ -120,6 +122,21 @@ def add_mend(error: BaseException, what: str) -> None:
         )
     else:
         error.add_note(f"Raised at the worker while it unpickled {what}.")
+
+
+def add_refusal(error: BaseException, closed_ports: Sequence[int]) -> None:
+    """Say why an executor of a shared pool may not connect, if that is what an exception came from."""
+    cause: BaseException | None = error
+    ports = ", ".join(map(str, closed_ports))
+    for _ in range(_CAUSES if closed_ports else 0):
+        if isinstance(cause, PermissionError) and cause.errno == errno.EACCES and cause.filename is None:
+            error.add_note(
+                f"If this was a connection: on the worker on {platform.node()} tasks have none to TCP port {ports}, "
+                "for its instance metadata may answer there. Take https://, or have its operator refuse the metadata "
+                "by a firewall (docs/isolation.md)."
+            )
+            return
+        cause = cause and (cause.__cause__ or cause.__context__)
 
 
 def type_name(kind: type) -> str:

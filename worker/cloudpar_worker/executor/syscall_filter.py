@@ -71,6 +71,10 @@ _MODES: Final = (
 )  # fmt: skip
 """chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat: where their mode is."""
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))
+_MPTCP: Final = 262
+_FASTOPEN: Final = 0x20000000
+_SENDING: Final = (((44, 206), 3), ((46, 211), 2), ((307, 269), 3))
+"""sendto, sendmsg, sendmmsg: where their flags are. With that flag they connect, and no rule on ports is asked."""
 
 _LOAD, _EQUAL, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCH = 0, 4
@@ -120,7 +124,12 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
     # Limits of other processes of the same user: one's own are those of process 0.
     made += _when(_PRLIMIT[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
     families = (*_FAMILIES, socket.AF_UNIX) if unix_sockets else _FAMILIES
-    made += _when(_SOCKET[column], [_step(_LOAD, _FIRST), *_allow(*families), _step(_RETURN, _REFUSE)])
+    # As if the kernel did not have it: libraries take TCP then, for which older kernels ask the rules on ports, too.
+    no_mptcp = [_step(_LOAD, _THIRD), _step(_EQUAL, _MPTCP, 0, 1), _step(_RETURN, _ERRNO | errno.EPROTONOSUPPORT)]
+    made += _when(_SOCKET[column], [*no_mptcp, _step(_LOAD, _FIRST), *_allow(*families), _step(_RETURN, _REFUSE)])
+    for numbers, flags in _SENDING:
+        fast = [_step(_BITS, _FASTOPEN, 0, 1), _step(_RETURN, _ERRNO | errno.EOPNOTSUPP)]
+        made += _when(numbers[column], [_step(_LOAD, _ARGUMENTS[flags]), *fast, _step(_RETURN, _ALLOW)])
     everybody = {0xFFFFFFFF}  # kill(-1)
     shielded = everybody | set(protected) | {(1 << 32) - pid for pid in protected}
     for numbers in _SIGNALLING:

@@ -48,6 +48,7 @@ class Zygote:
         self._executors: dict[int, tuple[int, Cell | None]] = {}
         """Executor id and cell by pid."""
         self._cells = Cells(confinement, self._executors.keys()) if confinement else None
+        self._closed_ports = confinement.closed_ports if confinement else []
         self._scales = Scales()
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
@@ -159,7 +160,7 @@ class Zygote:
             _close_all_but(channel.fileno(), *capture.descriptors)
             sys.modules["__main__"] = ModuleType("__main__")
             channel.sendall(READY)
-            Runner(channel, capture, recall).serve()
+            Runner(channel, capture, recall, self._closed_ports).serve()
             code = 0
         except BaseException:  # noqa: BLE001 - the agent finds it on standard error
             traceback.print_exc()

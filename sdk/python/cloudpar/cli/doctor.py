@@ -1,9 +1,7 @@
 """`cloudpar doctor`: what there is here, and what is missing."""
 
 import http.client
-import os
 import platform
-import socket
 import subprocess
 import sys
 import time
@@ -13,7 +11,6 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 import click
 import msgspec
@@ -31,9 +28,6 @@ from .presentation import console, print_json
 
 SKEW_S = 30.0
 """By so much links to payloads are signed for longer than they need."""
-METADATA = ("http://169.254.169.254", "http://[fd00:ec2::254]", "http://169.254.170.2")
-"""Of an instance, by both protocols, and of a container of ECS."""
-_CONNECT_S = 0.3
 _ANSWER_S = 5.0
 _STYLES = {"ok": "[green]ok[/]     ", "missing": "[yellow]missing[/]", "bad": "[red]bad[/]    "}
 
@@ -52,6 +46,7 @@ class _Mechanism(msgspec.Struct):
     name: str
     there: bool
     gap: str
+    price: str
 
 
 @click.command()
@@ -75,7 +70,6 @@ def look_here() -> Iterator[Finding]:
     known = (3, 11) <= sys.version_info < (3, 15)
     yield Finding("Python", "ok" if known else "bad", version if known else f"{version}: use 3.11 to 3.14")
     yield from _confinement()
-    yield _metadata()
 
 
 def _confinement() -> Iterator[Finding]:
@@ -88,32 +82,8 @@ def _confinement() -> Iterator[Finding]:
         yield Finding("worker", "bad", f"it does not start: {asked.stderr.strip()}")
         return
     for each in found:
-        detail = "confines tasks of a shared pool" if each.there else each.gap
-        yield Finding(each.name, "ok" if each.there else "missing", detail)
-
-
-def _metadata() -> Finding:
-    if os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
-        return Finding("instance metadata", "ok", "not asked, as AWS_EC2_METADATA_DISABLED says")
-    named = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT")
-    answering = [*filter(_answers, [urlsplit(url).netloc for url in ([named] if named else METADATA)])]
-    if not answering:
-        return Finding("instance metadata", "ok", "does not answer here, nor to tasks of a worker started here")
-    verb, addresses = ("answers", "the address") if len(answering) == 1 else ("answer", "the addresses")
-    return Finding(
-        "instance metadata", "missing",
-        f"{' and '.join(answering)} {verb} here, and would to tasks: start workers in a container a network hop away, "
-        f"with a hop limit of 1 as our stack does, or refuse {addresses} by a firewall",
-    )  # fmt: skip
-
-
-def _answers(netloc: str) -> bool:
-    place = urlsplit(f"//{netloc}")
-    try:
-        socket.create_connection((place.hostname or "", place.port or 80), _CONNECT_S).close()
-    except OSError:
-        return False
-    return True
+        detail = each.price or "confines tasks of a shared pool"
+        yield Finding(each.name, "ok", detail) if each.there else Finding(each.name, "missing", each.gap)
 
 
 def look_there(endpoint: str | None, token: str | None, folder: Path | None) -> Iterator[Finding]:
