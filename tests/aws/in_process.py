@@ -16,6 +16,7 @@ from cloudpar_protocol.payloads import Link
 from master.asgi import Answer
 from master.stores import SetClock, Stores
 
+from .attempts import Attempts
 from .stores import REGION, clients, create, let_queue_go_by, name_of, stores
 
 ENDPOINT = "http://127.0.0.1:9"
@@ -50,6 +51,7 @@ class _Transport:
     def __init__(self) -> None:
         self.watcher: Watcher | None = None
         self._done: tuple[str, AWSResponse] | None = None
+        self._attempts = Attempts(partial(respond, "sqs"), REGION)
 
     def join(self, service: str, client: Any) -> None:
         """Answer a client."""
@@ -71,7 +73,9 @@ class _Transport:
         return answer if instead is None else instead
 
     def _carry_out(self, service: str, request: AWSPreparedRequest) -> AWSResponse:
-        """moto knows no tokens of transactions; AWS carries out what comes again once, and answers the same."""
+        """moto knows no tokens of transactions: AWS carries out what comes again once, and answers the same."""
+        if service == "sqs":
+            return self._attempts.carry_out(request)
         token = _token(request)
         if token and self._done and self._done[0] == token:
             return self._done[1]
@@ -83,9 +87,6 @@ class _Transport:
     def _after(self, **_: Any) -> None:
         if self.watcher:
             self.watcher.after()
-
-
-_transport = _Transport()
 
 
 def _token(request: Any) -> str:
@@ -103,6 +104,9 @@ def respond(service: str, request: AWSPreparedRequest) -> AWSResponse:
     assert answer is not None, url
     status, headers, body = answer
     return AWSResponse(request.url, status, HTTPHeaders.from_dict(headers), MockRawResponse(body))
+
+
+_transport = _Transport()
 
 
 @contextmanager

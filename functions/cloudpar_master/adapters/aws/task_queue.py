@@ -3,6 +3,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -19,6 +20,9 @@ ENTRY_ATTEMPTS = 4
 LONGEST_VISIBILITY_S = 12 * 3600
 ATTEMPT_CHARS = 110
 """An attempt id has 128 at most, and a number comes behind."""
+
+DEAD_HIDDEN_S = 5
+"""Long enough to take a few dead letters in; if whoever looked at them died, the next look finds them."""
 
 DEAD = "dead#"
 """What a receipt of a dead letter begins with: it is good at another queue."""
@@ -92,7 +96,12 @@ class SqsTaskQueue:
 
     def dead(self, limit: int) -> list[Message]:
         """See the port."""
-        reply = self._client.receive_message(QueueUrl=self._dead_letter_url, MaxNumberOfMessages=min(BATCH, limit))
+        reply = self._client.receive_message(
+            QueueUrl=self._dead_letter_url,
+            MaxNumberOfMessages=min(BATCH, limit),
+            VisibilityTimeout=DEAD_HIDDEN_S,
+            ReceiveRequestAttemptId=uuid4().hex,  # the library's next try brings the same, if a reply got lost
+        )
         return [
             Message(received["Body"], DEAD + received["ReceiptHandle"], LARGEST_RECEIVES, 0)
             for received in reply.get("Messages", [])

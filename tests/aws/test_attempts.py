@@ -1,0 +1,59 @@
+"""The stand-in for the tests of crashes and bad days repeats attempts as AWS does."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+
+from aws.crash.breaking import AwsFuse
+from aws.in_process import in_process, remove, watched_by
+from master.conformance import test_queue_delivery as suite
+from master.conformance.test_task_queue import send
+from master.stores import SetClock, Stores
+
+from .replies import sqs_error
+
+
+@pytest.fixture
+def stores(tmp_path: Path, clock: SetClock) -> Iterator[Stores]:
+    with in_process(tmp_path, clock) as stores:
+        yield stores
+    remove(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda stores, _: suite.test_an_attempt_again_brings_the_same(stores, stores),
+        suite.test_what_an_attempt_brings_again_is_hidden_anew,
+        lambda stores, _: suite.test_an_attempt_again_brings_what_is_left(stores),
+        lambda stores, _: suite.test_an_attempt_that_brought_nothing_may_bring_something(stores),
+        suite.test_an_attempt_does_not_bring_what_another_has,
+        suite.test_an_old_attempt_is_a_new_one,
+    ],
+)
+def test_as_the_port_says(stores: Stores, clock: SetClock, test: Callable[[Stores, SetClock], None]) -> None:
+    test(stores, clock)
+
+
+class LostReply(AwsFuse):
+    """The first request is carried out, and its reply does not come."""
+
+    lost = 0
+
+    def sent(self, request: AWSPreparedRequest) -> AWSResponse | None:
+        self.lost += 1
+        return sqs_error("InternalError", 500).to(request.url) if self.lost == 1 else None
+
+
+def test_a_dead_letter_whose_reply_got_lost_comes_again(
+    stores: Stores, clock: SetClock, no_waiting: list[float]
+) -> None:
+    send(stores, "g")
+    suite.lose(stores, clock)
+    watcher: Any = LostReply()
+    with watched_by(watcher):
+        (dead,) = stores.queue.dead(10)
+    assert (dead.body, watcher.lost) == ("body of g", 2)
