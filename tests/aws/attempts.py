@@ -14,9 +14,10 @@ REMEMBERED_S = 300
 
 
 class _Attempt(NamedTuple):
-    """What it brought, and when."""
+    """What it brought, until when each message is hidden by that, and when it was."""
 
     messages: list[dict[str, Any]]
+    hidden: dict[str, float]
     at_s: float
 
 
@@ -30,28 +31,39 @@ class Attempts:
         """By queue and id."""
 
     def carry_out(self, request: AWSPreparedRequest) -> AWSResponse:
-        """Do it, or bring again what an earlier attempt brought and still has."""
+        """Do it, or bring again what an earlier attempt brought, if nobody has done anything with that."""
         body: Any = request.body
         asked = json.loads(body)
         if "ReceiveRequestAttemptId" not in asked:
             return self._respond(request)
-        attempt, now_s = (asked["QueueUrl"], asked["ReceiveRequestAttemptId"]), moto.sqs.models.unix_time()  # type: ignore[attr-defined]
+        url, now_s = asked["QueueUrl"], moto.sqs.models.unix_time()  # type: ignore[attr-defined]
+        attempt = url, asked["ReceiveRequestAttemptId"]
         before = self._known.get(attempt)
-        if before and now_s < before.at_s + REMEMBERED_S:
-            left = self._held(asked["QueueUrl"], asked["VisibilityTimeout"], before)
-            if left:
-                return Reply(200, json.dumps({"Messages": left}).encode()).to(request.url)
+        if before and now_s < before.at_s + REMEMBERED_S and self._hidden(url, before.messages) == before.hidden:
+            self._hide(url, before, asked.get("VisibilityTimeout"))
+            return Reply(200, json.dumps({"Messages": before.messages}).encode()).to(request.url)
         answer = self._respond(request)
         messages = json.loads(answer.content).get("Messages") if answer.status_code == 200 else None
         if messages:
-            self._known[attempt] = _Attempt(messages, now_s)
+            self._known[attempt] = _Attempt(messages, self._hidden(url, messages), now_s)
         return answer
 
-    def _held(self, url: str, visibility_s: int, before: _Attempt) -> list[dict[str, Any]]:
-        """Its messages that nobody deleted or got since, hidden anew."""
-        queue = moto.sqs.models.sqs_backends[DEFAULT_ACCOUNT_ID][self._region].get_queue(url.rpartition("/")[2])
-        held = {message.receipt_handle: message for message in queue._messages if not message.visible}
-        left = [message for message in before.messages if message["ReceiptHandle"] in held]
-        for message in left:
-            held[message["ReceiptHandle"]].change_visibility(visibility_s)
-        return left
+    def _queue(self, url: str) -> Any:
+        return moto.sqs.models.sqs_backends[DEFAULT_ACCOUNT_ID][self._region].get_queue(url.rpartition("/")[2])
+
+    def _hidden(self, url: str, messages: list[dict[str, Any]]) -> dict[str, float]:
+        receipts = {message["ReceiptHandle"] for message in messages}
+        stored = self._queue(url)._messages
+        return {
+            each.receipt_handle: each.visible_at
+            for each in stored
+            if each.receipt_handle in receipts and not each.visible
+        }
+
+    def _hide(self, url: str, before: _Attempt, visibility_s: int | None) -> None:
+        """Anew: whoever lost the first answer has the whole time for the second."""
+        queue = self._queue(url)
+        for each in queue._messages:
+            if each.receipt_handle in before.hidden:
+                each.change_visibility(queue.visibility_timeout if visibility_s is None else visibility_s)
+        before.hidden.update(self._hidden(url, before.messages))

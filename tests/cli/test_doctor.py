@@ -73,7 +73,7 @@ def test_metadata_that_answer_are_told() -> None:
     told = found[METADATA]
     assert told["verdict"] == "ok"
     assert f"{port}, as for http://" in told["detail"]
-    assert "127.0.0.1): refuse them by a firewall" in told["detail"]
+    assert "127.0.0.1): refuse these by a firewall" in told["detail"]
 
 
 class _Late(BaseHTTPRequestHandler):

@@ -11,9 +11,9 @@ import tempfile
 import msgspec
 from msgspec.structs import replace
 
-from .executor.confinement import gaps, mechanisms, prices, refusal, sentence
+from .executor.confinement import closed_ports, costs, gaps, mechanisms, refusal, sentence
 from .executor.kernel import rest_capabilities
-from .executor.metadata import answering, ports, services
+from .executor.metadata import answering, services
 from .executor.orphans import hide_memory
 from .settings import parse
 from .zygotes import Zygotes
@@ -44,14 +44,14 @@ def main() -> int:
     if confinement:
         metadata = answering(services())
         found = mechanisms(confinement.tmp, metadata)
-        confinement = replace(confinement, closed_ports=ports(metadata))
+        confinement = replace(confinement, closed_ports=closed_ports(metadata))
     if refused := refusal(found):
         print(f"cloudpar worker: {refused}", file=sys.stderr)  # noqa: T201
         return 2
     if missing := gaps(found):
         print(f"cloudpar: warning: {sentence(missing)}", file=sys.stderr, flush=True)  # noqa: T201
-    for price in prices(found):
-        print(f"cloudpar: {price}", file=sys.stderr, flush=True)  # noqa: T201
+    for cost in costs(found):
+        print(f"cloudpar: {cost}", file=sys.stderr, flush=True)  # noqa: T201
     zygotes = Zygotes(settings.interpreters, settings.tmp, confinement)
     rest_capabilities()
     from .agent import Agent  # noqa: PLC0415 - while the zygote starts

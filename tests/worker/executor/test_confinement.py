@@ -6,8 +6,16 @@ import tempfile
 import pytest
 
 from cloudpar_worker import __main__ as worker
-from cloudpar_worker.executor import landlock, users
-from cloudpar_worker.executor.confinement import OWN_USERS, gaps, mechanisms, prices, refusal, sentence
+from cloudpar_worker.executor import landlock, syscall_filter, users
+from cloudpar_worker.executor.confinement import (
+    OWN_USERS,
+    closed_ports,
+    costs,
+    gaps,
+    mechanisms,
+    refusal,
+    sentence,
+)
 from cloudpar_worker.executor.metadata import Service
 from cloudpar_worker.settings import WorkerSettings
 
@@ -45,14 +53,25 @@ def test_such_a_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: p
         assert mend in told
 
 
-@pytest.mark.parametrize("version", [landlock.NETWORKED - 1, landlock.NETWORKED])
-@pytest.mark.parametrize("answering", [[], [Service("192.0.2.1"), Service("192.0.2.2", 81)]])
+ANSWERING = [Service("192.0.2.1"), Service("192.0.2.2", 81)]
+
+
+@pytest.mark.parametrize(
+    ("version", "filtered"), [(landlock.NETWORKED, True), (landlock.NETWORKED, False), (landlock.NETWORKED - 1, True)]
+)
 def test_metadata_that_answer_cost_ports_or_are_a_gap(
-    monkeypatch: pytest.MonkeyPatch, version: int, answering: list[Service]
+    monkeypatch: pytest.MonkeyPatch, version: int, filtered: bool
 ) -> None:
     monkeypatch.setattr(landlock, "version", lambda: version)
-    found = mechanisms(tempfile.gettempdir(), answering)
-    told = " ".join(prices(found))
-    assert ("port 80, 81" in told) == (bool(answering) and version >= landlock.NETWORKED)
-    missing = sentence([each for each in gaps(found) if "metadata" in each.name])
-    assert ("from 192.0.2.1, 192.0.2.2" in missing) == (bool(answering) and version < landlock.NETWORKED)
+    monkeypatch.setattr(syscall_filter, "is_there", lambda: filtered)
+    closed = filtered and version >= landlock.NETWORKED
+    assert closed_ports(ANSWERING) == ([80, 81] if closed else [])
+    found = mechanisms(tempfile.gettempdir(), ANSWERING)
+    assert ("port 80 and 81, as for http://" in " ".join(costs(found))) == closed
+    assert ("from 192.0.2.1, 192.0.2.2" in sentence(gaps(found))) != closed
+
+
+def test_metadata_that_do_not_answer_cost_nothing() -> None:
+    found = mechanisms(tempfile.gettempdir(), [])
+    assert costs(found) == []
+    assert [each.does for each in found if "metadata" in each.name and each.there] == ["none answer here"]

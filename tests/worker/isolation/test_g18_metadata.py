@@ -1,11 +1,13 @@
-"""Guarantee 18, instance metadata: task code reaches none, of no machine; on AWS, see tests/aws/test_g18_metadata.py.
+"""Guarantee 18, instance metadata: task code reaches none of this machine; on AWS, see tests/aws/test_g18_metadata.py.
 
 That of the machine that the tests run on may answer or not. So each worker here has been told of one more, which does.
 """
 
+import errno
 import pickle
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -37,13 +39,41 @@ def test_g18_the_worker_says_which_port_is_closed(shared: Shared) -> None:
     assert f"{shared.clues['metadata'][1]}, as for http://" in shared.agent.log
 
 
-def test_g18_a_task_that_needs_the_port_is_told_why_it_has_none(shared: Shared) -> None:
+@pytest.mark.parametrize("retries", [0, 1])
+def test_g18_a_task_that_needs_the_port_is_told_why_it_has_none(shared: Shared, retries: int) -> None:
     def fetch(clues: Clues) -> object:
         try:
             return network.metadata(clues)
         except OSError as error:
             raise RuntimeError("the data set is not there") from error
 
-    result = shared.run(fetch)
-    assert f"{shared.clues['metadata'][1]}, for its instance metadata may answer" in (result.traceback or "")
+    result = shared.run(fetch, retries=retries)
+    assert f"{shared.clues['metadata'][1]}, for its instance metadata answer" in (result.traceback or "")
     assert pickle.loads(result.data or b"N.").__notes__[0].startswith("If this was a connection")
+
+
+def test_g18_another_failure_is_not_explained_by_it(shared: Shared) -> None:
+    def read(_: Clues) -> object:
+        return Path("/etc/shadow").read_text()
+
+    def listen(_: Clues) -> object:
+        raise PermissionError(errno.EPERM, "not this")
+
+    for function in (read, listen):
+        assert "connection" not in (shared.run(function).traceback or "")
+
+
+def test_g18_an_exception_that_takes_no_notes_comes_as_it_is(shared: Shared) -> None:
+    def refuse(clues: Clues) -> object:
+        class Odd(Exception):
+            def add_note(self, _: str) -> None:
+                raise RuntimeError
+
+        try:
+            return network.metadata(clues)
+        except OSError as error:
+            error.__notes__ = "none"  # type: ignore[assignment]
+            raise Odd("mine") from error
+
+    result = shared.run(refuse)
+    assert (result.outcome, (result.message or "").partition("\n")[0].rpartition(".")[2]) == ("error", "Odd: mine")

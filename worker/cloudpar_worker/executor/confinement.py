@@ -40,13 +40,15 @@ class Mechanism(Struct, frozen=True):
         name: In a few words.
         there: Whether it holds executors here.
         gap: What is open without it, and the mend.
-        price: What tasks lose by it that they might want, and the mend; empty: nothing.
+        does: What it does here.
+        costs: Whether tasks might want what they lose by it: then the worker says at its start what it does.
     """
 
     name: str
     there: bool
     gap: str
-    price: str = ""
+    does: str = "confines tasks of a shared pool"
+    costs: bool = False
 
 
 OWN_USERS: Final = "a user for each executor"
@@ -100,25 +102,29 @@ def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
             syscall_filter.is_there(),
             "all system calls are open to tasks: take a kernel with seccomp filters, on x86-64 or ARM64",
         ),
-        _metadata(answering, closable=version >= landlock.NETWORKED),
+        _metadata(answering),
     ]
 
 
-def _metadata(answering: Sequence[Service], *, closable: bool) -> Mechanism:
-    hosts = ", ".join(each.host for each in answering)
-    closed = ", ".join(map(str, ports(answering)))
-    price = (
-        f"tasks have no TCP port {closed}, as for http://, since instance metadata may answer here ({hosts}): refuse "
-        "them by a firewall, and tasks have it"
+def _metadata(answering: Sequence[Service]) -> Mechanism:
+    hosts, closed = ", ".join(each.host for each in answering), closed_ports(answering)
+    does = (
+        f"tasks have no connections to TCP port {' and '.join(map(str, closed))}, as for http://, since instance "
+        f"metadata answer here ({hosts}): refuse these by a firewall, start the worker again, and tasks have them"
     )
     return Mechanism(
         "instance metadata out of reach",
-        closable or not answering,
-        f"tasks get the credentials of this machine's role from {hosts}: refuse that by a firewall, or start the "
-        "worker in a container a network hop away, with a hop limit of 1 as our stack does, or on a kernel of version "
-        "6.7 or newer",
-        price if answering and closable else "",
+        bool(closed) or not answering,
+        f"tasks get the credentials of this machine's role from {hosts}: refuse these by a firewall, or start the "
+        "worker in a container with a hop limit of 1, as our stack does, or on a kernel of version 6.7 or newer",
+        does if closed else "none answer here",
+        bool(closed),
     )
+
+
+def closed_ports(answering: Sequence[Service]) -> list[int]:
+    """To which tasks must not connect, where that can be had: without the filter they would pass Landlock."""
+    return ports(answering) if landlock.version() >= landlock.NETWORKED and syscall_filter.is_there() else []
 
 
 def gaps(found: list[Mechanism]) -> list[Mechanism]:
@@ -138,6 +144,6 @@ def sentence(missing: list[Mechanism]) -> str:
     return "tasks are confined without " + "; without ".join(f"{each.name} ({each.gap})" for each in missing)
 
 
-def prices(found: list[Mechanism]) -> list[str]:
+def costs(found: list[Mechanism]) -> list[str]:
     """What tasks lose, for a line each at the start."""
-    return [each.price for each in found if each.there and each.price]
+    return [each.does for each in found if each.there and each.costs]

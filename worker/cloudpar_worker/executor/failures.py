@@ -4,7 +4,8 @@ import errno
 import pickle
 import platform
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -115,28 +116,49 @@ def add_mend(error: BaseException, what: str) -> None:
     """Say how to mend an exception that the unpickling of `what` raised."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         top = error.name.partition(".")[0]
-        error.add_note(
+        _add(
+            error,
             f"The worker on {platform.node()} (Python {platform.python_version()}) has no module {error.name!r}, which "
             f"{what} needs. Install {top!r} at the worker; if it is a module of your own project, keep it beside the "
-            f"script so that it is shipped with the task code."
+            f"script so that it is shipped with the task code.",
         )
     else:
-        error.add_note(f"Raised at the worker while it unpickled {what}.")
+        _add(error, f"Raised at the worker while it unpickled {what}.")
 
 
 def add_refusal(error: BaseException, closed_ports: Sequence[int]) -> None:
     """Say why an executor of a shared pool may not connect, if that is what an exception came from."""
+    refused = False
+    with suppress(Exception):  # an exception's own code may raise anything
+        refused = bool(closed_ports) and any(map(_is_refusal, _causes(error)))
+    if refused:
+        _add(
+            error,
+            f"If this was a connection: on the worker on {platform.node()} tasks have none to TCP port "
+            f"{' and '.join(map(str, closed_ports))}, for its instance metadata answer there. Take https://, or have "
+            "its operator refuse the metadata by a firewall (docs/isolation.md).",
+        )
+
+
+def _add(error: BaseException, note: str) -> None:
+    with suppress(Exception):  # its notes may be anything
+        if note not in getattr(error, "__notes__", ()):
+            BaseException.add_note(error, note)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and what it came from, not for ever: a chain may be closed."""
     cause: BaseException | None = error
-    ports = ", ".join(map(str, closed_ports))
-    for _ in range(_CAUSES if closed_ports else 0):
-        if isinstance(cause, PermissionError) and cause.errno == errno.EACCES and cause.filename is None:
-            error.add_note(
-                f"If this was a connection: on the worker on {platform.node()} tasks have none to TCP port {ports}, "
-                "for its instance metadata may answer there. Take https://, or have its operator refuse the metadata "
-                "by a firewall (docs/isolation.md)."
-            )
+    for _ in range(_CAUSES):
+        if cause is None:
             return
-        cause = cause and (cause.__cause__ or cause.__context__)
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """As connect raises it: of a file it would have the name."""
+    return type(error) is PermissionError and error.errno == errno.EACCES and error.filename is None
 
 
 def type_name(kind: type) -> str:

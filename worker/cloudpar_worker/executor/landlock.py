@@ -80,7 +80,7 @@ class Ports:
     """Those of TCP to which executors may connect. Made once: a rule for each takes a tenth of a second.
 
     Args:
-        closed: All others are open. None: there is no rule.
+        closed: All others are open. Empty: there are no rules.
     """
 
     def __init__(self, closed: Collection[int]) -> None:

@@ -54,6 +54,7 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
 _CLONE, _CLONE3, _IOCTL, _PRLIMIT, _SOCKET = (56, 220), (435, 435), (16, 29), (302, 261), (41, 198)
 _SIGNALLING: Final = ((62, 129), (200, 130), (234, 131), (129, 138), (297, 240), (434, 434))
 """kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_open: each has the process first."""
+_LANDLOCK: Final = (444, 445, 446)
 _NAMESPACES: Final = 0x7E020000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _FCNTL, _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = (72, 25), 8, 10, 15
@@ -71,7 +72,8 @@ _MODES: Final = (
 )  # fmt: skip
 """chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat: where their mode is."""
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))
-_MPTCP: Final = 262
+_NO_IP: Final = 256
+"""From here on protocols of sockets are no numbers of IP's: multipath TCP, SMC, which make connections of TCP."""
 _FASTOPEN: Final = 0x20000000
 _SENDING: Final = (((44, 206), 3), ((46, 211), 2), ((307, 269), 3))
 """sendto, sendmsg, sendmmsg: where their flags are. With that flag they connect, and no rule on ports is asked."""
@@ -110,6 +112,8 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
             made += _when(numbers[column], [_step(_RETURN, _REFUSE)])
     made += _when(_CLONE3[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])  # its flags cannot be seen: clone, then
     made += _when(_OPENAT2[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])  # nor can its mode: openat, then
+    for number in _LANDLOCK:  # a layer of one's own would copy the rules on ports, which are many
+        made += _when(number, [_step(_RETURN, _ERRNO | errno.EOPNOTSUPP)])
     made += _when(_CLONE[column], [_step(_LOAD, _FIRST), *_refuse_bits(_NAMESPACES), _step(_RETURN, _ALLOW)])
     made += _when(_IOCTL[column], [_step(_LOAD, _SECOND), *_refuse(*_IOCTLS), _step(_RETURN, _ALLOW)])
     owners = _refuse(_F_SETOWN, _F_SETSIG, _F_SETOWN_EX)
@@ -124,9 +128,9 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
     # Limits of other processes of the same user: one's own are those of process 0.
     made += _when(_PRLIMIT[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
     families = (*_FAMILIES, socket.AF_UNIX) if unix_sockets else _FAMILIES
-    # As if the kernel did not have it: libraries take TCP then, for which older kernels ask the rules on ports, too.
-    no_mptcp = [_step(_LOAD, _THIRD), _step(_EQUAL, _MPTCP, 0, 1), _step(_RETURN, _ERRNO | errno.EPROTONOSUPPORT)]
-    made += _when(_SOCKET[column], [*no_mptcp, _step(_LOAD, _FIRST), *_allow(*families), _step(_RETURN, _REFUSE)])
+    # As if the kernel did not have them: libraries take TCP then, for which the rules on ports are asked.
+    unknown = [_step(_LOAD, _THIRD), _step(_AT_LEAST, _NO_IP, 0, 1), _step(_RETURN, _ERRNO | errno.EPROTONOSUPPORT)]
+    made += _when(_SOCKET[column], [*unknown, _step(_LOAD, _FIRST), *_allow(*families), _step(_RETURN, _REFUSE)])
     for numbers, flags in _SENDING:
         fast = [_step(_BITS, _FASTOPEN, 0, 1), _step(_RETURN, _ERRNO | errno.EOPNOTSUPP)]
         made += _when(numbers[column], [_step(_LOAD, _ARGUMENTS[flags]), *fast, _step(_RETURN, _ALLOW)])

@@ -21,9 +21,6 @@ LONGEST_VISIBILITY_S = 12 * 3600
 ATTEMPT_CHARS = 110
 """An attempt id has 128 at most, and a number comes behind."""
 
-DEAD_HIDDEN_S = 5
-"""Long enough to take a few dead letters in; if whoever looked at them died, the next look finds them."""
-
 DEAD = "dead#"
 """What a receipt of a dead letter begins with: it is good at another queue."""
 
@@ -95,11 +92,10 @@ class SqsTaskQueue:
         return int(reply["Attributes"]["ApproximateNumberOfMessages"])
 
     def dead(self, limit: int) -> list[Message]:
-        """See the port."""
+        """See the port. In our stack nobody asks: AWS brings dead letters to a function."""
         reply = self._client.receive_message(
             QueueUrl=self._dead_letter_url,
             MaxNumberOfMessages=min(BATCH, limit),
-            VisibilityTimeout=DEAD_HIDDEN_S,
             ReceiveRequestAttemptId=uuid4().hex,  # the library's next try brings the same, if a reply got lost
         )
         return [

@@ -46,7 +46,7 @@ class _Mechanism(msgspec.Struct):
     name: str
     there: bool
     gap: str
-    price: str
+    does: str
 
 
 @click.command()
@@ -82,8 +82,7 @@ def _confinement() -> Iterator[Finding]:
         yield Finding("worker", "bad", f"it does not start: {asked.stderr.strip()}")
         return
     for each in found:
-        detail = each.price or "confines tasks of a shared pool"
-        yield Finding(each.name, "ok", detail) if each.there else Finding(each.name, "missing", each.gap)
+        yield Finding(each.name, "ok", each.does) if each.there else Finding(each.name, "missing", each.gap)
 
 
 def look_there(endpoint: str | None, token: str | None, folder: Path | None) -> Iterator[Finding]:

@@ -3,13 +3,15 @@
 Nothing is asked of it: the answer might be somebody's.
 """
 
+import ctypes
 import socket
+import struct
 from typing import Any
 
-from .probing import Clues, probe
+from .probing import Clues, call, probe
 
 CONNECT_S = 0.3
-MPTCP, FASTOPEN = 262, 0x20000000
+SMC, MPTCP, FASTOPEN = 256, 262, 0x20000000
 
 
 @probe("the instance metadata", open_otherwise=True)
@@ -43,3 +45,28 @@ def metadata_fast(clues: Clues) -> Any:
 def metadata_fast_message(clues: Clues) -> Any:
     with socket.socket() as connection:
         return connection.sendmsg([b"?"], [], FASTOPEN, clues["metadata"])
+
+
+@probe("the instance metadata, by sendmmsg with TCP Fast Open", open_otherwise=True)
+def metadata_fast_messages(clues: Clues) -> Any:
+    host, port = clues["metadata"]
+    address = struct.pack("!HH4s8x", 0, port, socket.inet_aton(host))
+    address = struct.pack("=H", socket.AF_INET) + address[2:]
+    body, name = ctypes.create_string_buffer(b"?"), ctypes.create_string_buffer(address, 16)
+    vector = ctypes.create_string_buffer(struct.pack("QQ", ctypes.addressof(body), 1), 16)
+    head = struct.pack("QIxxxxQQQQixxxxIxxxx", ctypes.addressof(name), 16, ctypes.addressof(vector), 1, 0, 0, 0, 0)
+    with socket.socket() as connection:
+        return call((307, 269), connection.fileno(), head, 1, FASTOPEN) == 1
+
+
+@probe("the instance metadata, by a protocol over TCP that has a number of its own")
+def metadata_otherwise(clues: Clues) -> Any:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, SMC) as connection:
+        connection.settimeout(CONNECT_S)
+        connection.connect(clues["metadata"])
+        return connection.getpeername()
+
+
+@probe("rules of Landlock of one's own, each with a copy of those on ports", open_otherwise=True)
+def more_rules(clues: Clues) -> Any:
+    return call((444, 444), struct.pack("QQQ", 0, 0, 1), 24, 0) >= 0
