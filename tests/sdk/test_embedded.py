@@ -220,6 +220,21 @@ def test_an_unpicklable_result(embedded: Pool) -> None:
         embedded.submit(threading.Lock).result(60)
 
 
+def test_notes_come_with_an_exception_that_is_made_anew(embedded: Pool) -> None:
+    class Anew(Exception):
+        def __reduce__(self) -> Any:
+            return type(self), self.args
+
+    def fail() -> None:
+        error = Anew("text")
+        error.add_note("look here")
+        raise error
+
+    with pytest.raises(Anew, match="text") as caught:
+        embedded.submit(fail).result(60)
+    assert caught.value.__notes__ == ["look here"]
+
+
 def test_output_of_tasks(capsys: pytest.CaptureFixture[str]) -> None:
     with Pool(workers=1) as pool:
         list(pool.map(lambda x: print("says", x), range(2)))  # noqa: T201

@@ -64,6 +64,24 @@ class Leaving(SystemExit):
         super().__init__(status)
 
 
+class Forgetful(Exception):
+    """Is made anew of its arguments, as urllib3's exceptions are."""
+
+    def __reduce__(self) -> Any:
+        return type(self), self.args
+
+
+class Fixed(Forgetful):
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(name)
+
+
+class Hiding(Forgetful):
+    @property
+    def __notes__(self) -> Any:  # type: ignore[override]
+        raise SystemExit
+
+
 class Stateful(Keyword):
     def __setstate__(self, state: Any) -> None:
         raise TypeError("not this state")
@@ -105,6 +123,26 @@ def test_it_comes_back_whole(error: BaseException, attributes: dict[str, Any]) -
     assert {name: getattr(again, name) for name in attributes} == attributes
     assert again.__notes__ == ["look here"]
     assert not hasattr(again, "never")
+
+
+def test_notes_outlive_its_own_way_of_being_pickled() -> None:
+    error = Forgetful("text", 5)
+    for note in "of the task", "of the worker":
+        error.add_note(note)
+    assert round_trip(error).__notes__ == ["of the task", "of the worker"]
+
+
+@pytest.mark.parametrize("notes", [None, 7, [7], ["x" * BLOB_BYTES]], ids=["none", "number", "numbers", "size"])
+def test_notes_that_cannot_travel_hold_nothing_up(notes: Any) -> None:
+    error = Forgetful("text")
+    error.__notes__ = notes
+    assert not hasattr(round_trip(error), "__notes__")
+
+
+@pytest.mark.parametrize("error", [Fixed("text"), Hiding("text")], ids=lambda value: type(value).__name__)
+def test_neither_does_one_that_takes_or_tells_none(error: BaseException) -> None:
+    error.__dict__["__notes__"] = ["look here"]
+    assert "__notes__" not in vars(round_trip(error))
 
 
 def test_a_class_by_value_is_the_same_class_again() -> None:

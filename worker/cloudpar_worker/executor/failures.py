@@ -49,12 +49,27 @@ def portable(error: BaseException) -> tuple[bytes | None, str]:
             verb = "unpickle"
             again = pickle.loads(data)
             if isinstance(again, BaseException):
-                return data, ""
+                return _noted(data, error, again), ""
             reasons.append(f"it unpickles as a {type_name(type(again))}: correct its __reduce__")
         except BaseException as reason:  # noqa: BLE001 - an exception's own code may raise anything, SystemExit too
             mend = "pass all arguments to super().__init__" if verb == "unpickle" else "hold plain data in it"
             reasons.append(f"{_culprit(error, verb)} does not {verb} ({line(reason)}): give it __reduce__, or {mend}")
     return None, reasons[0]
+
+
+def _noted(data: bytes, error: BaseException, again: BaseException) -> bytes:
+    """The pickle of an exception that comes back as `again`, with the notes that it may have lost by its own way."""
+    with suppress(BaseException):  # the same: then it goes without
+        notes = _notes(error)
+        if notes and notes != _notes(again):
+            noted = rebuilding.noted(data, notes)
+            if len(noted) <= BLOB_BYTES and _notes(pickle.loads(noted)) == notes:
+                return noted
+    return data
+
+
+def _notes(error: BaseException) -> list[str]:
+    return [note for note in getattr(error, "__notes__", ()) if isinstance(note, str)]
 
 
 def _culprit(error: BaseException, verb: str) -> str:

@@ -2,6 +2,7 @@
 
 import copyreg
 import io
+import pickle
 from types import MemberDescriptorType
 from typing import Any, Final
 
@@ -18,6 +19,19 @@ def dumps(value: Any) -> bytes:
     file = io.BytesIO()
     _Pickler(file, protocol=5).dump(value)
     return file.getvalue()
+
+
+def noted(data: bytes, notes: list[str]) -> bytes:
+    """The pickle of an exception that has these notes, from one that may have lost them."""
+    return pickle.dumps(_Noted(data, notes), 5)
+
+
+class _Noted:
+    def __init__(self, data: bytes, notes: list[str]) -> None:
+        self._parts = (pickle.loads, (data,), {"__notes__": notes}, None, None, BaseException.__setstate__)
+
+    def __reduce__(self) -> Any:
+        return self._parts
 
 
 def state(error: BaseException) -> dict[str, Any]:
