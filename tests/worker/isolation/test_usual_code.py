@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,38 @@ def test_it_works(shared: Shared, task: Callable[[Clues], Any], wanted: Any) -> 
     assert pickle.loads(result.data or b"N.") == wanted, result
 
 
-def test_processes_share_work_where_there_is_shared_memory(shared: Shared, mode: str) -> None:
-    result = shared.run(workers)
+def synchronized(_: Clues) -> Any:
+    return multiprocessing.get_context("fork").Lock().acquire()
+
+
+def value(_: Clues) -> Any:
+    return multiprocessing.get_context("fork").Value("i", 7, lock=False).value
+
+
+def block(_: Clues) -> Any:
+    shared = SharedMemory(create=True, size=8)
+    shared.close()
+    shared.unlink()
+    return bool(shared.name)
+
+
+@pytest.mark.parametrize(
+    ("task", "wanted"), [(workers, ([1, 2], [3, 4])), (synchronized, True), (value, 7), (block, True)]
+)
+def test_processes_share_work_where_there_is_shared_memory(
+    shared: Shared, mode: str, task: Callable[[Clues], Any], wanted: Any
+) -> None:
+    result = shared.run(task)
+    got = pickle.loads(result.data or b"N.")
     if mode == "own-users":
-        assert pickle.loads(result.data or b"N.") == ([1, 2], [3, 4]), result
+        assert got == wanted, result
     else:
-        assert isinstance(pickle.loads(result.data or b"N."), OSError), result
+        assert isinstance(got, PermissionError), result
+        (note,) = got.__notes__
+        assert "no shared memory" in note
+        assert note in (result.traceback or "")
+
+
+def test_what_has_nothing_to_do_with_shared_memory_has_no_note_about_it(shared: Shared) -> None:
+    error = pickle.loads(shared.run(lambda _: Path("/etc/shadow").read_text()).data or b"N.")
+    assert (type(error), hasattr(error, "__notes__")) == (PermissionError, False)

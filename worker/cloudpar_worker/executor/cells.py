@@ -58,12 +58,12 @@ class Cells:
             self._processes = settings.processes * settings.executors + sum(
                 process.threads for process in processes() if process.user == os.getuid()
             )
-        self._rules = _rules(settings, shared_memory=self._users is not None)
+        self._rules = _rules(settings, shared_memory=self.own_users)
         self._ports = Ports(settings.closed_ports)
         self._filter = b""
         if syscall_filter.is_there():
             protected = [*settings.protected, os.getpid()]
-            self._filter = syscall_filter.program(protected, unix_sockets=self._users is not None)
+            self._filter = syscall_filter.program(protected, unix_sockets=self.own_users)
         self._left: list[Cell] = []
         self._emptying: dict[int, Cell] = {}
         """By the process that does it."""
@@ -128,6 +128,11 @@ class Cells:
         cell = self._emptying.pop(pid, None)
         if cell is not None and cell.user is not None and self._users is not None:
             self._users.give_back(cell.user, spotless=status == 0)
+
+    @property
+    def own_users(self) -> bool:
+        """Whether each executor has one."""
+        return self._users is not None
 
     @property
     def waiting(self) -> bool:

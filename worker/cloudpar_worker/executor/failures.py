@@ -1,10 +1,9 @@
 """An exception of task code, made ready to travel: its pickle, its line, its traceback."""
 
-import errno
 import pickle
 import platform
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -15,7 +14,6 @@ from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS
 
 from . import rebuilding
 
-_CAUSES = 20
 _CUT = "\n... {} characters are left out ...\n"
 
 
@@ -131,49 +129,21 @@ def add_mend(error: BaseException, what: str) -> None:
     """Say how to mend an exception that the unpickling of `what` raised."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         top = error.name.partition(".")[0]
-        _add(
+        add_note(
             error,
             f"The worker on {platform.node()} (Python {platform.python_version()}) has no module {error.name!r}, which "
             f"{what} needs. Install {top!r} at the worker; if it is a module of your own project, keep it beside the "
             f"script so that it is shipped with the task code.",
         )
     else:
-        _add(error, f"Raised at the worker while it unpickled {what}.")
+        add_note(error, f"Raised at the worker while it unpickled {what}.")
 
 
-def add_refusal(error: BaseException, closed_ports: Sequence[int]) -> None:
-    """Say why an executor of a shared pool may not connect, if that is what an exception came from."""
-    refused = False
-    with suppress(Exception):  # an exception's own code may raise anything
-        refused = bool(closed_ports) and any(map(_is_refusal, _causes(error)))
-    if refused:
-        _add(
-            error,
-            f"If this was a connection: on the worker on {platform.node()} tasks have none to TCP port "
-            f"{' and '.join(map(str, closed_ports))}, for its instance metadata answer there. Take https://, or have "
-            "its operator refuse the metadata by a firewall (docs/isolation.md).",
-        )
-
-
-def _add(error: BaseException, note: str) -> None:
-    with suppress(Exception):  # its notes may be anything
+def add_note(error: BaseException, note: str) -> None:
+    """Add a note that an exception has not yet, unless it takes none."""
+    with suppress(BaseException):  # its notes may be anything
         if note not in getattr(error, "__notes__", ()):
             BaseException.add_note(error, note)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception and what it came from, not for ever: a chain may be closed."""
-    cause: BaseException | None = error
-    for _ in range(_CAUSES):
-        if cause is None:
-            return
-        yield cause
-        cause = cause.__cause__ or cause.__context__
-
-
-def _is_refusal(error: BaseException) -> bool:
-    """As connect raises it: of a file it would have the name."""
-    return type(error) is PermissionError and error.errno == errno.EACCES and error.filename is None
 
 
 def type_name(kind: type) -> str:

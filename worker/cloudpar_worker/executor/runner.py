@@ -11,10 +11,11 @@ from cloudpar_protocol.payloads import CallStyle, TaskResult
 
 from .capture import Capture
 from .codecs import SERIALIZATIONS, Serialization
-from .failures import add_mend, add_refusal, bounded, is_among, line, remote_traceback, with_attempts
+from .failures import add_mend, bounded, is_among, line, remote_traceback, with_attempts
 from .frames import LENGTH, SKIPPED, Run, decode_run, encode_result_into
 from .functions import FunctionCache
 from .recall import RecallPage
+from .refusals import Refusals
 
 _clock = time.monotonic_ns
 """Taken before any task code runs; the agent's clock bounds it all the same."""
@@ -24,13 +25,11 @@ _LARGE = 1 << 20
 class Runner:
     """One executor's work: reads runs, executes their tasks in order, writes one result a task at once."""
 
-    def __init__(
-        self, channel: socket.socket, capture: Capture, recall: RecallPage, closed_ports: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, channel: socket.socket, capture: Capture, recall: RecallPage, refusals: Refusals) -> None:
         self._channel = channel
         self._capture = capture
         self._recall = recall
-        self._closed_ports = closed_ports
+        self._refusals = refusals
         self._started = 0
         self._functions = FunctionCache()
         self._frame = bytearray(256)
@@ -95,7 +94,7 @@ class Runner:
             except BaseException as error:  # noqa: BLE001 - SystemExit of a task is that task's result, too
                 if unpickling == "the task data" and run.codec == "pickle":
                     add_mend(error, unpickling)
-                add_refusal(error, self._closed_ports)
+                self._refusals.explain(error)
                 if run.retries and not unpickling and is_among(error, run.retry_on):
                     failed = line(error)
                 result = _failure(index, error, began, codec, called=not unpickling)
@@ -125,7 +124,7 @@ class Runner:
                     data = codec.decode(run.items[index - run.start])
                 return _success(index, _call(function, data, run.call), began, codec)
             except BaseException as error:  # noqa: BLE001 - the same
-                add_refusal(error, self._closed_ports)
+                self._refusals.explain(error)
                 if len(failed) == run.retries or not is_among(error, run.retry_on):
                     return _failure(index, error, began, codec, failed, called=True)
                 failed.append(line(error))

@@ -27,6 +27,7 @@ from .frames import READY
 from .kernel import LINUX
 from .orphans import die_with_parent, hide_memory, offer_to_the_oom_killer
 from .recall import RecallPage
+from .refusals import Refusals
 from .runner import Runner
 from .weighing import UNKNOWN, Scales
 
@@ -48,7 +49,9 @@ class Zygote:
         self._executors: dict[int, tuple[int, Cell | None]] = {}
         """Executor id and cell by pid."""
         self._cells = Cells(confinement, self._executors.keys()) if confinement else None
-        self._closed_ports = confinement.closed_ports if confinement else []
+        self._refusals = Refusals()
+        if confinement and self._cells:
+            self._refusals = Refusals(confinement.closed_ports, shared_memory=self._cells.own_users)
         self._scales = Scales()
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
@@ -160,7 +163,7 @@ class Zygote:
             _close_all_but(channel.fileno(), *capture.descriptors)
             sys.modules["__main__"] = ModuleType("__main__")
             channel.sendall(READY)
-            Runner(channel, capture, recall, self._closed_ports).serve()
+            Runner(channel, capture, recall, self._refusals).serve()
             code = 0
         except BaseException:  # noqa: BLE001 - the agent finds it on standard error
             traceback.print_exc()

@@ -1,0 +1,79 @@
+"""Why a confined executor refuses something that usual code wants, as a note on the exception that comes of it."""
+
+import errno
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from .cells import SHARED_MEMORY
+from .failures import add_note
+
+_ITS_MODULES: Final = frozenset({"synchronize", "shared_memory"})
+"""Of multiprocessing, and of what took them over from it."""
+_CAUSES: Final = 20
+
+
+class Refusals(NamedTuple):
+    """What tasks are refused.
+
+    Attributes:
+        closed_ports: Of TCP, to which they may not connect.
+        shared_memory: Whether they have it, and so locks between processes.
+    """
+
+    closed_ports: Sequence[int] = ()
+    shared_memory: bool = True
+
+    def explain(self, error: BaseException) -> None:
+        """Say on an exception why, if one of these is what it came from."""
+        notes: list[str] = []
+        with suppress(BaseException):  # an exception's own code may raise anything
+            notes += filter(None, map(self._why, _causes(error)))
+        for note in notes:
+            add_note(error, note)
+
+    def _why(self, error: BaseException) -> str | None:
+        if type(error) is not PermissionError or error.errno != errno.EACCES:
+            return None
+        if _wants_shared_memory(error):
+            return None if self.shared_memory else _no_shared_memory()
+        if self.closed_ports and error.filename is None:  # of a file it would have the name
+            return _no_connection(self.closed_ports)
+        return None
+
+
+def _wants_shared_memory(error: OSError) -> bool:
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    module = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
+    file = error.filename if isinstance(error.filename, str) else ""
+    return module.rpartition(".")[2] in _ITS_MODULES or file.startswith(SHARED_MEMORY + os.sep)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and what it came from, not for ever: a chain may be closed."""
+    cause: BaseException | None = error
+    for _ in range(_CAUSES):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _no_shared_memory() -> str:
+    return (
+        f"On the worker on {platform.node()} tasks have no shared memory, and so no pools, queues and locks of "
+        "multiprocessing, since its executors share one user. Take threads or programs (subprocess), or have its "
+        "operator start it as root (docs/isolation.md)."
+    )
+
+
+def _no_connection(closed_ports: Sequence[int]) -> str:
+    return (
+        f"If this was a connection: on the worker on {platform.node()} tasks have none to TCP port "
+        f"{' and '.join(map(str, closed_ports))}, for its instance metadata answer there. Take https://, or have its "
+        "operator refuse the metadata by a firewall (docs/isolation.md)."
+    )
