@@ -11,11 +11,12 @@ import tempfile
 import msgspec
 from msgspec.structs import replace
 
-from .executor.confinement import closed_ports, costs, gaps, mechanisms, refusal, sentence
+from .executor.confinement import closed_ports, costs, gaps, has_own_users, mechanisms, refusal, sentence
 from .executor.kernel import rest_capabilities
 from .executor.metadata import answering, services
 from .executor.orphans import hide_memory
 from .settings import parse
+from .unreadable import unreadable
 from .zygotes import Zygotes
 
 
@@ -50,6 +51,9 @@ def main() -> int:
         return 2
     if missing := gaps(found):
         print(f"cloudpar: warning: {sentence(missing)}", file=sys.stderr, flush=True)  # noqa: T201
+    if has_own_users(found) and (shut := ", ".join(unreadable(settings.readable))):
+        mend = "let other users read it and enter all folders above it, or name a copy elsewhere by --readable"
+        print(f"cloudpar: warning: tasks cannot read {shut}: {mend}", file=sys.stderr, flush=True)  # noqa: T201
     for cost in costs(found):
         print(f"cloudpar: {cost}", file=sys.stderr, flush=True)  # noqa: T201
     zygotes = Zygotes(settings.interpreters, settings.tmp, confinement)

@@ -1,7 +1,9 @@
 """What a machine lacks is said with what it means there."""
 
 import os
+import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +53,26 @@ def test_such_a_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert told.startswith("cloudpar worker: refuses to start")
     for mend in ("Let every user read its Python", "ordinary user", "--isolation own"):
         assert mend in told
+
+
+@pytest.mark.parametrize("own_users", [True, False])
+def test_what_other_users_may_not_read_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, own_users: bool
+) -> None:
+    named = str(tmp_path / "data")
+    settings = WorkerSettings(
+        endpoint="http://127.0.0.1:1", token="t", executors=1, isolation="shared", readable=["/usr", named]
+    )
+    monkeypatch.setattr("sys.argv", ["cloudpar_worker", "--stdin"])
+    monkeypatch.setattr(worker, "parse", lambda _: settings)
+    monkeypatch.setattr(worker, "hide_memory", lambda: None)
+    monkeypatch.setattr(worker, "answering", lambda _: [])
+    monkeypatch.setattr(worker, "Zygotes", lambda *_: sys.exit("it starts"))
+    monkeypatch.setattr(users, "are_there", lambda _: own_users)
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if own_users else 1000)
+    with pytest.raises(SystemExit, match="it starts"):
+        worker.main()
+    assert (f"warning: tasks cannot read {named}: let other users read" in capsys.readouterr().err) is own_users
 
 
 ANSWERING = [Service("192.0.2.1"), Service("192.0.2.2", 81)]

@@ -129,8 +129,13 @@ def closed_ports(answering: Sequence[Service]) -> list[int]:
 
 def gaps(found: list[Mechanism]) -> list[Mechanism]:
     """What is missing here. Users of their own need nothing more to be kept from each other's processes."""
-    own_users = any(each.there for each in found if each.name == OWN_USERS)
-    return [each for each in found if not each.there and not (own_users and each.name == SIGNALS)]
+    kept = has_own_users(found)
+    return [each for each in found if not each.there and not (kept and each.name == SIGNALS)]
+
+
+def has_own_users(found: list[Mechanism]) -> bool:
+    """Whether each executor here has one."""
+    return any(each.there for each in found if each.name == OWN_USERS)
 
 
 def refusal(found: list[Mechanism]) -> str | None:
