@@ -1,5 +1,6 @@
 """One kept connection, against a server that answers byte by byte as it is told."""
 
+import re
 import socket
 import ssl
 import threading
@@ -163,9 +164,9 @@ def test_a_server_without_tls() -> None:
     lines.close()
 
 
-@pytest.mark.parametrize("endpoint", ["", "host:1", "ftp://host", "http://"])
+@pytest.mark.parametrize("endpoint", ["", "host:1", "ftp://host", "http://", "http://h:x", "http://h:0", "http://["])
 def test_what_is_no_endpoint(endpoint: str) -> None:
-    with pytest.raises(ValueError, match="URL"):
+    with pytest.raises(ValueError, match=f"^{re.escape(repr(endpoint))} is no URL of a master"):
         Lines(endpoint, {})
 
 

@@ -98,6 +98,7 @@ def test_an_unknown_token(master: FakeMaster) -> None:
     ("arguments", "error", "text"),
     [
         ({"endpoint": "http://x"}, ConfigurationError, "no token"),
+        ({"endpoint": "http://x:port", "token": "x"}, ConfigurationError, "is no URL of a master"),
         ({"workers": 0}, ValueError, "needs at least one"),
         ({"workers": 1, "endpoint": "http://x", "token": "x"}, ValueError, "workers= is for a pool on this machine"),
         ({"task_timeout_s": 0.0}, ValueError, "positive number of seconds"),

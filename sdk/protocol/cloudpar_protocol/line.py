@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from socket import create_connection
 from threading import Lock
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from weakref import WeakSet
 
 from httptools import HttpParserError, HttpResponseParser
@@ -34,11 +34,9 @@ class Lines:
     """Connections to one endpoint, for many threads."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str]) -> None:
-        url = urlsplit(endpoint)
-        if url.scheme not in {"http", "https"} or url.hostname is None:
-            raise ValueError(f"{endpoint!r} is no URL of a master: it begins with http:// or https:// and a host")
+        url = _split(endpoint)
         tls = url.scheme == "https"
-        self._address = url.hostname, url.port or (443 if tls else 80)
+        self._address = url.hostname or "", url.port or (443 if tls else 80)
         self._tls = ssl.create_default_context() if tls else None
         self._prefix = url.path.rstrip("/")
         self._head = "".join(
@@ -130,6 +128,17 @@ class Lines:
         for line in lines:
             with contextlib.suppress(OSError):
                 socket.socket.shutdown(line, how)  # of TLS, too: the other thread finds its stream cut
+
+
+def _split(endpoint: str) -> SplitResult:
+    with contextlib.suppress(ValueError):  # of a port or of brackets
+        url = urlsplit(endpoint)
+        if url.scheme in {"http", "https"} and url.hostname and url.port != 0:
+            return url
+    raise ValueError(
+        f"{endpoint!r} is no URL of a master: it begins with http:// or https:// and a host, as in "
+        "http://127.0.0.1:8000"
+    )
 
 
 def _one_line(value: str) -> str:

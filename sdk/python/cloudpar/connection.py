@@ -13,7 +13,7 @@ from cloudpar_protocol.line import Lines
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
-from .errors import MasterUnreachable, NotFound, RateLimited, RequestError
+from .errors import ConfigurationError, MasterUnreachable, NotFound, RateLimited, RequestError
 from .links import Links
 from .patience import Patience, Tries
 
@@ -37,13 +37,20 @@ class Aborted(Exception):
 
 
 class Connection:
-    """One master as seen by one client; good for many threads."""
+    """One master as seen by one client; good for many threads.
+
+    Raises:
+        ConfigurationError: The endpoint is no URL, or the token has a control character.
+    """
 
     def __init__(self, endpoint: str, token: str, patience: Patience) -> None:
         self.endpoint = endpoint
         self.patience = patience
         headers = {"Authorization": f"Bearer {token}", "Content-Type": codec.MSGPACK, "Accept": codec.MSGPACK}
-        self._lines = Lines(endpoint, headers)
+        try:
+            self._lines = Lines(endpoint, headers)
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from None
         self._links = Links()
         self._closed = threading.Event()
 

@@ -53,7 +53,7 @@ class Pool(Executor):
         progress: Whether to show progress while results are waited for; None: in a terminal, after 2 s.
 
     Raises:
-        ConfigurationError: Only one of endpoint and token is known.
+        ConfigurationError: Only one of endpoint and token is known, or one of them cannot be used.
         MasterUnreachable: No master answers at the endpoint (within 10 s).
         InvalidToken: The master does not know the token.
         Forbidden: It is the worker token or the admin token, and no account's.

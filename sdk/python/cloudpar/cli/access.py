@@ -80,7 +80,11 @@ def connect_admin(endpoint: str | None, admin_token: str | None, folder: Path | 
 
 
 def connect(endpoint: str, token: str) -> Connection:
-    """A connection with a person's patience."""
+    """A connection with a person's patience.
+
+    Raises:
+        ConfigurationError: The endpoint is no URL, or the token has a control character.
+    """
     return Connection(endpoint.rstrip("/"), token, Patience(PATIENCE_S))
 
 
