@@ -80,6 +80,10 @@ def holds(number: int, mutant: Mutant | None = None) -> bool:
 def main(only: tuple[int, ...]) -> None:
     """Try each; exit code 1 if a broken line goes unnoticed."""
     console, all_noticed = Console(highlight=False), True
+    listed = {mutant.number for mutant in mutants()}
+    if unknown := set(only) - listed:
+        text = f"no line is listed for {min(unknown)}: there are some for {min(listed)} to {max(listed)}"
+        raise click.BadParameter(text, param_hint="--only")
     for number, of_number in groupby(mutants(), key=lambda mutant: mutant.number):
         if only and number not in only:
             continue

@@ -3,9 +3,11 @@
 import re
 
 import pytest
+from click.testing import CliRunner
 
 from .__main__ import READ
 from .mutants import Mutant, mutants
+from .mutants import main as break_lines
 from .promises import ROOT, Promise, promises
 
 
@@ -26,6 +28,14 @@ def test_what_they_read_of_the_documentation_belongs_to_the_project() -> None:
 
 def test_lines_of_the_first_nine_are_listed() -> None:
     assert {mutant.number for mutant in mutants()} == set(range(1, 10))
+
+
+@pytest.mark.parametrize("number", [-1, 0, 10, 22, 99])
+def test_to_break_the_lines_of_another_is_refused(number: int) -> None:
+    """Nothing tried is not all noticed."""
+    refused = CliRunner().invoke(break_lines, [f"--only={number}"])
+    assert refused.exit_code == 2
+    assert f"no line is listed for {number}: there are some for 1 to 9" in refused.output
 
 
 @pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: f"{mutant.number} {mutant.path}")
