@@ -51,7 +51,8 @@ def test_a_token_is_printed_once_for_people_too(cluster: Up) -> None:
     created = cloudpar("account", "create", "Carl", "--quota", "1h", *cluster.admin())
     token = created.stdout.partition("export CLOUDPAR_TOKEN=")[2].strip()
     assert cloudpar("packages", "list", CLOUDPAR_ENDPOINT=cluster.endpoint, CLOUDPAR_TOKEN=token).returncode == 0
-    listed = cloudpar("account", "list", "--data", str(cluster.folder))
+    elsewhere = {"CLOUDPAR_ENDPOINT": "http://127.0.0.1:1", "CLOUDPAR_ADMIN_TOKEN": "of another master"}
+    listed = cloudpar("account", "list", "--data", str(cluster.folder), **elsewhere)
     assert "Carl" in listed.stdout
     assert token not in listed.stdout
 

@@ -1,11 +1,11 @@
 """Which master a command talks to, and with which token.
 
-A data folder that is named wins; then come the options and the environment (and, for a user's commands, the profile
-file); then the default data folder. Out of a data folder an operator's commands take the admin token: on one's own
-machine one sees every account.
+A data folder that is named wins, and no other option may name another master or token beside it; then come the options
+and the environment (and, for a user's commands, the profile file); then the default data folder. Out of a data folder
+an operator's commands take the admin token: on one's own machine one sees every account.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -24,8 +24,23 @@ R = TypeVar("R")
 PATIENCE_S = 20.0
 """A person waits at the terminal, less long than a pool does. (A cold function may take some seconds, too.)"""
 
+
+class _DataOption(click.Option):
+    """It tells endpoint and tokens itself, so that an option for one of them would go unheeded."""
+
+    def handle_parse_result(self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]) -> Any:
+        given = [option for option in ("endpoint", "token", "admin_token") if option in opts]
+        if self.name in opts and given:
+            raise click.UsageError(
+                f"--data tells the endpoint and the tokens of its master: leave out --{given[0].replace('_', '-')}, or "
+                "--data",
+                ctx,
+            )
+        return super().handle_parse_result(ctx, opts, args)
+
+
 data_option = click.option(
-    "--data", "folder", type=click.Path(path_type=Path, file_okay=False),
+    "--data", "folder", cls=_DataOption, type=click.Path(path_type=Path, file_okay=False),
     help="Data folder of a `cloudpar up` on this machine, instead of an endpoint and a token.",
 )  # fmt: skip
 endpoint_option = click.option(
