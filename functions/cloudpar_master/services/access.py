@@ -32,7 +32,10 @@ def identify(deployment: Deployment, token: str | None) -> Caller:
         return Caller("admin")
     account = deployment.accounts.by_token(hashed)
     if account is None:
-        raise InvalidToken("this token is unknown here: check CLOUDPAR_TOKEN, or ask the operator for a token")
+        raise InvalidToken(
+            "this token is unknown here: check that it is this master's (CLOUDPAR_TOKEN of a user, "
+            "CLOUDPAR_WORKER_TOKEN of a worker, CLOUDPAR_ADMIN_TOKEN of an operator), or ask the operator for one"
+        )
     if account.state == "revoked":
         raise InvalidToken(f"the token of account {account.name!r} was revoked: ask the operator for a new one")
     return Caller("user", account)

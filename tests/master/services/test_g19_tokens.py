@@ -62,6 +62,14 @@ def test_g19_comparison_takes_no_notice_of_where_tokens_differ(world: World, mon
     assert compared == [(hash_token("guess"), hash_token("worker")), (hash_token("guess"), hash_token("admin"))]
 
 
+def test_g19_a_token_of_any_role_that_is_unknown_is_refused_with_its_mend(world: World) -> None:
+    """Nobody knows which role it was to be."""
+    with pytest.raises(InvalidToken, match="unknown here") as refused:
+        access.identify(world.on, "guess")
+    for role in ("", "WORKER_", "ADMIN_"):
+        assert f"CLOUDPAR_{role}TOKEN" in str(refused.value)
+
+
 def test_g19_a_revoked_token_is_refused_at_once_here(world: World, ann: AccountRecord) -> None:
     knock(world, routes.HELLO, "ann")
     world.on.accounts.revoke(ann.account_id)
