@@ -103,6 +103,16 @@ def test_anothers_package_is_not_there(cluster: Up) -> None:
             assert cloudpar("packages", command, str(results.package_id), *other).returncode == 5
 
 
+def test_the_admin_token_is_good_for_everybodys_packages(cluster: Up) -> None:
+    """As any token: `--admin-token` is of the commands that are good for no other."""
+    admin = ["--endpoint", cluster.endpoint, "--token", cluster.connection["admin_token"]]
+    with cluster.pool() as pool:
+        package_id = pool.map(abs, [-1]).package_id
+        assert package_id in [each["package_id"] for each in cloudpar_json("packages", "list", *admin)["packages"]]
+        assert cloudpar_json("packages", "cancel", str(package_id), *admin)["package_id"] == package_id
+    assert len(cloudpar_json("top", "--once", *admin)["accounts"]) == len(cluster.accounts())
+
+
 def test_top_goes_on_until_ctrl_c(cluster: Up) -> None:
     command = [*CLOUDPAR, "top", "--json", "--interval", "0.1", *cluster.user()]
     with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as top:
