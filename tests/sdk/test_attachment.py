@@ -1,11 +1,13 @@
 """A package of somebody else: read here, and otherwise left alone."""
 
+import gc
 import threading
 from collections.abc import Callable
 
 import pytest
 
 from cloudpar import Pool
+from cloudpar.attachment import Attachment
 from cloudpar.errors import CloudparError
 from cloudpar.session import Session
 from sdk.fake_master import TOKEN, FakeMaster
@@ -82,6 +84,22 @@ def test_ctrl_c_between_two_results_does_not_wait_for_the_rest(master: FakeMaste
         next(values)
 
 
+@pytest.mark.parametrize("read", [Attachment.results, list], ids=["results", "iterator"])
+def test_an_attachment_keeps_a_pool_that_has_no_other_name(
+    master: FakeMaster, read: Callable[[Attachment[int]], list[int]]
+) -> None:
+    master.automatic = False
+    package_id = begun(master)
+    attached = Pool(master.endpoint, TOKEN).attach(package_id)
+    end_dropped_pools()
+    master.run(package_id)
+    assert read(attached) == [1, 2, 3]
+    attached.acknowledge()
+    del attached
+    end_dropped_pools()
+    assert master.acknowledged == {package_id}
+
+
 def test_an_attachment_of_a_pool_that_is_detached(master: FakeMaster) -> None:
     master.automatic = False
     pool = Pool(master.endpoint, TOKEN)
@@ -89,6 +107,13 @@ def test_an_attachment_of_a_pool_that_is_detached(master: FakeMaster) -> None:
     pool.detach()
     with pytest.raises(CloudparError, match="attach to it by another pool"):
         attached.results()
+
+
+def end_dropped_pools() -> None:
+    gc.collect()
+    for thread in threading.enumerate():
+        if thread.name == "cloudpar-finish":
+            thread.join()
 
 
 def interrupted_wait(wait: Callable[..., bool]) -> Callable[..., bool]:

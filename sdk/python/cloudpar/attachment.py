@@ -22,8 +22,9 @@ class Attachment(Generic[T_co]):
     pool's own: the pool's end waits for it only while it is being read, and only `cancel` cancels it, not Ctrl-C.
     """
 
-    def __init__(self, session: Session, package_id: str) -> None:
+    def __init__(self, session: Session, package_id: str, *, keep: object = None) -> None:
         self.package_id = package_id
+        self._keep = keep  # the pool: one that has no other name would end before it is read
         self._session = session
         self._store = _Store()
         self._awaited = session.attach(package_id, self._store)

@@ -151,10 +151,10 @@ class Client:
 
         return start_next
 
-    def attach(self, package_id: str) -> Attachment[Any]:
-        """Read a package that was started elsewhere."""
+    def attach(self, package_id: str, *, keep: object = None) -> Attachment[Any]:
+        """Read a package that was started elsewhere; `keep` stays alive as long as the attachment."""
         self._check()
-        return Attachment(self.session, package_id)
+        return Attachment(self.session, package_id, keep=keep)
 
     def _check(self) -> None:
         if self.session.failure is not None:

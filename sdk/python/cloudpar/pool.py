@@ -277,7 +277,7 @@ class Pool(Executor):
             (any more) raises there. Read it before this pool ends, which waits only for a reader that has begun.
         """
         self._check()
-        return self._client.attach(package_id)
+        return self._client.attach(package_id, keep=self)
 
     def detach(self) -> list[str]:
         """End this pool, and let its packages go on.
