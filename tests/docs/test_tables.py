@@ -92,6 +92,12 @@ def test_limits_of_the_readme() -> None:
     ]
 
 
+def test_time_limits() -> None:
+    shown = {row[0]: row[1] for row in table(ROOT / "docs/sdk.md", "## Time limits")}
+    figure = f"({Policy().task_timeout_s / 3600:g} h)"
+    assert shown["one task runs too long"].endswith(f"a longer one than the operator's {figure}¹ is cut to that")
+
+
 def test_limits_of_an_account() -> None:
     rows = {row[0]: row[1:3] for row in table(ROOT / "docs/operations.md", "## Limits of an account")}
     for names, (embedded, aws) in rows.items():

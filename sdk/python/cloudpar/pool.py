@@ -44,7 +44,7 @@ class Pool(Executor):
         token: The account's token.
         workers: Executors of the pool's own agent, if it starts one; one a core by default.
         patience_s: How long to wait for a master that has gone away, in seconds.
-        task_timeout_s: The longest that a task may run, in seconds; the operator's limit is never exceeded.
+        task_timeout_s: The longest that a task may run, in seconds; more than the operator's limit is cut to it.
         retries: A task that raises is tried again so often, at once; only then its exception is its result. Not for
             `parallel_for`, since a body that has failed may have written already.
         retry_on: Only after these exceptions, and those derived from them.

@@ -19,7 +19,7 @@ export interface PoolOptions extends Whereabouts {
 
 /** What may be set for the tasks of one call. */
 export interface TaskOptions {
-  /** The longest that one of these tasks may run, in seconds; the operator's limit is never exceeded. */
+  /** The longest that one of these tasks may run, in seconds; more than the operator's limit is cut to it. */
   readonly taskTimeoutS?: number | undefined;
   /** A task that raises is tried again so often, at once; the time of all attempts is charged. 0 by default. */
   readonly retries?: number | undefined;
