@@ -170,6 +170,7 @@ def test_what_is_no_endpoint(endpoint: str) -> None:
         Lines(endpoint, {})
 
 
-def test_a_token_with_a_line_break() -> None:
-    with pytest.raises(ValueError, match="line break"):
-        Lines("http://host", {"Authorization": "Bearer x\r\nHost: y"})
+@pytest.mark.parametrize("token", ["x\r\nHost: y", "\N{LEFT DOUBLE QUOTATION MARK}x"])
+def test_a_token_that_no_header_can_have(token: str) -> None:
+    with pytest.raises(ValueError, match="line break, or another character"):
+        Lines("http://host", {"Authorization": f"Bearer {token}"})

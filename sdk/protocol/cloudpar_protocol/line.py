@@ -142,8 +142,8 @@ def _split(endpoint: str) -> SplitResult:
 
 
 def _one_line(value: str) -> str:
-    if not value.isprintable():
-        raise ValueError("a token or an endpoint has a line break or another control character in it")
+    if not value.isprintable() or max(value, default="") > "\xff":
+        raise ValueError("a token or an endpoint has a line break, or another character that none has: copy it anew")
     return value
 
 

@@ -40,7 +40,7 @@ class Connection:
     """One master as seen by one client; good for many threads.
 
     Raises:
-        ConfigurationError: The endpoint is no URL, or the token has a control character.
+        ConfigurationError: The endpoint is no URL, or the token has characters that none has.
     """
 
     def __init__(self, endpoint: str, token: str, patience: Patience) -> None:

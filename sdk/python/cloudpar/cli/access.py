@@ -98,7 +98,7 @@ def connect(endpoint: str, token: str) -> Connection:
     """A connection with a person's patience.
 
     Raises:
-        ConfigurationError: The endpoint is no URL, or the token has a control character.
+        ConfigurationError: The endpoint is no URL, or the token has characters that none has.
     """
     return Connection(endpoint.rstrip("/"), token, Patience(PATIENCE_S))
 
