@@ -17,6 +17,7 @@ from cloudpar.errors import ConfigurationError
 from cloudpar.patience import Patience
 
 from .data_folder import default_folder, read_connection
+from .secret_options import secret_option
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,14 +51,14 @@ endpoint_option = click.option(
 
 def user_options(command: Callable[P, R]) -> Callable[P, R]:
     """Options of a command for which a user's token is enough."""
-    token = click.option("--token", help="An account's token, or the admin token. [env: CLOUDPAR_TOKEN]")
+    token = secret_option("--token", help="An account's token, or the admin token. [env: CLOUDPAR_TOKEN]")
     endpoint = click.option("--endpoint", help="The master's URL. [env: CLOUDPAR_ENDPOINT]")
     return endpoint(token(data_option(command)))
 
 
 def admin_options(command: Callable[P, R]) -> Callable[P, R]:
     """Options of a command that needs the admin token."""
-    token = click.option(
+    token = secret_option(
         "--admin-token", envvar="CLOUDPAR_ADMIN_TOKEN", help="The admin token. [env: CLOUDPAR_ADMIN_TOKEN]"
     )
     return endpoint_option(token(data_option(command)))

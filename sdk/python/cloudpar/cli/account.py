@@ -6,7 +6,6 @@ from typing import Unpack
 
 import click
 import msgspec
-from rich.markup import escape
 
 from cloudpar.deployment.administration import Administration
 from cloudpar.deployment.prices import SECRET_USD
@@ -16,7 +15,7 @@ from cloudpar_protocol.account_messages import Account, CreateAccount, GrantQuot
 from . import spans
 from .access import json_option
 from .master import Operator, as_operator, of_operator
-from .presentation import account_table, console, print_json
+from .presentation import account_table, console, print_json, words
 
 
 @click.group()
@@ -70,7 +69,7 @@ def create(
         return
     out = console()
     out.print(account_table([made]))
-    out.print(f"Token of [bold]{escape(made.name)}[/], shown this once:\n")
+    out.print(f"Token of [bold]{words(made.name)}[/], shown this once:\n")
     out.print(f"  export CLOUDPAR_ENDPOINT={master.endpoint}\n  export CLOUDPAR_TOKEN={token}", soft_wrap=True)
 
 
@@ -84,7 +83,7 @@ def _create_with_secret(
         return
     out = console()
     out.print(account_table([made]))
-    out.print(f"Token of [bold]{escape(made.name)}[/] in the secret {secret} ({SECRET_USD:.2f} USD a month).\n")
+    out.print(f"Token of [bold]{words(made.name)}[/] in the secret {secret} ({SECRET_USD:.2f} USD a month).\n")
     read = f"aws secretsmanager get-secret-value --region {master.region} --secret-id {secret}"
     for line in (
         "In JavaScript it is found by AWS credentials that may read stack and secret:",

@@ -1,17 +1,10 @@
-"""Whose tasks a worker runs: the options, and a token that stays out of the list of processes."""
+"""Whose tasks a worker runs."""
 
-import ctypes
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from functools import wraps
-from pathlib import Path
 from typing import Any, Literal
 
 import click
-
-_ARGUMENTS = slice(45, 47)
-"""Where the addresses of a process's arguments stand in its line of state, after its name."""
 
 
 def isolation_options(default: Literal["own", "shared"]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -41,14 +34,3 @@ def isolation_options(default: Literal["own", "shared"]) -> Callable[[Callable[.
         return choice(readable(writable(checked)))
 
     return add
-
-
-def cover_argument(secret: str) -> None:
-    """Overwrite a secret among this process's arguments: every user of the machine, and every task, may read them."""
-    if sys.platform != "linux":
-        return
-    with suppress(OSError, ValueError):
-        start, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[_ARGUMENTS])
-        position = ctypes.string_at(start, end - start).find(secret.encode())
-        if position >= 0:
-            ctypes.memset(start + position, ord("*"), len(secret.encode()))

@@ -13,7 +13,7 @@ from cloudpar_protocol.errors import NotFound
 from . import spans
 from .access import json_option
 from .master import Master, User, as_user, of_user
-from .presentation import age, console, package_table, print_json
+from .presentation import age, console, package_table, print_json, words
 
 NEWEST = 1000
 """As many packages as the master lists at once."""
@@ -54,7 +54,7 @@ def show(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
     out.print(package_table([found]))
     out.print(f"account {found.account_id}, {spans.show(found.progress.mean_us)} a task")
     if found.reason:
-        out.print(f"reason: {found.reason}" + (f" ({found.message})" if found.message else ""), markup=False)
+        out.print(words(f"reason: {found.reason}" + (f" ({found.message})" if found.message else "")))
 
 
 @packages.command()

@@ -23,6 +23,15 @@ _STATE_STYLES = {
 }  # fmt: skip
 
 
+def words(text: str) -> str:
+    r"""What somebody else has named, as it may stand in a terminal, which the invisible of its characters could change.
+
+    >>> words("[red]\x1b[31m name")
+    '\\[red]?[31m name'
+    """
+    return escape("".join(character if character.isprintable() else "?" for character in text))
+
+
 def console() -> Console:
     """Standard output."""
     return Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS, highlight=False)
@@ -41,7 +50,7 @@ def account_table(accounts: list[Account]) -> Table:
         table.add_column(heading, justify="right")
     for each in accounts:
         table.add_row(
-            each.account_id, escape(each.name), _state(each.state),
+            each.account_id, words(each.name), _state(each.state),
             spans.show(each.granted_us), spans.show(each.spent_us), spans.show(each.reserved_us),
             spans.show(max(0, each.granted_us - each.spent_us - each.reserved_us)),
         )  # fmt: skip
@@ -60,7 +69,7 @@ def package_table(packages: list[PackageSummary]) -> Table:
     for each in packages:
         progress = each.progress
         table.add_row(
-            each.package_id, escape(each.name) or "-", _state(each.state), *([each.account_id] if several else []),
+            each.package_id, words(each.name) or "-", _state(each.state), *([each.account_id] if several else []),
             f"{progress.tasks:,}", f"{progress.done:,}", f"{progress.errors:,}",
             str(progress.executors) if each.state == "running" else "-",
             spans.show(progress.charged_us), age(each.started_at, now),

@@ -185,7 +185,8 @@ class Cluster:
             f"  export CLOUDPAR_ENDPOINT={connection.endpoint}\n"
             f"  export CLOUDPAR_TOKEN={connection.token}\n\n"
             f"To add a worker:\n\n"
-            f"  cloudpar worker --endpoint {connection.endpoint} --token {connection.worker_token} --executors 2\n\n"
+            f"  export CLOUDPAR_WORKER_TOKEN={connection.worker_token}\n"
+            f"  cloudpar worker --endpoint {connection.endpoint} --executors 2\n\n"
             "Ctrl-C lets the executors finish their tasks, and ends."
         )
         sys.stdout.flush()

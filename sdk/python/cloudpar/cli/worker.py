@@ -8,13 +8,14 @@ from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import Forbidden
 
 from .access import connect, endpoint_option
-from .isolation import cover_argument, isolation_options
+from .isolation import isolation_options
 from .process import Event, Events, Process, listen_for_signals
+from .secret_options import overheard, secret_option
 
 
 @click.command()
 @endpoint_option
-@click.option("--token", envvar="CLOUDPAR_WORKER_TOKEN", help="The worker token. [env: CLOUDPAR_WORKER_TOKEN]")
+@secret_option("--token", envvar="CLOUDPAR_WORKER_TOKEN", help="The worker token. [env: CLOUDPAR_WORKER_TOKEN]")
 @click.option("--executors", type=click.IntRange(min=1), default=None, help="Processes.  [default: one a core]")
 @click.option(
     "--memory-mb", type=click.IntRange(min=1), default=None,
@@ -31,11 +32,16 @@ def worker(
         raise click.UsageError("no endpoint: add --endpoint or CLOUDPAR_ENDPOINT (`cloudpar up` prints it)")
     if not token:
         raise click.UsageError("no worker token: add --token or CLOUDPAR_WORKER_TOKEN (`cloudpar up` prints it)")
-    cover_argument(token)
     # Asked here once, so that a wrong address or token is one clear line and not a log of the agent's retries.
     role = connect(endpoint, token).call(routes.HELLO, Hello()).role
     if role != "worker":
         raise Forbidden(f"this is a token for the role {role!r}: a worker needs the worker token, which `up` prints")
+    if isolation == "shared" and (who := overheard(token)):
+        click.echo(
+            f"cloudpar: warning: tasks can read the worker token among the arguments of {who}: leave out --token, and "
+            "export CLOUDPAR_WORKER_TOKEN instead (for sudo: --preserve-env=CLOUDPAR_WORKER_TOKEN)",
+            err=True,
+        )
     events = Events()
     listen_for_signals(events)
     # By standard input, not as an argument: every user of the machine may read the arguments of a process.

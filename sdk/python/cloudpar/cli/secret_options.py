@@ -1,0 +1,38 @@
+"""Tokens among the arguments of processes, which every user of the machine may read, and every task."""
+
+import ctypes
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+
+_ARGUMENTS = slice(45, 47)
+"""Where the addresses of a process's arguments stand in its line of state, after its name."""
+
+
+def secret_option(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option whose value is gone from this process's arguments as soon as it is read."""
+    return click.option(name, callback=_cover, **attributes)
+
+
+def _cover(_context: click.Context, _option: click.Parameter, secret: str | None) -> str | None:
+    if secret and sys.platform == "linux":
+        with suppress(OSError, ValueError):
+            start, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[_ARGUMENTS])
+            position = ctypes.string_at(start, end - start).find(secret.encode())
+            if position >= 0:
+                ctypes.memset(start + position, ord("*"), len(secret.encode()))
+    return secret
+
+
+def overheard(secret: str) -> str | None:
+    """A process that started this one and has a secret among its arguments, such as sudo: "sudo (pid 123)"."""
+    for process in psutil.Process().parents():
+        with suppress(psutil.Error):
+            if any(secret in argument for argument in process.cmdline()):
+                return f"{process.name()} (pid {process.pid})"
+    return None
