@@ -14,6 +14,14 @@ SYNTHESIZED := $(addprefix build/synth/,dev staging prod)
 export UV_SYSTEM_CERTS := 1
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN)python -m pip --quiet --no-input
 
+# A Python that is named wins over that of the venv that there is.
+WHICH := import sys; print(sys.base_prefix, *sys.version_info[:2])
+ifeq ($(origin PYTHON),command line)
+ifneq ($(shell $(PYTHON) -c '$(WHICH)'),$(shell $(RUN)python -c '$(WHICH)' 2>/dev/null))
+$(shell rm -rf $(VENV))
+endif
+endif
+
 .PHONY: help setup demo test checks guarantees mutants e2e versitygw bench generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make

@@ -21,10 +21,12 @@ from cloudpar_worker.executor.confinement import (
 from cloudpar_worker.executor.metadata import Service
 from cloudpar_worker.settings import WorkerSettings
 
+HINDRANCE = "let every user read /somewhere"
+
 
 @pytest.mark.parametrize(("user", "means", "mend"), [(0, "passwords", "ordinary user"), (1000, "modes", "as root")])
 def test_one_user_is_worst_if_it_is_root(monkeypatch: pytest.MonkeyPatch, user: int, means: str, mend: str) -> None:
-    monkeypatch.setattr(users, "are_there", lambda _: False)
+    monkeypatch.setattr(users, "hindrance", lambda _: HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: user)
     gap = next(each.gap for each in mechanisms(tempfile.gettempdir(), []) if each.name == OWN_USERS)
     assert means in gap
@@ -35,7 +37,7 @@ def test_one_user_is_worst_if_it_is_root(monkeypatch: pytest.MonkeyPatch, user: 
 def test_root_that_cannot_give_users_is_refused(
     monkeypatch: pytest.MonkeyPatch, user: int, own_users: bool, refused: bool
 ) -> None:
-    monkeypatch.setattr(users, "are_there", lambda _: own_users)
+    monkeypatch.setattr(users, "hindrance", lambda _: "" if own_users else HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: user)
     assert (refusal(mechanisms(tempfile.gettempdir(), [])) is not None) is refused
 
@@ -46,12 +48,12 @@ def test_such_a_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(worker, "parse", lambda _: settings)
     monkeypatch.setattr(worker, "hide_memory", lambda: None)
     monkeypatch.setattr(worker, "Zygotes", lambda *_: pytest.fail("it starts"))
-    monkeypatch.setattr(users, "are_there", lambda _: False)
+    monkeypatch.setattr(users, "hindrance", lambda _: HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert worker.main() == 2
     told = capsys.readouterr().err
     assert told.startswith("cloudpar worker: refuses to start")
-    for mend in ("Let every user read its Python", "ordinary user", "--isolation own"):
+    for mend in (f"L{HINDRANCE[1:]}", "ordinary user", "--isolation own"):
         assert mend in told
 
 

@@ -61,9 +61,8 @@ _ONE_USER: Final = (
 )
 _ROOT: Final = (
     "tasks would be root's, read what it may of /etc, such as passwords, and change modes of its files: so a worker of "
-    "a shared pool does not start here as root. Let every user read its Python (one in /usr or /opt, not in a home "
-    "folder), and leave it SETUID, SETGID and KILL, and a folder of root's alone in /run, or else in /dev/shm; or "
-    "start it as an ordinary user; or, if all tasks are yours, with --isolation own"
+    "a shared pool does not start here as root. {mend}; or start it as an ordinary user; or, if all tasks are yours, "
+    "with --isolation own"
 )
 
 
@@ -85,8 +84,10 @@ def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
         answering: Services of metadata that answer here.
     """
     version = landlock.version()
+    mend = users.hindrance(tmp)
+    gap = _ONE_USER if os.geteuid() else _ROOT.format(mend=mend[:1].upper() + mend[1:])
     return [
-        Mechanism(OWN_USERS, users.are_there(tmp), _ONE_USER if os.geteuid() else _ROOT),
+        Mechanism(OWN_USERS, not mend, gap),
         Mechanism(
             "Landlock for files",
             version > 0,

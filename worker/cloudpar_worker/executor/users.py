@@ -3,6 +3,7 @@
 import os
 from contextlib import suppress
 from pwd import getpwuid
+from typing import Final
 
 from . import kernel
 from .interpreter import folders
@@ -16,26 +17,50 @@ Every other one is an executor's; the next is the guard, by which whoever clears
 """
 
 
-def are_there(tmp: str) -> bool:
-    """Whether this process may give executors users of their own, to whom this interpreter is readable.
+_CAPABILITIES: Final = "leave it the capabilities SETUID, SETGID and KILL"
+
+
+def hindrance(tmp: str) -> str:
+    """Why this process may not give executors users of their own, by the mend; empty: it may.
 
     Forks, so only for processes of one thread.
     """
     if kernel.capabilities() & kernel.NEEDED != kernel.NEEDED:
-        return False
+        return _CAPABILITIES
+    told, tell = os.pipe()
     pid = os.fork()
-    if pid:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    code = 1
-    with suppress(OSError):
+    if not pid:
+        found = _CAPABILITIES
+        with suppress(OSError):
+            found = _found_by(FIRST + NUMBER - 1, tmp)
+        os.write(tell, found.encode())
+        os._exit(0)
+    os.close(tell)
+    os.waitpid(pid, 0)
+    with os.fdopen(told) as words:
+        return words.read()
+
+
+def _found_by(user: int, tmp: str) -> str:
+    """In a process that becomes this user."""
+    try:
         Locks()
-        kernel.become(FIRST + NUMBER - 1)
+    except OSError:
+        return "leave it a folder of root's alone in /run, or else in /dev/shm"
+    kernel.become(user)
+    try:
         with open(os.__file__, "rb"):  # noqa: PTH123 - pathlib would be imported for this alone
             pass
         for folder in folders():
             os.listdir(folder)  # noqa: PTH208 - the same
-        code = 0 if os.access(tmp, os.W_OK | os.X_OK) else 1
-    os._exit(code)
+    except OSError as error:
+        return f"let every user read its Python, as {error.filename}: take one in /usr or /opt, not in a home folder"
+    return "" if os.access(tmp, os.W_OK | os.X_OK) else f"let every user write into {tmp}, as into /tmp"
+
+
+def are_there(tmp: str) -> bool:
+    """Whether it may."""
+    return not hindrance(tmp)
 
 
 def guard_of(user: int) -> int:
