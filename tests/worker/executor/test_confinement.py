@@ -70,7 +70,7 @@ def test_what_other_users_may_not_read_is_named(
     monkeypatch.setattr(worker, "hide_memory", lambda: None)
     monkeypatch.setattr(worker, "answering", lambda _: [])
     monkeypatch.setattr(worker, "Zygotes", lambda *_: sys.exit("it starts"))
-    monkeypatch.setattr(users, "are_there", lambda _: own_users)
+    monkeypatch.setattr(users, "hindrance", lambda _: "" if own_users else HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: 0 if own_users else 1000)
     with pytest.raises(SystemExit, match="it starts"):
         worker.main()
