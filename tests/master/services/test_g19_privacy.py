@@ -121,7 +121,7 @@ def test_g19_the_reasons_of_a_refused_token_name_the_mend(world: World, ann: Acc
     world.on.accounts.revoke(ann.account_id)
     for token, text in [
         (None, "CLOUDPAR_TOKEN or Pool"),
-        ("stranger", "check CLOUDPAR_TOKEN, or ask the operator for a token"),
+        ("stranger", "CLOUDPAR_TOKEN of a user.* or ask the operator for one"),
         ("ann", "the token of account 'ann' was revoked: ask the operator for a new one"),
     ]:
         with pytest.raises(InvalidToken, match=text):
