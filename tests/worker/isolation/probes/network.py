@@ -14,6 +14,13 @@ CONNECT_S = 0.3
 SMC, MPTCP, FASTOPEN = 256, 262, 0x20000000
 
 
+def connect_by(protocol: int, clues: Clues) -> Any:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol) as connection:
+        connection.settimeout(CONNECT_S)
+        connection.connect(clues["metadata"])
+        return connection.getpeername()
+
+
 @probe("the instance metadata", open_otherwise=True)
 def metadata(clues: Clues) -> Any:
     with socket.create_connection(clues["metadata"], CONNECT_S) as connection:
@@ -29,10 +36,7 @@ def metadata_mapped(clues: Clues) -> Any:
 
 @probe("the instance metadata, by multipath TCP", open_otherwise=True)
 def metadata_multipath(clues: Clues) -> Any:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP) as connection:
-        connection.settimeout(CONNECT_S)
-        connection.connect(clues["metadata"])
-        return connection.getpeername()
+    return connect_by(MPTCP, clues)
 
 
 @probe("the instance metadata, by sendto with TCP Fast Open", open_otherwise=True)
@@ -61,10 +65,7 @@ def metadata_fast_messages(clues: Clues) -> Any:
 
 @probe("the instance metadata, by a protocol over TCP that has a number of its own")
 def metadata_otherwise(clues: Clues) -> Any:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, SMC) as connection:
-        connection.settimeout(CONNECT_S)
-        connection.connect(clues["metadata"])
-        return connection.getpeername()
+    return connect_by(SMC, clues)
 
 
 @probe("rules of Landlock of one's own, each with a copy of those on ports", open_otherwise=True)
