@@ -16,4 +16,4 @@ def test_typescript_reads_and_writes_the_vectors(reached: Callable[[str], None])
     assert ended.returncode == 0, ended.stdout + ended.stderr
     passed = re.search(r"Tests +(\d+) passed", ended.stdout)
     assert passed is not None, ended.stdout
-    reached(f"TypeScript: {passed[1]} tests of the vectors of v0.1.0 and v0.2.0, equal to the byte")
+    reached(f"TypeScript: {passed[1]} tests of the vectors of every release, equal to the byte")

@@ -3,7 +3,7 @@ import { Connection, Pool } from '../../src/index.ts';
 import { reply, Scripted } from './scripted-fetch.ts';
 
 const ADDRESS = { endpoint: 'http://master/', token: 'secret' };
-const WHO = { release: '0.2.0', role: 'user', account_id: 'a', name: 'ann', seal_key: new Uint8Array(32) } as const;
+const WHO = { release: '0.3.0', role: 'user', account_id: 'a', name: 'ann', seal_key: new Uint8Array(32) } as const;
 
 test('whom a pool is told to be shows no key for seals', async () => {
   const scripted = () => new Scripted(reply('HelloReply', WHO));
