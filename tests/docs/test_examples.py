@@ -1,5 +1,6 @@
 """The examples in docstrings and in the documentation do what they show."""
 
+import ast
 import doctest
 import importlib
 import os
@@ -115,6 +116,20 @@ def test_program(block: Block, tmp_path: Path) -> None:
     )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (0, "")
     assert block.then is None or ended.stdout == block.then
+
+
+@pytest.mark.parametrize("program", ["README.md", "examples/quickstart.py"])
+def test_a_first_program_imports_only_what_pip_install_brings(program: str) -> None:
+    path = ROOT / program
+    texts = (
+        [path.read_text()] if path.suffix == ".py" else [each.text for each in pages.of("python") if each.page == path]
+    )
+    assert texts
+    for node in chain.from_iterable(ast.walk(ast.parse(text)) for text in texts):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        assert {name.partition(".")[0] for name in names} <= {"cloudpar", *sys.stdlib_module_names}
 
 
 @pytest.mark.parametrize("page", sorted({block.page for block in pages.of("console")}), ids=lambda page: page.name)

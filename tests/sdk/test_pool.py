@@ -99,7 +99,11 @@ def test_an_unknown_token(master: FakeMaster) -> None:
     [
         ({"endpoint": "http://x"}, ConfigurationError, "no token"),
         ({"endpoint": "http://x:port", "token": "x"}, ConfigurationError, "is no URL of a master"),
-        ({"workers": 0}, ValueError, "needs at least one"),
+        ({"workers": 0}, ValueError, "workers must be greater than 0"),
+        ({"max_workers": 0}, ValueError, "max_workers must be greater than 0"),
+        ({"max_workers": -1}, ValueError, "max_workers must be greater than 0"),
+        ({"workers": 2, "max_workers": 2}, ValueError, "give one of them"),
+        ({"max_workers": 1, "endpoint": "http://x", "token": "x"}, ValueError, "workers= is for a pool on this mach"),
         ({"workers": 1, "endpoint": "http://x", "token": "x"}, ValueError, "workers= is for a pool on this machine"),
         ({"task_timeout_s": 0.0}, ValueError, "positive number of seconds"),
         ({"endpoint": "http://x", "token": "x", "output": "file"}, TypeError, "output='file'"),
@@ -140,6 +144,20 @@ def test_a_pool_on_this_machine_whatever_is_configured(master: FakeMaster, monke
     with Pool("local", workers=1) as pool:
         assert pool.endpoint != master.endpoint
         assert pool.submit(abs, -1).result() == 1
+
+
+def test_max_workers_is_another_name_for_workers(
+    master: FakeMaster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("CLOUDPAR_ENDPOINT", master.endpoint)
+    monkeypatch.setenv("CLOUDPAR_TOKEN", TOKEN)
+    with Pool(max_workers=3):
+        assert 'Pool("local", workers=3)' in caplog.text
+
+
+def test_a_library_that_feeds_an_executor_keeps_many_tasks_submitted(pool: Pool) -> None:
+    """Dask submits tasks until `_max_workers` of them are under way; with few it waits for a request after each."""
+    assert pool._max_workers >= 1000
 
 
 def printing(master: FakeMaster, output: Output) -> None:

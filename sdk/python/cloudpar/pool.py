@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+SUBMITTED_AHEAD = 1000
+"""Tasks that a library keeps submitted at a time. More than there are executors: tasks that are submitted together
+travel together, and the master keeps those that no executor can run yet. Dask submits the next task only when fewer
+than this many are under way, and with the number of executors here it would wait for a request after each task."""
+
 log = logging.getLogger("cloudpar")
 
 
@@ -43,6 +48,7 @@ class Pool(Executor):
         endpoint: The master's URL, such as "https://pool.example.com"; or "local".
         token: The account's token.
         workers: Executors of the pool's own agent, if it starts one; one a core by default.
+        max_workers: Another name for `workers`, the one that `concurrent.futures` uses.
         patience_s: How long to wait for a master that has gone away, in seconds.
         task_timeout_s: The longest that a task may run, in seconds; more than the operator's limit is cut to it.
         retries: A task that raises is tried again so often, at once; only then its exception is its result. Not for
@@ -73,6 +79,7 @@ class Pool(Executor):
         token: str | None = None,
         workers: int | None = None,
         *,
+        max_workers: int | None = None,
         patience_s: float = 300.0,
         task_timeout_s: float | None = None,
         retries: int = 0,
@@ -80,8 +87,7 @@ class Pool(Executor):
         output: "Output" = "print",
         progress: bool | None = None,
     ) -> None:
-        if workers is not None and workers < 1:
-            raise ValueError(f"workers={workers}: a pool needs at least one")
+        workers = executor_count(workers, max_workers)
         if workers is not None and endpoint not in {None, LOCAL}:
             raise ValueError("workers= is for a pool on this machine: the master at endpoint= has workers of its own")
         if task_timeout_s is not None and task_timeout_s <= 0:
@@ -307,6 +313,11 @@ class Pool(Executor):
         return self._client.last_report()
 
     @property
+    def _max_workers(self) -> int:
+        """How many tasks libraries such as Dask, which read this name of every executor, keep submitted at a time."""
+        return SUBMITTED_AHEAD
+
+    @property
     def endpoint(self) -> str:
         """The master's URL."""
         return self._lifetime.endpoint
@@ -344,6 +355,21 @@ class Pool(Executor):
             )
         if self._shut_down:
             raise RuntimeError("cannot schedule new futures after shutdown")
+
+
+def executor_count(workers: int | None, max_workers: int | None) -> int | None:
+    """How many executors a caller wants, who may use either name; None if the caller leaves it to the pool.
+
+    Raises:
+        ValueError: Both names are used, or the number is less than 1; the text is that of `concurrent.futures`.
+    """
+    if workers is not None and max_workers is not None:
+        raise ValueError("workers= and max_workers= are two names for one thing: give one of them")
+    count = workers if max_workers is None else max_workers
+    if count is not None and count < 1:
+        name = "workers" if max_workers is None else "max_workers"
+        raise ValueError(f"{name} must be greater than 0: a pool needs at least one executor")
+    return count
 
 
 def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:
