@@ -21,7 +21,8 @@ from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Pr
 from cloudpar_protocol.limits import LINK_S
 from cloudpar_protocol.payloads import BlobRef, Link, TaskResult
 from cloudpar_protocol.worker_messages import PreparedResult, PrepareResults, PrepareResultsReply, Publication
-from cloudpar_worker.master_client import MasterClient, Reach
+from cloudpar_worker.master_client import MasterClient
+from cloudpar_worker.reach import Reach
 from cloudpar_worker.result_upload import upload_large
 from master.stores import SetClock, Stores
 
@@ -179,7 +180,7 @@ class Master(MasterClient):
     """A worker's client of a master that is here."""
 
     def __init__(self, stores: Stores) -> None:
-        super().__init__(NOWHERE, "token", Reach(NOWHERE, lambda _: None))
+        super().__init__(NOWHERE, "token", Reach(lambda _: None))
         self.blobs = stores.blobs
         self.prepared: list[PrepareResults] = []
         self.asked: list[str] = []

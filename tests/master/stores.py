@@ -67,7 +67,7 @@ def embedded(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """SQLite and files."""
     database, ids, signals = Database(folder / "master.sqlite"), RandomIds(), NoSignals()
     database.execute("PRAGMA synchronous = OFF")  # no test cuts the power
-    blobs = FileBlobStore(folder / "blobs", "http://master.test", b"secret", clock)
+    blobs = FileBlobStore(folder / "blobs", lambda: "http://master.test", b"secret", clock)
     route = Route("/blobs/{key:path}", BlobRoutes(blobs).serve, methods=["GET", "PUT"])
     app = Starlette(routes=[route], exception_handlers={RequestError: refusal, HTTPException: refusal})
 

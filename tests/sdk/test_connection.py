@@ -190,7 +190,7 @@ def test_an_absence_is_waited_for_and_told(
     master.faults["hello"] = deque(["refuse", 503, "refuse"])
     known.call(routes.HELLO, Hello())
     away, back = (record.getMessage() for record in caplog.records)
-    assert "does not answer" in away
+    assert "cannot serve requests now (later)" in away
     assert "is back after" in back
     known.close()
 

@@ -25,7 +25,7 @@ class Requests:
 
 def test_the_time_limit_is_for_each_piece_of_a_body() -> None:
     """The library allows one send the time of one connect: a whole payload takes longer on a slow line."""
-    links, requests = Links(), Requests()
+    links, requests = Links("http://master"), Requests()
     links._manager = requests  # type: ignore[assignment]
     body = memoryview(bytes(3 * PIECE_BYTES + 1))
     assert links.put(Link("PUT", "http://store/k", {"content-md5": "x"}), body, len(body), 30.0) == '"e"'

@@ -39,7 +39,8 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     Return,
 )
-from cloudpar_worker.master_client import MasterClient, Reach
+from cloudpar_worker.master_client import MasterClient
+from cloudpar_worker.reach import Reach
 from guarantees.scale import Scale
 from master.server.masters import Master
 from system.books import Customer, close_books
@@ -75,7 +76,7 @@ class Hand:
     """Works off leases, whosever they are, by the worker's client: one task after the other, and gives some back."""
 
     def __init__(self, ends: Ends, numbers: Iterator[int]) -> None:
-        self._client = MasterClient(ends.endpoint, ends.worker_token, Reach(ends.endpoint, lambda _: None))
+        self._client = MasterClient(ends.endpoint, ends.worker_token, Reach(lambda _: None))
         self._numbers = numbers
         self._name = f"w{next(numbers)}"
         self.attempts: list[int] = []

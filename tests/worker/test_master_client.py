@@ -10,16 +10,17 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.parts import PIECE_BYTES
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack
-from cloudpar_worker import master_client
+from cloudpar_worker import reach as reach_module
 from cloudpar_worker.lease_record import LeaseRecord
-from cloudpar_worker.master_client import MasterClient, PayloadRefused, Reach, Stopped
+from cloudpar_worker.master_client import MasterClient, PayloadRefused, Stopped
+from cloudpar_worker.reach import Reach
 from worker.leases import lease_of
 from worker.scripted_master import TOKEN, ScriptedMaster
 
 
 @pytest.fixture
 def client(master: ScriptedMaster) -> Iterator[MasterClient]:
-    client = MasterClient(master.endpoint, TOKEN, Reach(master.endpoint, lambda _stalled_us: None))
+    client = MasterClient(master.endpoint, TOKEN, Reach(lambda _stalled_us: None))
     yield client
     client.hang_up()
     client._stores.clear()
@@ -27,9 +28,9 @@ def client(master: ScriptedMaster) -> Iterator[MasterClient]:
 
 def test_what_is_repeated_says_for_how_long_nothing_has_succeeded(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([10.0, 11.5, 70.0, 70.25])
-    monkeypatch.setattr(master_client, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(reach_module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     stalled: list[int] = []
-    reach = Reach("http://127.0.0.1:1", stalled.append)
+    reach = Reach(stalled.append)
     reach.repeats()
     reach.succeeded()
     reach.repeats()
@@ -44,7 +45,7 @@ def test_a_beat_that_fails_is_not_repeated(master: ScriptedMaster) -> None:
         repeated += 1
         master.set(away=repeated < 3)
 
-    client = MasterClient(master.endpoint, TOKEN, Reach(master.endpoint, repeats))
+    client = MasterClient(master.endpoint, TOKEN, Reach(repeats))
     record = LeaseRecord(lease_of(abs, 1), 0, 0)
     master.set(away=True)
     with pytest.raises(Stopped):

@@ -13,8 +13,8 @@ from . import stimuli as on
 from .courier import Courier
 from .executors import Executors
 from .lease_record import LeaseRecord
-from .master_client import warn
 from .publishing import unpublished
+from .reach import warn
 from .settings import WorkerSettings
 from .state import WorkerState
 from .zygotes import Zygotes

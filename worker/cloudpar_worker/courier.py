@@ -27,9 +27,10 @@ from cloudpar_protocol.worker_messages import (
 )
 
 from . import stimuli as on
-from .master_client import MasterClient, PayloadRefused, Reach, Stopped, warn
+from .master_client import MasterClient, PayloadRefused, Stopped
 from .payload_store import PayloadStore
 from .publishing import requests
+from .reach import Reach, warn
 from .result_upload import upload_large
 from .verifying import SealBroken, verify
 
@@ -46,7 +47,7 @@ class Courier:
         self.worker_id = uuid4().hex
         self._executors = executors
         self._deliver = deliver
-        reach = Reach(endpoint, lambda stalled_us: deliver(on.NothingSucceeds(stalled_us)))
+        reach = Reach(lambda stalled_us: deliver(on.NothingSucceeds(stalled_us)))
         self._retrieval = MasterClient(endpoint, token, reach)
         self._client = MasterClient(endpoint, token, reach)
         self.payloads = PayloadStore(self._client)

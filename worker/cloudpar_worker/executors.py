@@ -11,8 +11,8 @@ from . import stimuli as on
 from .executor.frames import Garbage
 from .executor.zygote import DIED, FAILED, FORKED, WEIGHED
 from .executor_process import ExecutorProcess
-from .master_client import warn
 from .measuring import Measuring
+from .reach import warn
 from .settings import WorkerSettings
 from .zygotes import Zygotes
 

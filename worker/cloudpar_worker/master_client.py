@@ -1,10 +1,7 @@
 """Calls to the master over HTTP, each retried until it has an answer; and payloads by presigned links."""
 
 import random
-import sys
 import threading
-import time
-from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import urllib3
@@ -13,9 +10,12 @@ from msgspec import Struct
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.line import Lines
+from cloudpar_protocol.link_urls import HEADER, RELATIVE, address, resolve
 from cloudpar_protocol.parts import completion_status, pieces
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
+
+from .reach import Reach
 
 RequestT = TypeVar("RequestT", bound=Struct)
 ReplyT = TypeVar("ReplyT", bound=Struct)
@@ -24,9 +24,6 @@ _FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
 _THERE_ALREADY, _STILL_WRITTEN = 412, b"ConditionalRequestConflict"
 """S3's answers to a second upload of a key: after the first one, and (with status 409) while that is under way."""
-
-_AWAY = 2
-"""So many failures in a row are worth a line: one alone is a connection that was closed while it idled."""
 
 
 class PayloadRefused(Exception):
@@ -37,49 +34,19 @@ class Stopped(Exception):
     """The agent does not want the answer any more."""
 
 
-class Reach:
-    """Whether the master answers at all, as all clients of it see it together; says so when that changes.
-
-    Each attempt that came to nothing and is repeated tells `stalled` how many microseconds ago something succeeded.
-    """
-
-    def __init__(self, endpoint: str, stalled: Callable[[int], None]) -> None:
-        self._endpoint = endpoint
-        self._stalled = stalled
-        self._failures = 0
-        self._succeeded_s = time.monotonic()
-        self._lock = threading.Lock()
-
-    def failed(self, error: Exception) -> None:
-        """No answer came."""
-        with self._lock:
-            self._failures += 1
-            failures = self._failures
-        if failures == _AWAY:
-            warn(f"the master at {self._endpoint} does not answer ({type(error).__name__}); trying until it does")
-
-    def answered(self) -> None:
-        """It did."""
-        with self._lock:
-            failures, self._failures = self._failures, 0
-        if failures >= _AWAY:
-            warn(f"the master at {self._endpoint} answers again")
-
-    def succeeded(self) -> None:
-        """Something is done that would have been tried until it is."""
-        self._succeeded_s = time.monotonic()
-
-    def repeats(self) -> None:
-        """Something is tried again."""
-        self._stalled(int((time.monotonic() - self._succeeded_s) * 1e6))
-
-
 class MasterClient:
     """One master; may be used by several threads, each request on a connection of its own pool."""
 
-    def __init__(self, endpoint: str, token: str, reach: "Reach") -> None:
+    def __init__(self, endpoint: str, token: str, reach: Reach) -> None:
+        self._endpoint = endpoint
         self._reach = reach
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": codec.MSGPACK, "Accept": codec.MSGPACK}
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": codec.MSGPACK,
+            "Accept": codec.MSGPACK,
+            HEADER: RELATIVE,
+        }
+        self._master = f"the master at {endpoint}"
         self._lines = Lines(endpoint, headers)
         self._stores = urllib3.PoolManager(num_pools=8, maxsize=4, retries=False)
         self._stopped = threading.Event()
@@ -122,16 +89,16 @@ class MasterClient:
             answer = self._lines.post(route.path, body, connect_s=_CONNECT_S, answer_s=answer_s)
         except OSError as error:
             if not self._stopped.is_set():
-                self._reach.failed(error)
+                self._reach.failed(self._master, error)
             return None, None
-        self._reach.answered()
+        self._reach.answered(self._master)
         if answer.status == 200:
             return codec.decode(answer.body, route.reply), None
         refusal = codec.decode_error(answer.body, answer.status)
         if not refusal.retryable:
             raise refusal
         if not self._stopped.is_set():
-            warn(f"{route.name}: the master answered {refusal.code}: {refusal}; trying again")
+            self._reach.refused(self._master, f"{refusal} ({refusal.code})")
         return None, refusal.retry_after_s
 
     def download(self, link: Link, start: int, end: int) -> bytes:
@@ -164,31 +131,37 @@ class MasterClient:
     def _by_link(
         self, link: Link, headers: dict[str, str], payload: list[memoryview] | bytes | None
     ) -> urllib3.BaseHTTPResponse:
-        delay_s = _FIRST_DELAY_S
+        delay_s, url = _FIRST_DELAY_S, resolve(link.url, self._endpoint)
+        store = f"the blob store at {address(url)}"
         while not self._stopped.is_set():
+            asked_s = 0.0
             try:
                 answer = self._stores.request(
                     link.method,
-                    link.url,
+                    url,
                     body=cast("Any", payload),
                     headers=headers,
                     timeout=urllib3.Timeout(connect=_CONNECT_S, read=_ANSWER_S),
                 )
             except (urllib3.exceptions.HTTPError, OSError) as error:
-                self._reach.failed(error)
+                self._reach.failed(store, error)
             else:
+                self._reach.answered(store)
                 status = answer.status if link.method != "POST" else completion_status(answer.status, answer.data)
                 if status in {200, 201, 204, 206} or (payload is not None and status == _THERE_ALREADY):
                     self._reach.succeeded()
                     return answer
+                why = codec.explain(answer.data, status, answer.headers.get("Content-Type", ""))
                 if status < 500 and status not in {408, 429} and _STILL_WRITTEN not in answer.data:
-                    raise PayloadRefused(f"HTTP status {status}: {answer.data[:200]!r}")
+                    raise PayloadRefused(why)
+                self._reach.refused(store, why)
+                asked_s = _retry_after_s(answer)
             self._reach.repeats()
-            self._stopped.wait(delay_s)
+            self._stopped.wait(max(asked_s, delay_s))
             delay_s = min(delay_s * 2, _LAST_DELAY_S)
         raise Stopped
 
 
-def warn(text: str) -> None:
-    """One line on standard error."""
-    print(f"{time.strftime('%H:%M:%S')} cloudpar worker: {text}", file=sys.stderr, flush=True)  # noqa: T201 - the log
+def _retry_after_s(answer: urllib3.BaseHTTPResponse) -> float:
+    asked = answer.headers.get("Retry-After", "")
+    return float(asked) if asked.isdecimal() else 0.0

@@ -15,6 +15,7 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import StartTasksReply
 from cloudpar_protocol.errors import RequestError
 
+from . import link_base
 from .audit_file import AuditFile
 from .blob_routes import BlobRoutes
 from .bodies import CLIENT_GONE, answer, read_body, refusal
@@ -32,6 +33,7 @@ class Calls:
     async def serve(self, request: Request) -> Response:
         """Carry a call out, held open if it says so."""
         body = await read_body(request)
+        link_base.note(request)
         token, media = bearer(request.headers), sent_media(request.headers)
         call = self._reception.admit(request.path_params["name"], token, body, media)
         if call.route in (routes.RETRIEVE_TASKS, routes.AWAIT_TASKS) and call.request.hold_s > 0:

@@ -18,6 +18,7 @@ from cloudpar_master.services.deployment import Deployment, hash_token
 from cloudpar_master.services.reception import Reception
 from cloudpar_master.services.timer import Timer
 
+from . import link_base
 from .app import make_app
 from .audit_file import AuditFile
 from .bell import Bell
@@ -68,7 +69,7 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         database.close()
         raise
     queue = SqliteTaskQueue(database, clock, ids, bell)
-    blobs = FileBlobStore(folder.blobs, connection.endpoint, secret, clock)
+    blobs = FileBlobStore(folder.blobs, link_base.current(connection.endpoint), secret, clock)
     deployment = Deployment(
         packages=SqlitePackageStore(database, bell),
         accounts=SqliteAccountStore(database, clock),

@@ -90,6 +90,17 @@ def encode_error(error: RequestError, media: str = MSGPACK) -> bytes:
     return encode(reply, media)
 
 
+def explain(body: bytes, status: int, media: str) -> str:
+    """Say in words what a refusing blob store answered. An embedded master answers as it does to calls.
+
+    >>> explain(encode_error(BadRequest("too short")), 400, MSGPACK), explain(b"<Error/>", 403, "application/xml")
+    ('too short', 'HTTP status 403: <Error/>')
+    """
+    if media == MSGPACK:
+        return str(decode_error(body, status))
+    return f"HTTP status {status}: {body[:200].decode(errors='replace')}"
+
+
 def decode_error(body: bytes, status: int) -> RequestError:
     """Make the exception from an error answer; a body that is none of ours is quoted.
 

@@ -132,7 +132,14 @@ class TaskResult(Struct, array_like=True, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """A presigned request for one object and one method."""
+    """A presigned request for one object and one method.
+
+    Attributes:
+        method: What to request.
+        url: Where. One that starts with "/" follows the endpoint by which the caller reaches the master; such links are
+            answered only to calls with the header `Cloudpar-Links: relative`.
+        headers: What to send with the request.
+    """
 
     method: Literal["GET", "PUT", "POST"]
     url: str

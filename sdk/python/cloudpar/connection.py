@@ -4,12 +4,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import IO, TypeVar
+from typing import IO, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.line import Lines
+from cloudpar_protocol.link_urls import HEADER, RELATIVE, address
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
@@ -36,6 +37,20 @@ class Aborted(Exception):
     """This side has closed the connection on purpose."""
 
 
+class Peer(NamedTuple):
+    """An address that requests go to, and its recent history.
+
+    Attributes:
+        kind: "master" or "blob store".
+        address: The address as it is contacted, for messages.
+        patience: Of the master or of this store alone: a store that is away must not pass for a master that is.
+    """
+
+    kind: str
+    address: str
+    patience: Patience
+
+
 class Connection:
     """One master as seen by one client; good for many threads.
 
@@ -46,12 +61,20 @@ class Connection:
     def __init__(self, endpoint: str, token: str, patience: Patience) -> None:
         self.endpoint = endpoint
         self.patience = patience
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": codec.MSGPACK, "Accept": codec.MSGPACK}
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": codec.MSGPACK,
+            "Accept": codec.MSGPACK,
+            HEADER: RELATIVE,
+        }
         try:
             self._lines = Lines(endpoint, headers)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
-        self._links = Links()
+        self._links = Links(endpoint)
+        self._master = Peer("master", endpoint, patience)
+        self._stores: dict[str, Peer] = {}
+        self._lock = threading.Lock()
         self._closed = threading.Event()
 
     def call(
@@ -86,18 +109,28 @@ class Connection:
 
     def put(self, link: Link, body: memoryview | IO[bytes], size: int) -> str:
         """Upload a payload, or a part, to where the master said; its ETag. Putting the same again is harmless."""
-        return self._persist(lambda timeout_s: self._links.put(link, body, size, timeout_s), ANSWER_S)
+        return self._transfer(link, lambda timeout_s: self._links.put(link, body, size, timeout_s))
 
     def complete(self, link: Link, body: bytes) -> None:
         """Make one payload of parts. Doing it again is harmless, though a store may say that it knows no such parts."""
-        self._persist(lambda timeout_s: self._links.complete(link, body, timeout_s), ANSWER_S)
+        self._transfer(link, lambda timeout_s: self._links.complete(link, body, timeout_s))
 
     def get(self, link: Link, start: int, end: int) -> bytes:
         """Download bytes [start, end) of a payload."""
-        return self._persist(lambda timeout_s: self._links.get(link, start, end, timeout_s), ANSWER_S)
+        return self._transfer(link, lambda timeout_s: self._links.get(link, start, end, timeout_s))
 
-    def _persist(self, once: Callable[[float], T], answer_s: float, allowance_s: float | None = None) -> T:
-        tries = Tries(self.patience, answer_s, allowance_s, time.monotonic())
+    def _transfer(self, link: Link, once: Callable[[float], T]) -> T:
+        where = address(self._links.url(link))
+        with self._lock:
+            known = Patience(self.patience.patience_s, met=True)
+            store = self._stores.setdefault(where, Peer("blob store", where, known))
+        return self._persist(once, ANSWER_S, peer=store)
+
+    def _persist(
+        self, once: Callable[[float], T], answer_s: float, allowance_s: float | None = None, peer: Peer | None = None
+    ) -> T:
+        peer = peer or self._master
+        tries = Tries(peer.patience, answer_s, allowance_s, time.monotonic())
         while True:
             try:
                 answer = once(tries.timeout_s(time.monotonic()))
@@ -105,67 +138,72 @@ class Connection:
                 if self._closed.is_set():
                     raise Aborted from error
                 if isinstance(error, RequestError) and not error.retryable:
-                    raise self._refused(error) from None
+                    raise _refused(peer, error) from None
                 reason = error
-                if isinstance(error, RateLimited) and allowance_s is None and self._is_ours(error):
-                    self._answered()
-                    self._wait_as_asked(tries, error)
+                if isinstance(error, RateLimited) and allowance_s is None and _is_ours(peer, error):
+                    _answered(peer)
+                    self._wait_as_asked(peer, tries, error)
                     continue
             else:
-                self._answered()
+                _answered(peer)
                 return answer
             now = time.monotonic()
             delay_s = tries.failed(now, getattr(reason, "retry_after_s", None))
             if delay_s is None:
-                raise self._unreachable(reason, now - tries.began) from reason
-            if self.patience.failed(now):
+                raise _unreachable(peer, reason, now - tries.began) from reason
+            if peer.patience.failed(now):
+                what = "cannot serve requests now" if isinstance(reason, RequestError) else "does not answer"
                 log.warning(
-                    "cloudpar: the master at %s does not answer (%s); waiting for it up to %.0f s",
-                    self.endpoint, _brief(reason), tries.allowance_s,
+                    "cloudpar: the %s at %s %s (%s); waiting for it up to %.0f s",
+                    peer.kind, peer.address, what, _brief(reason), tries.allowance_s,
                 )  # fmt: skip
             if self._closed.wait(delay_s):
                 raise Aborted from reason
 
-    def _is_ours(self, error: RateLimited) -> bool:
-        """Whether it is the master, or what stands before it, that asks to wait; else it may be anybody."""
-        return self.patience.met or error.retry_after_s is not None
-
-    def _wait_as_asked(self, tries: Tries, error: RateLimited) -> None:
+    def _wait_as_asked(self, peer: Peer, tries: Tries, error: RateLimited) -> None:
         """However long: the master is there, and there will be room."""
         now = time.monotonic()
         delay_s = tries.paced(now, error.retry_after_s)
-        if self.patience.paced(tries.paced_since, now):
+        if peer.patience.paced(tries.paced_since, now):
             waited_s = now - tries.paced_since
-            log.warning("cloudpar: the master has had a request wait for %.0f s: %s", waited_s, _brief(error))
+            log.warning("cloudpar: the %s has had a request wait for %.0f s: %s", peer.kind, waited_s, _brief(error))
         if self._closed.wait(delay_s):
             raise Aborted from error
-
-    def _refused(self, error: RequestError) -> Exception:
-        if type(error) is RequestError and not self.patience.met:  # somebody answers, but it is no master
-            return self._unreachable(error, 0.0)
-        self._answered()
-        return error
-
-    def _answered(self) -> None:
-        away_s = self.patience.answered(time.monotonic())
-        if away_s is not None:
-            log.warning("cloudpar: the master at %s is back after %.0f s", self.endpoint, away_s)
-
-    def _unreachable(self, reason: Exception, waited_s: float) -> Exception:
-        if isinstance(reason, RequestError) and self.patience.met:
-            return reason
-        mend = (
-            f"waited {waited_s:.0f} s for it (patience_s={self.patience.patience_s:g})"
-            if self.patience.met
-            else "check the endpoint, and that its master runs (on one machine: `cloudpar up`)"
-        )
-        return MasterUnreachable(f"no master answers at {self.endpoint}: {_brief(reason)}; {mend}")
 
     def close(self) -> None:
         """End whatever is under way, in any thread, with Aborted."""
         self._closed.set()
         self._lines.close()
         self._links.close()
+
+
+def _is_ours(peer: Peer, error: RateLimited) -> bool:
+    """Whether it is the master, or what stands before it, that asks to wait; else it may be anybody."""
+    return peer.patience.met or error.retry_after_s is not None
+
+
+def _refused(peer: Peer, error: RequestError) -> Exception:
+    if type(error) is RequestError and not peer.patience.met:  # somebody answers, but it is no master
+        return _unreachable(peer, error, 0.0)
+    _answered(peer)
+    return error
+
+
+def _answered(peer: Peer) -> None:
+    away_s = peer.patience.answered(time.monotonic())
+    if away_s is not None:
+        log.warning("cloudpar: the %s at %s is back after %.0f s", peer.kind, peer.address, away_s)
+
+
+def _unreachable(peer: Peer, reason: Exception, waited_s: float) -> Exception:
+    if isinstance(reason, RequestError) and peer.patience.met:
+        return reason
+    mend = (
+        f"waited {waited_s:.0f} s for it (patience_s={peer.patience.patience_s:g})"
+        if peer.patience.met
+        else "check the endpoint, and that its master runs (on one machine: `cloudpar up`)"
+    )
+    return MasterUnreachable(f"no {peer.kind} answers at {peer.address}: {_brief(reason)}; {mend}")
 
 
 def _error(route: Route[RequestT, ReplyT], body: bytes, status: int) -> RequestError:

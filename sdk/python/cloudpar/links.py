@@ -5,6 +5,8 @@ import socket
 from typing import IO, TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
+from cloudpar_protocol import codec
+from cloudpar_protocol.link_urls import resolve
 from cloudpar_protocol.parts import PIECE_BYTES, completion_status, pieces
 from cloudpar_protocol.payloads import Link
 
@@ -23,12 +25,17 @@ STILL_WRITTEN = b"ConditionalRequestConflict"
 
 
 class Links:
-    """One client's connections to stores; good for many threads."""
+    """One client's connections to stores; good for many threads. Relative links lead to the master's endpoint."""
 
-    def __init__(self) -> None:
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._manager: urllib3.PoolManager | None = None
         self._closed = False
+
+    def url(self, link: Link) -> str:
+        """Where a link leads."""
+        return resolve(link.url, self._endpoint)
 
     def put(self, link: Link, body: memoryview | IO[bytes], size: int, timeout_s: float) -> str:
         """Upload a payload or a part, once; the ETag, where the store says one.
@@ -44,7 +51,7 @@ class Links:
         headers = {"Content-Length": str(size)}
         answer = self._ask(link, headers, pieces(body) if isinstance(body, memoryview) else body, timeout_s)
         if not 200 <= answer.status < 300 and answer.status != THERE_ALREADY:
-            raise _refusal(answer.status, answer.data, "upload")
+            raise _refusal(answer.status, answer, "upload")
         return answer.headers.get("ETag", "")
 
     def complete(self, link: Link, body: bytes, timeout_s: float) -> None:
@@ -52,13 +59,13 @@ class Links:
         answer = self._ask(link, {"Content-Type": "application/xml"}, body, timeout_s)
         status = completion_status(answer.status, answer.data)
         if status not in {200, THERE_ALREADY}:
-            raise _refusal(status, answer.data, "upload")
+            raise _refusal(status, answer, "upload")
 
     def get(self, link: Link, start: int, end: int, timeout_s: float) -> bytes:
         """Download bytes [start, end) of a payload, once; raises as `put` does."""
         answer = self._ask(link, {"Range": f"bytes={start}-{end - 1}"}, None, timeout_s)
         if answer.status not in {200, 206}:
-            raise _refusal(answer.status, answer.data, "download")
+            raise _refusal(answer.status, answer, "download")
         data = answer.data
         if answer.status == 200:  # a store that ignores ranges sends the whole
             data = data[start:end]
@@ -78,7 +85,11 @@ class Links:
         timeout = Timeout(connect=min(CONNECT_S, timeout_s), read=timeout_s)
         try:
             return self._manager.request(
-                link.method, link.url, body=cast("Any", body), headers={**link.headers, **headers}, timeout=timeout
+                link.method,
+                self.url(link),
+                body=cast("Any", body),
+                headers={**link.headers, **headers},
+                timeout=timeout,
             )
         except HTTPError as error:
             raise ConnectionError(str(error)) from error
@@ -115,8 +126,9 @@ def _tracking(kind: type[Any], sockets: WeakSet[socket.socket]) -> type[Any]:
     return type("TrackedPool", (kind,), {"ConnectionCls": TrackedConnection})
 
 
-def _refusal(status: int, body: bytes, what: str) -> RequestError:
-    passing = status in {408, 429} or status >= 500 or STILL_WRITTEN in body
+def _refusal(status: int, answer: "urllib3.BaseHTTPResponse", what: str) -> RequestError:
+    passing = status in {408, 429} or status >= 500 or STILL_WRITTEN in answer.data
     kind = Unavailable if passing else RequestError
-    text = body[:200].decode(errors="replace")
-    return kind(f"the {what} of a payload was answered with HTTP status {status}: {text}")
+    asked = answer.headers.get("Retry-After", "")
+    text = codec.explain(answer.data, status, answer.headers.get("Content-Type", ""))
+    return kind(f"the {what} of a payload was refused: {text}", float(asked) if asked.isdecimal() else None)

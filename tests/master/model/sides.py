@@ -135,7 +135,7 @@ def sqlite(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
     folder.mkdir(parents=True, exist_ok=True)
     with closing(Database(folder / "model.sqlite")) as database:
         database.execute("PRAGMA synchronous = OFF")
-        blobs = FileBlobStore(folder / "blobs", "http://master.test", b"secret", clock)
+        blobs = FileBlobStore(folder / "blobs", lambda: "http://master.test", b"secret", clock)
 
         def fresh() -> Stores:
             with database.transaction():

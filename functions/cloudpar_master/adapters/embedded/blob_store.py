@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -28,11 +28,17 @@ class FileBlobStore:
     """Blobs as files, reached through links that this store signs and its server honours.
 
     A key is a path of names; each becomes a folder's or file's name, so that no key leads out of the folder.
+
+    Args:
+        folder: Where the files are.
+        base: Called for each link: the URL that the server's path `/blobs` follows, empty for a relative link.
+        secret: Signs links.
+        clock: Ends links.
     """
 
-    def __init__(self, folder: Path, endpoint: str, secret: bytes, clock: Clock) -> None:
+    def __init__(self, folder: Path, base: Callable[[], str], secret: bytes, clock: Clock) -> None:
         self._folder = folder
-        self._endpoint = endpoint
+        self._base = base
         self._secret = secret
         self._clock = clock
         folder.mkdir(parents=True, exist_ok=True)
@@ -142,7 +148,7 @@ class FileBlobStore:
     def _link(self, method: str, key: str, query: dict[str, str]) -> Link:
         query = {**query, "expires": str(round(self._clock.now() + LINK_S))}
         query["signature"] = self._sign(method, key, query)
-        url = f"{self._endpoint}/blobs/{quote(key)}?{urlencode(query)}"
+        url = f"{self._base()}/blobs/{quote(key)}?{urlencode(query)}"
         return Link(method="PUT" if method == "PUT" else "GET", url=url)
 
     def _sign(self, method: str, key: str, query: dict[str, str]) -> str:

@@ -1,0 +1,39 @@
+"""Links lead to the address by which their caller reached the master."""
+
+import zlib
+
+import pytest
+
+from cloudpar_protocol import codec, routes
+from cloudpar_protocol.client_messages import PrepareUploads, PrepareUploadsReply, Upload
+from cloudpar_protocol.link_urls import HEADER, RELATIVE, resolve
+
+from .served import CONNECTION, Served, decoded
+
+BODY = b"payload"
+UPLOAD = PrepareUploads(uploads=[Upload(kind="data", size=len(BODY), crc32=zlib.crc32(BODY))])
+
+
+def link_for(served: Served, headers: dict[str, str]) -> str:
+    authorized = {"authorization": "Bearer user", "content-type": codec.MSGPACK, **headers}
+    answer = served.send("POST", routes.PREPARE_UPLOADS.path, codec.encode(UPLOAD), authorized)
+    (prepared,) = decoded(answer, PrepareUploadsReply).uploads
+    assert prepared.link is not None
+    return prepared.link.url
+
+
+def test_a_caller_that_resolves_relative_links_gets_one_that_works(served: Served) -> None:
+    url = link_for(served, {HEADER.lower(): RELATIVE, "host": "lab.example"})
+    assert url.startswith("/blobs/")
+    assert resolve(url, "https://lab.example/pool") == f"https://lab.example/pool{url}"
+    assert served.send("PUT", url, BODY).status == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:19999", "lab.example", "[::1]:8642"])
+def test_an_older_caller_gets_an_absolute_link_to_its_own_host(served: Served, host: str) -> None:
+    assert link_for(served, {"host": host}).startswith(f"http://{host}/blobs/")
+
+
+@pytest.mark.parametrize("host", ["", "a/b", "user@host", "host:port", "a b", "[x]"])
+def test_a_host_that_is_none_leads_to_the_master_itself(served: Served, host: str) -> None:
+    assert link_for(served, {"host": host}).startswith(f"{CONNECTION.endpoint}/blobs/")

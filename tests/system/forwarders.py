@@ -1,0 +1,142 @@
+"""Other ways to a master than its own address: a forwarded port, and a reverse proxy that ends TLS."""
+
+import contextlib
+import datetime as dt
+import http.client
+import ipaddress
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+PREFIX = "/lab/pool"
+
+
+class _Port(ThreadingTCPServer):
+    daemon_threads = True
+    target: tuple[str, int]
+
+
+class _Forward(BaseRequestHandler):
+    """One connection, its bytes passed on in both directions."""
+
+    server: _Port
+
+    def handle(self) -> None:
+        near: socket.socket = self.request
+        with contextlib.suppress(OSError), socket.create_connection(self.server.target) as far:
+            while True:
+                for ready in select.select([near, far], [], [])[0]:
+                    part = ready.recv(1 << 18)
+                    if not part:
+                        return
+                    (far if ready is near else near).sendall(part)
+
+
+@contextmanager
+def forwarded_port(endpoint: str) -> Iterator[str]:
+    """A port that leads to a master, as `ssh -L` or a container's published port does; its own endpoint."""
+    target = urlsplit(endpoint)
+    with _Port(("127.0.0.1", 0), _Forward) as server:
+        server.target = (target.hostname or "", target.port or 80)
+        with _serving(server):
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+
+
+class _Proxy(ThreadingHTTPServer):
+    daemon_threads = True
+    target: str
+
+
+class _Pass(BaseHTTPRequestHandler):
+    """One connection: each request goes to the master without the prefix, which the master does not know."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Proxy
+
+    def _pass(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        if not self.path.startswith(f"{PREFIX}/"):
+            self.send_error(404)
+            return
+        master = http.client.HTTPConnection(self.server.target, timeout=60)
+        try:
+            headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
+            master.request(self.command, self.path.removeprefix(PREFIX), body, headers)
+            answer = master.getresponse()
+            content = answer.read()
+        finally:
+            master.close()
+        self.send_response_only(answer.status)
+        for name in ("Content-Type", "Content-Range", "Retry-After"):
+            if answer.headers[name]:
+                self.send_header(name, answer.headers[name])
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = do_PUT = _pass  # noqa: N815 - the names that the library calls
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def reverse_proxy(endpoint: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    """A proxy that ends TLS and has the master under a prefix; its endpoint, and the certificate to trust."""
+    certificate, key = _certificate(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with _Proxy(("127.0.0.1", 0), _Pass) as server:
+        server.target = urlsplit(endpoint).netloc
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        with _serving(server):
+            yield f"https://127.0.0.1:{server.server_address[1]}{PREFIX}", certificate
+
+
+@contextmanager
+def _serving(server: "_Port | _Proxy") -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+def _certificate(folder: Path) -> tuple[Path, Path]:
+    """A self-signed certificate for 127.0.0.1, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "certificate.pem", folder / "key.pem"
+    paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    plain = serialization.NoEncryption()
+    paths[1].write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, plain)
+    )
+    return paths

@@ -1,0 +1,73 @@
+"""Payloads take the way that calls take: by a forwarded port, another host name, or a proxy with TLS and a prefix."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from cli.operation import CLOUDPAR, END_S, Up, environment
+from cloudpar import Pool
+from cloudpar_protocol.errors import MasterUnreachable
+from system.forwarders import forwarded_port, reverse_proxy
+
+LARGE, HUGE = 500_000, 100_000_000
+
+
+@contextmanager
+def worker_at(up: Up, endpoint: str, **more: str) -> Iterator["subprocess.Popen[str]"]:
+    """`cloudpar worker` that reaches the master by another address."""
+    process = subprocess.Popen(
+        [*CLOUDPAR, "worker", "--endpoint", endpoint, "--executors", "1", "--isolation", "own"],
+        env=environment(CLOUDPAR_WORKER_TOKEN=up.connection["worker_token"], **more),
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        assert "working for" in process.stderr.readline()
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=END_S)
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with Up(tmp_path_factory.mktemp("data"), workers=0) as up:
+        yield up
+
+
+def move(endpoint: str, token: str, sizes: list[int]) -> None:
+    """Send payloads to tasks and back, by a pool at this address."""
+    values = [bytes([number]) * size for number, size in enumerate(sizes)]
+    with Pool(endpoint, token, progress=False) as pool:
+        assert list(pool.map(bytes.swapcase, values, timeout=END_S * 2)) == [value.swapcase() for value in values]
+
+
+def test_client_and_worker_behind_forwarded_ports_move_payloads(master: Up) -> None:
+    with forwarded_port(master.endpoint) as far, forwarded_port(master.endpoint) as near, worker_at(master, far):
+        move(near, master.connection["token"], [LARGE] * 4)
+        move(near, master.connection["token"], [HUGE])
+
+
+def test_another_host_name_leads_payloads_by_that_name(master: Up) -> None:
+    by_name = master.endpoint.replace("127.0.0.1", "localhost")
+    with worker_at(master, by_name):
+        move(by_name, master.connection["token"], [LARGE])
+
+
+def test_client_and_worker_behind_a_proxy_with_tls_and_a_prefix_move_payloads(
+    master: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        endpoint, certificate = stack.enter_context(reverse_proxy(master.endpoint, tmp_path))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        stack.enter_context(worker_at(master, endpoint))
+        move(endpoint, master.connection["token"], [LARGE] * 4)
+
+
+def test_an_unreachable_master_is_named_by_the_address_of_the_client() -> None:
+    with forwarded_port("http://127.0.0.1:1") as endpoint, pytest.raises(MasterUnreachable, match=endpoint):
+        Pool(endpoint, "token", progress=False).submit(abs, 1).result()
