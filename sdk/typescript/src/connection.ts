@@ -54,7 +54,12 @@ export class Connection {
   async call<R extends RouteName>(route: R, message: Request<R>, holdS = 0): Promise<Reply<R>> {
     const { request, reply } = ROUTES[route];
     const body = encode(request, message);
-    const headers = { Authorization: `Bearer ${this.#token}`, 'Content-Type': MSGPACK, Accept: MSGPACK };
+    const headers = {
+      Authorization: `Bearer ${this.#token}`,
+      'Content-Type': MSGPACK,
+      Accept: MSGPACK,
+      'Cloudpar-Links': 'relative',
+    };
     return this.#persist(ANSWER_S + holdS, async (signal) => {
       const init = { method: 'POST', headers, body, signal, redirect: 'error' } as const;
       const response = await this.#surroundings.fetch(`${this.endpoint}/v1/${route}`, init);
@@ -73,7 +78,7 @@ export class Connection {
   async put(link: Link, body: Uint8Array<ArrayBuffer>): Promise<string> {
     return this.#persist(transferS(body.length), async (signal) => {
       const init = { method: link.method, headers: sendable(link), body, signal };
-      const response = await this.#surroundings.fetch(link.url, init);
+      const response = await this.#surroundings.fetch(this.#url(link), init);
       const answer = new Uint8Array(await response.arrayBuffer());
       if (!response.ok && response.status !== THERE_ALREADY) {
         throw blobError(answer, response.status, 'upload');
@@ -86,7 +91,7 @@ export class Connection {
   async complete(link: Link, body: Uint8Array<ArrayBuffer>): Promise<void> {
     await this.#persist(ANSWER_S, async (signal) => {
       const headers = { ...sendable(link), 'Content-Type': 'application/xml' };
-      const response = await this.#surroundings.fetch(link.url, { method: link.method, headers, body, signal });
+      const response = await this.#surroundings.fetch(this.#url(link), { method: link.method, headers, body, signal });
       const answer = new Uint8Array(await response.arrayBuffer());
       const status = completionStatus(response.status, answer);
       if (status !== 200 && status !== THERE_ALREADY) {
@@ -99,7 +104,7 @@ export class Connection {
   async get(link: Link, start: number, end: number): Promise<Uint8Array> {
     return this.#persist(transferS(end - start), async (signal) => {
       const headers = { ...sendable(link), Range: `bytes=${start}-${end - 1}` };
-      const response = await this.#surroundings.fetch(link.url, { method: link.method, headers, signal });
+      const response = await this.#surroundings.fetch(this.#url(link), { method: link.method, headers, signal });
       const answer = new Uint8Array(await response.arrayBuffer());
       if (response.status !== 200 && response.status !== 206) {
         throw blobError(answer, response.status, 'download');
@@ -111,6 +116,11 @@ export class Connection {
       }
       return data;
     });
+  }
+
+  /** A relative link follows the endpoint, so that it takes the same way through proxies as calls do. */
+  #url(link: Link): string {
+    return link.url.startsWith('/') ? this.endpoint + link.url : link.url;
   }
 
   /** End whatever is under way. */

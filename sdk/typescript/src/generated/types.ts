@@ -368,6 +368,12 @@ export interface components {
         /**
          * Link
          * @description A presigned request for one object and one method.
+         *
+         *     Attributes:
+         *         method: What to request.
+         *         url: Where. One that starts with "/" follows the endpoint by which the caller reaches the master; such links are
+         *             answered only to calls with the header `Cloudpar-Links: relative`.
+         *         headers: What to send with the request.
          */
         Link: {
             /** @enum {unknown} */

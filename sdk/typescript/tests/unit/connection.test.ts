@@ -109,6 +109,14 @@ describe('payloads', () => {
     expect(Object.fromEntries(sent[0]?.headers ?? [])).toEqual({ 'x-amz-c': 'x' });
   });
 
+  test('of a relative link follow the endpoint, which calls say that this side understands', async () => {
+    const [connection, { sent }] = connect(STARTED, () => new Response(null));
+    await connection.call('start_tasks', ORDER);
+    await connection.put({ ...put, url: '/blobs/key?signature=s' }, bytes);
+    expect(sent[0]?.headers.get('cloudpar-links')).toBe('relative');
+    expect(sent[1]?.url).toBe('http://master/blobs/key?signature=s');
+  });
+
   test('that are there already are there', async () => {
     const [connection, { sent }] = connect(
       () => new Response('<Code>ConditionalRequestConflict</Code>', { status: 409 }),
