@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-LAST_OF = {"0.1.0": "b82d0118", "0.2.0": "f76d7c7e"}
+LAST_OF = {"0.1.0": "b82d0118", "0.2.0": "f76d7c74"}
 """The last whole commit of each release: later ones already hold part of the next release's messages."""
 
 _STAND_IN = """import os, pathlib, sys

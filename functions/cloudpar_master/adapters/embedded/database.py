@@ -3,8 +3,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-FORMAT = 4
-"""Raised when the tables, or the heads in them, are not read as before. 0 was version 0.1.0's."""
+from .migrations import FORMAT, convert
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS packages (
@@ -65,7 +64,7 @@ class Database:
         try:
             for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -8000", "temp_store = MEMORY"):
                 self._connection.execute(f"PRAGMA {pragma}")
-            self._check_format()
+            self._prepare(path)
             self._connection.executescript(SCHEMA)
         except sqlite3.Error:
             self._connection.close()
@@ -73,15 +72,12 @@ class Database:
         self.execute = self._connection.execute
         self.executemany = self._connection.executemany
 
-    def _check_format(self) -> None:
-        (found,) = self._connection.execute("PRAGMA user_version").fetchone()
+    def _prepare(self, path: Path) -> None:
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if tables and found != FORMAT:
-            raise sqlite3.DatabaseError(
-                f"its format is {found}, and this version of Cloud Parallelizer reads {FORMAT}: let the version that "
-                "made it finish its packages, and choose another folder for this one"
-            )
-        self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+        if tables:
+            convert(self._connection, path)
+        else:
+            self._connection.execute(f"PRAGMA user_version = {FORMAT}")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -1,5 +1,4 @@
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -77,14 +76,4 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     path = tmp_path / "broken.sqlite"
     path.write_bytes(b"no database" * 1000)
     with pytest.raises(sqlite3.DatabaseError, match="not a database"):
-        Database(path)
-
-
-def test_a_database_of_another_format_is_left_alone_with_the_mend(tmp_path: Path) -> None:
-    path = tmp_path / "master.sqlite"
-    Database(path).close()
-    Database(path).close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 0")
-    with pytest.raises(sqlite3.DatabaseError, match=r"its format is 0.*choose another folder"):
         Database(path)
