@@ -26,7 +26,10 @@ from cloudpar_protocol.client_messages import (
     CancelTasksReply,
     Hello,
     HelloReply,
+    ListPackages,
+    ListPackagesReply,
     PackageStatus,
+    PackageSummary,
     PreparedUpload,
     PrepareUploads,
     PrepareUploadsReply,
@@ -290,6 +293,18 @@ class FakeMaster:
             self.condition.notify_all()
         return AcknowledgeReply()
 
+    def list_packages(self, message: ListPackages) -> ListPackagesReply:
+        with self.condition:
+            listed = [
+                PackageSummary(
+                    package_id=stored.id, account_id="a", name=stored.message.name, started_at=0.0,
+                    state=stored.state, progress=Progress(tasks=stored.message.n),  # type: ignore[arg-type]
+                )
+                for stored in reversed(self.packages.values())
+                if stored.id not in self.acknowledged
+            ]  # fmt: skip
+        return ListPackagesReply(packages=listed[: message.limit])
+
     def wait_for(self, condition: Callable[[], object]) -> None:
         """Wait until something is so here (a change of it notifies)."""
         with self.condition:
@@ -303,6 +318,7 @@ _ANSWERS: dict[type[Any], Callable[[FakeMaster, Any], Any]] = {
     AwaitTasks: FakeMaster.await_tasks,
     CancelTasks: FakeMaster.cancel,
     Acknowledge: FakeMaster.acknowledge,
+    ListPackages: FakeMaster.list_packages,
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cloudpar import Pool
 from cloudpar.attachment import Attachment
-from cloudpar.errors import CloudparError
+from cloudpar.errors import CloudparError, Gone, NotFound
 from cloudpar.session import Session
 from sdk.fake_master import TOKEN, FakeMaster
 
@@ -107,6 +107,39 @@ def test_an_attachment_of_a_pool_that_is_detached(master: FakeMaster) -> None:
     pool.detach()
     with pytest.raises(CloudparError, match="attach to it by another pool"):
         attached.results()
+
+
+def test_attach_takes_the_first_characters_of_an_id(master: FakeMaster) -> None:
+    with Pool(master.endpoint, TOKEN) as pool:
+        ids = [pool.map(abs, [-number]).detach() for number in range(12)]
+        assert (ids[0], ids[10]) == ("p0", "p10")
+        assert pool.attach("p10").results() == [10]
+        assert pool.attach("p1").results() == [1]  # a whole id, although others begin with it
+        with pytest.raises(NotFound, match="12 packages begin with 'p'"):
+            pool.attach("p")
+        with pytest.raises(NotFound, match="no package 'q'"):
+            pool.attach("q")
+        with pytest.raises(ValueError, match="the package id is empty"):
+            pool.attach("")
+
+
+def test_attach_to_an_embedded_master_by_the_first_characters(embedded: Pool) -> None:
+    results = embedded.map(abs, [-1])
+    assert results.package_id is not None
+    attached = embedded.attach(results.package_id[:12])
+    assert attached.package_id == results.package_id
+    assert attached.results() == [1]
+
+
+def test_an_unknown_id_is_not_found_and_a_deleted_package_is_gone(embedded: Pool) -> None:
+    with pytest.raises(NotFound, match=f"package {'0' * 32}: no such package"):
+        embedded.attach("0" * 32).results()
+    results = embedded.map(abs, [-1])
+    assert results.package_id is not None
+    assert list(results) == [1]  # and acknowledges it, which is announced to the master when more is submitted or later
+    embedded._client.session.acknowledge()
+    with pytest.raises(Gone, match="acknowledged by its client"):
+        embedded.attach(results.package_id).results()
 
 
 def end_dropped_pools() -> None:

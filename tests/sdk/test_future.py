@@ -11,6 +11,7 @@ from cloudpar import Pool
 from cloudpar.errors import (
     ExecutorCrashed,
     ExecutorOutOfMemory,
+    NotFound,
     PackageFailed,
     PythonMismatch,
     QuotaExhausted,
@@ -22,7 +23,7 @@ from cloudpar.errors import (
 )
 from cloudpar.future import TaskFuture
 from cloudpar_protocol.payloads import Outcome, TaskResult
-from sdk.fake_master import FakeMaster
+from sdk.fake_master import TOKEN, FakeMaster
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_cancel_is_false_when_the_master_refuses(running: cf.Future[int], master
     master.packages["p9"] = master.packages.pop("p0")
     with master.condition:
         master.condition.notify_all()
-    with pytest.raises(PackageFailed, match="p0 does not exist"):
+    with pytest.raises(NotFound, match="p0 does not exist"):
         running.result(60)
     assert not running.cancel()
 
@@ -189,3 +190,35 @@ def test_a_future_of_nobody() -> None:
     future.set_result(1)
     assert not future.set_cancelled()
     assert future.result() == 1
+
+
+def test_a_future_names_its_package_and_its_place_in_it(pool: Pool, master: FakeMaster) -> None:
+    futures = [pool.submit(abs, -number) for number in range(20)]
+    for number, future in enumerate(futures):
+        assert future.package_id in master.packages
+        assert future.task_index is not None
+        assert pool.submit(abs, -1).package_id is not None
+        assert future.result() == number
+    places = [(future.package_id, future.task_index) for future in futures]
+    assert len(set(places)) == 20
+
+
+def test_a_task_of_submit_is_read_by_another_pool(master: FakeMaster) -> None:
+    master.automatic = False
+    pool = Pool(master.endpoint, TOKEN)
+    future = pool.submit(abs, -5)
+    package_id, index = future.package_id, future.task_index
+    assert pool.detach() == [package_id]
+    assert package_id is not None
+    assert index is not None
+    master.run(package_id)
+    with Pool(master.endpoint, TOKEN) as later:
+        assert later.attach(package_id).results()[index] == 5
+
+
+def test_a_future_that_never_reached_the_master_has_no_package(pool: Pool, master: FakeMaster) -> None:
+    master.faults["start_tasks"] = deque([503] * 3)
+    first, second = pool.submit(abs, -1), TaskFuture[int]()
+    assert second.cancel()
+    assert (second.package_id, second.task_index) == (None, None)
+    assert first.result() == 1

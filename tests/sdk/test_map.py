@@ -7,7 +7,7 @@ from collections import deque
 import pytest
 
 from cloudpar import MapResults, Pool
-from cloudpar.errors import PackageFailed, TaskCancelled, TooLarge
+from cloudpar.errors import Gone, NotFound, PackageFailed, TaskCancelled, TooLarge
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.limits import INLINE_CODE_BYTES
 from cloudpar_protocol.payloads import InlineData, RangeData
@@ -123,7 +123,7 @@ def test_a_failed_package_unordered(pool: Pool, master: FakeMaster) -> None:
     master.run("p0", range(1, 2))
     master.fail("p0", "expired", "expired", "nobody ran it in time")
     assert next(results) == 2
-    with pytest.raises(PackageFailed, match="nobody ran it"):
+    with pytest.raises(Gone, match="nobody ran it"):
         next(results)
     assert list(results) == []
 
@@ -132,7 +132,7 @@ def test_a_package_that_was_deleted(waiting: MapResults[int], master: FakeMaster
     with master.condition:
         master.acknowledged.add("p0")
         master.condition.notify_all()
-    with pytest.raises(PackageFailed, match="p0 does not exist"):
+    with pytest.raises(NotFound, match="p0 does not exist"):
         next(waiting)
 
 
@@ -263,7 +263,7 @@ def test_without_a_thread_nothing_is_started(
     with monkeypatch.context() as patch:
         patch.setattr("threading.Thread.start", no_thread)
         with pytest.raises(RuntimeError, match="can't start new thread"):
-            pool.attach("p0") if attach else pool.map(abs, [-1])
+            pool.attach("0" * 32) if attach else pool.map(abs, [-1])
     assert not master.packages
     assert pool.submit(abs, -1).result() == 1
 
@@ -293,8 +293,11 @@ def test_attached_to_an_error(pool: Pool, master: FakeMaster) -> None:
 
 
 def test_attached_to_nothing(pool: Pool) -> None:
-    with pytest.raises(PackageFailed, match="nothing does not exist"):
-        pool.attach("nothing").results()
+    nothing = "0" * 32
+    with pytest.raises(NotFound, match=f"{nothing} does not exist"):
+        pool.attach(nothing).results()
+    with pytest.raises(NotFound, match=f"{nothing} does not exist"):
+        list(pool.attach(nothing))
 
 
 def test_attached_waits_and_cancels(pool: Pool, master: FakeMaster) -> None:

@@ -12,7 +12,7 @@ from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S
 from .awaited import Awaited
 from .connection import Aborted, Connection
 from .downloads import Downloads
-from .errors import CloudparError, PackageFailed
+from .errors import CloudparError, NotFound
 from .pacing import Run, gather_s
 
 NEW_PACKAGE_S = 0.1
@@ -148,7 +148,7 @@ class Awaiter:
                 self._downloads.begin(awaited, news, page)
         for awaited in asked:
             if awaited.id in reply.missing:
-                awaited.lost(PackageFailed(reply.missing[awaited.id]))
+                awaited.lost(NotFound(f"package {awaited.id}: {reply.missing[awaited.id]}"))
         return any_news
 
     def _pause(self, reply: AwaitTasksReply, asked: list[Awaited], news: bool, held_s: float | None) -> None:

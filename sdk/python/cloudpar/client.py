@@ -21,6 +21,7 @@ from .local_modules import LOCAL_MODULES
 from .map_limits import Limits
 from .map_results import MapResults, StartNext, UnorderedResults
 from .output import Output, shower
+from .package_search import COMPLETE, find
 from .packing import pack
 from .patience import Patience
 from .progress import Bars
@@ -154,6 +155,8 @@ class Client:
     def attach(self, package_id: str, *, keep: object = None) -> Attachment[Any]:
         """Read a package that was started elsewhere; `keep` stays alive as long as the attachment."""
         self._check()
+        if len(package_id) < COMPLETE:
+            package_id = find(self.session.connection, package_id).package_id
         return Attachment(self.session, package_id, keep=keep)
 
     def _check(self) -> None:

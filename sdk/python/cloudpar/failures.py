@@ -6,12 +6,14 @@ from cloudpar_protocol.errors import FAILURE_ERRORS, OUTCOME_ERRORS
 from cloudpar_protocol.payloads import Codec, TaskResult
 
 from . import plain
-from .errors import PackageFailed, RemoteTraceback, TaskError, TaskRaised
+from .errors import CloudparError, Gone, PackageFailed, RemoteTraceback, TaskError, TaskRaised
 from .serialization import loads
 
 
-def package_error(state: str, reason: str | None, message: str | None) -> PackageFailed:
-    """Why a package ended without all of its results."""
+def package_error(state: str, reason: str | None, message: str | None) -> CloudparError:
+    """Why a package ended without all of its results, or that it was deleted: the master calls that expired."""
+    if state == "expired":
+        return Gone(message or "the package has expired: the master deleted it")
     kind = FAILURE_ERRORS.get(reason or "", PackageFailed)
     error = kind(message or f"the package has {state}: {reason or 'no reason given'}")
     error.add_note(f"package {state}, reason: {reason}")

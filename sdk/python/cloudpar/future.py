@@ -1,6 +1,7 @@
 """Futures of submitted tasks."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from threading import Event
@@ -20,6 +21,15 @@ CANCEL_S = 10.0
 
 log = logging.getLogger("cloudpar")
 
+_places_known = threading.Condition()
+"""Notified when tasks got their place in a package. Futures cannot use their own condition for it: the standard
+library's `Future.result` takes every notification of that for the end of the task."""
+
+
+def _announce(_: object = None) -> None:
+    with _places_known:
+        _places_known.notify_all()
+
 
 class TaskFuture(Future[T]):
     """The future of one task. Unlike in other executors, cancelling also stops a task that runs already.
@@ -30,6 +40,37 @@ class TaskFuture(Future[T]):
     def __init__(self) -> None:
         super().__init__()
         self._batch: tuple[FutureReceiver, int] | None = None
+        self._place: tuple[str, int] | None = None
+
+    @property
+    def package_id(self) -> str | None:
+        """The package that the task travels in, for `Pool.attach`; waits until the master has it.
+
+        None if the task never reached the master: it was cancelled before, or could not be started.
+
+        Example:
+            >>> from cloudpar import Pool
+            >>> with Pool(workers=1) as pool:
+            ...     future = pool.submit(abs, -1)
+            ...     attachment = pool.attach(future.package_id)
+            ...     attachment.package_id == future.package_id, future.task_index
+            (True, 0)
+        """
+        place = self._wait_for_place()
+        return None if place is None else place[0]
+
+    @property
+    def task_index(self) -> int | None:
+        """The task's number in its package, from 0; waits, and may be None, as `package_id`."""
+        place = self._wait_for_place()
+        return None if place is None else place[1]
+
+    def _wait_for_place(self) -> tuple[str, int] | None:
+        if self._place is None and not self.done():
+            self.add_done_callback(_announce)
+            with _places_known:
+                _places_known.wait_for(lambda: self._place is not None or self.done())
+        return self._place
 
     def cancel(self) -> bool:
         """Cancel the task, whether it waits or runs.
@@ -94,6 +135,10 @@ class FutureReceiver:
         """The package is at the master, or will never be."""
         self._awaited = awaited
         self._started.set()
+        if awaited is not None:
+            for index, future in enumerate(self._futures):
+                future._place = awaited.id, index  # noqa: SLF001  # the two classes are one thing
+        _announce()
 
     def fail(self, error: Exception) -> None:
         """The package could not be started; if the error came after that, nobody wants it any more."""

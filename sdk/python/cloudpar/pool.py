@@ -5,7 +5,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cloudpar_protocol.payloads import CallStyle
 
     from .attachment import Attachment
+    from .future import TaskFuture
     from .map_results import MapResults
     from .output import Output
     from .report import Report
@@ -118,10 +119,11 @@ class Pool(Executor):
         if self._lifetime.cluster is None:
             first_contact(self._lifetime)
 
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "TaskFuture[T]":
         """Run `fn(*args, **kwargs)` on an executor; see `concurrent.futures.Executor.submit`.
 
-        The future's `cancel` also stops a task that runs already. Tasks submitted in a row travel together.
+        The future's `cancel` also stops a task that runs already. Tasks submitted in a row travel together; the
+        future's `package_id` and `task_index` say where.
 
         Raises:
             SerializationError: The function or an argument does not pickle; the text names the part.
@@ -276,11 +278,16 @@ class Pool(Executor):
         """Read the results of a package that was started before, here or in another process.
 
         Args:
-            package_id: From `MapResults.package_id` or `detach`.
+            package_id: From `MapResults.package_id`, `TaskFuture.package_id` or `detach`. The first characters are
+                enough if only one of the account's newest 1,000 packages begins so.
 
         Returns:
-            An object to iterate over; `.results()` gives all values in task order. A package that does not exist
-            (any more) raises there. Read it before this pool ends, which waits only for a reader that has begun.
+            An object to iterate over; `.results()` gives all values in task order. Reading a package that does not
+            exist raises NotFound, and one that was deleted Gone. Read it before this pool ends, which waits only for a
+            reader that has begun.
+
+        Raises:
+            NotFound: No package begins with these characters, or more than one does.
         """
         self._check()
         return self._client.attach(package_id, keep=self)

@@ -5,18 +5,15 @@ from typing import Unpack
 
 import click
 
+from cloudpar.package_search import NEWEST, find
 from cloudpar.quantity import quantity
 from cloudpar_protocol import routes
-from cloudpar_protocol.client_messages import CancelTasks, ListPackages, PackageSummary
-from cloudpar_protocol.errors import NotFound
+from cloudpar_protocol.client_messages import CancelTasks, ListPackages
 
 from . import spans
 from .access import json_option
-from .master import Master, User, as_user, of_user
+from .master import User, as_user, of_user
 from .presentation import age, console, package_table, print_json, words
-
-NEWEST = 1000
-"""As many packages as the master lists at once."""
 
 
 @click.group(invoke_without_command=True)
@@ -82,21 +79,3 @@ def cancel(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
     else:
         what = f"cancelled, {quantity(tasks, 'task')} without a result"
     console().print(f"{found.package_id}: {what}; {spans.show(reply.charged_us)} charged")
-
-
-def find(master: Master, package_id: str) -> PackageSummary:
-    """The package of that id, or the only one whose id begins so.
-
-    Raises:
-        NotFound: There is none, or more than one.
-    """
-    listed: list[PackageSummary] = master.call(routes.LIST_PACKAGES, ListPackages(limit=NEWEST)).packages
-    found = [each for each in listed if each.package_id.startswith(package_id)]
-    exact = [each for each in found if each.package_id == package_id]
-    if len(exact or found) == 1:
-        return (exact or found)[0]
-    if found:
-        raise NotFound(f"{len(found)} packages begin with {package_id!r}: give more of the id")
-    raise NotFound(
-        f"no package {package_id!r} among the newest {NEWEST} that you may see: see `cloudpar packages list`"
-    )

@@ -1,0 +1,42 @@
+"""Finding one of the account's packages by the first characters of its id."""
+
+from typing import Any, Protocol
+
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import ListPackages, PackageSummary
+
+from .errors import NotFound
+
+NEWEST = 1000
+"""As many packages as the master lists at once."""
+
+COMPLETE = 32
+"""Characters of a whole package id. A shorter text is taken for the beginning of one."""
+
+
+class Caller(Protocol):
+    """What sends a request to the master."""
+
+    def call(self, route: Any, message: Any, /) -> Any:
+        """The master's answer."""
+
+
+def find(master: Caller, package_id: str) -> PackageSummary:
+    """The package of that id, or the only one whose id begins so.
+
+    Raises:
+        ValueError: The id is empty.
+        NotFound: There is none, or more than one.
+    """
+    if not package_id:
+        raise ValueError("the package id is empty: give an id, or the first characters of one")
+    listed: list[PackageSummary] = master.call(routes.LIST_PACKAGES, ListPackages(limit=NEWEST)).packages
+    found = [each for each in listed if each.package_id.startswith(package_id)]
+    exact = [each for each in found if each.package_id == package_id]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
+    if found:
+        raise NotFound(f"{len(found)} packages begin with {package_id!r}: give more of the id")
+    raise NotFound(
+        f"no package {package_id!r} among the newest {NEWEST} that you may see: see `cloudpar packages list`"
+    )
