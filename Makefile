@@ -22,7 +22,7 @@ $(shell rm -rf $(VENV))
 endif
 endif
 
-.PHONY: help setup demo test checks guarantees mutants e2e versitygw bench generate lock build/functions $(SYNTHESIZED)
+.PHONY: help setup demo test checks guarantees mutants e2e versitygw bench programs generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-10s ", $$1, $$2; $$1 = $$2 = ""; print}'
@@ -104,6 +104,9 @@ build/%/$(COMPLETE): requirements/%.txt | setup
 bench: setup ## The figures, beside ProcessPoolExecutor's from the same run
 	$(RUN)python -m bench
 
+programs: setup build/programs/$(COMPLETE) ## Users' programs on the pool, beside joblib and Dask; ONLY=svds runs one
+	PYTHONPATH=sdk/protocol:sdk/python:functions:worker build/programs/bin/python -m bench.programs $(addprefix --only=,$(ONLY))
+
 generate: setup node_modules/.complete ## Write docs/openapi.json, docs/reference.md and what TypeScript has of them again
 	$(RUN)python -m cloudpar_protocol.openapi > docs/openapi.json
 	$(RUN)python docs/reference.py > docs/reference.md
@@ -116,6 +119,7 @@ lock: setup ## Resolve requirements/*.txt and worker/requirements.txt again, wit
 	&& lock -c requirements/dev.txt requirements/functions.in -o requirements/functions.txt \
 	&& lock -c requirements/dev.txt worker/requirements.in -o worker/requirements.txt \
 	&& lock -c requirements/dev.txt --extra aws pyproject.toml requirements/fuzz.in -o requirements/fuzz.txt \
+	&& lock -c requirements/dev.txt pyproject.toml requirements/programs.in -o requirements/programs.txt \
 	&& lock requirements/e2e.in -o requirements/e2e.txt \
 	&& lock requirements/checks.in -o requirements/checks.txt
 	@echo "lock: requirements/*.txt and worker/requirements.txt are resolved; what uses them installs them"

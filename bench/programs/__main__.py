@@ -1,0 +1,86 @@
+"""`python -m bench.programs`: each program on the pool, on joblib and on Dask, in turn, with the ratios."""
+
+import sys
+import time
+from contextlib import ExitStack
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from . import flow, learning, numbers, tables
+from .engines import ENGINES, Engine
+from .program import ALL, CLOUDPAR, JOBLIB, Outcome, Program
+
+PROGRAMS = (*numbers.PROGRAMS, *tables.PROGRAMS, *learning.PROGRAMS, *flow.PROGRAMS)
+LIMIT = 1.5
+"""How many times joblib's time the pool may need."""
+
+
+def measure(program: Program, rounds: int) -> Outcome:
+    """One warm-up on each engine, then the engines in turn, round by round."""
+    outcome = Outcome(program)
+    if program.prepare is not None:
+        program.prepare()
+    with ExitStack() as stack:
+        engines = [stack.enter_context(ENGINES[name](program.workers)) for name in program.engines]
+        expected = [program.run(engine) for engine in engines]
+        for engine, result in zip(engines, expected, strict=True):
+            if result != expected[0]:
+                outcome.failures[engine.name] = f"{result!r} instead of {expected[0]!r}"
+        for _ in range(rounds):
+            for engine in engines:
+                outcome.times.setdefault(engine.name, []).append(timed(program, engine))
+    return outcome
+
+
+def timed(program: Program, engine: Engine) -> float:
+    """Seconds."""
+    began = time.perf_counter()
+    program.run(engine)
+    return time.perf_counter() - began
+
+
+@click.command()
+@click.option("--only", type=click.Choice([each.name for each in PROGRAMS]), multiple=True, help="May be repeated.")
+@click.option("--rounds", default=5, help="Counted runs on each engine.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(only: tuple[str, ...], rounds: int, as_json: bool) -> None:
+    """Measure, print, and end with exit code 1 if a program is more than 1.5 times slower than on joblib."""
+    outcomes = []
+    for program in (each for each in PROGRAMS if not only or each.name in only):
+        click.echo(f"{program.name}: {program.what}", err=True)
+        outcomes.append(measure(program, rounds))
+        click.echo(f"  {summary(outcomes[-1])}", err=True)
+    if as_json:
+        click.echo(msgspec.json.encode({each.program.name: each.times for each in outcomes}))
+    else:
+        Console().print(as_table(outcomes, rounds))
+    slow = [each for each in outcomes if (each.ratio(JOBLIB) or 0) > LIMIT or each.failures]
+    sys.exit(1 if slow else 0)
+
+
+def summary(outcome: Outcome) -> str:
+    """One line, while the next program runs."""
+    medians = [f"{engine} {outcome.median_s(engine):.3g} s" for engine in outcome.times]
+    return ", ".join([*medians, *outcome.failures.values()])
+
+
+def as_table(outcomes: list[Outcome], rounds: int) -> Table:
+    """For people."""
+    table = Table("name", "program", title=f"seconds: medians of {rounds} rounds, the engines in turn")
+    for column in (*ALL, "/ joblib", "/ dask"):
+        table.add_column(column, justify="right")
+    for each in outcomes:
+        medians = [each.median_s(engine) for engine in ALL]
+        ratios = [each.ratio(engine) for engine in ALL if engine != CLOUDPAR]
+        cells = ["-" if value is None else f"{value:.3g}" for value in (*medians, *ratios)]
+        table.add_row(each.program.name, each.program.what, *cells)
+        for engine, failure in each.failures.items():
+            table.add_row("", f"[bold red]{engine}: {failure}[/]")
+    return table
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Machine learning: a grid of parameters, and a model that each process loads once."""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import joblib
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import ParameterGrid, cross_val_score
+
+from .engines import Engine
+from .program import Program
+
+MODEL = Path(tempfile.gettempdir()) / "cloudpar-bench-model.joblib"
+
+
+@cache
+def samples() -> tuple[Any, Any]:
+    """1,500 samples of 20 features."""
+    x, y = make_classification(1_500, 20, random_state=1)
+    return x, y
+
+
+def grid_search(engine: Engine) -> object:
+    """12 points of a grid, three folds each; the samples travel with the function."""
+    x, y = samples()
+
+    def score(parameters: dict[str, Any]) -> float:
+        forest = RandomForestClassifier(**parameters, random_state=1)
+        return float(cross_val_score(forest, x, y, cv=3).mean())
+
+    grid = ParameterGrid({"n_estimators": [20, 40], "max_depth": [3, 6, None], "min_samples_leaf": [1, 5]})
+    return round(max(engine.map(score, grid)), 9)
+
+
+def train() -> None:
+    """Write a model to a file."""
+    x, y = samples()
+    joblib.dump(RandomForestClassifier(100, random_state=1).fit(x, y), MODEL)
+
+
+@cache
+def model() -> Any:
+    """Loads the file once in each process."""
+    return joblib.load(MODEL)
+
+
+def predict(row: int) -> int:
+    """One sample."""
+    x, _ = samples()
+    return int(model().predict(x[row : row + 1])[0])
+
+
+def models(engine: Engine) -> object:
+    """200 predictions."""
+    return sum(engine.map(predict, range(200)))
+
+
+PROGRAMS = (
+    Program("grid-search", "12 points x 3 folds of a random forest", grid_search),
+    Program("models", "200 predictions; each process loads the model once", models, prepare=train),
+)
