@@ -19,6 +19,7 @@ from cloudpar import Pool
 from cloudpar.child import Child
 from cloudpar.errors import (
     ExecutorCrashed,
+    ExecutorOutOfMemory,
     LocalClusterFailed,
     SerializationError,
     TaskLost,
@@ -352,3 +353,16 @@ def interrupted(path: Path, script: str, *more: Path) -> tuple[int, str]:
         client.send_signal(signal.SIGINT)
         _, errors = client.communicate(timeout=50)
     return client.returncode, errors
+
+
+def test_memory_mb_is_the_limit_of_each_executor() -> None:
+    def grow(_number: int) -> None:
+        held = bytearray()
+        while True:
+            held += bytearray(10**6)
+
+    with (
+        Pool(workers=2, memory_mb=230) as pool,
+        pytest.raises(ExecutorOutOfMemory, match="over its limit of 230 MB"),
+    ):
+        pool.submit(grow, 0).result()

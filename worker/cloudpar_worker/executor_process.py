@@ -86,6 +86,7 @@ class ExecutorProcess:
             lease.codec,
             lease.retries,
             lease.retry_on,
+            lease.threads_per_task,
         )
         self._unsent.append(memoryview(encode_run(run)))
         self.flush()

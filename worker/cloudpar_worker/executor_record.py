@@ -45,7 +45,8 @@ class ExecutorRecord:
     Attributes:
         python: The version that it runs.
         ready: It has begun, so it can be fed.
-        account: Whose tasks it has seen.
+        account: Whose tasks it has seen; None: it is fresh.
+        threads: The thread limit of all its tasks: libraries read it once, when they are loaded.
         runs: What it was fed and has no results for; the first task of the first run is the one that runs.
         stop: Set when it is being killed.
         since_us: When, by the agent's clock, the running task began at the latest.
@@ -58,6 +59,7 @@ class ExecutorRecord:
         self.python = python
         self.ready = False
         self.account: str | None = None
+        self.threads: int | None = None
         self.runs: deque[FedRun] = deque()
         self.stop: Stop | None = None
         self.since_us = 0
@@ -78,8 +80,8 @@ class ExecutorRecord:
         return self.ready and self.stop is None
 
     def serves(self, lease: Lease) -> bool:
-        """Whether it may run these tasks: it is of one account, and of one version of Python."""
-        if self.account is not None and self.account != lease.account:
+        """Whether it may run these tasks: it is of one account, one thread limit, and one version of Python."""
+        if self.account is not None and (self.account, self.threads) != (lease.account, lease.threads_per_task):
             return False
         return self.python == lease.python or lease.codec != "pickle"
 
@@ -123,7 +125,7 @@ class ExecutorRecord:
         if not self.runs:
             self.since_us = self._spell_us = now_us
             self._charged_us = self._carried = 0
-        self.account = record.lease.account
+        self.account, self.threads = record.lease.account, record.lease.threads_per_task
         self.codes.add(record.lease.code.hash)
         self._fed_tasks += end - start
         self._carried += record.item_bytes * (end - start)

@@ -67,8 +67,8 @@ def memory(rss_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
     """The executor grew over its limit."""
     message = (
         f"the task's executor with all that it started used {rss_bytes >> 20} MB, over its limit of "
-        f"{limit_bytes >> 20} MB, and was stopped: use less memory a task, or start the worker with a higher "
-        "--memory-mb or fewer executors"
+        f"{limit_bytes >> 20} MB, and was stopped: use less memory a task, fewer executors, or a higher limit "
+        "(memory_mb= of a pool on this machine, --memory-mb of `cloudpar up` and `cloudpar worker`)"
     )
     return Stop("memory", message, lease_id, index)
 

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from cloudpar_protocol.payloads import Threads
+
 from .executor.confinement import Confinement
 from .machine import memory_bytes
 
@@ -22,6 +24,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         token: A worker token.
         executors: How many tasks run at a time.
         memory_mb: The limit of one executor; None: 90 % of the memory here, divided by the executors.
+        threads_per_task: How many threads numeric libraries may start in a task whose package does not say it; None: as
+            the environment says, or 1.
         tmp: Where executors put temporary files; None: the system's place.
         pythons: More interpreters for executors, {"3.12": "/path/python"}, each with this package installed.
         isolation: "own": tasks are of whoever started this worker, and may do what that user may; "shared": they are
@@ -35,6 +39,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     token: str
     executors: Annotated[int, Meta(ge=1, le=1_000)]
     memory_mb: Annotated[int, Meta(ge=1)] | None = None
+    threads_per_task: Threads | None = None
     tmp: str | None = None
     pythons: dict[Annotated[str, Meta(pattern=r"^3\.\d+$")], str] = {}
     isolation: Literal["own", "shared"] = "own"

@@ -10,6 +10,7 @@ from typing import Final
 
 from .environment import for_executors
 from .executor.confinement import Confinement, encode
+from .executor.thread_limits import initial_limits
 from .executor.zygote import MESSAGE
 
 ENDS_S: Final = 15
@@ -23,11 +24,19 @@ class ZygoteProcess:
         interpreter: Which Python.
         tmp: Where its executors put temporary files.
         confinement: Of a shared pool's executors; None: tasks are of whoever started this worker.
+        threads_per_task: The limit of numeric libraries that the worker was started with, if any.
     """
 
-    def __init__(self, interpreter: str, tmp: str | None, confinement: Confinement | None = None) -> None:
+    def __init__(
+        self,
+        interpreter: str,
+        tmp: str | None,
+        confinement: Confinement | None = None,
+        threads_per_task: int | None = None,
+    ) -> None:
         self.socket, theirs = socket.socketpair()
         environment = for_executors(os.environ, shared=confinement is not None)
+        environment |= initial_limits(os.environ, threads_per_task)
         if tmp is not None:
             environment["TMPDIR"] = tmp
         flags = ["-P"] if sys.flags.safe_path else []

@@ -30,11 +30,16 @@ class Zygotes:
     """The first version's is started at once and stays; others come when they are needed, and go."""
 
     def __init__(
-        self, interpreters: Mapping[str, str], tmp: str | None, confinement: Confinement | None = None
+        self,
+        interpreters: Mapping[str, str],
+        tmp: str | None,
+        confinement: Confinement | None = None,
+        threads_per_task: int | None = None,
     ) -> None:
         self._interpreters = interpreters
         self._tmp = tmp
         self._confinement = confinement
+        self._threads_per_task = threads_per_task
         self._first = next(iter(interpreters))
         self._running = {self._first: self._start(self._first)}
         self._failures: Counter[str] = Counter()
@@ -85,7 +90,7 @@ class Zygotes:
             self._end(python)
 
     def _start(self, python: str) -> ZygoteProcess:
-        return ZygoteProcess(self._interpreters[python], self._tmp, self._confinement)
+        return ZygoteProcess(self._interpreters[python], self._tmp, self._confinement, self._threads_per_task)
 
     def _register(self, python: str) -> None:
         for selector in self._selectors:

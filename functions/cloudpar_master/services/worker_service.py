@@ -148,6 +148,7 @@ class WorkerService:
             publish_us=pacing.publish_us(executors, head, budget_us, policy),
             retries=start.retries,
             retry_on=start.retry_on,
+            threads_per_task=start.threads_per_task,
             seal=start.seal,
             seal_key=None if start.seal is None else self._keys.key(head.account_id),
         )

@@ -28,6 +28,7 @@ from .payloads import (
     TaskCode,
     TaskData,
     TaskResult,
+    Threads,
     UploadId,
 )
 
@@ -108,6 +109,7 @@ class StartTasks(Struct, frozen=True, kw_only=True):
         retries: A task whose code raises is tried again so often, at once and by the same executor.
         retry_on: Only for these exceptions and what is derived from them; empty: for every Exception.
         seal: Of a sealed package: on its code and how it is called (`seals`).
+        threads_per_task: The limit of numeric libraries in each task; None: the worker's own.
     """
 
     v: int = PROTOCOL_VERSION
@@ -125,6 +127,7 @@ class StartTasks(Struct, frozen=True, kw_only=True):
     retries: Retries = 0
     retry_on: ExceptionNames = []
     seal: Seal | None = None
+    threads_per_task: Threads | None = None
 
 
 class StartTasksReply(Struct, frozen=True, kw_only=True):

@@ -50,3 +50,6 @@ HOLD_S = 20.0
 
 LINK_S = 15 * 60
 """A presigned link is good for this long."""
+
+THREADS = 1024
+"""The most threads a task that a pool may ask for."""

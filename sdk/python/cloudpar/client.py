@@ -42,12 +42,14 @@ class Client:
         token: str,
         patience: Patience,
         *,
+        threads_per_task: int | None,
         task_timeout_s: float | None,
         retry: Retry,
         output: Output,
         progress: bool | None,
     ) -> None:
-        self.session = Session(Connection(endpoint, token, patience), shower(output), Bars(progress).update)
+        connection = Connection(endpoint, token, patience)
+        self.session = Session(connection, shower(output), Bars(progress).update, threads_per_task)
         self._starter = Starter(self.session, task_timeout_s, retry, self._interrupt_futures)
         self._retry = retry
         self._codes = CodeCache()

@@ -33,6 +33,8 @@ class Lifetime:
         configuration: Configuration | None,
         workers: int | None,
         *,
+        memory_mb: int | None,
+        threads_per_task: int | None,
         patience_s: float,
         task_timeout_s: float | None,
         retry: Retry,
@@ -45,13 +47,14 @@ class Lifetime:
         self.cluster: LocalCluster | None = None
         if configuration is None:
             # The processes first: they start while this one imports what it needs to talk to them.
-            self.cluster = LocalCluster(workers or default_workers(), self._failed)
+            self.cluster = LocalCluster(workers or default_workers(), self._failed, memory_mb=memory_mb)
             configuration = Configuration(self.cluster.endpoint, self.cluster.token, "the pool itself")
         try:
             self.endpoint = configuration.endpoint
             self.client = self._connect(
-                configuration, patience_s, task_timeout_s=task_timeout_s, retry=retry, output=output, progress=progress
-            )
+                configuration, patience_s, threads_per_task=threads_per_task,
+                task_timeout_s=task_timeout_s, retry=retry, output=output, progress=progress,
+            )  # fmt: skip
         except BaseException:
             if self.cluster is not None:
                 self.cluster.close()
@@ -64,6 +67,7 @@ class Lifetime:
         configuration: Configuration,
         patience_s: float,
         *,
+        threads_per_task: int | None,
         task_timeout_s: float | None,
         retry: Retry,
         output: "Output",
@@ -75,6 +79,7 @@ class Lifetime:
         patience = Patience(patience_s, LOCAL_CONTACT_S if self.cluster else FIRST_CONTACT_S)
         return Client(
             configuration.endpoint, configuration.token, patience,
+            threads_per_task=threads_per_task,
             task_timeout_s=task_timeout_s, retry=retry, output=output, progress=progress,
         )  # fmt: skip
 

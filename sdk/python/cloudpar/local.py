@@ -27,7 +27,9 @@ class LocalCluster:
     it dies.
     """
 
-    def __init__(self, workers: int, failed: Callable[[LocalClusterFailed], None]) -> None:
+    def __init__(
+        self, workers: int, failed: Callable[[LocalClusterFailed], None], *, memory_mb: int | None = None
+    ) -> None:
         self.workers = workers
         self.token = secrets.token_urlsafe(32)
         worker_token, admin_token = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
@@ -36,7 +38,7 @@ class LocalCluster:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
         self.endpoint = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         tokens = {"user_token": self.token, "worker_token": worker_token, "admin_token": admin_token}
-        agent = {"endpoint": self.endpoint, "token": worker_token, "executors": workers}
+        agent = {"endpoint": self.endpoint, "token": worker_token, "executors": workers, "memory_mb": memory_mb}
         listen_fd = self._socket.fileno()
         self._children = (
             Child(

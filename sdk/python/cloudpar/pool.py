@@ -9,6 +9,8 @@ from concurrent.futures import Executor
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from cloudpar_protocol.limits import THREADS
+
 from .configuration import LOCAL, configure
 from .lifetime import Lifetime, first_contact
 from .map_limits import Limits, arguments
@@ -50,6 +52,11 @@ class Pool(Executor):
         token: The account's token.
         workers: Executors of the pool's own agent, if it starts one; one a core by default.
         max_workers: Another name for `workers`, the one that `concurrent.futures` uses.
+        memory_mb: The memory limit of one executor of the pool's own agent, with all processes that a task starts, in
+            MB; by default 90 % of the machine's memory, divided by `workers`.
+        threads_per_task: How many threads NumPy's BLAS, OpenMP, Numexpr, Polars, PyTorch and other numeric libraries
+            may start in one task. None: as the worker says, which is 1 unless its operator or a variable such as
+            OMP_NUM_THREADS in its environment says otherwise.
         patience_s: How long to wait for a master that has gone away, in seconds.
         task_timeout_s: The longest that a task may run, in seconds; more than the operator's limit is cut to it.
         retries: A task that raises is tried again so often, at once; only then its exception is its result. Not for
@@ -81,6 +88,8 @@ class Pool(Executor):
         workers: int | None = None,
         *,
         max_workers: int | None = None,
+        memory_mb: int | None = None,
+        threads_per_task: int | None = None,
         patience_s: float = 300.0,
         task_timeout_s: float | None = None,
         retries: int = 0,
@@ -91,6 +100,7 @@ class Pool(Executor):
         workers = executor_count(workers, max_workers)
         if workers is not None and endpoint not in {None, LOCAL}:
             raise ValueError("workers= is for a pool on this machine: the master at endpoint= has workers of its own")
+        _check_executor_limits(memory_mb, threads_per_task, endpoint)
         if task_timeout_s is not None and task_timeout_s <= 0:
             raise ValueError(f"task_timeout_s={task_timeout_s}: give a positive number of seconds, or None")
         retry = read_retry(retries, retry_on)
@@ -104,9 +114,17 @@ class Pool(Executor):
                 'Pool("local", workers=%d) is a pool on this machine.',
                 workers, configuration.source, workers,
             )  # fmt: skip
+        if memory_mb is not None and configuration is not None:
+            log.warning(
+                "cloudpar: memory_mb=%d is ignored: there is a master, named by %s, whose workers have their own limit "
+                "(--memory-mb of `cloudpar up` and `cloudpar worker`).",
+                memory_mb, configuration.source,
+            )  # fmt: skip
         self._lifetime = Lifetime(
             configuration,
             workers,
+            memory_mb=memory_mb,
+            threads_per_task=threads_per_task,
             patience_s=patience_s,
             task_timeout_s=task_timeout_s,
             retry=retry,
@@ -386,3 +404,15 @@ def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:
     if retry_on is not Exception:
         raise ValueError("retry_on= says after what a task is tried again: say how often, too, by retries=")
     return None
+
+
+def _check_executor_limits(memory_mb: int | None, threads_per_task: int | None, endpoint: str | None) -> None:
+    if memory_mb is not None and memory_mb < 1:
+        raise ValueError(f"memory_mb={memory_mb}: give a positive number of MB, or None")
+    if memory_mb is not None and endpoint not in {None, LOCAL}:
+        raise ValueError(
+            "memory_mb= is for a pool on this machine: where the workers of the master at endpoint= start, "
+            "`cloudpar up` and `cloudpar worker` take --memory-mb"
+        )
+    if threads_per_task is not None and not 1 <= threads_per_task <= THREADS:
+        raise ValueError(f"threads_per_task={threads_per_task}: give a number from 1 to {THREADS:,}, or None")

@@ -75,6 +75,7 @@ class Session:
         connection: Connection,
         show: Callable[[TaskResult], None] | None = None,
         watch: Callable[[Awaited], None] = lambda _: None,
+        threads_per_task: int | None = None,
     ) -> None:
         self.id = secrets.token_hex(8)
         self.connection = connection
@@ -84,6 +85,7 @@ class Session:
         self.on_read: Callable[[], None] = lambda: None
         self._show = show
         self._watch = watch
+        self._threads_per_task = threads_per_task
         self._downloads = Downloads(connection, self.id)
         self._awaiter = Awaiter(connection, self._downloads, self.id)
         self._condition = threading.Condition()
@@ -124,7 +126,7 @@ class Session:
             idempotency_key=key, session=self.id, name=order.code.name, n=order.packed.n,
             code=code, data=data, call=order.call, codec=order.code.codec, python=PYTHON,
             chunksize=order.chunksize, task_timeout_s=order.task_timeout_s,
-            retries=order.retry.retries, retry_on=list(order.retry.names),
+            retries=order.retry.retries, retry_on=list(order.retry.names), threads_per_task=self._threads_per_task,
             seal=None if seals is None else seals.code(
                 code, data, call=order.call, codec=order.code.codec, python=PYTHON, tasks=order.packed.n
             ),

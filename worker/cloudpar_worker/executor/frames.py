@@ -35,6 +35,7 @@ class Run(Struct, array_like=True, frozen=True):
         items: The serialized data of each task; None for range data.
         codec: Of the items and the results.
         retries, retry_on: How often a task that raises is tried again, and after which exceptions.
+        threads: The limit of numeric libraries; None: what the executor started with.
     """
 
     code_hash: str
@@ -48,6 +49,7 @@ class Run(Struct, array_like=True, frozen=True):
     codec: Codec = "pickle"
     retries: int = 0
     retry_on: list[str] = []
+    threads: int | None = None
 
 
 class Garbage(Exception):

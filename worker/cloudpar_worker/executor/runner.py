@@ -16,6 +16,7 @@ from .frames import LENGTH, SKIPPED, Run, decode_run, encode_result_into
 from .functions import FunctionCache
 from .recall import RecallPage
 from .refusals import Refusals
+from .thread_limits import limit_threads
 
 _clock = time.monotonic_ns
 """Taken before any task code runs; the agent's clock bounds it all the same."""
@@ -49,7 +50,10 @@ class Runner:
         body = self._receive()
         if body is not None:
             self._capture.restore()
-            self._run(decode_run(body))
+            run = decode_run(body)
+            if run.threads is not None and not self._started:  # later runs of this executor have the same limit
+                limit_threads(os.environ, run.threads)
+            self._run(run)
         return body is not None
 
     def _receive(self) -> bytearray | None:

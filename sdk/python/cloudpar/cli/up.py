@@ -17,6 +17,7 @@ from cloudpar_protocol.errors import CloudparError
 
 from .access import json_option
 from .data_folder import ConnectionFile, check_writable, default_folder, read_connection
+from .executor_options import memory_option, threads_option
 from .exit_codes import PortInUse
 from .isolation import isolation_options
 from .presentation import print_json
@@ -27,10 +28,8 @@ PORT = 8642
 
 @click.command()
 @click.option("--workers", type=click.IntRange(min=0), default=None, help="Executors.  [default: one a core]")
-@click.option(
-    "--memory-mb", type=click.IntRange(min=1), default=None,
-    help="The limit of one executor, in MB.  [default: 90 % of the memory, divided by the executors]",
-)  # fmt: skip
+@memory_option
+@threads_option
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
 @click.option(
     "--data", "folder", type=click.Path(path_type=Path, file_okay=False), default=None,
@@ -48,8 +47,8 @@ PORT = 8642
 @isolation_options("own")
 @json_option
 def up(
-    *, workers: int | None, memory_mb: int | None, port: int, folder: Path | None, settings: tuple[str, ...],
-    new_secret: bool, as_json: bool, **confinement: object,
+    *, workers: int | None, memory_mb: int | None, threads_per_task: int | None, port: int,
+    folder: Path | None, settings: tuple[str, ...], new_secret: bool, as_json: bool, **confinement: object,
 ) -> None:  # fmt: skip
     """Run a master and a worker on this machine; Ctrl-C ends them in good order."""
     figures = dict(map(_figure, settings))
@@ -57,7 +56,7 @@ def up(
     where = (folder or default_folder()).absolute()
     check_writable(where)
     with listen(port) as listening:
-        limits = {"memory_mb": memory_mb} | confinement
+        limits = {"memory_mb": memory_mb, "threads_per_task": threads_per_task} | confinement
         Cluster(where, listening, executors, limits, settings=figures, new_secret=new_secret, as_json=as_json).run()
 
 

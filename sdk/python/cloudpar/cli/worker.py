@@ -8,6 +8,7 @@ from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import Forbidden
 
 from .access import connect, endpoint_option
+from .executor_options import memory_option, threads_option
 from .isolation import isolation_options
 from .process import Event, Events, Process, listen_for_signals
 from .secret_options import overheard, secret_option
@@ -17,15 +18,13 @@ from .secret_options import overheard, secret_option
 @endpoint_option
 @secret_option("--token", envvar="CLOUDPAR_WORKER_TOKEN", help="The worker token. [env: CLOUDPAR_WORKER_TOKEN]")
 @click.option("--executors", type=click.IntRange(min=1), default=None, help="Processes.  [default: one a core]")
-@click.option(
-    "--memory-mb", type=click.IntRange(min=1), default=None,
-    help="The limit of one executor, in MB.  [default: 90 % of the memory, divided by the executors]",
-)  # fmt: skip
+@memory_option
+@threads_option
 @isolation_options("shared")
 @click.pass_context
 def worker(
     context: click.Context, *, endpoint: str | None, token: str | None, executors: int | None, memory_mb: int | None,
-    isolation: str, readable: tuple[str, ...], writable: tuple[str, ...],
+    threads_per_task: int | None, isolation: str, readable: tuple[str, ...], writable: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run tasks for a master until Ctrl-C or SIGTERM, which lets running tasks finish; a second one stops at once."""
     if not endpoint:
@@ -50,6 +49,7 @@ def worker(
         "token": token,
         "executors": executors or default_workers(),
         "memory_mb": memory_mb,
+        "threads_per_task": threads_per_task,
         "isolation": isolation,
         "readable": readable,
         "writable": writable,

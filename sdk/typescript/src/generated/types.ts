@@ -283,6 +283,7 @@ export interface components {
          *         mean_us: How long a task of this package lasts, as measured so far; 0: unknown.
          *         wait_us: How long the chunk lay in the queue; sent back with its publications.
          *         task_timeout_s: The limit for one task.
+         *         threads_per_task: As in StartTasks.
          *         retries, retry_on: As in StartTasks; the time of all attempts is the task's.
          *         budget_us: What the account has left; a task that runs longer is stopped.
          *         publish_us: While all executors have work, results may be collected for so long: a request may cost money.
@@ -337,6 +338,8 @@ export interface components {
             seal?: Uint8Array | null;
             /** @default null */
             seal_key?: Uint8Array | null;
+            /** @default null */
+            threads_per_task?: number | null;
         };
         /** LeaseRef */
         LeaseRef: {
@@ -736,6 +739,7 @@ export interface components {
          *         retries: A task whose code raises is tried again so often, at once and by the same executor.
          *         retry_on: Only for these exceptions and what is derived from them; empty: for every Exception.
          *         seal: Of a sealed package: on its code and how it is called (`seals`).
+         *         threads_per_task: The limit of numeric libraries in each task; None: the worker's own.
          */
         StartTasks: {
             /** @default 1 */
@@ -769,6 +773,8 @@ export interface components {
             retry_on?: string[];
             /** @default null */
             seal?: Uint8Array | null;
+            /** @default null */
+            threads_per_task?: number | null;
         };
         /** StartTasksReply */
         StartTasksReply: {

@@ -1,0 +1,106 @@
+"""How many threads numeric libraries start in a task: by default one, since each core has an executor."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli.operation import CLOUDPAR, Up, cloudpar, environment
+from cloudpar import Pool
+from cloudpar_worker import instructions as do
+from cloudpar_worker import stimuli as on
+from cloudpar_worker.executor.thread_limits import VARIABLES, initial_limits
+from worker.driven import CODE, Worker
+from worker.leases import lease_of
+
+pytestmark = pytest.mark.usefixtures("_no_variables")
+
+
+@pytest.fixture
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def blas_threads(_number: int = 0) -> int:
+    """How many threads NumPy's linear algebra takes in this process."""
+    import numpy as np  # noqa: PLC0415 - in the task
+    import threadpoolctl  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    np.linalg.svd(np.eye(3))
+    (blas,) = [each for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
+    return int(blas["num_threads"])
+
+
+def test_a_task_of_numpy_has_one_thread_by_default() -> None:
+    with Pool(workers=2) as pool:
+        assert set(pool.map(blas_threads, range(20))) == {1}
+
+
+def test_a_pool_says_how_many_threads_its_tasks_have() -> None:
+    with Pool(workers=1, threads_per_task=2) as pool:
+        assert list(pool.map(blas_threads, range(3))) == [2, 2, 2]
+        assert list(pool.map(os.getenv, ["POLARS_MAX_THREADS", "MKL_NUM_THREADS"])) == ["2", "2"]
+
+
+def test_a_variable_of_the_user_holds_unless_the_pool_says_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    with Pool(workers=1) as pool:
+        assert pool.submit(blas_threads).result() == 2
+    with Pool(workers=1, threads_per_task=1) as pool:
+        assert pool.submit(blas_threads).result() == 1
+
+
+def test_pools_of_one_master_have_their_own_limits(tmp_path: Path) -> None:
+    with Up(tmp_path, workers=1) as up:
+        connection = up.endpoint, up.connection["token"]
+        with Pool(*connection, threads_per_task=2) as two, Pool(*connection) as default:
+            for _ in range(2):
+                assert two.submit(blas_threads).result() == 2
+                assert default.submit(blas_threads).result() == 1
+
+
+def test_up_takes_the_limit_of_its_worker(tmp_path: Path) -> None:
+    with Up(tmp_path, workers=1, more=["--threads-per-task", "2"]) as up, up.pool() as pool:
+        assert pool.submit(blas_threads).result() == 2
+
+
+def test_a_worker_takes_its_limit(tmp_path: Path) -> None:
+    with Up(tmp_path, workers=0) as up, up.pool() as pool:
+        future = pool.submit(blas_threads)
+        command = [*CLOUDPAR, "worker", "--endpoint", up.endpoint, "--executors", "1", "--isolation", "own"]
+        token = environment(CLOUDPAR_WORKER_TOKEN=up.connection["worker_token"])
+        worker = subprocess.Popen([*command, "--threads-per-task", "2"], env=token)
+        try:
+            assert future.result() == 2
+        finally:
+            worker.terminate()
+            worker.wait()
+
+
+def test_a_limit_that_is_no_number_of_threads_is_refused() -> None:
+    for number in (0, -1, 1025):
+        with pytest.raises(ValueError, match=f"threads_per_task={number}: give a number from 1 to 1,024"):
+            Pool(workers=1, threads_per_task=number)
+    refused = cloudpar("up", "--threads-per-task", "0")
+    assert (refused.returncode, "1<=x<=1024" in refused.stderr) == (2, True)
+
+
+def test_variables_follow_openmps_where_they_are_not_set() -> None:
+    assert set(initial_limits({}, None).values()) == {"1"}
+    assert set(initial_limits({"OMP_NUM_THREADS": "none", "MKL_NUM_THREADS": ""}, None).values()) == {"none", "1"}
+    found = initial_limits({"OMP_NUM_THREADS": "4,2", "MKL_NUM_THREADS": "3"}, None)
+    assert found == dict.fromkeys(VARIABLES, "4") | {"OMP_NUM_THREADS": "4,2", "MKL_NUM_THREADS": "3"}
+    assert set(initial_limits({"OMP_NUM_THREADS": "4"}, 2).values()) == {"2"}
+
+
+def test_an_executor_of_another_limit_is_replaced() -> None:
+    first, second = lease_of(CODE, 1, threads_per_task=2), lease_of(CODE, 1, threads_per_task=3)
+    worker = Worker(first, executors=1)
+    assert [feed.executor_id for feed in worker.of(do.Feed)] == [0]
+    worker.done(0)
+    worker.hear(on.Retrieved([second]))
+    assert ([kill.executor_id for kill in worker.of(do.Kill)], worker.of(do.Feed)) == ([0], [])
+    worker.hear(on.ExecutorReady(1))
+    assert [feed.executor_id for feed in worker.of(do.Feed)] == [1]

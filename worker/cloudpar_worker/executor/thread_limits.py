@@ -1,0 +1,55 @@
+"""How many threads numeric libraries start in one task.
+
+OpenBLAS, MKL, OpenMP, Numexpr, Polars and others start a thread for each core. A worker has an executor for each core
+already, so without a limit n executors run n * n threads, and each task takes many times as long. These libraries read
+environment variables when they are loaded, so the variables are set before any task code runs.
+"""
+
+from collections.abc import Mapping, MutableMapping
+from typing import Final
+
+DEFAULT_THREADS: Final = 1
+VARIABLES: Final = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+    "RAYON_NUM_THREADS",
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+    "OPENCV_FOR_THREADS_NUM",
+)
+"""PyTorch, PyArrow, scikit-learn, LightGBM and XGBoost take OMP_NUM_THREADS."""
+
+
+def initial_limits(environment: Mapping[str, str], threads: int | None) -> dict[str, str]:
+    """The variables that every executor of a worker starts with.
+
+    A number that the worker was started with replaces all variables. Otherwise a variable that is set already stays,
+    and OMP_NUM_THREADS is the default of the others, because most libraries fall back to it themselves.
+
+    >>> initial_limits({}, 2)["MKL_NUM_THREADS"]
+    '2'
+    >>> found = initial_limits({"OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "3"}, None)
+    >>> found["OMP_NUM_THREADS"], found["MKL_NUM_THREADS"], found["POLARS_MAX_THREADS"]
+    ('4', '3', '4')
+    """
+    if threads is not None:
+        return dict.fromkeys(VARIABLES, str(threads))
+    default = _first_level(environment.get("OMP_NUM_THREADS", "")) or str(DEFAULT_THREADS)
+    return {name: environment.get(name) or default for name in VARIABLES}
+
+
+def limit_threads(environment: MutableMapping[str, str], threads: int) -> None:
+    """Set all variables. Libraries that are loaded already do not see it."""
+    environment.update(dict.fromkeys(VARIABLES, str(threads)))
+
+
+def _first_level(text: str) -> str:
+    """OMP_NUM_THREADS may list a number for each level of nested regions, "4,2": the first one counts."""
+    first = text.partition(",")[0].strip()
+    return first if first.isdecimal() and int(first) else ""
