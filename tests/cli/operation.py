@@ -118,11 +118,16 @@ class Up:
 
 
 @contextmanager
-def worker(up: Up, executors: int = 1) -> Iterator["subprocess.Popen[str]"]:
-    """`cloudpar worker`, which is ready."""
+def worker(
+    up: Up, executors: int = 1, *more: str, endpoint: str | None = None, **variables: str
+) -> Iterator["subprocess.Popen[str]"]:
+    """`cloudpar worker`, which is ready; `endpoint` is another way to the master."""
     process = subprocess.Popen(
-        [*CLOUDPAR, "worker", "--endpoint", up.endpoint, "--executors", str(executors), "--isolation", "own"],
-        env=environment(CLOUDPAR_WORKER_TOKEN=up.connection["worker_token"]),
+        [
+            *CLOUDPAR, "worker", "--endpoint", endpoint or up.endpoint, "--executors", str(executors),
+            "--isolation", "own", *more,
+        ],
+        env=environment(CLOUDPAR_WORKER_TOKEN=up.connection["worker_token"], **variables),
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stderr is not None

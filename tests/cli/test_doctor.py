@@ -11,10 +11,15 @@ from typing import Any
 
 import pytest
 
-from cli.operation import Up, cloudpar
+from cli.operation import Up, cloudpar, worker
 from cloudpar.cli import doctor
+from cloudpar.cli.payload_check import check_payloads
+from cloudpar.connection import Connection
+from cloudpar.patience import Patience
+from system.forwarders import half_way
 
 MECHANISMS = {"a user for each executor", "Landlock for files", "Landlock for signals", "seccomp"}
+STEP_S = 5.0
 METADATA = "instance metadata out of reach"
 
 
@@ -32,6 +37,41 @@ def test_all_is_well(cluster: Up) -> None:
     assert set(found) >= MECHANISMS
     for name in MECHANISMS:
         assert (found[name]["verdict"] == "ok") == (found[name]["detail"] == "confines tasks of a shared pool")
+
+
+def legs(up: Up, endpoint: str) -> dict[str, str]:
+    """The verdict on each part of a payload's way, for a client at this address."""
+    token = up.connection["token"]
+    connection = Connection(endpoint, token, Patience(1.0))
+    try:
+        return {each.what: each.verdict for each in check_payloads(connection, token, STEP_S)}
+    finally:
+        connection.close()
+
+
+WELL = {"payload from here": "ok", "worker": "ok", "payload to a worker": "ok", "payload from a worker": "ok"}
+
+
+def test_a_payload_goes_to_a_worker_and_back(cluster: Up) -> None:
+    assert legs(cluster, cluster.endpoint) == WELL
+    with half_way(cluster.endpoint, "PUT") as endpoint:
+        assert legs(cluster, endpoint) == {"payload from here": "bad"}
+    with half_way(cluster.endpoint, "GET") as endpoint:
+        assert legs(cluster, endpoint) == WELL | {"payload from a worker": "bad"}
+
+
+def test_the_part_of_the_way_that_fails_at_a_worker_is_named(tmp_path: Path) -> None:
+    with Up(tmp_path / "data", workers=0) as up:
+        assert legs(up, up.endpoint) == {"payload from here": "ok", "worker": "missing"}
+        for method, leg in (("GET", "payload to a worker"), ("PUT", "payload from a worker")):
+            with half_way(up.endpoint, method) as endpoint, worker(up, endpoint=endpoint) as agent:
+                assert legs(up, up.endpoint) == WELL | {leg: "bad"}
+                agent.kill()  # it would try for a minute to hand in what it has
+
+
+def test_the_admin_token_alone_moves_no_payload(cluster: Up) -> None:
+    code, found = examine("--endpoint", cluster.endpoint, "--token", cluster.connection["admin_token"])
+    assert (code, found["payload"]["verdict"]) == (0, "missing")
 
 
 def test_a_wrong_token_and_a_wrong_address_are_bad(cluster: Up) -> None:
@@ -63,7 +103,7 @@ def test_people_get_lines(cluster: Up) -> None:
     ended = cloudpar("doctor", "--data", str(cluster.folder))
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "master: release" in ended.stdout
-    assert ended.stdout.count("\n") == len(MECHANISMS) + 5
+    assert ended.stdout.count("\n") == len(MECHANISMS) + 9
 
 
 def test_metadata_that_answer_are_told() -> None:

@@ -8,7 +8,7 @@ import select
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -57,6 +57,8 @@ def forwarded_port(endpoint: str) -> Iterator[str]:
 class _Proxy(ThreadingHTTPServer):
     daemon_threads = True
     target: str
+    prefix = ""
+    refused: Collection[str] = ()
 
 
 class _Pass(BaseHTTPRequestHandler):
@@ -66,15 +68,21 @@ class _Pass(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: _Proxy
 
+    def handle(self) -> None:
+        with contextlib.suppress(OSError):  # whoever waited for the answer has gone
+            super().handle()
+
     def _pass(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        if not self.path.startswith(f"{PREFIX}/"):
-            self.send_error(404)
+        if not self.path.startswith(f"{self.server.prefix}/") or (
+            self.command in self.server.refused and self.path.startswith("/blobs/")
+        ):
+            self.send_error(502)
             return
         master = http.client.HTTPConnection(self.server.target, timeout=60)
         try:
             headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
-            master.request(self.command, self.path.removeprefix(PREFIX), body, headers)
+            master.request(self.command, self.path.removeprefix(self.server.prefix), body, headers)
             answer = master.getresponse()
             content = answer.read()
         finally:
@@ -100,10 +108,19 @@ def reverse_proxy(endpoint: str, folder: Path) -> Iterator[tuple[str, Path]]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with _Proxy(("127.0.0.1", 0), _Pass) as server:
-        server.target = urlsplit(endpoint).netloc
+        server.target, server.prefix = urlsplit(endpoint).netloc, PREFIX
         server.socket = context.wrap_socket(server.socket, server_side=True)
         with _serving(server):
             yield f"https://127.0.0.1:{server.server_address[1]}{PREFIX}", certificate
+
+
+@contextmanager
+def half_way(endpoint: str, *refused: str) -> Iterator[str]:
+    """A proxy that passes calls, but no payloads by these HTTP methods; its endpoint."""
+    with _Proxy(("127.0.0.1", 0), _Pass) as server:
+        server.target, server.refused = urlsplit(endpoint).netloc, refused
+        with _serving(server):
+            yield f"http://127.0.0.1:{server.server_address[1]}"
 
 
 @contextmanager

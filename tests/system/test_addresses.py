@@ -1,36 +1,17 @@
 """Payloads take the way that calls take: by a forwarded port, another host name, or a proxy with TLS and a prefix."""
 
-import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from cli.operation import CLOUDPAR, END_S, Up, environment
+from cli.operation import END_S, Up, worker
 from cloudpar import Pool
 from cloudpar_protocol.errors import MasterUnreachable
 from system.forwarders import forwarded_port, reverse_proxy
 
 LARGE, HUGE = 500_000, 100_000_000
-
-
-@contextmanager
-def worker_at(up: Up, endpoint: str, **more: str) -> Iterator["subprocess.Popen[str]"]:
-    """`cloudpar worker` that reaches the master by another address."""
-    process = subprocess.Popen(
-        [*CLOUDPAR, "worker", "--endpoint", endpoint, "--executors", "1", "--isolation", "own"],
-        env=environment(CLOUDPAR_WORKER_TOKEN=up.connection["worker_token"], **more),
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stderr is not None
-    try:
-        assert "working for" in process.stderr.readline()
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=END_S)
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +28,14 @@ def move(endpoint: str, token: str, sizes: list[int]) -> None:
 
 
 def test_client_and_worker_behind_forwarded_ports_move_payloads(master: Up) -> None:
-    with forwarded_port(master.endpoint) as far, forwarded_port(master.endpoint) as near, worker_at(master, far):
+    with forwarded_port(master.endpoint) as far, forwarded_port(master.endpoint) as near, worker(master, endpoint=far):
         move(near, master.connection["token"], [LARGE] * 4)
         move(near, master.connection["token"], [HUGE])
 
 
 def test_another_host_name_leads_payloads_by_that_name(master: Up) -> None:
     by_name = master.endpoint.replace("127.0.0.1", "localhost")
-    with worker_at(master, by_name):
+    with worker(master, endpoint=by_name):
         move(by_name, master.connection["token"], [LARGE])
 
 
@@ -64,7 +45,7 @@ def test_client_and_worker_behind_a_proxy_with_tls_and_a_prefix_move_payloads(
     with ExitStack() as stack:
         endpoint, certificate = stack.enter_context(reverse_proxy(master.endpoint, tmp_path))
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        stack.enter_context(worker_at(master, endpoint))
+        stack.enter_context(worker(master, endpoint=endpoint))
         move(endpoint, master.connection["token"], [LARGE] * 4)
 
 

@@ -10,7 +10,6 @@ import urllib.request
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Literal
 
 import click
 import msgspec
@@ -21,23 +20,17 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import CloudparError
 
-from .access import connect_user, json_option, user_options
-from .data_folder import default_folder, is_data_folder
+from .access import connect, connect_user, json_option, user_options
+from .data_folder import default_folder, is_data_folder, read_connection
 from .exit_codes import DONE, FAILURE
+from .finding import Finding
+from .payload_check import check_payloads
 from .presentation import console, print_json
 
 SKEW_S = 30.0
 """By so much links to payloads are signed for longer than they need."""
 _ANSWER_S = 5.0
 _STYLES = {"ok": "[green]ok[/]     ", "missing": "[yellow]missing[/]", "bad": "[red]bad[/]    "}
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """One line. "missing" says what could be better, "bad" what does not work."""
-
-    what: str
-    verdict: Literal["ok", "missing", "bad"]
-    detail: str
 
 
 class _Mechanism(msgspec.Struct):
@@ -53,7 +46,7 @@ class _Mechanism(msgspec.Struct):
 @user_options
 @json_option
 def doctor(*, endpoint: str | None, token: str | None, folder: Path | None, as_json: bool) -> int:
-    """Look at this machine and at the master: Python, what confines tasks, reachability, clock, token."""
+    """Look at this machine and at the master: Python, what confines tasks, reachability, clock, token, payloads."""
     findings = [*look_here(), *look_there(endpoint, token, folder)]
     if as_json:
         print_json({"findings": findings})
@@ -104,6 +97,25 @@ def look_there(endpoint: str | None, token: str | None, folder: Path | None) -> 
     yield Finding("master", "ok", f"release {who.release} answers at {connection.endpoint}")
     yield Finding("token", "ok", f"good for the role {who.role!r}" + (f", account {who.name}" if who.name else ""))
     yield from _clock(connection.endpoint)
+    yield from _payloads(connection.endpoint, who.role, endpoint, token, folder)
+
+
+def _payloads(there: str, role: str, endpoint: str | None, token: str | None, folder: Path | None) -> Iterator[Finding]:
+    found = None if folder else configure(endpoint, token)
+    if found is None:  # a data folder has the tokens of all roles
+        account_token = read_connection(folder or default_folder()).token
+    elif role == "user":
+        account_token = found.token
+    else:
+        yield Finding("payload", "missing", "not tried: only an account moves payloads, so give its token by --token")
+        return
+    connection = connect(there, account_token)
+    try:
+        yield from check_payloads(connection, account_token)
+    except CloudparError as error:
+        yield Finding("payload", "bad", str(error))
+    finally:
+        connection.close()
 
 
 def _clock(endpoint: str) -> Iterator[Finding]:

@@ -1,0 +1,78 @@
+"""Moves a payload to a worker and back, as a map with large values does, and says which part of the way fails."""
+
+import io
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+from cloudpar import Pool, reference
+from cloudpar.connection import Connection
+from cloudpar.packing import Blob
+from cloudpar.uploads import upload
+from cloudpar_protocol.errors import CloudparError
+
+from .finding import Finding
+
+PAYLOAD_BYTES = 1_000_000
+"""More than any message carries inline, so that it takes the way of payloads."""
+
+WAIT_S = 20.0
+"""How long each step may take. A first task waits that long for a worker, too."""
+
+
+def check_payloads(connection: Connection, token: str, wait_s: float = WAIT_S) -> Iterator[Finding]:
+    """Send a payload from here to the blob store, from there to a worker, from the worker back, and home.
+
+    Args:
+        connection: To the master, with an account's token.
+        token: The same token, for a pool.
+        wait_s: How long to wait for each step.
+    """
+    try:
+        upload(connection, "data", Blob(io.BytesIO(bytes(PAYLOAD_BYTES)), PAYLOAD_BYTES))
+    except CloudparError as error:
+        yield Finding("payload from here", "bad", f"the upload of {PAYLOAD_BYTES:,} bytes failed: {error}")
+        return
+    yield Finding("payload from here", "ok", f"{PAYLOAD_BYTES:,} bytes were uploaded")
+    with Pool(connection.endpoint, token, patience_s=wait_s, progress=False) as pool:
+        yield from _by_worker(pool, wait_s)
+
+
+def _by_worker(pool: Pool, wait_s: float) -> Iterator[Finding]:
+    # By name and as MessagePack: workers of any Python can run these.
+    try:
+        _result(pool.submit(reference("builtins:len"), b""), wait_s)
+    except TimeoutError:
+        text = f"none took a task within {wait_s:.0f} s, so payloads could not be tried: start one by `cloudpar worker`"
+        yield Finding("worker", "missing", text)
+        return
+    except CloudparError as error:
+        yield Finding("worker", "bad", str(error))
+        return
+    yield Finding("worker", "ok", "one ran a task")
+    yield _moved(
+        "payload to a worker", pool.submit(reference("builtins:len"), bytes(PAYLOAD_BYTES)), wait_s,
+        "the worker did not download it: its log names the address that does not answer",
+    )  # fmt: skip
+    yield _moved(
+        "payload from a worker", pool.submit(reference("builtins:bytes"), PAYLOAD_BYTES), wait_s,
+        "the worker did not upload it, or its download here failed: the worker's log and the lines above name the "
+        "address that does not answer",
+    )  # fmt: skip
+
+
+def _moved(what: str, future: Future[Any], wait_s: float, otherwise: str) -> Finding:
+    try:
+        _result(future, wait_s)
+    except TimeoutError:
+        return Finding(what, "bad", f"{PAYLOAD_BYTES:,} bytes did not arrive within {wait_s:.0f} s: {otherwise}")
+    except CloudparError as error:
+        return Finding(what, "bad", str(error))
+    return Finding(what, "ok", f"{PAYLOAD_BYTES:,} bytes arrived")
+
+
+def _result(future: Future[Any], wait_s: float) -> None:
+    try:
+        future.result(wait_s)
+    finally:
+        future.cancel()
