@@ -22,11 +22,16 @@ DOTS = "an HTTP client resolves the dots of a path; no key of ours has any"
 SURFACED = "since when a message has waited that surfaced again, SQS does not say"
 DEAD = "a dead letter that was looked at is hidden for a while, as every message of SQS"
 
+CHOICE = "SQS hands out what comes, and leaves nothing out"
+
 AWS = {
     "test_any_name_is_a_key": DOTS,
     "test_delivered_too_often_it_is_dead": DEAD,
     "test_how_long_it_lay": SURFACED,
     "test_keys_are_apart": DOTS,
+    "test_packages_in_besides_are_left_out": CHOICE,
+    "test_packages_take_turns": CHOICE,
+    "test_the_first_chunk_of_a_package_comes_before_all_others": CHOICE,
     "test_the_dead_stay_until_they_are_deleted": DEAD,
     "test_the_same_upload_again_succeeds": UPLOADED,
 }

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, Protocol
 
 LARGEST_RECEIVES: Final = 4
@@ -6,10 +6,21 @@ LARGEST_RECEIVES: Final = 4
 
 
 class Sending(NamedTuple):
-    """A message to send. `group` is also its deduplication id: the same one again within 5 minutes is dropped."""
+    """A message to send.
+
+    Attributes:
+        group: Also its deduplication id: the same one again within 5 minutes is dropped.
+        account, package: Whose chunk it is: these take turns.
+        first: It is the first chunk of its package.
+        cost_us: How long the chunk is likely to keep an executor busy.
+    """
 
     group: str
     body: str
+    account: str = ""
+    package: str = ""
+    first: bool = False
+    cost_us: int = 1
 
 
 class Message(NamedTuple):
@@ -25,14 +36,18 @@ class Message(NamedTuple):
 
 
 class TaskQueue(Protocol):
-    """A first-in-first-out queue whose groups are independent. It delivers at least once; messages are hints."""
+    """A queue whose groups are independent. It delivers at least once; messages are hints.
+
+    The messages of one package come first in, first out. Accounts and packages take turns (core.turns), the first
+    chunks of packages before all others, as far as a queue can choose.
+    """
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
         """Enqueue durably; one answer for each message, False for those that have to be sent again."""
         ...
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
-        """Take up to `limit` messages.
+    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
+        """Take up to `limit` messages, none of a package in `besides` unless the queue cannot choose.
 
         The same attempt id again within 5 minutes brings the same messages, and they are invisible anew for so long.
         """

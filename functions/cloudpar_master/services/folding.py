@@ -6,6 +6,7 @@ from cloudpar_master.core.effects import Delete, Effect, Forget, Reserve, Send, 
 from cloudpar_master.core.events import Broken, Deleted, Event, Published, QuotaGranted, Sent, Settled
 from cloudpar_master.core.fold import Folded, fold
 from cloudpar_master.core.head import SCHEMA, Head, Piece
+from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import InboxItem, Opened, Sending
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.payloads import BlobData
@@ -21,6 +22,9 @@ LIGHT_BYTES = 16 * 1024
 
 TRIES, HEAVY_TRIES = 20, 2
 """So often somebody who loses every race tries; and so often with large results before these are appended."""
+
+SMALLEST_COST_US = 1_000
+"""What handing out a chunk counts for at least when packages take turns."""
 
 STALE_S = 2.0
 """Who looks at a head older than this folds it: somebody always comes next (rule 3)."""
@@ -43,6 +47,14 @@ def parse_chunk(body: str) -> tuple[str, Piece]:
     """
     package_id, start, end, generation, *losses = body.split("#")
     return package_id, Piece(int(start), int(end), int(generation), losses=int(*losses))
+
+
+def _sending(head: Head, piece: Piece, policy: Policy) -> Sending:
+    text = chunk_body(head.package_id, piece)
+    tasks = piece.end - piece.start
+    cost_us = round(head.mean_us * tasks) if head.measured else policy.chunk_target_us
+    first = piece.start == 0
+    return Sending(text, text, head.account_id, head.package_id, first=first, cost_us=max(cost_us, SMALLEST_COST_US))
 
 
 class Folding:
@@ -179,8 +191,7 @@ class Folding:
                 exhausted = got.granted_us == 0 and (got.exhausted or (head.dry and self._all_dry(head.account_id)))
                 return QuotaGranted(slice=number, granted_us=got.granted_us, exhausted=exhausted)
             case Send(chunks=chunks):
-                texts = [chunk_body(head.package_id, piece) for piece in chunks]
-                sent = on.queue.send([Sending(text, text) for text in texts])
+                sent = on.queue.send([_sending(head, piece, on.policy) for piece in chunks])
                 done = [chunk for chunk, is_sent in zip(chunks, sent, strict=True) if is_sent]
                 return Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in done]) if done else None
             case Settle(used_us=used_us):

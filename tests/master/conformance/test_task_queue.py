@@ -130,3 +130,26 @@ def test_one_message_one_winner(factory: Factory, tmp_path: Path, clock: SetCloc
 
     taken = race(factory, tmp_path, clock, 8, take_all)
     assert sorted(chain.from_iterable(taken)) == [f"body of {name}" for name in names]
+
+
+def test_packages_in_besides_are_left_out(stores: Stores, others: Stores) -> None:
+    messages = [Sending(f"g{number}", f"body of g{number}", "ann", f"p{number % 3}") for number in range(6)]
+    stores.queue.send(messages)
+    assert bodies(others.queue.receive(10, VISIBILITY_S, "attempt", {"p0", "p1"})) == ["body of g2", "body of g5"]
+    assert len(take(stores)) == 4
+
+
+def test_packages_take_turns(stores: Stores) -> None:
+    for package in ("one", "two"):
+        stores.queue.send(
+            [Sending(f"{package} {number}", package, "ann", package, cost_us=10**6) for number in range(9)]
+        )
+    taken = bodies(take(stores, 6))
+    assert taken.count("one") == taken.count("two") == 3
+
+
+def test_the_first_chunk_of_a_package_comes_before_all_others(stores: Stores) -> None:
+    stores.queue.send([Sending(f"long {number}", "long", "ann", "long", cost_us=10**6) for number in range(9)])
+    take(stores, 2)
+    stores.queue.send([Sending("new", "new", "bob", "new", first=True)])
+    assert bodies(take(stores, 1)) == ["new"]

@@ -1,7 +1,8 @@
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
+from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Ids, Message, Sending
 
 from .packages import ALONE
@@ -14,6 +15,10 @@ class Letter(Struct):
 
     body: str
     at: float
+    account: str
+    package: str
+    first: bool
+    cost_us: int
     state: str = "waiting"
     receives: int = 0
     receipt: str = ""
@@ -29,12 +34,13 @@ class Letters:
 
 
 class MemoryTaskQueue:
-    """The queue as a list, in the order in which it was sent."""
+    """The queue as a list, in the order in which it was sent; packages take turns."""
 
     def __init__(self, letters: Letters, clock: Clock, ids: Ids) -> None:
         self._letters = letters
         self._clock = clock
         self._ids = ids
+        self._turns = Turns()
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
         with ALONE:
@@ -43,10 +49,10 @@ class MemoryTaskQueue:
             for message in messages:
                 if until.get(message.group, now) <= now:
                     until[message.group] = now + MEMORY_S
-                    self._letters.there.append(Letter(message.body, now))
+                    self._letters.there.append(Letter(message.body, now, *message[2:]))
             return [True] * len(messages)
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
+    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
         with ALONE:
             now = self._clock.now()
             self._surface(now)
@@ -55,14 +61,22 @@ class MemoryTaskQueue:
                 self.extend([message.receipt for message in again], visibility_s)
                 return again
             messages: list[Message] = []
-            waiting = (letter for letter in self._letters.there if letter.state == "waiting")
-            for letter, _ in zip(waiting, range(limit), strict=False):
+            while len(messages) < limit and (lines := self._lines(besides)):
+                letter = self._letters.there[self._turns.take(lines).number]
                 wait_us = max(0, round((now - letter.at) * 1e6))
                 letter.state, letter.at, letter.receipt = "hidden", now + visibility_s, self._ids.fresh()
                 letter.receives += 1
                 messages.append(Message(letter.body, letter.receipt, letter.receives, wait_us))
             self._letters.attempts[attempt_id] = now + MEMORY_S, [message.receipt for message in messages]
             return messages
+
+    def _lines(self, besides: Collection[str]) -> list[Line]:
+        oldest: dict[tuple[str, str], Line] = {}
+        for number, letter in enumerate(self._letters.there):
+            if letter.state == "waiting" and letter.package not in besides:
+                line = Line(number, letter.account, letter.package, letter.first, letter.cost_us)
+                oldest.setdefault((letter.account, letter.package), line)
+        return list(oldest.values())
 
     def _repeat(self, attempt_id: str, now: float) -> list[Message]:
         until, receipts = self._letters.attempts.get(attempt_id, (0.0, []))

@@ -1,6 +1,6 @@
 """Stand-ins for AWS as sides of the model."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
@@ -13,6 +13,7 @@ from moto.sqs.models import SQSBackend
 from aws import engines
 from aws.in_process import in_process, remove
 from aws.stores import create, name_of, on_ministack, stores
+from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import Message, Sending, TaskQueue
 from master.stores import Factory, SetClock, Stores
 
@@ -22,7 +23,7 @@ ALL = 100
 
 @contextmanager
 def moto(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
-    """moto as a function call: its queue goes by the test's clock.
+    """moto as a function call. Its messages are handed on in turns, which SQS does not know.
 
     It forgets nothing. SQS does after 14 days, when the chunk's package has expired: the others say that it is stale.
     And nobody holds a message for the 12 hours that SQS counts from its receipt, and moto from its sending.
@@ -36,7 +37,8 @@ def moto(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
             own = folder / f"moto-{next(numbers)}"
             stack.close()
             stack.callback(remove, own)
-            return stack.enter_context(in_process(own, clock))
+            made = stack.enter_context(in_process(own, clock))
+            return made._replace(queue=TimedQueue(made.queue, clock))
 
         yield fresh
 
@@ -83,7 +85,7 @@ def by_their_own_time(factory: Factory, folder: Path, clock: SetClock) -> Iterat
 
 
 class TimedQueue:
-    """A queue whose messages surface when the test's clock says so, and come in the order in which they were sent.
+    """A queue whose messages surface when the test's clock says so, and whose packages take turns.
 
     Whatever its engine has to hand out is taken at once, and handed on when it is asked for.
     """
@@ -92,13 +94,15 @@ class TimedQueue:
         self._queue = queue
         self._clock = clock
         self._looks = count()
-        self._sent: dict[str, float] = {}
+        self._turns = Turns()
+        self._sent: dict[str, tuple[Line, float]] = {}
         self._here: dict[str, Message] = {}
         self._out: dict[str, tuple[str, float]] = {}
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
         for message in messages:
-            self._sent.setdefault(message.body, self._clock.now())
+            line = Line(len(self._sent), message.account, message.package, message.first, message.cost_us)
+            self._sent.setdefault(message.body, (line, self._clock.now()))
         return self._queue.send(messages)
 
     def _look(self) -> None:
@@ -111,14 +115,24 @@ class TimedQueue:
         while messages := self._queue.receive(ALL, LONG_S, f"look {next(self._looks)}"):
             self._here.update((message.body, message) for message in messages)
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
+    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
         del attempt_id
         self._look()
-        now, order = self._clock.now(), list(self._sent)
-        bodies = sorted(self._here, key=order.index)[:limit]
-        messages = [self._here.pop(body) for body in bodies]
-        self._out.update((message.body, (message.receipt, now + visibility_s)) for message in messages)
-        return [message._replace(wait_us=round((now - self._sent[message.body]) * 1e6)) for message in messages]
+        now = self._clock.now()
+        messages: list[Message] = []
+        while len(messages) < limit and (lines := self._lines(besides)):
+            message = self._here.pop(lines[self._turns.take(lines)])
+            self._out[message.body] = message.receipt, now + visibility_s
+            messages.append(message._replace(wait_us=round((now - self._sent[message.body][1]) * 1e6)))
+        return messages
+
+    def _lines(self, besides: Collection[str]) -> dict[Line, str]:
+        """The oldest message of each package."""
+        oldest: dict[str, tuple[Line, str]] = {}
+        for line, body in sorted((self._sent[body][0], body) for body in self._here):
+            if line.package not in besides:
+                oldest.setdefault(line.package, (line, body))
+        return dict(oldest.values())
 
     def delete(self, receipts: Sequence[str]) -> None:
         self._queue.delete(receipts)

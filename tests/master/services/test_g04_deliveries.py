@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -48,18 +48,18 @@ class Thrice:
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
         """See the port."""
-        copies = [Sending(f"{group}#{time}", body) for time in range(TIMES) for group, body in messages]
+        copies = [each._replace(group=f"{each.group}#{time}") for time in range(TIMES) for each in messages]
         soon, more = copies[: len(messages)], [*self._late, *copies[len(messages) :]]
         self._chance.shuffle(more)
         self._late = more[: len(more) // 2]
         soon += more[len(more) // 2 :]
         self._chance.shuffle(soon)
-        self.sent.update(body for _, body in messages)
+        self.sent.update(each.body for each in messages)
         return [all(self._queue.send(soon))] * len(messages)
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
+    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
         """See the port."""
-        messages = self._queue.receive(limit, visibility_s, attempt_id)
+        messages = self._queue.receive(limit, visibility_s, attempt_id, besides)
         self.received.update(message.body for message in messages)
         return messages
 

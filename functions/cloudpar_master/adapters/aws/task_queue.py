@@ -1,6 +1,6 @@
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -37,13 +37,15 @@ class SqsTaskQueue:
     def send(self, messages: Sequence[Sending]) -> list[bool]:
         """See the port. What AWS did not take, and may take later, has to be sent again."""
         entries = [
-            {"MessageBody": body, "MessageGroupId": group, "MessageDeduplicationId": group} for group, body in messages
+            {"MessageBody": each.body, "MessageGroupId": each.group, "MessageDeduplicationId": each.group}
+            for each in messages
         ]
         left = _in_batches(partial(self._client.send_message_batch, QueueUrl=self._url), entries)
         return [number not in left for number in range(len(messages))]
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
-        """See the port. Ten at a time; an attempt's parts are attempts of their own."""
+    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
+        """See the port. Ten at a time; an attempt's parts are attempts of their own. SQS leaves no message out."""
+        del besides
         if len(attempt_id) > ATTEMPT_CHARS or not attempt_id.isascii() or not attempt_id.isprintable():
             attempt_id = hashlib.sha256(attempt_id.encode()).hexdigest()
         messages: list[Message] = []

@@ -5,6 +5,14 @@ from pathlib import Path
 
 from .migrations import FORMAT, convert
 
+LINES = (
+    "account TEXT NOT NULL DEFAULT ''",
+    "package TEXT NOT NULL DEFAULT ''",
+    "first INTEGER NOT NULL DEFAULT 0",
+    "cost_us INTEGER NOT NULL DEFAULT 1",
+)
+"""Columns of `messages` that 0.2.0 did not have. Messages of that version are all of one package without a name."""
+
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS packages (
     package_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, started_at REAL NOT NULL, version INTEGER NOT NULL,
@@ -40,16 +48,17 @@ CREATE INDEX IF NOT EXISTS settlements_at ON settlements (at);
 CREATE TABLE IF NOT EXISTS grants (account_id TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (account_id, key));
 CREATE TABLE IF NOT EXISTS messages (
     id INTEGER PRIMARY KEY, body TEXT NOT NULL, state TEXT NOT NULL, visible_at REAL NOT NULL,
-    receives INTEGER NOT NULL DEFAULT 0, receipt TEXT
+    receives INTEGER NOT NULL DEFAULT 0, receipt TEXT, {lines}
 );
-CREATE INDEX IF NOT EXISTS messages_waiting ON messages (id) WHERE state = 'waiting';
+DROP INDEX IF EXISTS messages_waiting;
+CREATE INDEX IF NOT EXISTS messages_lines ON messages (account, package, id) WHERE state = 'waiting';
 CREATE INDEX IF NOT EXISTS messages_hidden ON messages (visible_at) WHERE state = 'hidden';
 CREATE INDEX IF NOT EXISTS messages_dead ON messages (id) WHERE state = 'dead';
 CREATE INDEX IF NOT EXISTS messages_receipt ON messages (receipt);
 CREATE TABLE IF NOT EXISTS sent_groups (name TEXT PRIMARY KEY, until REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS attempts (attempt_id TEXT NOT NULL, receipt TEXT NOT NULL, until REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS attempts_id ON attempts (attempt_id);
-"""
+""".format(lines=", ".join(LINES))
 
 
 class Database:
@@ -65,6 +74,7 @@ class Database:
             for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -8000", "temp_store = MEMORY"):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._prepare(path)
+            self._add_columns()
             self._connection.executescript(SCHEMA)
         except sqlite3.Error:
             self._connection.close()
@@ -78,6 +88,13 @@ class Database:
             convert(self._connection, path)
         else:
             self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _add_columns(self) -> None:
+        """Give the table of an earlier version what it lacks. That version can still use it."""
+        there = [name for _, name, *_ in self._connection.execute("PRAGMA table_info (messages)")]
+        for column in LINES if there else ():
+            if column.split()[0] not in there:
+                self._connection.execute(f"ALTER TABLE messages ADD COLUMN {column}")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

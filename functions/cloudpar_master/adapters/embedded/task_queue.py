@@ -1,5 +1,6 @@
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Ids, Message, Sending
 
 from .database import Database
@@ -12,8 +13,26 @@ COUNTED = 1_000
 """Nobody needs to know how many more wait."""
 
 
+_OLDEST = "SELECT id, account, package, first, cost_us FROM messages WHERE state = 'waiting'"
+_LINES = f"""
+WITH RECURSIVE lines (id, account, package, first, cost_us) AS (
+    SELECT * FROM ({_OLDEST} ORDER BY account, package, id LIMIT 1)
+    UNION ALL
+    SELECT next.id, next.account, next.package, next.first, next.cost_us FROM lines JOIN messages AS next
+    ON next.id = coalesce(
+        (SELECT id FROM messages WHERE state = 'waiting' AND account = lines.account AND package > lines.package
+            ORDER BY package, id LIMIT 1),
+        (SELECT id FROM messages WHERE state = 'waiting' AND account > lines.account
+            ORDER BY account, package, id LIMIT 1)
+    )
+)
+SELECT id, account, package, first, cost_us FROM lines
+"""  # noqa: S608  constant texts only
+"""The oldest waiting message of each package: one look at an index for each, however many messages wait."""
+
+
 class SqliteTaskQueue:
-    """The queue as a table. A group has one message, so first in, first out among those that wait is enough.
+    """The queue as a table. Packages take turns; a group has one message, so within a package the oldest is next.
 
     A message waits, is hidden (somebody has it), or is dead. `visible_at` is since when it waits, or until when it is
     hidden; what surfaces is found by an index over the hidden ones only, so that no call reads all there are.
@@ -24,6 +43,7 @@ class SqliteTaskQueue:
         self._clock = clock
         self._ids = ids
         self._signals = signals
+        self._turns = Turns()
         self._swept_at = 0.0
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
@@ -35,14 +55,18 @@ class SqliteTaskQueue:
                 self._sweep(now)
             for message in messages:
                 if self._first(message.group, now):
-                    insert = "INSERT INTO messages (body, state, visible_at) VALUES (?, 'waiting', ?)"
-                    self._db.execute(insert, (message.body, now))
+                    insert = (
+                        "INSERT INTO messages (body, state, visible_at, account, package, first, cost_us)"
+                        " VALUES (?, 'waiting', ?, ?, ?, ?, ?)"
+                    )
+                    line = (message.account, message.package, message.first, message.cost_us)
+                    self._db.execute(insert, (message.body, now, *line))
                     sent += 1
         if sent:
             self._signals.chunks_sent(sent)
         return [True] * len(messages)
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
+    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
         """See the port."""
         now = self._clock.now()
         with self._db.transaction():
@@ -51,17 +75,31 @@ class SqliteTaskQueue:
             if again:
                 self._hide([message.receipt for message in again], now + visibility_s)
                 return again
-            select = "SELECT id, body, visible_at, receives FROM messages WHERE state = 'waiting' ORDER BY id LIMIT ?"
+            lines = {line.number: line for line in self._lines(besides)}
             messages: list[Message] = []
-            for row_id, body, visible_at, receives in self._db.execute(select, (limit,)).fetchall():
-                receipt = self._ids.fresh()
-                self._db.execute(
-                    "UPDATE messages SET state = 'hidden', visible_at = ?, receives = ?, receipt = ? WHERE id = ?",
-                    (now + visibility_s, receives + 1, receipt, row_id),
-                )
-                self._db.execute("INSERT INTO attempts VALUES (?, ?, ?)", (attempt_id, receipt, now + MEMORY_S))
-                messages.append(Message(body, receipt, receives + 1, max(0, round((now - visible_at) * 1e6))))
+            while lines and len(messages) < limit:
+                line = self._turns.take(lines.values())
+                messages.append(self._take(line.number, now, visibility_s, attempt_id))
+                del lines[line.number]
+                select = f"{_OLDEST} AND (account, package) = (?, ?) ORDER BY id LIMIT 1"
+                row = self._db.execute(select, (line.account, line.package)).fetchone()
+                if row is not None:
+                    lines[row[0]] = Line(*row)
             return messages
+
+    def _lines(self, besides: Collection[str]) -> list[Line]:
+        return [Line(*row) for row in self._db.execute(_LINES) if row[2] not in besides]
+
+    def _take(self, row_id: int, now: float, visibility_s: float, attempt_id: str) -> Message:
+        select = "SELECT body, visible_at, receives FROM messages WHERE id = ?"
+        body, visible_at, receives = self._db.execute(select, (row_id,)).fetchone()
+        receipt = self._ids.fresh()
+        self._db.execute(
+            "UPDATE messages SET state = 'hidden', visible_at = ?, receives = ?, receipt = ? WHERE id = ?",
+            (now + visibility_s, receives + 1, receipt, row_id),
+        )
+        self._db.execute("INSERT INTO attempts VALUES (?, ?, ?)", (attempt_id, receipt, now + MEMORY_S))
+        return Message(body, receipt, receives + 1, max(0, round((now - visible_at) * 1e6)))
 
     def delete(self, receipts: Sequence[str]) -> None:
         """See the port."""

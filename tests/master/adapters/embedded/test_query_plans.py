@@ -62,7 +62,7 @@ def fill(database: Database, state: str) -> None:
         "INSERT INTO sent_groups SELECT 'group ' || i, 1e12 FROM n",
     ):
         database.execute(insert)
-    messages = "INSERT INTO messages SELECT i, 'body', ?, 1e12, 1, 'receipt ' || i FROM n"
+    messages = "INSERT INTO messages SELECT i, 'body', ?, 1e12, 1, 'receipt ' || i, 'a', 'p' || (i % 100), 0, 1 FROM n"
     database.execute(messages, (state,))
     read = "UPDATE packages SET head = ? WHERE package_id = 'p7' OR started_at > ?"
     database.execute(read, (encoded_head(database), MANY - 20))

@@ -1,0 +1,121 @@
+"""Whose chunk is handed out next: accounts take turns, and within an account its packages do.
+
+Source: start-time fair queueing (Goyal, Vin and Cheng, 1996). Whoever was handed the least work is next; whoever comes
+new starts level with the one that is furthest behind, so it neither waits for what others had before nor catches up on
+the time when it was not there.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+ALLOWANCE_US = 1_000_000
+"""A package's first chunk goes before everything else while first chunks have had at most this much more than their
+share: of the account's work, and the account of everybody's. Beyond it they take turns like all others, so a stream of
+small packages does not stop a long one."""
+
+REMEMBERED = 1_000
+"""Accounts, and packages of each, whose lead is remembered. A forgotten one starts level with the others."""
+
+_FIRST_CHUNKS = ""
+"""The first chunks of all of an account's packages take turns as if they were of one package."""
+
+
+class Line(NamedTuple):
+    """The chunks of one package that wait, by the oldest of them.
+
+    Attributes:
+        number: Of the oldest message: smaller is older.
+        first: That is the first chunk of its package, so nothing of the package has begun.
+        cost_us: How long it is likely to keep an executor busy.
+    """
+
+    number: int
+    account: str
+    package: str
+    first: bool
+    cost_us: int
+
+    @property
+    def flow(self) -> str:
+        """Among which chunks of its account it takes its turn."""
+        return _FIRST_CHUNKS if self.first else self.package
+
+
+class _VirtualTime:
+    """How much work each of some keys was handed, as far as it is more than what the last of them had."""
+
+    def __init__(self) -> None:
+        self.now_us = 0
+        self._finish_us: dict[str, int] = {}
+        self._last_start_us: dict[str, int] = {}
+
+    def start_us(self, key: str) -> int:
+        """Where a key stands; the smallest is next."""
+        return max(self.now_us, self._finish_us.get(key, 0))
+
+    def lead_us(self, key: str) -> int:
+        """How far ahead of all others a key was when it was handed its last chunk.
+
+        That chunk does not count: else whoever has just been handed a long task would wait until others had as much.
+        """
+        return self._last_start_us.get(key, 0) - self.now_us
+
+    def advance(self, waiting: Iterable[str]) -> None:
+        """Time goes on to the key that is furthest behind. It never goes back."""
+        self.now_us = max(self.now_us, min(map(self.start_us, waiting)))
+
+    def charge(self, key: str, cost_us: int) -> None:
+        """A key was handed work."""
+        start_us = self.start_us(key)
+        self._finish_us.pop(key, None)
+        self._finish_us[key] = start_us + cost_us
+        self._last_start_us[key] = start_us
+        if len(self._finish_us) > REMEMBERED:
+            longest_ago = next(iter(self._finish_us))
+            del self._finish_us[longest_ago], self._last_start_us[longest_ago]
+
+
+class Turns:
+    """Decides; the queue keeps the chunks. Forgetting it is harmless: all start level."""
+
+    def __init__(self) -> None:
+        self._accounts = _VirtualTime()
+        self._packages: dict[str, _VirtualTime] = {}
+
+    def take(self, lines: Collection[Line]) -> Line:
+        """Choose one of the lines, at least one, and count its oldest chunk as handed out."""
+        by_account: dict[str, list[Line]] = {}
+        for line in lines:
+            by_account.setdefault(line.account, []).append(line)
+        self._accounts.advance(by_account)
+        for account, own in by_account.items():
+            self._packages_of(account).advance(line.flow for line in own)
+        chosen = self._first_chunk(by_account) or self._in_turn(by_account)
+        self._charge(chosen)
+        return chosen
+
+    def _first_chunk(self, by_account: dict[str, list[Line]]) -> Line | None:
+        """The first chunk that goes before everything else, if there is one."""
+        found = [line for own in by_account.values() for line in own if line.first and self._within_allowance(line)]
+        return min(found, key=lambda line: (self._accounts.start_us(line.account), line.number), default=None)
+
+    def _within_allowance(self, line: Line) -> bool:
+        lead_us = max(self._accounts.lead_us(line.account), self._packages_of(line.account).lead_us(_FIRST_CHUNKS))
+        return lead_us <= ALLOWANCE_US
+
+    def _in_turn(self, by_account: dict[str, list[Line]]) -> Line:
+        def standing(account: str) -> tuple[int, int]:
+            return self._accounts.start_us(account), min(line.number for line in by_account[account])
+
+        account = min(by_account, key=standing)
+        time = self._packages_of(account)
+        return min(by_account[account], key=lambda line: (time.start_us(line.flow), line.number))
+
+    def _charge(self, line: Line) -> None:
+        self._accounts.charge(line.account, line.cost_us)
+        self._packages_of(line.account).charge(line.flow, line.cost_us)
+        if len(self._packages) > REMEMBERED:
+            del self._packages[next(iter(self._packages))]
+
+    def _packages_of(self, account: str) -> _VirtualTime:
+        return self._packages.setdefault(account, _VirtualTime())
