@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -12,7 +13,7 @@ from starlette.routing import Route
 from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
 from cloudpar_master.adapters.embedded.database import Database
-from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
+from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
 from cloudpar_master.adapters.embedded.signals import NoSignals
 from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
@@ -67,7 +68,9 @@ def embedded(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """SQLite and files."""
     database, ids, signals = Database(folder / "master.sqlite"), RandomIds(), NoSignals()
     database.execute("PRAGMA synchronous = OFF")  # no test cuts the power
-    blobs = FileBlobStore(folder / "blobs", lambda: "http://master.test", b"secret", clock)
+    blobs = FileBlobStore(
+        folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=partial(code_in_use, database)
+    )
     route = Route("/blobs/{key:path}", BlobRoutes(blobs).serve, methods=["GET", "PUT"])
     app = Starlette(routes=[route], exception_handlers={RequestError: refusal, HTTPException: refusal})
 
@@ -76,7 +79,7 @@ def embedded(folder: Path, clock: SetClock) -> Iterator[Stores]:
 
     with closing(database):
         yield Stores(
-            packages=SqlitePackageStore(database, signals),
+            packages=SqlitePackageStore(database, signals, blobs.started),
             accounts=SqliteAccountStore(database, clock),
             queue=SqliteTaskQueue(database, clock, ids, signals),
             blobs=blobs,

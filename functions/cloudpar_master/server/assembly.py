@@ -1,6 +1,7 @@
 """Puts an embedded master together: the one place that knows every part."""
 
 import hashlib
+from functools import partial
 from typing import NamedTuple
 
 from starlette.applications import Starlette
@@ -8,7 +9,7 @@ from starlette.applications import Starlette
 from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
 from cloudpar_master.adapters.embedded.database import Database
-from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
+from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
 from cloudpar_master.adapters.embedded.system import RandomIds, SystemClock
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.adapters.key_safe import AesGcmSafe
@@ -69,9 +70,11 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         database.close()
         raise
     queue = SqliteTaskQueue(database, clock, ids, bell)
-    blobs = FileBlobStore(folder.blobs, link_base.current(connection.endpoint), secret, clock)
+    blobs = FileBlobStore(
+        folder.blobs, link_base.current(connection.endpoint), secret, clock, code_in_use=partial(code_in_use, database)
+    )
     deployment = Deployment(
-        packages=SqlitePackageStore(database, bell),
+        packages=SqlitePackageStore(database, bell, blobs.started),
         accounts=SqliteAccountStore(database, clock),
         queue=queue,
         blobs=blobs,

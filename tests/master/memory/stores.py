@@ -38,7 +38,7 @@ def over(data: Data, folder: Path, clock: Clock, ids: Ids) -> Stores:
         packages=MemoryPackageStore(data.packages, data.numbers),
         accounts=MemoryAccountStore(data.books),
         queue=MemoryTaskQueue(data.letters, clock, ids),
-        blobs=FileBlobStore(folder / "blobs", lambda: "http://master.test", b"secret", clock),
+        blobs=FileBlobStore(folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=set),
         ids=ids,
         transfer=transfer,
     )

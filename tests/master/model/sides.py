@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from msgspec import Struct
 from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
 from cloudpar_master.adapters.embedded.database import Database
-from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
+from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
 from cloudpar_master.adapters.embedded.signals import NoSignals
 from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
@@ -135,7 +136,9 @@ def sqlite(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
     folder.mkdir(parents=True, exist_ok=True)
     with closing(Database(folder / "model.sqlite")) as database:
         database.execute("PRAGMA synchronous = OFF")
-        blobs = FileBlobStore(folder / "blobs", lambda: "http://master.test", b"secret", clock)
+        blobs = FileBlobStore(
+            folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=partial(code_in_use, database)
+        )
 
         def fresh() -> Stores:
             with database.transaction():
@@ -143,7 +146,8 @@ def sqlite(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
                     database.execute(f"DELETE FROM {table}")  # noqa: S608  constants
             ids, signals = RandomIds(), NoSignals()
             return Stores(
-                packages=SqlitePackageStore(database, signals), accounts=SqliteAccountStore(database, clock),
+                packages=SqlitePackageStore(database, signals, blobs.started),
+                accounts=SqliteAccountStore(database, clock),
                 queue=SqliteTaskQueue(database, clock, ids, signals), blobs=blobs, ids=ids, transfer=transfer,
             )  # fmt: skip
 

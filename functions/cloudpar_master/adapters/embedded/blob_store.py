@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -16,7 +16,12 @@ from cloudpar_protocol.errors import BadRequest, Forbidden, IdempotencyConflict,
 from cloudpar_protocol.limits import LINK_S
 from cloudpar_protocol.payloads import Link
 
+from .code_blobs import KEPT_BYTES, CodeBlobs
+
 READ_BYTES = 1024 * 1024
+CODE = "code/"
+"""What the key of task code begins with."""
+
 UPLOAD = ".upload-"
 BLOB = ".blob"
 """What a key's last name ends with as a file, so that no blob is in the way of a folder."""
@@ -34,9 +39,20 @@ class FileBlobStore:
         base: Called for each link: the URL that the server's path `/blobs` follows, empty for a relative link.
         secret: Signs links.
         clock: Ends links.
+        code_in_use: The keys of the task code that packages need. All other code is kept up to code_bytes.
+        code_bytes: See there.
     """
 
-    def __init__(self, folder: Path, base: Callable[[], str], secret: bytes, clock: Clock) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        base: Callable[[], str],
+        secret: bytes,
+        clock: Clock,
+        *,
+        code_in_use: Callable[[], Iterable[str]],
+        code_bytes: int = KEPT_BYTES,
+    ) -> None:
         self._folder = folder
         self._base = base
         self._secret = secret
@@ -44,6 +60,13 @@ class FileBlobStore:
         folder.mkdir(parents=True, exist_ok=True)
         for left_by_a_crash in folder.glob(f"{UPLOAD}*"):
             left_by_a_crash.unlink()
+        self._code = CodeBlobs(
+            self._path(CODE).with_suffix(""), clock, lambda: {self._path(key) for key in code_in_use()}, code_bytes
+        )
+
+    def started(self, code_key: str) -> None:
+        """A package with this task code is stored."""
+        self._code.keep_promise(self._path(code_key))
 
     # the port
 
@@ -65,6 +88,8 @@ class FileBlobStore:
             os.utime(self._path(key), (now, now))
         except FileNotFoundError:
             return False
+        if key.startswith(CODE):
+            self._code.promise(self._path(key))
         return True
 
     def abandon(self, prefix: str) -> None:
@@ -119,6 +144,12 @@ class FileBlobStore:
             except FileExistsError:
                 if (path.stat().st_size, _crc32(path)) != (size, crc32):
                     raise IdempotencyConflict("another blob is there already: it is never overwritten") from None
+                size = 0  # nothing was added
+        if key.startswith(CODE):
+            now = self._clock.now()
+            os.utime(path, (now, now))
+            self._code.promise(path)
+            self._code.added(size)
 
     def open(self, key: str) -> IO[bytes]:
         """The blob for reading.
@@ -136,6 +167,7 @@ class FileBlobStore:
 
         A step looks at a file and removes it at once, so that no `exists` comes in between.
         """
+        self._code.trim()
         before = self._clock.now() - unused_s
         for folder, _, names in os.walk(self._folder):
             for name in names:

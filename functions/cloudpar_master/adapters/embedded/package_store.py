@@ -1,5 +1,5 @@
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -23,11 +23,20 @@ _results = msgspec.msgpack.Decoder(list[TaskResult])
 
 
 class SqlitePackageStore:
-    """Packages in SQLite. The registry is two indexed columns of the package's row."""
+    """Packages in SQLite. The registry is two indexed columns of the package's row.
 
-    def __init__(self, database: Database, signals: Signals) -> None:
+    Args:
+        database: Holds them.
+        signals: Hears of saved heads.
+        started: Called with the blob key of the task code of each new package, if its code is in a blob.
+    """
+
+    def __init__(
+        self, database: Database, signals: Signals, started: Callable[[str], None] = lambda _code_key: None
+    ) -> None:
         self._db = database
         self._signals = signals
+        self._started = started
         self._cache: OrderedDict[str, Spec] = OrderedDict()
 
     def create(self, spec: Spec, head: Head) -> Spec:
@@ -42,6 +51,8 @@ class SqlitePackageStore:
             ).rowcount
             if done:
                 self._db.execute("INSERT INTO specs VALUES (?, ?)", (spec.package_id, _encode(spec)))
+        if done and spec.start.code.blob is not None:
+            self._started(spec.start.code.blob.key)
         return spec if done else self.spec(spec.package_id) or spec
 
     def spec(self, package_id: str) -> Spec | None:
@@ -188,6 +199,13 @@ class SqlitePackageStore:
         with self._db.transaction():
             for table in ("pages", "inbox", "specs", "packages"):
                 self._db.execute(f"DELETE FROM {table} WHERE package_id = ?", (package_id,))  # noqa: S608  constants
+
+
+def code_in_use(database: Database) -> set[str]:
+    """The blob keys of the task code of packages that have not ended: of an ended one no task is handed out."""
+    select = "SELECT spec FROM packages JOIN specs USING (package_id) WHERE unsettled AND running"
+    codes = [_specs.decode(spec).start.code for (spec,) in database.execute(select)]
+    return {code.blob.key for code in codes if code.blob is not None}
 
 
 def _readable(body: bytes) -> Event | None:

@@ -20,7 +20,7 @@ BODY = b"payload"
 
 @pytest.fixture
 def store(tmp_path: Path, clock: SetClock) -> FileBlobStore:
-    return FileBlobStore(tmp_path / "blobs", lambda: "http://master.test", b"secret", clock)
+    return FileBlobStore(tmp_path / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=set)
 
 
 def write(store: FileBlobStore, key: str, body: AsyncIterator[bytes]) -> None:
@@ -80,7 +80,7 @@ def test_a_full_disk_is_worth_another_try(store: FileBlobStore, tmp_path: Path) 
 def test_uploads_that_a_dead_process_left_are_removed(store: FileBlobStore, tmp_path: Path, clock: SetClock) -> None:
     write(store, ".upload-not", whole())
     (tmp_path / "blobs" / ".upload-abc").write_bytes(b"part")
-    FileBlobStore(tmp_path / "blobs", lambda: "http://master.test", b"secret", clock)
+    FileBlobStore(tmp_path / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=set)
     assert not (tmp_path / "blobs" / ".upload-abc").exists()
     assert store.exists(".upload-not")
 

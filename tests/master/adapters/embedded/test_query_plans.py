@@ -7,7 +7,7 @@ import pytest
 
 from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
 from cloudpar_master.adapters.embedded.database import Database
-from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
+from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
 from cloudpar_master.adapters.embedded.signals import NoSignals
 from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import MEMORY_S, SqliteTaskQueue
@@ -33,6 +33,7 @@ CALLS: dict[str, Call] = {
     "uncut": lambda packages, accounts, queue: packages.uncut(10),
     "running": lambda packages, accounts, queue: packages.running("a"),
     "unsettled": lambda packages, accounts, queue: packages.unsettled("a"),
+    "code_in_use": lambda packages, accounts, queue: code_in_use(packages._db),
     "of_account": lambda packages, accounts, queue: packages.of_account("a", 10),
     "of_all": lambda packages, accounts, queue: packages.of_account(None, 10),
     "load": lambda packages, accounts, queue: packages.load("p7"),

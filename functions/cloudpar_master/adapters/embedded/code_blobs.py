@@ -1,0 +1,96 @@
+"""How much task code a data folder keeps.
+
+Task code is addressed by its hash, so that the same function is uploaded once. A blob must stay while a package that
+may still hand out tasks refers to it, and while a client that has uploaded it, or was told that it is there already,
+has not started its package yet. All other code is kept up to a size, for the next call of the same function.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from cloudpar_master.ports import Clock
+
+KEPT_BYTES: Final = 256 * 1024 * 1024
+"""Code in one data folder, up to which blobs without a package stay. Beyond it the longest unused ones are removed."""
+PROMISED_S: Final = 3600.0
+"""How long a blob is kept for a client that has asked for it, but has not started a package."""
+PROMISES: Final = 1_000
+"""Clients that may be between the two requests with the same code at once; the oldest is forgotten beyond that."""
+
+
+class CodeBlobs:
+    """The files of task code in one folder.
+
+    Args:
+        folder: Where they are. The time of a file is that of its last use.
+        clock: Ends promises.
+        needed: Finds the blobs of packages that may still hand out tasks.
+        kept_bytes: As KEPT_BYTES.
+    """
+
+    def __init__(
+        self, folder: Path, clock: Clock, needed: Callable[[], Collection[Path]], kept_bytes: int = KEPT_BYTES
+    ) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._needed = needed
+        self._kept_bytes = kept_bytes
+        self._bytes = 0
+        self._promises: defaultdict[Path, deque[float]] = defaultdict(lambda: deque(maxlen=PROMISES))
+        for path, used_at, size in self._files():
+            self._bytes += size
+            self._promises[path].append(used_at + PROMISED_S)  # nothing else tells what an earlier master promised
+
+    def promise(self, path: Path) -> None:
+        """A client is going to start a package with this code."""
+        # Each promise counts alone: one of two clients may start, and its package end, before the other one starts.
+        self._promises[path].append(self._clock.now() + PROMISED_S)
+
+    def keep_promise(self, path: Path) -> None:
+        """A package with this code is stored; from now on it is needed for as long as the package says."""
+        promises = self._promises[path]
+        if promises:
+            promises.popleft()
+        if not promises:
+            del self._promises[path]
+
+    def added(self, size: int) -> None:
+        """A blob of this size was uploaded."""
+        self._bytes += size
+        self.trim()
+
+    def trim(self) -> None:
+        """Remove the longest unused blobs that nobody needs, while there is too much code."""
+        if self._bytes <= self._kept_bytes:
+            return
+        files = sorted(self._files(), key=lambda file: file[1])
+        self._bytes = sum(size for _, _, size in files)
+        needed = {*self._needed(), *self._promised()}
+        for path, _, size in files:
+            if self._bytes <= self._kept_bytes:
+                break
+            if path not in needed:
+                path.unlink(missing_ok=True)
+                self._bytes -= size
+
+    def _promised(self) -> list[Path]:
+        now = self._clock.now()
+        for path, promises in list(self._promises.items()):
+            while promises and promises[0] <= now:
+                promises.popleft()
+            if not promises:
+                del self._promises[path]
+        return list(self._promises)
+
+    def _files(self) -> list[tuple[Path, float, int]]:
+        """Each file with the time of its last use and its size."""
+        files = []
+        for path in self._folder.rglob("*"):
+            with suppress(FileNotFoundError):
+                found = path.stat()
+                if path.is_file():
+                    files.append((path, found.st_mtime, found.st_size))
+        return files

@@ -1,0 +1,140 @@
+"""Task code in a data folder: what stays, and what goes when there is too much of it."""
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from msgspec.structs import replace
+
+from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
+from cloudpar_master.adapters.embedded.code_blobs import PROMISED_S
+from cloudpar_master.adapters.embedded.database import Database
+from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
+from cloudpar_master.adapters.embedded.signals import NoSignals
+from cloudpar_protocol.payloads import BlobRef, TaskCode
+from master.packages import make_head, make_spec
+from master.stores import NOW, SetClock
+
+SIZE, ROOM = 1_000, 3
+"""Bytes of each code, and how many of them fit."""
+
+
+class Folder:
+    """A data folder, and the requests of its clients."""
+
+    def __init__(self, path: Path, database: Database, clock: SetClock) -> None:
+        self.blobs = FileBlobStore(
+            path / "blobs", str, b"secret", clock, code_in_use=lambda: code_in_use(database), code_bytes=ROOM * SIZE
+        )
+        self.packages = SqlitePackageStore(database, NoSignals(), self.blobs.started)
+        self.folder = path / "blobs" / "code"
+        self.clock = clock
+
+    def upload(self, name: str) -> None:
+        """What a client does before it starts a package whose code is not there."""
+
+        async def body() -> AsyncIterator[bytes]:
+            yield bytes(SIZE)
+
+        self.clock.move(1.0)
+        link = self.blobs.put_link(f"code/a/{name}", SIZE, zlib.crc32(bytes(SIZE)))
+        asyncio.run(self.blobs.write(f"code/a/{name}", dict(parse_qsl(urlsplit(link.url).query)), body()))
+
+    def start(self, name: str, package_id: str | None = None) -> None:
+        spec = make_spec(package_id or f"package of {name}")
+        code = TaskCode("0" * 64, blob=BlobRef(f"code/a/{name}", SIZE))
+        self.packages.create(replace(spec, start=replace(spec.start, code=code)), make_head(spec))
+
+    def end(self, name: str, package_id: str | None = None) -> None:
+        head = self.packages.load(package_id or f"package of {name}")
+        assert head is not None
+        assert self.packages.save(replace(head, version=head.version + 1, state="completed"), NOW)
+
+    def run(self, name: str) -> None:
+        self.upload(name)
+        self.start(name)
+        self.end(name)
+
+    @property
+    def names(self) -> str:
+        return "".join(sorted(path.stem for path in self.folder.rglob("*.blob")))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, database: Database, clock: SetClock) -> Folder:
+    return Folder(tmp_path, database, clock)
+
+
+def test_code_of_ended_packages_stays_up_to_a_size(folder: Folder) -> None:
+    for name in "abcde":
+        folder.run(name)
+    assert folder.names == "cde"
+
+
+def test_the_code_that_was_used_last_stays(folder: Folder) -> None:
+    for name in "abc":
+        folder.run(name)
+    folder.clock.move(1.0)
+    assert folder.blobs.exists("code/a/a")
+    folder.start("a", "again")
+    folder.end("a", "again")
+    folder.run("d")
+    assert folder.names == "acd"
+
+
+def test_code_of_running_packages_stays_whatever_its_size(folder: Folder) -> None:
+    for name in "abcde":
+        folder.upload(name)
+        folder.start(name)
+    assert folder.names == "abcde"
+    for name in "abc":
+        folder.end(name)
+    folder.run("f")
+    assert folder.names == "def"
+
+
+def test_code_that_a_client_was_promised_stays_until_it_has_started(folder: Folder) -> None:
+    folder.run("a")
+    assert folder.blobs.exists("code/a/a")  # the answer to one client
+    assert folder.blobs.exists("code/a/a")  # the answer to another one
+    folder.start("a", "of the first")
+    folder.end("a", "of the first")
+    for name in "bcd":
+        folder.run(name)
+    assert folder.names == "acd"
+    folder.start("a", "of the second")
+    folder.end("a", "of the second")
+    folder.run("e")
+    assert folder.names == "cde"
+
+
+def test_a_promise_ends_when_nobody_starts(folder: Folder) -> None:
+    for name in "abcd":
+        folder.upload(name)
+    assert folder.names == "abcd"
+    folder.clock.move(PROMISED_S)
+    list(folder.blobs.sweep(10 * PROMISED_S))
+    assert folder.names == "bcd"
+
+
+def test_a_master_that_starts_again_keeps_what_the_last_one_promised(
+    folder: Folder, tmp_path: Path, database: Database
+) -> None:
+    for name in "abc":
+        folder.upload(name)
+    after = Folder(tmp_path, database, folder.clock)
+    for name in "de":
+        after.run(name)
+    assert after.names == "abce"
+    after.clock.move(PROMISED_S)
+    after.run("f")
+    assert after.names == "cef"
+
+
+def test_a_second_upload_of_the_same_code_is_counted_once(folder: Folder) -> None:
+    for name in "aaaabc":
+        folder.run(name) if name != "a" else folder.upload(name)
+    assert folder.names == "abc"
