@@ -25,7 +25,11 @@ from cloudpar.errors import (
     TaskLost,
     TaskTimeout,
 )
+from cloudpar_master.adapters.embedded.code_blobs import KEPT_BYTES
+from cloudpar_worker.executor.code_cache import CACHED_BYTES
 from worker.deadly import end_agent
+
+MEGABYTE = 1 << 20
 
 
 def pids(pool: Pool) -> tuple[int, int]:
@@ -366,3 +370,18 @@ def test_memory_mb_is_the_limit_of_each_executor() -> None:
         pytest.raises(ExecutorOutOfMemory, match="over its limit of 230 MB"),
     ):
         pool.submit(grow, 0).result()
+
+
+def test_code_with_large_captured_values_is_bounded_on_disk_and_in_executors() -> None:
+    size, runs = 48 * MEGABYTE, 8
+    with Pool(workers=1) as pool:
+        cluster = pool._lifetime.cluster
+        assert cluster is not None
+        for number in range(runs):
+            captured = bytes([number]) * size
+            assert list(pool.map(lambda i: captured[i], range(2))) == [number, number]  # noqa: B023  - mapped at once
+        executors = psutil.Process(pids(pool)[1]).children(recursive=True)
+        held = max(executor.memory_info().rss for executor in executors)
+        stored = sum(path.stat().st_size for path in cluster.folder.rglob("*.blob"))
+    assert stored <= KEPT_BYTES + size
+    assert held < CACHED_BYTES + 3 * size  # the last one's pickle and its copies, and the executor itself

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
 
 import psutil
@@ -11,8 +11,8 @@ from cloudpar_protocol.payloads import InlineData, RangeData, TaskResult
 from cloudpar_protocol.worker_messages import Lease
 
 from .executor.capture import held_bytes, open_output, read_output
+from .executor.code_cache import CodeCache
 from .executor.frames import READY, ResultReader, Run, encode_run
-from .executor.functions import CACHED_FUNCTIONS
 from .executor.recall import RecallPage, open_page
 
 _CHANNEL_BYTES = 1 << 20
@@ -50,7 +50,7 @@ class ExecutorProcess:
         self._reader = ResultReader()
         self._buffer = bytearray(_READ_BYTES)
         self._unsent: deque[memoryview] = deque()
-        self._codes: OrderedDict[str, None] = OrderedDict()
+        self._codes = CodeCache()
 
     @property
     def theirs(self) -> list[int]:
@@ -69,10 +69,7 @@ class ExecutorProcess:
         # Code that nobody sealed must not be called in place of what somebody did.
         code_hash = lease.code.hash if lease.seal is None else f"sealed {lease.code.hash}"
         known = code_hash in self._codes
-        self._codes[code_hash] = None
-        self._codes.move_to_end(code_hash)
-        if len(self._codes) > CACHED_FUNCTIONS:
-            self._codes.popitem(last=False)
+        self._codes.use(code_hash, len(code))
         data = lease.data
         run = Run(
             code_hash,

@@ -2,30 +2,42 @@
 
 import gc
 import pickle
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
 from cloudpar_protocol.payloads import Codec
 
 from . import references
+from .code_cache import CodeCache
 from .failures import add_mend
 
-CACHED_FUNCTIONS: Final = 16
-"""The agent keeps the same list of hashes for each executor: it knows when to send the code along."""
-
-_COLLECT_EVERY = 64
+_COLLECT_FUNCTIONS: Final = 64
+_COLLECT_BYTES: Final = 32 * 1024 * 1024
+"""Of dropped functions: they are freed after so many of them, or so much pickled code."""
 
 
 class FunctionCache:
     """The functions last used. Code that cannot be loaded is kept as its exception."""
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[str, Callable[..., Any] | BaseException] = OrderedDict()
-        self._dropped = 0
+        self._entries: dict[str, Callable[..., Any] | BaseException] = {}
+        self._codes: dict[str, bytes] = {}
+        self._cache = CodeCache()
+        self._dropped = self._dropped_bytes = 0
 
-    def load(self, code_hash: str, code: bytes | None, codec: Codec) -> Callable[..., Any]:
-        """The function of that hash, unpickled from `code` (with codec "msgpack": imported by name) unless it is here.
+    def take(self, code_hash: str, code: bytes | None) -> None:
+        """A run of a function has come, with its code unless the agent knows that it is here.
+
+        Call it for each run, also for one whose tasks were all recalled: the agent counts that run, too.
+        """
+        if code is not None:
+            self._codes[code_hash] = code
+        dropped = self._cache.use(code_hash, len(code or b""))
+        if dropped:
+            self._drop(dropped)
+
+    def load(self, code_hash: str, codec: Codec) -> Callable[..., Any]:
+        """The function of a run, unpickled (with codec "msgpack": imported by name) when it is first called.
 
         Raises:
             BaseException: Whatever the unpickling or the import raised; it names the mend.
@@ -33,7 +45,7 @@ class FunctionCache:
         entry = self._entries.get(code_hash)
         if entry is None:
             try:
-                entry = _load(code or b"", codec)
+                entry = _load(self._codes.pop(code_hash), codec)
                 if not callable(entry):
                     entry = TypeError(f"the task code is a {type(entry).__name__}, not callable: send a function")
             except BaseException as error:  # noqa: BLE001 - importing task code may raise anything
@@ -41,20 +53,19 @@ class FunctionCache:
                     add_mend(error, "the task code")
                 entry = error
             self._entries[code_hash] = entry
-            if len(self._entries) > CACHED_FUNCTIONS:
-                self._entries.popitem(last=False)
-                self._forget()
-        else:
-            self._entries.move_to_end(code_hash)
         if isinstance(entry, BaseException):
             raise entry.with_traceback(None)
         return entry
 
-    def _forget(self) -> None:
-        # A function and its globals refer to each other: only the collector frees them.
-        self._dropped += 1
-        if self._dropped % _COLLECT_EVERY == 0:
-            gc.collect()
+    def _drop(self, dropped: dict[str, int]) -> None:
+        for code_hash in dropped:
+            self._entries.pop(code_hash, None)
+            self._codes.pop(code_hash, None)
+        self._dropped += len(dropped)
+        self._dropped_bytes += sum(dropped.values())
+        if self._dropped >= _COLLECT_FUNCTIONS or self._dropped_bytes >= _COLLECT_BYTES:
+            self._dropped = self._dropped_bytes = 0
+            gc.collect()  # a function and its globals refer to each other: only the collector frees them
 
 
 def _load(code: bytes, codec: Codec) -> Any:

@@ -53,6 +53,7 @@ class Runner:
             run = decode_run(body)
             if run.threads is not None and not self._started:  # later runs of this executor have the same limit
                 limit_threads(os.environ, run.threads)
+            self._functions.take(run.code_hash, run.code)
             self._run(run)
         return body is not None
 
@@ -87,7 +88,7 @@ class Runner:
             began = _clock()
             unpickling, failed = "the task code", ""
             try:
-                function = function or load(run.code_hash, run.code, run.codec)
+                function = function or load(run.code_hash, run.codec)
                 unpickling = "the task data"
                 data: Any = origin + index * step if items is None else decode(items[index - start])
                 unpickling = ""
