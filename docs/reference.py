@@ -19,7 +19,7 @@ from cloudpar.cli.application import application
 MADE_BY_USERS = (cloudpar.Pool,)
 """Of all other classes the pool makes the instances: how is its own business."""
 
-INTERNAL = {"MapResults.under_way", "TaskFuture.set_cancelled"}
+INTERNAL = {"Attachment.read", "Attachment.reading", "MapResults.under_way", "TaskFuture.set_cancelled"}
 """What is public for other modules of the package only."""
 
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields|Example|Examples):$")

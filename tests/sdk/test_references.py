@@ -116,7 +116,7 @@ def test_what_names_no_function_is_refused(text: str) -> None:
 
 def test_a_text_is_no_function(pool: Pool) -> None:
     with pytest.raises(TypeError, match=r"cloudpar\.reference"):
-        pool.map("math:sqrt", [1])  # type: ignore[arg-type]
+        pool.map("math:sqrt", [1])  # type: ignore[call-overload]
 
 
 BLOB = BlobRef("code/another/account", 1)

@@ -16,17 +16,19 @@ from . import errors
 
 if TYPE_CHECKING:
     from .attachment import Attachment as Attachment
+    from .attachment import Outcome as Outcome
     from .future import TaskFuture as TaskFuture
     from .map_results import MapResults as MapResults
     from .pool import Pool as Pool
     from .references import reference as reference
     from .report import Report as Report
 
-__all__ = ["Attachment", "MapResults", "Pool", "Report", "TaskFuture", "__version__", "errors", "reference"]
+__all__ = ["Attachment", "MapResults", "Outcome", "Pool", "Report", "TaskFuture", "__version__", "errors", "reference"]
 
 _HOMES = {
     "Attachment": "attachment",
     "MapResults": "map_results",
+    "Outcome": "attachment",
     "Pool": "pool",
     "Report": "report",
     "TaskFuture": "future",

@@ -61,6 +61,8 @@ class Awaited:
         self.started_at = time.monotonic()
         self.ended_at: float | None = None
         self.ended = threading.Event()
+        self.caught_up = threading.Event()
+        """Set once everything is here that the master had when it was asked first."""
         self.executors = 0
         self.fleet: FleetStatus | None = None
         self._execute_us = 0
@@ -93,6 +95,7 @@ class Awaited:
             self.executors = max(self.executors, status.progress.executors)
             news = self.package.take(status)
             self._hand_on(news.results)
+            self._note_caught_up()
         self._on_news(self)
         return news
 
@@ -101,6 +104,7 @@ class Awaited:
         with self._lock:
             self.package.fetched(len(results))
             self._hand_on(results)
+            self._note_caught_up()
         self._on_news(self)
 
     def lost(self, error: CloudparError) -> None:
@@ -137,6 +141,11 @@ class Awaited:
             self.ended_at = self.ended_at or time.monotonic()
             self.receiver.end(self.package.failure)
             self.ended.set()
+            self.caught_up.set()
+
+    def _note_caught_up(self) -> None:
+        if not self.package.more and not self.package.fetching:
+            self.caught_up.set()
 
     def report(self) -> Report:
         """The six points, as far as they are known now."""

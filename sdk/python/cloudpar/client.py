@@ -83,7 +83,13 @@ class Client:
         """
         feed = self._feed(function, values, call, limits, keep=keep)
         kind = MapResults if ordered else UnorderedResults
-        results: MapResults[Any] = kind(self.session, feed, buffersize=limits.buffersize, timeout=limits.timeout)
+        results: MapResults[Any] = kind(
+            self.session,
+            feed,
+            buffersize=limits.buffersize,
+            timeout=limits.timeout,
+            return_exceptions=limits.return_exceptions,
+        )
         self._maps.add(results)
         return results
 

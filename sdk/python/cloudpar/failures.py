@@ -1,5 +1,6 @@
 """What did not work, from the wire to exceptions."""
 
+import copy
 from typing import Any
 
 from cloudpar_protocol.errors import FAILURE_ERRORS, OUTCOME_ERRORS
@@ -42,7 +43,16 @@ def _own(result: TaskResult) -> BaseException | None:
     return error if isinstance(error, BaseException) else None
 
 
-def raisable(error: BaseException | None, number: int) -> BaseException | None:
+def copied(failure: CloudparError) -> CloudparError:
+    """The failure of a package, as an exception of its own for one of the tasks that it leaves without a result."""
+    error = copy.copy(failure)
+    error.__cause__ = failure.__cause__
+    if hasattr(failure, "__notes__"):
+        error.__notes__ = list(failure.__notes__)  # copy.copy shares the list
+    return error
+
+
+def raisable(error: BaseException, number: int) -> BaseException:
     """What to raise for a task's exception where results are iterated over: StopIteration would end that in silence."""
     if not isinstance(error, StopIteration):
         return error

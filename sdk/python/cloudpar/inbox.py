@@ -9,7 +9,7 @@ from cloudpar_protocol.payloads import TaskResult
 
 from .awaited import Awaited
 from .errors import CloudparError
-from .failures import raisable
+from .failures import copied
 
 
 class Share:
@@ -23,6 +23,7 @@ class Share:
         self.failure: CloudparError | None = None
         self.ended = False
         self.deserialize_s = 0.0
+        self._arrived = bytearray(n)
         self._inbox = inbox
 
     def started(self, awaited: Awaited) -> None:
@@ -31,11 +32,27 @@ class Share:
 
     def receive(self, results: Sequence[TaskResult]) -> None:
         """Keep results until they are read."""
+        for result in results:
+            self._arrived[result.index] = 1
         self._inbox.put(self, results)
 
     def end(self, failure: CloudparError | None) -> None:
         """Nothing more will come."""
         self._inbox.end(self, failure)
+
+    def lost(self, start: int = 0) -> int | None:
+        """The first task from `start` on that will never have a result; None if there is none, or none yet."""
+        if not self.ended or self.failure is None:
+            return None
+        index = self._arrived.find(0, start)
+        return None if index < 0 else index
+
+    def give_up(self, index: int) -> CloudparError:
+        """Count a lost task as one that has arrived, and return why it has no result."""
+        if self.failure is None:
+            raise AssertionError("a task is lost only with its package")
+        self._arrived[index] = 1
+        return copied(self.failure)
 
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
         """What a task came to."""
@@ -74,34 +91,38 @@ class Inbox:
         """Read the result of one task, and wait for it.
 
         Returns:
-            Its value and None, or None and its exception.
+            Its value and None, or None and its exception; if it will never come, the failure of its package.
 
         Raises:
             TimeoutError: It did not come before the deadline (of the monotonic clock).
-            CloudparError: It will never come; then nothing of its share is left to read.
         """
         found = self._arrived.pop(index, None)
         if found is None:
             with self._condition:
                 while (found := self._arrived.pop(index, None)) is None:
-                    self._wait([share], deadline)
+                    if share.lost(index - share.base) == index - share.base:
+                        return self._give_up(share, index - share.base)
+                    self._wait(deadline)
         return self._open(*found)
 
     def take_any(self, shares: Sequence[Share], deadline: float | None) -> tuple[int, Any, BaseException | None]:
         """Read the oldest result that is there, and wait for one; its index comes first. Otherwise like `take`."""
         with self._condition:
             while not self._arrived:
-                self._wait(shares, deadline)
+                for share in shares:
+                    lost = share.lost()
+                    if lost is not None:
+                        return share.base + lost, *self._give_up(share, lost)
+                self._wait(deadline)
             index = next(iter(self._arrived))
             found = self._arrived.pop(index)
         return index, *self._open(*found)
 
-    def _wait(self, shares: Sequence[Share], deadline: float | None) -> None:
-        for share in shares:
-            if share.ended and share.failure is not None and share.unread:
-                share.unread = 0
-                self._done(share)
-                raise share.failure
+    def _give_up(self, share: Share, index: int) -> tuple[None, CloudparError]:
+        self._count_read(share)
+        return None, share.give_up(index)
+
+    def _wait(self, deadline: float | None) -> None:
         timeout_s = None if deadline is None else deadline - time.monotonic()
         if timeout_s is not None and timeout_s <= 0:
             raise TimeoutError("the result of a task did not come within the timeout of map")
@@ -111,11 +132,10 @@ class Inbox:
         began = time.perf_counter()
         value, error = share.outcome(result)
         share.deserialize_s += time.perf_counter() - began
-        share.unread -= 1
-        if not share.unread:
-            self._done(share)
-        return value, raisable(error, share.base + result.index)
+        self._count_read(share)
+        return value, error
 
-    def _done(self, share: Share) -> None:
-        if share.awaited is not None:
+    def _count_read(self, share: Share) -> None:
+        share.unread -= 1
+        if not share.unread and share.awaited is not None:
             self._read(share.awaited)

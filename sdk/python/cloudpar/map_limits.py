@@ -19,6 +19,7 @@ class Limits:
     buffersize: int | None = None
     task_timeout_s: float | None = None
     retry: "Retry | None" = None
+    return_exceptions: bool = False
 
     def __post_init__(self) -> None:
         if self.chunksize is not None and self.chunksize < 1:

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from .awaited import Awaited
-from .errors import CloudparError
+from .failures import raisable
 from .inbox import Inbox, Share
 from .interruption import interrupt
 from .session import Session
@@ -19,14 +19,23 @@ StartNext = Callable[[Inbox, int, int | None], Share | None]
 class MapResults(Iterator[T_co]):
     """An iterator over the results of a map, in task order. It may be read while tasks are still running.
 
-    A task's exception is raised where its value would have come; the iterator can be read on after it. A map that
-    is dropped half read is cancelled.
+    A task's exception is raised where its value would have come, or returned there with `return_exceptions`. Either way
+    each task has exactly one place: `next` goes on with the following task. A map that is dropped half read is
+    cancelled.
     """
 
     def __init__(
-        self, session: Session, start_next: StartNext, *, buffersize: int | None = None, timeout: float | None = None
+        self,
+        session: Session,
+        start_next: StartNext,
+        *,
+        buffersize: int | None = None,
+        timeout: float | None = None,
+        return_exceptions: bool = False,
     ) -> None:
         self.raised = False
+        self._return_exceptions = return_exceptions
+        self._start_error: Exception | None = None
         self._session = session
         self._start_next = start_next
         self._buffersize = buffersize
@@ -42,7 +51,12 @@ class MapResults(Iterator[T_co]):
         self._refill()
 
     def _refill(self) -> None:
-        """Start the next package, once a part of the buffer is free."""
+        """Start the next package, once a part of the buffer is free.
+
+        Raises:
+            Exception: The first package cannot be started. A later one's error waits until what was started before is
+                read, since its place is behind that.
+        """
         if not self._more:
             return
         limit = self._buffersize
@@ -51,7 +65,14 @@ class MapResults(Iterator[T_co]):
             if free < max(1, limit // 4):
                 return
             limit = free
-        share = self._start_next(self._inbox, self._given, limit)
+        try:
+            share = self._start_next(self._inbox, self._given, limit)
+        except Exception as error:
+            self._more = False
+            if not self._given:
+                raise
+            self._start_error = error
+            return
         self._more = share is not None and limit is not None and share.n == limit
         if share is not None:
             self._shares.append(share)
@@ -75,31 +96,37 @@ class MapResults(Iterator[T_co]):
         self._drop_read()
         self._refill()
         if not self._shares:
-            raise StopIteration
+            return self._end()
         try:
-            value, error = self._take()
+            index, value, error = self._take()
         except KeyboardInterrupt:
             interrupt(self._session, self.under_way())
             raise
-        except CloudparError:
-            self.raised = True
-            raise
         self._index += 1
-        if error is not None:
+        if error is None:
+            return value  # type: ignore[no-any-return]
+        try:
+            if self._return_exceptions:
+                return error  # type: ignore[return-value]  # the overloads of Pool.map say so
             self.raised = True
-            try:
-                raise error
-            finally:
-                del error  # no cycle through this frame
-        return value  # type: ignore[no-any-return]
+            raise raisable(error, index)
+        finally:
+            del error  # no cycle through this frame
+
+    def _end(self) -> NoReturn:
+        error, self._start_error = self._start_error, None
+        if error is None:
+            raise StopIteration
+        self.raised = True
+        raise error
 
     def _drop_read(self) -> None:
         while self._shares and not self._shares[0].unread:
             share = self._shares.pop(0)
             self._index = share.base + share.n
 
-    def _take(self) -> tuple[Any, BaseException | None]:
-        return self._inbox.take(self._index, self._shares[0], self._deadline)
+    def _take(self) -> tuple[int, Any, BaseException | None]:
+        return self._index, *self._inbox.take(self._index, self._shares[0], self._deadline)
 
     def under_way(self) -> list[Awaited]:
         """Its packages that have not been read to the end."""
@@ -149,18 +176,18 @@ class MapResults(Iterator[T_co]):
 class UnorderedResults(MapResults[T_co]):
     """An iterator over the results of a map, in the order in which they come in."""
 
-    def _take(self) -> tuple[Any, BaseException | None]:
-        return self._inbox.take_any(self._shares, self._deadline)[1:]
+    def _take(self) -> tuple[int, Any, BaseException | None]:
+        return self._inbox.take_any(self._shares, self._deadline)
 
     def indexed(self) -> Iterator[tuple[int, Any]]:
         """The remaining results, each with its task's index; ends with the first error."""
         while self._shares:
             try:
-                index, value, error = self._inbox.take_any(self._shares, self._deadline)
+                index, value, error = self._take()
             except KeyboardInterrupt:
                 interrupt(self._session, self.under_way())
                 raise
             if error is not None:
-                raise error
+                raise raisable(error, index)
             yield index, value
             self._drop_read()

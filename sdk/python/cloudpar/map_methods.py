@@ -1,0 +1,246 @@
+"""The calls of a pool that start one package of many tasks."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
+
+from .map_limits import Limits, arguments
+from .retry import Retry, RetryOn, read_retry
+
+if TYPE_CHECKING:
+    from cloudpar_protocol.payloads import CallStyle
+
+    from .client import Client
+    from .map_results import MapResults
+
+T = TypeVar("T")
+
+
+class Keywords(TypedDict, total=False):
+    """What `map`, `map_unordered` and `starmap` take besides; see `MapMethods.map`."""
+
+    timeout: float | None
+    chunksize: int | None
+    buffersize: int | None
+    task_timeout_s: float | None
+    retries: int | None
+    retry_on: RetryOn
+
+
+class MapMethods(Executor):
+    """See `Pool`, which provides the client."""
+
+    _client: "Client"
+
+    def _check(self) -> None:
+        """Raise RuntimeError if this pool accepts no more calls."""
+        raise NotImplementedError
+
+    @overload
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        return_exceptions: Literal[True],
+        **limits: Unpack[Keywords],
+    ) -> "MapResults[T | BaseException]": ...
+
+    @overload
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        return_exceptions: Literal[False] = False,
+        **limits: Unpack[Keywords],
+    ) -> "MapResults[T]": ...
+
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        task_timeout_s: float | None = None,
+        retries: int | None = None,
+        retry_on: RetryOn = Exception,
+        return_exceptions: bool = False,
+    ) -> "MapResults[Any]":
+        """Run `fn` on each value (or on the values of several iterables side by side), as one package.
+
+        Returns an iterator over the results in task order, which can be read while tasks are running. It has one
+        result for each task: a task's exception is raised where its value would be, and `next` goes on with the task
+        after it (StopIteration, which would end the iterator, is raised as a RuntimeError). If the package fails, each
+        task that has no result raises that failure. The iterables are collected first, unless `buffersize` is given.
+
+        Args:
+            fn: Any callable.
+            iterables: At most 10,000,000 values in all without `buffersize`. A `range` costs nothing to send.
+            timeout: In seconds from this call: results that are not there then raise TimeoutError.
+            chunksize: Tasks that a worker takes at a time; None: the master decides by the durations it measures.
+            buffersize: At most so many tasks are under way whose results were not read; the iterables are consumed
+                as reading goes on, so they may be endless.
+            task_timeout_s: The longest that one of these tasks may run, in seconds, all attempts together.
+            retries: A task that raises is tried again so often, at once and by the same executor; the time of all
+                attempts is charged. None: as the pool says.
+            retry_on: With `retries`: only after these exceptions, and those derived from them.
+            return_exceptions: Return a task's exception as its result instead of raising it, as `asyncio.gather` does.
+                What is not a task's own is still raised: a timeout of this map, Ctrl-C, a value that does not pickle.
+
+        Raises:
+            SerializationError: The function or a value does not pickle; the text names the part.
+            TypeError: `fn` is not callable, or is an async function.
+            TooLarge: More values, or more bytes (1 GiB), than a package carries.
+            QuotaExhausted: The account has no compute time left.
+            RuntimeError: The pool is shut down.
+
+        Example:
+            >>> from cloudpar import Pool
+            >>> with Pool(workers=2) as pool:
+            ...     list(pool.map(pow, [2, 3, 4], [5, 2, 3]))
+            [32, 9, 64]
+            >>> with Pool(workers=2) as pool:
+            ...     list(pool.map(int, ["3", "x", "5"], return_exceptions=True))
+            [3, ValueError("invalid literal for int() with base 10: 'x'"), 5]
+        """
+        values, call = arguments(iterables)
+        limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
+        return self._map(fn, values, call, limits, ordered=True)
+
+    @overload
+    def map_unordered(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        return_exceptions: Literal[True],
+        **limits: Unpack[Keywords],
+    ) -> "MapResults[T | BaseException]": ...
+
+    @overload
+    def map_unordered(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        return_exceptions: Literal[False] = False,
+        **limits: Unpack[Keywords],
+    ) -> "MapResults[T]": ...
+
+    def map_unordered(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        task_timeout_s: float | None = None,
+        retries: int | None = None,
+        retry_on: RetryOn = Exception,
+        return_exceptions: bool = False,
+    ) -> "MapResults[Any]":
+        """Like `map`, but the results come in the order in which tasks end. Let `fn` return what identifies a value.
+
+        Example:
+            >>> from cloudpar import Pool
+            >>> with Pool(workers=2) as pool:
+            ...     sorted(pool.map_unordered(lambda x: (x, x * x), range(4)))
+            [(0, 0), (1, 1), (2, 4), (3, 9)]
+        """
+        values, call = arguments(iterables)
+        limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
+        return self._map(fn, values, call, limits, ordered=False)
+
+    @overload
+    def starmap(
+        self,
+        fn: Callable[..., T],
+        iterable: Iterable[Iterable[Any]],
+        *,
+        return_exceptions: Literal[True],
+        **limits: Unpack[Keywords],
+    ) -> "MapResults[T | BaseException]": ...
+
+    @overload
+    def starmap(
+        self,
+        fn: Callable[..., T],
+        iterable: Iterable[Iterable[Any]],
+        *,
+        return_exceptions: Literal[False] = False,
+        **limits: Unpack[Keywords],
+    ) -> "MapResults[T]": ...
+
+    def starmap(
+        self,
+        fn: Callable[..., T],
+        iterable: Iterable[Iterable[Any]],
+        *,
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        task_timeout_s: float | None = None,
+        retries: int | None = None,
+        retry_on: RetryOn = Exception,
+        return_exceptions: bool = False,
+    ) -> "MapResults[Any]":
+        """Like `map`, but each value holds the arguments of one call: `fn(*value)`.
+
+        Example:
+            >>> from cloudpar import Pool
+            >>> with Pool(workers=2) as pool:
+            ...     list(pool.starmap(pow, [(2, 5), (3, 2)]))
+            [32, 9]
+        """
+        limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
+        return self._map(fn, iterable, "args", limits, ordered=True)
+
+    def parallel_for(
+        self, start: int, stop: int, body: Callable[[int], object], *, task_timeout_s: float | None = None
+    ) -> None:
+        """Run `body(i)` for each i in [start, stop) as a task, and return when all are done.
+
+        What the body writes into the lists, dicts, object attributes and NumPy arrays that it captures is in this
+        process's memory afterwards, as after a loop. Nothing is written before all tasks have ended well: on any
+        error memory is unchanged. A write that leaves the old value (`x[i] = x[i]`) is no write: what another task
+        writes there comes home, and is no conflict. (The idea is .NET's `Parallel.For` on the first system, whose
+        client did this.)
+
+        Args:
+            start: The first index.
+            stop: The index after the last one.
+            body: Writes disjoint elements; what it returns is dropped.
+            task_timeout_s: The longest that one of these tasks may run, in seconds.
+
+        Raises:
+            SideEffectError: A write that cannot come home, or two tasks that wrote one element; the text names it.
+            SerializationError: The body, or what it captures, does not pickle; the text names the part.
+            Exception: What the body raised.
+
+        Example:
+            >>> from cloudpar import Pool
+            >>> squares = [0] * 5
+            >>> def body(i):
+            ...     squares[i] = i * i
+            >>> with Pool(workers=2) as pool:
+            ...     pool.parallel_for(0, 5, body)
+            >>> squares
+            [0, 1, 4, 9, 16]
+        """
+        Limits(task_timeout_s=task_timeout_s)
+        self._check()
+        self._client.parallel_for(start, stop, body, task_timeout_s)
+
+    def _map(
+        self, fn: Callable[..., T], values: Iterable[Any], call: "CallStyle", limits: Limits, *, ordered: bool
+    ) -> "MapResults[Any]":
+        self._check()
+        keep = None if limits.buffersize is None else self  # its iterator goes on starting packages
+        return self._client.map(fn, values, call, limits, ordered=ordered, keep=keep)
+
+
+def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:
+    """What one call says; None: nothing, so that the pool's word holds."""
+    if retries is not None:
+        return read_retry(retries, retry_on)
+    if retry_on is not Exception:
+        raise ValueError("retry_on= says after what a task is tried again: say how often, too, by retries=")
+    return None

@@ -1,0 +1,59 @@
+"""The results of a package that is read again and again."""
+
+import threading
+import time
+from collections.abc import Sequence
+
+from cloudpar_protocol.payloads import TaskResult
+
+from .awaited import Awaited
+from .errors import CloudparError
+
+
+class ResultStore:
+    """Receives the results of one package and keeps them all. For any thread.
+
+    Attributes:
+        failure: Why the tasks without a result will never have one, once that is known.
+    """
+
+    def __init__(self) -> None:
+        self.deserialize_s = 0.0
+        self.failure: CloudparError | None = None
+        self._condition = threading.Condition()
+        self._results: dict[int, TaskResult] = {}
+        self._ended = False
+
+    def started(self, awaited: Awaited) -> None:
+        """No-op: the package started before."""
+
+    def receive(self, results: Sequence[TaskResult]) -> None:
+        """Keep results."""
+        with self._condition:
+            self._results.update((result.index, result) for result in results)
+            self._condition.notify_all()
+
+    def end(self, failure: CloudparError | None) -> None:
+        """No more results will come."""
+        with self._condition:
+            self._ended, self.failure = True, failure
+            self._condition.notify_all()
+
+    def wait(self, index: int, deadline: float | None) -> TaskResult | None:
+        """The result of one task; None if there will be none.
+
+        Raises:
+            TimeoutError: It did not come before the deadline (of the monotonic clock).
+        """
+        with self._condition:
+            while index not in self._results and not self._ended:
+                timeout_s = None if deadline is None else deadline - time.monotonic()
+                if timeout_s is not None and timeout_s <= 0:
+                    raise TimeoutError("the results of the package did not come within the timeout")
+                self._condition.wait(timeout_s)
+            return self._results.get(index)
+
+    def contents(self) -> dict[int, TaskResult]:
+        """All results that are here, by task."""
+        with self._condition:
+            return dict(self._results)
