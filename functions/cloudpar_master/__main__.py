@@ -17,13 +17,14 @@ from .server.greeting import Greeting, parse
 
 BACKLOG = 512
 PORT = 8642
+DATES = "%Y-%m-%d %H:%M:%S"
 
 
 def main() -> int:
     """Run a master until it is asked to end. Exit codes: 0 ended as asked, 1 cannot run, 2 called wrongly."""
     options = _options()
     os.umask(0o077)  # payloads and token hashes are the owner's only, whatever the folder's own mode is
-    logging.basicConfig(level=logging.WARNING, format="cloudpar master: %(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s cloudpar master: %(message)s", datefmt=DATES)
     try:
         greeting = _greeting() if options.stdin else Greeting()
         with _listen(options.listen_fd, options.port) as listening:

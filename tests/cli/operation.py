@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import psutil
 
@@ -59,11 +59,13 @@ def pass_gate(running: str, gate: str) -> str:
 class Up:
     """`cloudpar up --json` on a free port."""
 
-    def __init__(self, folder: Path, workers: int, port: int = 0, more: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, workers: int, port: int = 0, more: Sequence[str] = (), errors: IO[str] | None = None
+    ) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
             [*CLOUDPAR, "up", "--workers", str(workers), "--port", str(port), "--data", str(folder), "--json", *more],
-            env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=environment(), stdout=subprocess.PIPE, stderr=errors or subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

@@ -67,10 +67,13 @@ def test_without_a_worker_only_the_way_from_here_is_tried(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("method", "leg"), [("GET", "payload to a worker"), ("PUT", "payload from a worker")])
 def test_the_part_of_the_way_that_fails_at_a_worker_is_named(tmp_path: Path, method: str, leg: str) -> None:
-    with Up(tmp_path / "data", workers=0) as up, half_way(up.endpoint, method) as endpoint:
-        with worker(up, endpoint=endpoint) as agent:
-            assert legs(up, up.endpoint) == WELL | {leg: "bad"}
-            agent.kill()  # it would try for a minute to hand in what it has
+    with (
+        Up(tmp_path / "data", workers=0) as up,
+        half_way(up.endpoint, method) as endpoint,
+        worker(up, endpoint=endpoint) as agent,
+    ):
+        assert legs(up, up.endpoint) == WELL | {leg: "bad"}
+        agent.kill()  # it would try for a minute to hand in what it has
 
 
 def test_the_admin_token_alone_moves_no_payload(cluster: Up) -> None:

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import pytest
 from urllib3 import HTTPResponse
 
 from cloudpar.links import Links
+from cloudpar_protocol import codec
+from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.parts import PIECE_BYTES
 from cloudpar_protocol.payloads import Link
 
@@ -31,3 +34,14 @@ def test_the_time_limit_is_for_each_piece_of_a_body() -> None:
     assert links.put(Link("PUT", "http://store/k", {"content-md5": "x"}), body, len(body), 30.0) == '"e"'
     assert [len(piece) for piece in requests.bodies[0]] == [PIECE_BYTES] * 3 + [1]
     assert requests.headers == [{"content-md5": "x", "Content-Length": str(len(body))}]
+
+
+def test_a_master_that_refuses_an_upload_is_quoted_in_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    links, requests = Links("http://master"), Requests()
+    links._manager = requests  # type: ignore[assignment]
+    body = codec.encode_error(Unavailable("no room: free space on its disk", 5.0))
+    answer = HTTPResponse(body, {"Content-Type": codec.MSGPACK, "Retry-After": "5"}, status=503)
+    monkeypatch.setattr(requests, "request", lambda *_, **__: answer)
+    with pytest.raises(Unavailable, match=r"refused: no room: free space on its disk$") as caught:
+        links.put(Link("PUT", "/blobs/k"), memoryview(b"payload"), 7, 30.0)
+    assert caught.value.retry_after_s == 5.0

@@ -1,12 +1,14 @@
 """Calls that are repeated, and payloads by links, as S3 answers them."""
 
+import re
 from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
 from urllib3 import HTTPResponse
 
-from cloudpar_protocol import routes
+from cloudpar_protocol import codec, routes
+from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.parts import PIECE_BYTES
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack
@@ -16,6 +18,8 @@ from cloudpar_worker.master_client import MasterClient, PayloadRefused, Stopped
 from cloudpar_worker.reach import Reach
 from worker.leases import lease_of
 from worker.scripted_master import TOKEN, ScriptedMaster
+
+DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 
 
 @pytest.fixture
@@ -81,3 +85,42 @@ def test_the_time_limit_is_for_each_piece_of_a_payload(client: MasterClient, mon
     monkeypatch.setattr(client._stores, "request", request)
     client.upload(Link("PUT", "http://store/k"), bytes(2 * PIECE_BYTES + 1))
     assert sent == [([PIECE_BYTES, PIECE_BYTES, 1], str(2 * PIECE_BYTES + 1))]
+
+
+def test_a_store_that_refuses_for_a_while_is_logged_once_in_its_words(
+    client: MasterClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = codec.encode_error(Unavailable("no room: free space on its disk"))
+    answers = [HTTPResponse(body, {"Content-Type": codec.MSGPACK}, status=503) for _ in range(3)]
+    answers.append(HTTPResponse(status=200))
+    asked: list[str] = []
+
+    def request(_method: str, url: str, **_: object) -> HTTPResponse:
+        asked.append(url)
+        return answers[len(asked) - 1]
+
+    monkeypatch.setattr(client._stores, "request", request)
+    client.upload(Link("PUT", "/blobs/k"), b"result")
+    assert asked == [f"{client._endpoint}/blobs/k"] * 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(
+        rf"{DATE} cloudpar worker: the blob store at {client._endpoint} answered: no room: .*; trying again", line
+    )
+
+
+def test_a_store_that_does_not_answer_is_named_by_its_own_address(
+    client: MasterClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers: Iterator[OSError | HTTPResponse] = iter([OSError(), OSError(), HTTPResponse(status=200)])
+
+    def request(*_: object, **__: object) -> HTTPResponse:
+        answer = next(answers)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(client._stores, "request", request)
+    client.upload(Link("PUT", "http://store:9000/k?signature=secret"), b"result")
+    away, back = capsys.readouterr().err.splitlines()
+    assert "the blob store at http://store:9000 does not answer" in away
+    assert "the blob store at http://store:9000 answers again" in back

@@ -1,5 +1,7 @@
 """The routes: parse, call a service, render. Nothing else."""
 
+import sqlite3
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct
@@ -19,6 +21,7 @@ from . import link_base
 from .audit_file import AuditFile
 from .blob_routes import BlobRoutes
 from .bodies import CLIENT_GONE, answer, read_body, refusal
+from .failure_log import FailureLog, unwritable
 from .holding import Holding, unless_gone
 
 
@@ -59,16 +62,27 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return refusal(request, error)
 
 
+def _refuse_unwritable(failures: FailureLog) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def refuse(request: Request, error: Exception) -> Response:
+        if unwritable(error) is None:
+            raise error  # uvicorn logs it
+        return refusal(request, failures.note(error, "a request failed") or error)
+
+    return refuse
+
+
 async def _ignore(request: Request, error: Exception) -> Response:
     del request, error
     return Response(status_code=CLIENT_GONE)
 
 
-def make_app(holding: Holding, blobs: BlobRoutes, audit: AuditFile) -> Starlette:
+def make_app(holding: Holding, blobs: BlobRoutes, audit: AuditFile, failures: FailureLog) -> Starlette:
     """The ASGI application of an embedded master."""
     # What is none of the first three reaches the log as well, through uvicorn.
-    handlers: dict[Any, Any] = {ClientDisconnect: _ignore} | dict.fromkeys(
-        (RequestError, HTTPException, Exception), _refuse
+    handlers: dict[Any, Any] = (
+        {ClientDisconnect: _ignore}
+        | dict.fromkeys((RequestError, HTTPException, Exception), _refuse)
+        | dict.fromkeys((sqlite3.OperationalError, OSError), _refuse_unwritable(failures))
     )
     app = Starlette(
         routes=[

@@ -25,6 +25,7 @@ from .audit_file import AuditFile
 from .bell import Bell
 from .blob_routes import BlobRoutes
 from .data_folder import Connection, DataFolder
+from .failure_log import FailureLog
 from .holding import Holding
 from .secret import key_secret, secret_of
 
@@ -49,6 +50,7 @@ class Assembly(NamedTuple):
     blobs_kept_s: float
     lease_s: float
     database: Database
+    failures: FailureLog
 
     def tick(self) -> int:
         """What only the clock brings: chunks whose lease has run out, and the timer's work. Returns how much it was."""
@@ -86,9 +88,9 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         safe=AesGcmSafe(lambda: key_secret(secret)),
     )
     _ensure_default_account(deployment, connection.token)
-    holding = Holding(Reception(deployment), bell)
+    holding, failures = Holding(Reception(deployment), bell), FailureLog()
     return Assembly(
-        app=make_app(holding, BlobRoutes(blobs), AuditFile(folder.audit, deployment)),
+        app=make_app(holding, BlobRoutes(blobs), AuditFile(folder.audit, deployment), failures),
         holding=holding,
         bell=bell,
         timer=Timer(deployment),
@@ -97,6 +99,7 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         blobs_kept_s=policy.lifetime_s + policy.retention_s + policy.tombstone_s,
         lease_s=policy.lease_s,
         database=database,
+        failures=failures,
     )
 
 

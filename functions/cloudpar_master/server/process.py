@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 import socket
@@ -19,8 +18,6 @@ TICKS = 6
 SWEEP_S = 3600.0
 BUSY = 50
 """When a tick had so much to do, the next one follows at once."""
-
-log = logging.getLogger("cloudpar_master")
 
 
 class MasterServer(uvicorn.Server):
@@ -92,8 +89,8 @@ async def _tick(assembly: Assembly, server: MasterServer, parent: int | None) ->
             server.end()
         try:
             done = assembly.tick()
-        except Exception:  # one package's trouble must not stop the clock of the others
-            log.exception("a tick failed; the next one follows")
+        except Exception as error:  # noqa: BLE001  one package's trouble must not stop the clock of the others
+            assembly.failures.note(error, "a tick failed; the next one follows")
             done = 0
         await asyncio.sleep(0 if done >= BUSY else min(TICK_S, assembly.lease_s / TICKS))
 
@@ -104,5 +101,5 @@ async def _sweep(assembly: Assembly) -> None:
         try:
             for _ in assembly.blobs.sweep(assembly.blobs_kept_s):
                 await asyncio.sleep(0)
-        except OSError:
-            log.exception("removing unused blobs failed; it is tried again in an hour")
+        except OSError as error:
+            assembly.failures.note(error, "removing unused blobs failed; it is tried again in an hour")

@@ -49,11 +49,11 @@ def test_what_failed_half_way_leaves_a_line_too(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "the disk is full")
+        raise OSError(errno.EIO, "the disk is ill")
 
     monkeypatch.setattr(SqlitePackageStore, "unsettled", fail)
     account_id = served.call("user", routes.HELLO, Hello()).account_id or ""
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(OSError, match="ill"):
         served.run(served.exchange("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id)))
     (line,) = (tmp_path / "data" / "audit.jsonl").read_text().splitlines()
     assert json.loads(line)["outcome"] == "internal"

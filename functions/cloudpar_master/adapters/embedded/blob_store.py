@@ -1,4 +1,3 @@
-import errno
 import hashlib
 import hmac
 import os
@@ -6,13 +5,13 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 from urllib.parse import quote, urlencode
 
 from cloudpar_master.ports import Clock
-from cloudpar_protocol.errors import BadRequest, Forbidden, IdempotencyConflict, NotFound, TooLarge, Unavailable
+from cloudpar_protocol.errors import BadRequest, Forbidden, IdempotencyConflict, NotFound, TooLarge
 from cloudpar_protocol.limits import LINK_S
 from cloudpar_protocol.payloads import Link
 
@@ -124,11 +123,11 @@ class FileBlobStore:
         Raises:
             BadRequest, TooLarge: It is not what the link was made for.
             IdempotencyConflict: Another blob is there already.
-            Unavailable: The disk is full.
+            OSError: It cannot be written, such as on a full disk.
         """
         path, size, crc32 = self._path(key), 0, 0
         expected = int(query["size"])
-        with _room(), tempfile.NamedTemporaryFile(dir=self._folder, prefix=UPLOAD) as file:
+        with tempfile.NamedTemporaryFile(dir=self._folder, prefix=UPLOAD) as file:
             async for part in body:
                 size += len(part)
                 if size > expected:
@@ -198,16 +197,6 @@ def _file_name(name: str) -> str:
     if len(quoted) > LARGEST_NAME_BYTES:
         return "+" + hashlib.sha256(quoted.encode()).hexdigest()
     return quoted or "+"
-
-
-@contextmanager
-def _room() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise Unavailable("the master's disk is full: free some of it; the upload is tried again") from None
-        raise
 
 
 def _crc32(path: Path) -> int:
