@@ -1,7 +1,25 @@
 import { setMaxListeners } from 'node:events';
 
-/** Hears an abort, until `over` is aborted. A program may give one signal to any number of calls: that is no leak. */
+/** Calls `abort` when the signal is aborted, until `over` is aborted. A program may give one signal to many calls. */
 export function onAbort(signal: AbortSignal, abort: () => void, over?: AbortSignal): void {
-  setMaxListeners(0, signal);
+  setMaxListeners(0, signal); // otherwise Node warns of a leak
   signal.addEventListener('abort', abort, { once: true, ...(over && { signal: over }) });
+}
+
+/**
+ * A signal that is aborted as soon as one of several is.
+ *
+ * `release` stops listening to them. Without it, a signal that lives as long as the program would keep every call.
+ */
+export function anyOf(...signals: (AbortSignal | undefined)[]): { signal: AbortSignal; release: () => void } {
+  const [any, over] = [new AbortController(), new AbortController()];
+  for (const signal of signals) {
+    if (signal?.aborted) {
+      any.abort(signal.reason);
+    } else if (signal !== undefined) {
+      onAbort(signal, () => any.abort(signal.reason), over.signal);
+    }
+  }
+  setMaxListeners(0, any.signal);
+  return { signal: any.signal, release: () => over.abort() };
 }

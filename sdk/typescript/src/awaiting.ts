@@ -63,18 +63,29 @@ export class Awaiting {
 
   /** What to do now. */
   next(now: number): Step {
-    if (this.#underWay.size === 0) {
+    if (this.#active.length === 0) {
       return 'rest';
     }
     return this.#due > now ? { waitS: this.#due - now } : { ask: this.#question() };
   }
 
+  /** Those whose results have room. */
+  get #active(): Package[] {
+    return [...this.#underWay].filter(({ paused }) => !paused);
+  }
+
+  /** A package that was paused has room again: ask for it as soon as the master allows. */
+  resume(now: number): void {
+    this.#due = Math.min(this.#due, now + (this.#retryAfterS > 0 ? NEW_PACKAGE_S : 0));
+  }
+
   #question(): Question {
-    const asked = [...this.#underWay].slice(0, BULK_ITEMS);
-    const whole = asked.length === this.#underWay.size;
+    const active = this.#active;
+    const asked = active.slice(0, BULK_ITEMS);
+    const whole = asked.length === active.length;
     if (!whole) {
       // The others come first next time.
-      this.#underWay = new Set([...[...this.#underWay].slice(BULK_ITEMS), ...asked]);
+      this.#underWay = new Set([...[...this.#underWay].filter((each) => !asked.includes(each)), ...asked]);
     }
     const holdS = whole && this.#starting === 0 && !asked.some(({ more }) => more) ? HOLD_S : 0;
     const packages = asked.map(({ id, cursor }) => ({ package_id: id, cursor }));
@@ -117,7 +128,7 @@ export class Awaiting {
   /** Decide when to ask next. */
   #pause(question: Question, retryAfterS: number, anyNews: boolean, tookS: number, now: number): void {
     this.#retryAfterS = retryAfterS;
-    const running = this.underWay.filter(({ phase }) => phase === 'running');
+    const running = this.#active.filter(({ phase }) => phase === 'running');
     let pauseS: number;
     if (running.some(({ more }) => more)) {
       pauseS = 0;

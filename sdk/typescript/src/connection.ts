@@ -1,9 +1,13 @@
+import { anyOf } from './aborts.ts';
 import { decode, decodeError, encode, MSGPACK } from './codec/messages.ts';
 import { CloudparError, InternalError, MasterUnreachable, RateLimited, RequestError, Unavailable } from './errors.ts';
+import { Events } from './events.ts';
 import { ROUTES } from './generated/shapes.ts';
+import type { Fetch, FetchAnswer, FetchInit } from './http.ts';
 import type { Link, Reply, Request, RouteName } from './messages.ts';
+import { checkOptions } from './options.ts';
 import { completionStatus } from './parts.ts';
-import { type Acquaintance, PATIENCE_S, Tries } from './patience.ts';
+import { Acquaintance, PATIENCE_S, Tries } from './patience.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
 
 /** No answer for this long (beyond the time that a request asks to be held) counts as none. */
@@ -24,22 +28,58 @@ export interface Address {
   readonly token: string;
 }
 
+/** How a connection behaves. */
+export interface ConnectionOptions {
+  /** How long to wait for a master that has gone away, in seconds; 300 by default. */
+  readonly patienceS?: number | undefined;
+  /** Called instead of the global fetch, such as for a proxy or a certificate authority of one's own. */
+  readonly fetch?: Fetch | undefined;
+}
+
+/** How one call behaves. */
+interface CallOptions {
+  /** How long the master may take on purpose, in seconds. */
+  readonly holdS?: number;
+  /** Aborting it ends the call at once. */
+  readonly signal?: AbortSignal | undefined;
+  /** Aborting it has the call end with the answer to the request that is under way: no other follows. */
+  readonly lastTry?: AbortSignal | undefined;
+}
+
 /** Requests to one master, and to the places that it sends us to; repeated until they succeed or cannot. */
 export class Connection {
+  /** The master's URL, without a slash at its end. */
   readonly endpoint: string;
   readonly #token: string;
   readonly #master: Acquaintance;
   readonly #surroundings: Surroundings;
+  readonly #fetch: Fetch;
+  readonly #events: Events;
   readonly #closing = new AbortController();
 
-  constructor(address: Address, patienceS = PATIENCE_S, surroundings: Surroundings = SURROUNDINGS) {
+  constructor(address: Address, options?: ConnectionOptions);
+  /** @internal */
+  constructor(address: Address, options: ConnectionOptions | undefined, events: Events, surroundings?: Surroundings);
+  constructor(
+    address: Address,
+    options: ConnectionOptions = {},
+    events = new Events(),
+    surroundings: Surroundings = SURROUNDINGS,
+  ) {
+    checkOptions('Connection', options);
     this.endpoint = address.endpoint.replace(/\/+$/, '');
     this.#token = address.token;
-    this.#master = { patienceS, met: false };
+    this.#master = new Acquaintance(options.patienceS ?? PATIENCE_S);
     this.#surroundings = surroundings;
+    this.#fetch = options.fetch ?? surroundings.fetch;
+    this.#events = events;
   }
 
-  /** Aborted once the connection is closed. */
+  /**
+   * Aborted once the connection is closed.
+   *
+   * @internal
+   */
   get closed(): AbortSignal {
     return this.#closing.signal;
   }
@@ -47,11 +87,13 @@ export class Connection {
   /**
    * Send a message until it is answered. It is the same message each time, so repeating it is harmless.
    *
-   * @param holdS How long the master may take on purpose.
    * @throws RequestError when the master refuses.
    * @throws MasterUnreachable when it did not answer for longer than the patience.
    */
-  async call<R extends RouteName>(route: R, message: Request<R>, holdS = 0): Promise<Reply<R>> {
+  call<R extends RouteName>(route: R, message: Request<R>): Promise<Reply<R>>;
+  /** @internal */
+  call<R extends RouteName>(route: R, message: Request<R>, options: CallOptions): Promise<Reply<R>>;
+  async call<R extends RouteName>(route: R, message: Request<R>, options: CallOptions = {}): Promise<Reply<R>> {
     const { request, reply } = ROUTES[route];
     const body = encode(request, message);
     const headers = {
@@ -60,9 +102,9 @@ export class Connection {
       Accept: MSGPACK,
       'Cloudpar-Links': 'relative',
     };
-    return this.#persist(ANSWER_S + holdS, async (signal) => {
+    return this.#persist(ANSWER_S + (options.holdS ?? 0), options, async (signal) => {
       const init = { method: 'POST', headers, body, signal, redirect: 'error' } as const;
-      const response = await this.#surroundings.fetch(`${this.endpoint}/v1/${route}`, init);
+      const response = await this.#fetch(`${this.endpoint}/v1/${route}`, init);
       const answer = new Uint8Array(await response.arrayBuffer());
       if (response.status !== 200) {
         throw refusal(answer, response.status);
@@ -74,24 +116,29 @@ export class Connection {
   /**
    * Upload a payload, or a part of one, to where the master said; resolves with its ETag. Putting the same again is
    * harmless: a store that has a payload there already has it from an earlier try.
+   *
+   * @internal
    */
-  async put(link: Link, body: Uint8Array<ArrayBuffer>): Promise<string> {
-    return this.#persist(transferS(body.length), async (signal) => {
-      const init = { method: link.method, headers: sendable(link), body, signal };
-      const response = await this.#surroundings.fetch(this.#url(link), init);
+  async put(link: Link, body: Uint8Array, ending?: AbortSignal): Promise<string> {
+    return this.#persist(transferS(body.length), { signal: ending }, async (signal) => {
+      const response = await this.#follow(link, { headers: sendable(link), body, signal });
       const answer = new Uint8Array(await response.arrayBuffer());
-      if (!response.ok && response.status !== THERE_ALREADY) {
+      if (!isGood(response.status) && response.status !== THERE_ALREADY) {
         throw blobError(answer, response.status, 'upload');
       }
       return response.headers.get('etag') ?? '';
     });
   }
 
-  /** Make one payload of parts. Doing it again is harmless, though a store may say that it knows no such parts. */
-  async complete(link: Link, body: Uint8Array<ArrayBuffer>): Promise<void> {
-    await this.#persist(ANSWER_S, async (signal) => {
+  /**
+   * Make one payload of parts. Doing it again is harmless, though a store may say that it knows no such parts.
+   *
+   * @internal
+   */
+  async complete(link: Link, body: Uint8Array, ending?: AbortSignal): Promise<void> {
+    await this.#persist(ANSWER_S, { signal: ending }, async (signal) => {
       const headers = { ...sendable(link), 'Content-Type': 'application/xml' };
-      const response = await this.#surroundings.fetch(this.#url(link), { method: link.method, headers, body, signal });
+      const response = await this.#follow(link, { headers, body, signal });
       const answer = new Uint8Array(await response.arrayBuffer());
       const status = completionStatus(response.status, answer);
       if (status !== 200 && status !== THERE_ALREADY) {
@@ -100,11 +147,15 @@ export class Connection {
     });
   }
 
-  /** Download bytes [start, end) of a payload. */
+  /**
+   * Download bytes [start, end) of a payload.
+   *
+   * @internal
+   */
   async get(link: Link, start: number, end: number): Promise<Uint8Array> {
-    return this.#persist(transferS(end - start), async (signal) => {
+    return this.#persist(transferS(end - start), {}, async (signal) => {
       const headers = { ...sendable(link), Range: `bytes=${start}-${end - 1}` };
-      const response = await this.#surroundings.fetch(this.#url(link), { method: link.method, headers, signal });
+      const response = await this.#follow(link, { headers, signal });
       const answer = new Uint8Array(await response.arrayBuffer());
       if (response.status !== 200 && response.status !== 206) {
         throw blobError(answer, response.status, 'download');
@@ -119,8 +170,9 @@ export class Connection {
   }
 
   /** A relative link follows the endpoint, so that it takes the same way through proxies as calls do. */
-  #url(link: Link): string {
-    return link.url.startsWith('/') ? this.endpoint + link.url : link.url;
+  #follow(link: Link, init: Omit<FetchInit, 'method'>): Promise<FetchAnswer> {
+    const url = link.url.startsWith('/') ? this.endpoint + link.url : link.url;
+    return this.#fetch(url, { method: link.method, ...init });
   }
 
   /** End whatever is under way. */
@@ -128,52 +180,78 @@ export class Connection {
     this.#closing.abort(new CloudparError('the pool was closed meanwhile'));
   }
 
-  async #persist<T>(answerS: number, once: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { now, sleep, random } = this.#surroundings;
+  async #persist<T>(answerS: number, options: CallOptions, once: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { now, random } = this.#surroundings;
     const tries = new Tries(this.#master, answerS, now(), random);
-    for (;;) {
-      const reason = await this.#try(once, tries.timeoutS(now()));
-      if ('answer' in reason) {
-        return reason.answer;
+    const tried = anyOf(this.closed, options.signal);
+    const repeated = anyOf(tried.signal, options.lastTry);
+    try {
+      for (;;) {
+        const reason = await this.#try(once, tries.timeoutS(now()), tried.signal);
+        if ('answer' in reason) {
+          return reason.answer;
+        }
+        repeated.signal.throwIfAborted();
+        await this.#surroundings.sleep(this.#pauseS(reason.error, tries), repeated.signal);
       }
-      this.closed.throwIfAborted();
-      const { error } = reason;
-      if (error instanceof RequestError && !error.retryable) {
-        throw this.#refused(error);
+    } finally {
+      repeated.release();
+      tried.release();
+    }
+  }
+
+  /** How long to wait before the next try; throws if there is to be none. */
+  #pauseS(error: unknown, tries: Tries): number {
+    const now = this.#surroundings.now();
+    if (error instanceof RequestError && !error.retryable) {
+      throw this.#refused(error);
+    }
+    const askedS = error instanceof RequestError ? error.retryAfterS : undefined;
+    // However long: the master is there, and there will be room. Before the first answer it may be anybody's page.
+    if (error instanceof RateLimited && (this.#master.met || askedS !== undefined)) {
+      this.#answered();
+      const pauseS = tries.paced(now, askedS);
+      const waitedS = now - (tries.pacedSince ?? now);
+      if (this.#master.paced(tries.pacedSince ?? now, now)) {
+        this.#events.emit({ type: 'request_delayed', waitedS, message: brief(error) });
       }
-      // However long: the master is there, and there will be room. Before the first answer it may be anybody's page.
-      if (error instanceof RateLimited && (this.#master.met || error.retryAfterS !== undefined)) {
-        this.#master.met = true;
-        await sleep(tries.paced(error.retryAfterS), this.closed);
-        continue;
-      }
-      const failedAt = now();
-      const delayS = tries.failed(failedAt, error instanceof RequestError ? error.retryAfterS : undefined);
-      if (delayS === undefined) {
-        throw this.#givenUp(error, failedAt - tries.began);
-      }
-      await sleep(delayS, this.closed);
+      return pauseS;
+    }
+    const delayS = tries.failed(now, askedS);
+    if (delayS === undefined) {
+      throw this.#givenUp(error, now - tries.began);
+    }
+    if (this.#master.failed(now)) {
+      this.#events.emit({ type: 'master_away', endpoint: this.endpoint, message: brief(error) });
+    }
+    return delayS;
+  }
+
+  #answered(): void {
+    const awayS = this.#master.answered(this.#surroundings.now());
+    if (awayS !== undefined) {
+      this.#events.emit({ type: 'master_back', endpoint: this.endpoint, awayS });
     }
   }
 
   async #try<T>(
     once: (signal: AbortSignal) => Promise<T>,
     timeoutS: number,
+    ending: AbortSignal,
   ): Promise<{ answer: T } | { error: unknown }> {
+    ending.throwIfAborted();
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(new Error(`no answer within ${timeoutS} s`)), timeoutS * 1000);
-    const close = () => late.abort(this.closed.reason);
-    this.closed.addEventListener('abort', close, { once: true });
+    const ended = anyOf(ending, late.signal);
     try {
-      this.closed.throwIfAborted();
-      const answer = await once(late.signal);
-      this.#master.met = true;
+      const answer = await once(ended.signal);
+      this.#answered();
       return { answer };
     } catch (error) {
       return { error };
     } finally {
       clearTimeout(timer);
-      this.closed.removeEventListener('abort', close);
+      ended.release();
     }
   }
 
@@ -182,7 +260,7 @@ export class Connection {
     if (error.constructor === RequestError && !this.#master.met) {
       return this.#unreachable(error, 0);
     }
-    this.#master.met = true;
+    this.#answered();
     return error;
   }
 
@@ -191,11 +269,15 @@ export class Connection {
   }
 
   #unreachable(error: unknown, waitedS: number): MasterUnreachable {
-    const mend = this.#master.met
+    const fix = this.#master.met
       ? `waited ${waitedS.toFixed(0)} s for it (patienceS: ${this.#master.patienceS})`
       : 'check the endpoint, and that its master runs (on one machine: `cloudpar up`)';
-    return new MasterUnreachable(`no master answers at ${this.endpoint}: ${brief(error)}; ${mend}`, { cause: error });
+    return new MasterUnreachable(`no master answers at ${this.endpoint}: ${brief(error)}; ${fix}`, { cause: error });
   }
+}
+
+function isGood(status: number): boolean {
+  return status >= 200 && status < 300;
 }
 
 function transferS(size: number): number {

@@ -26,15 +26,44 @@ export function spans(fetches: readonly Fetch[]): Fetch[][] {
   return groups;
 }
 
+function indicesOf(span: readonly Fetch[]): number[] {
+  return span.map(({ result }) => result.index);
+}
+
+function bytesOf(span: readonly Fetch[]): number {
+  return span.reduce((sum, { size }) => sum + size, 0);
+}
+
 function byPlace(one: Fetch, other: Fetch): number {
   return one.key === other.key ? one.offset - other.offset : one.key < other.key ? -1 : 1;
 }
 
-/** Large results, fetched from where the workers put them: neighbours in one request, several requests at a time. */
+/** Who decides when results may be downloaded: `result-buffer.ts`. */
+export interface Gate {
+  /** Whether these tasks' results, of so many bytes, may come now; if so, `downloaded` follows. */
+  admits(indices: readonly number[], bytes: number): boolean;
+  downloaded(bytes: number): void;
+}
+
+type Arrived = (results: readonly TaskResult[] | CloudparError) => void;
+
+/** Neighbouring results that are downloaded by one request. */
+interface Job {
+  readonly from: Package;
+  readonly span: readonly Fetch[];
+  readonly news: News;
+  readonly gate: Gate | undefined;
+  readonly arrived: Arrived;
+}
+
+/**
+ * Large results, fetched from where the workers put them: neighbours in one request, several requests at a time, and
+ * each only when its reader has room for it.
+ */
 export class Downloads {
   readonly #connection: Connection;
   readonly #session: string;
-  readonly #waiting: (() => void)[] = [];
+  #waiting: Job[] = [];
   #running = 0;
 
   constructor(connection: Connection, session: string) {
@@ -45,14 +74,40 @@ export class Downloads {
   /**
    * Fetch what a status could only name.
    *
+   * @param gate Of a reader that may be slow.
    * @param arrived Takes the results of each request, or the error that ends them all.
    */
-  begin(from: Package, news: News, arrived: (results: readonly TaskResult[] | CloudparError) => void): void {
-    for (const span of spans(news.fetches)) {
-      void this.#fetch(from, span, news).then(arrived, (error: unknown) =>
-        arrived(error instanceof CloudparError ? error : new CloudparError(`a download failed: ${String(error)}`)),
-      );
+  begin(from: Package, news: News, arrived: Arrived, gate?: Gate): void {
+    this.#waiting.push(...spans(news.fetches).map((span) => ({ from, span, news, gate, arrived })));
+    this.go();
+  }
+
+  /** Fetch nothing more of a package. */
+  drop(dropped: Package): void {
+    this.#waiting = this.#waiting.filter(({ from }) => from !== dropped);
+  }
+
+  /** Start as many downloads as may run now. */
+  go(): void {
+    while (this.#running < AT_ONCE) {
+      const next = this.#waiting.findIndex(({ gate, span }) => gate?.admits(indicesOf(span), bytesOf(span)) ?? true);
+      const [job] = next < 0 ? [] : this.#waiting.splice(next, 1);
+      if (job === undefined) {
+        return;
+      }
+      this.#running += 1;
+      void this.#run(job);
     }
+  }
+
+  async #run({ from, span, news, gate, arrived }: Job): Promise<void> {
+    const found = await this.#fetch(from, span, news).catch((error: unknown) =>
+      error instanceof CloudparError ? error : new CloudparError(`a download failed: ${String(error)}`),
+    );
+    this.#running -= 1;
+    arrived(found);
+    gate?.downloaded(bytesOf(span));
+    this.go();
   }
 
   async #fetch(from: Package, span: readonly Fetch[], news: News): Promise<TaskResult[]> {
@@ -61,24 +116,13 @@ export class Downloads {
     if (first === undefined || first.offset === end) {
       return span.map(({ result }) => ({ ...result, data: new Uint8Array() }));
     }
-    await this.#turn();
-    try {
-      const data = await this.#get(from, first.key, first.offset, end, news);
-      return span.map(({ result, offset, size }) => {
-        const start = offset - first.offset;
-        return { ...result, data: data.subarray(start, start + size) };
-      });
-    } finally {
-      this.#running -= 1;
-      this.#waiting.shift()?.();
-    }
-  }
-
-  async #turn(): Promise<void> {
-    if (this.#running >= AT_ONCE) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
-    this.#running += 1;
+    const data = await this.#get(from, first.key, first.offset, end, news);
+    return span.map(({ result, offset, size }) => {
+      const start = offset - first.offset;
+      // A copy: a view would keep the whole download in memory until its last result was read.
+      const own = span.length === 1 ? data : data.slice(start, start + size);
+      return { ...result, data: own };
+    });
   }
 
   async #get(from: Package, key: string, start: number, end: number, news: News): Promise<Uint8Array> {

@@ -29,8 +29,13 @@
 //         ├── ExecutorOutOfMemory     it was stopped at the memory limit
 //         └── TaskLost                its worker was lost again and again
 
-/** Anything that this system reports. The text says what happened and how to mend it. */
+/** Anything that this system reports. The text says what happened and how to fix it. */
 export class CloudparError extends Error {
+  /** Of an error that one task ended with: its number in its map, from 0. */
+  declare taskIndex?: number;
+  /** Of an error of a task or of a package: the package's id. */
+  declare packageId?: string;
+
   override get name(): string {
     return this.constructor.name;
   }
@@ -164,28 +169,45 @@ export class SealBroken extends PackageFailed {}
 export class SerializationError extends CloudparError {}
 
 /** One task ended without a value. */
-export class TaskError extends CloudparError {}
+export class TaskError extends CloudparError {
+  /** How it ended: "error", "timeout", "quota", "cancelled", "crashed", "memory" or "lost". */
+  code: string = 'error';
+  /** The class of the exception that the function raised, such as "ValueError" or "package.module.Class". */
+  declare remoteClass: string | undefined;
+}
 
 /** The function raised an exception: its text is the message, its remote traceback the cause. */
 export class TaskRaised extends TaskError {}
 
 /** The task ran into its time limit and was stopped. The time used is charged. */
-export class TaskTimeout extends TaskError {}
+export class TaskTimeout extends TaskError {
+  override code = 'timeout';
+}
 
 /** The task ran into the end of the account's compute time and was stopped. The time used is charged. */
-export class TaskQuotaExceeded extends TaskError {}
+export class TaskQuotaExceeded extends TaskError {
+  override code = 'quota';
+}
 
 /** The task was cancelled before it had a result. */
-export class TaskCancelled extends TaskError {}
+export class TaskCancelled extends TaskError {
+  override code = 'cancelled';
+}
 
 /** The task ended its executor process. */
-export class ExecutorCrashed extends TaskError {}
+export class ExecutorCrashed extends TaskError {
+  override code = 'crashed';
+}
 
 /** The task grew over its executor's memory limit and was stopped. */
-export class ExecutorOutOfMemory extends TaskError {}
+export class ExecutorOutOfMemory extends TaskError {
+  override code = 'memory';
+}
 
 /** Workers were lost again and again while they ran this task. */
-export class TaskLost extends TaskError {}
+export class TaskLost extends TaskError {
+  override code = 'lost';
+}
 
 /** What a remote exception's traceback looked like in its executor: the `cause` of a TaskRaised. */
 export class RemoteTraceback extends Error {

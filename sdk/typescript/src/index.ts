@@ -1,5 +1,9 @@
-export { type Address, Connection } from './connection.ts';
+export type { Attachment } from './attachment.ts';
+export { type Address, Connection, type ConnectionOptions } from './connection.ts';
+export type { Whereabouts } from './configuration.ts';
 export * from './errors.ts';
+export { EVENT_CHANNEL, type PoolEvent } from './events.ts';
+export type { Fetch, FetchAnswer, FetchInit } from './http.ts';
 export type { MapResults } from './map-results.ts';
 export type {
   CallStyle,
@@ -12,8 +16,9 @@ export type {
   Request,
   RouteName,
 } from './messages.ts';
+export type { MapOptions, Signal, StartOptions, SubmitOptions, TaskOptions } from './options.ts';
 export type { Settled } from './outcomes.ts';
-export type { Values } from './packing.ts';
-export { type MapOptions, Pool, type PoolOptions, type SubmitOptions, type TaskOptions } from './pool.ts';
+export { Pool, type PoolOptions } from './pool.ts';
 export { Range, range } from './range.ts';
 export type { Output } from './session.ts';
+export type { Values } from './source.ts';

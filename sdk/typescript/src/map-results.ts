@@ -1,12 +1,32 @@
-import { onAbort } from './aborts.ts';
-import { Bell } from './bell.ts';
-import { type CloudparError, TaskCancelled } from './errors.ts';
-import { type Settled, settle } from './outcomes.ts';
-import type { Package, TaskResult } from './package.ts';
+import { anyOf, onAbort } from './aborts.ts';
+import type { CallSite } from './call-site.ts';
+import { CloudparError, TaskCancelled } from './errors.ts';
+import type { Progress } from './messages.ts';
+import type { Settled } from './outcomes.ts';
+import type { Package } from './package.ts';
+import { ResultBuffer } from './result-buffer.ts';
 import type { Receiver, Session } from './session.ts';
+import type { Source } from './source.ts';
 
-/** Starts the package of a map; undefined if there is no task. */
-export type Start = (receiver: Receiver) => Promise<Package | undefined>;
+/** The program has this long to begin reading a map that failed, before it is warned that nobody reads it. */
+const UNREAD_MS = 1000;
+
+/** A new package starts when this share of the buffer is free, so that packages are neither tiny nor late. */
+const FREE_SHARE = 1 / 4;
+
+/** Starts a package with the next values, at most `limit`; undefined if there is none. */
+export type StartNext = (limit: number, receiver: Receiver, signal: AbortSignal) => Promise<Package | undefined>;
+
+/** What a map is made of. */
+export interface MapPlan {
+  readonly startNext: StartNext;
+  /** Undefined for a range, which is never collected. */
+  readonly source: Source | undefined;
+  readonly ordered: boolean;
+  readonly buffersize: number | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly site: CallSite;
+}
 
 /**
  * The results of a map, which can be read while tasks are running. They are read once, by one reader:
@@ -14,61 +34,189 @@ export type Start = (receiver: Receiver) => Promise<Package | undefined>;
  * - `for await (const value of results)` gives the values. The first error ends the loop.
  * - `for await (const each of results.settled())` gives values and errors, each with its task's number.
  *
- * A loop that is left early, by an error or a `break`, cancels what still runs.
+ * A loop that is left early, by an error or a `break`, cancels what still runs. A map that nobody reads runs to its end,
+ * for its effect; if it fails, the program is warned. Results that wait for the reader take about 64 MiB at most.
  */
 export class MapResults<T> implements AsyncIterable<T> {
   readonly #session: Session;
-  readonly #ordered: boolean;
-  readonly #signal: AbortSignal | undefined;
-  readonly #started: Promise<Package | undefined>;
-  readonly #arrived = new Map<number, TaskResult>();
-  readonly #bell = new Bell();
-  #end: { readonly failure: CloudparError | undefined } | undefined;
+  readonly #plan: MapPlan;
+  readonly #buffer: ResultBuffer;
+  readonly #over = new AbortController();
+  readonly #ends: { signal: AbortSignal; release: () => void };
+  readonly #first: Promise<Package | undefined>;
+  #given = 0;
+  #packages = 0;
+  #latest: Package | undefined;
+  #complete = false;
+  #failure: { readonly error: unknown } | undefined;
+  #wanted = false;
+  #unreadTimer: NodeJS.Timeout | undefined;
 
-  constructor(session: Session, start: Start, ordered: boolean, signal: AbortSignal | undefined) {
+  /** @internal */
+  constructor(session: Session, plan: MapPlan) {
     this.#session = session;
-    this.#ordered = ordered;
-    this.#signal = signal;
-    this.#started = start({
-      receive: (results) => {
-        for (const result of results) {
-          this.#arrived.set(result.index, result);
-        }
-        this.#bell.ring();
-      },
-      end: (failure) => this.#close(failure),
-    });
-    this.#started.catch(() => undefined).finally(() => this.#bell.ring()); // the reader is told of the error
-    if (signal !== undefined) {
-      onAbort(signal, this.#abort);
-      if (signal.aborted) {
-        this.#abort();
+    this.#plan = plan;
+    this.#buffer = new ResultBuffer(session, plan.ordered, plan.site);
+    this.#ends = anyOf(plan.signal, this.#over.signal, session.ending);
+    onAbort(this.#ends.signal, () => this.#buffer.changed());
+    if (plan.signal !== undefined) {
+      onAbort(plan.signal, () => void this.cancel(), this.#over.signal);
+    }
+    this.#first = new Promise((resolve, reject) => void this.#startAll().then(resolve, reject));
+    this.#first.catch(() => undefined); // the reader gets the error, or the warning has it
+    onAbort(session.ending, () => this.#warnNow(), this.#over.signal);
+    if (plan.signal?.aborted) {
+      void this.cancel();
+    }
+  }
+
+  /** Start all packages; resolves after the first one, rejects if that cannot be started. */
+  async #startAll(): Promise<Package | undefined> {
+    const first = await this.#startOne().catch((error: unknown) => this.#fail(error));
+    void this.#startOthers().catch((error: unknown) => this.#note(error));
+    return first;
+  }
+
+  async #startOthers(): Promise<void> {
+    const { source, buffersize } = this.#plan;
+    while (source !== undefined && buffersize !== undefined && !source.ended) {
+      if (this.#free >= Math.max(1, Math.floor(buffersize * FREE_SHARE))) {
+        await this.#startOne();
+      } else {
+        await this.#buffer.news();
+      }
+      this.#ends.signal.throwIfAborted();
+    }
+    this.#complete = true;
+    this.#buffer.changed();
+  }
+
+  get #free(): number {
+    return (this.#plan.buffersize ?? Number.POSITIVE_INFINITY) - this.#buffer.unread;
+  }
+
+  async #startOne(): Promise<Package | undefined> {
+    this.#ends.signal.throwIfAborted();
+    const part = this.#buffer.part(this.#given);
+    const receiver: Receiver = part;
+    let started: Package | undefined;
+    try {
+      started = await this.#plan.startNext(this.#free, receiver, this.#ends.signal);
+    } finally {
+      if (started === undefined) {
+        this.#buffer.parts.splice(this.#buffer.parts.indexOf(part), 1);
       }
     }
-  }
-
-  readonly #abort = (): void => {
-    this.#bell.ring();
-    void this.cancel();
-  };
-
-  #close(failure: CloudparError | undefined): void {
-    this.#end ??= { failure };
-    this.#bell.ring();
-  }
-
-  /** The package's id; undefined if there is no task. */
-  get packageId(): Promise<string | undefined> {
-    return this.#started.then((started) => started?.id);
-  }
-
-  /** Stop what runs of it, and drop the rest. Reading on brings what has come, then throws TaskCancelled. */
-  async cancel(): Promise<void> {
-    const started = await this.#started.catch(() => undefined);
-    this.#close(new TaskCancelled('the map was cancelled'));
     if (started !== undefined) {
-      this.#session.read(started);
+      this.#given += started.tasks;
+      this.#packages += 1;
+      this.#latest = started;
+      void this.#watch(part);
     }
+    return started;
+  }
+
+  /** Warn of a part that ended badly, if nobody reads by then. */
+  async #watch(part: { readonly ended: boolean; readonly failure: CloudparError | undefined }): Promise<void> {
+    while (!part.ended && !this.#wanted && !this.#over.signal.aborted) {
+      await this.#buffer.news();
+    }
+    if (part.failure !== undefined) {
+      this.#warnSoon();
+    } else if (part.ended && this.#buffer.errors > 0) {
+      this.#warnSoon();
+    }
+  }
+
+  #fail(error: unknown): never {
+    this.#note(error);
+    throw error;
+  }
+
+  #note(error: unknown): void {
+    this.#plan.source?.release();
+    this.#failure ??= { error };
+    if (error instanceof Error) {
+      this.#plan.site.mark(error);
+    }
+    this.#warnSoon();
+    this.#buffer.changed();
+  }
+
+  #warnSoon(): void {
+    if (!this.#wanted && !this.#session.ending.aborted) {
+      this.#unreadTimer ??= setTimeout(() => this.#warnNow(), UNREAD_MS);
+    }
+  }
+
+  #warnNow(): void {
+    if (this.#unreadTimer !== undefined && !this.#wanted) {
+      this.#wantIt();
+      const settled = this.#failure?.error ?? this.#buffer.failure() ?? this.#firstError();
+      const error = settled instanceof Error ? settled : new CloudparError(String(settled));
+      this.#session.events.emit({ type: 'unread_error', packageId: this.#latest?.id, error });
+    }
+  }
+
+  /** Of an unread map that has failed tasks: the error of the first that has come. */
+  #firstError(): CloudparError {
+    for (let each = this.#buffer.take<T>(); each !== undefined; each = this.#buffer.take<T>()) {
+      if (each.status === 'rejected') {
+        return each.reason;
+      }
+    }
+    return new CloudparError(`${this.#buffer.errors} tasks have ended in an error`);
+  }
+
+  /** Somebody reads, cancels or detaches: errors reach the program. */
+  #wantIt(): void {
+    this.#wanted = true;
+    clearTimeout(this.#unreadTimer);
+  }
+
+  /** The package's id (with `buffersize`, of the one started last); undefined if there is no task. */
+  get packageId(): Promise<string | undefined> {
+    return this.#first.then(() => this.#latest?.id);
+  }
+
+  /** How far the tasks are that have started; undefined before the first. */
+  get progress(): Progress | undefined {
+    return this.#latest === undefined ? undefined : (this.#buffer.progress ?? this.#latest.progress);
+  }
+
+  /** Stop what runs of it, and drop the rest. Whoever reads on gets TaskCancelled. */
+  async cancel(): Promise<void> {
+    this.#wantIt();
+    this.#failure ??= { error: new TaskCancelled('the map was cancelled') };
+    this.#over.abort(this.#failure.error);
+    this.#ends.release();
+    this.#plan.source?.release();
+    await this.#first.catch(() => undefined);
+    this.#buffer.clear();
+    this.#buffer.changed();
+  }
+
+  /**
+   * Let the package go on when this pool is closed, or this process ends. Nothing more can be read here.
+   *
+   * @returns The package's id, for `pool.attach`, also in another process.
+   * @throws TypeError when there is nothing to detach: no task, or (with `buffersize`) several packages.
+   */
+  async detach(): Promise<string> {
+    this.#wantIt();
+    const started = await this.#first;
+    if (started === undefined || this.#plan.buffersize !== undefined) {
+      throw new TypeError(
+        'only a map whose tasks are all in one package can be detached: it needs a task, and no buffersize',
+      );
+    }
+    this.#session.forget(started);
+    this.#failure ??= { error: new TypeError(`the map was detached: read it by pool.attach('${started.id}')`) };
+    this.#buffer.clear();
+    this.#over.abort(this.#failure.error);
+    this.#ends.release();
+    this.#buffer.changed();
+    return started.id;
   }
 
   /** The values, in order or as they come. */
@@ -88,39 +236,33 @@ export class MapResults<T> implements AsyncIterable<T> {
    * @throws the signal's reason, once it is aborted.
    */
   async *settled(): AsyncGenerator<Settled<T>, void> {
+    this.#wantIt();
     try {
-      const started = await this.#start();
-      for (let number = 0; number < (started?.tasks ?? 0); number += 1) {
-        yield settle<T>(await this.#take(number));
+      for (;;) {
+        this.#plan.signal?.throwIfAborted();
+        const next = this.#buffer.take<T>();
+        if (next !== undefined) {
+          yield next;
+        } else if (this.#isRead()) {
+          return;
+        } else {
+          await this.#buffer.wait();
+        }
       }
     } finally {
-      this.#signal?.removeEventListener('abort', this.#abort);
       void this.cancel(); // frees its storage, and cancels what is left
     }
   }
 
-  async #start(): Promise<Package | undefined> {
-    if (this.#signal === undefined) {
-      return this.#started;
+  /** Whether nothing more comes. Throws why, if that is no good end. */
+  #isRead(): boolean {
+    const failure = this.#buffer.failure();
+    if (failure !== undefined) {
+      throw failure;
     }
-    const aborted = this.#bell.wait().then(() => this.#signal?.throwIfAborted());
-    await Promise.race([this.#started, aborted]);
-    this.#signal.throwIfAborted();
-    return this.#started;
-  }
-
-  async #take(number: number): Promise<TaskResult> {
-    for (;;) {
-      this.#signal?.throwIfAborted();
-      const result = this.#ordered ? this.#arrived.get(number) : this.#arrived.values().next().value;
-      if (result !== undefined) {
-        this.#arrived.delete(result.index);
-        return result;
-      }
-      if (this.#end !== undefined) {
-        throw this.#end.failure ?? new TaskCancelled('the map was cancelled, or read by somebody else');
-      }
-      await this.#bell.wait();
+    if (this.#failure !== undefined && (this.#over.signal.aborted || this.#buffer.unread === 0)) {
+      throw this.#failure.error;
     }
+    return this.#complete && this.#buffer.unread === 0;
   }
 }

@@ -59,6 +59,8 @@ export class Package {
   state: Message<'PackageStatus'>['state'] = 'running';
   /** How far its results have been read. */
   cursor = 0;
+  /** Its results come faster than they are read: do not ask for more now. */
+  paused = false;
   /** Further results are ready at the master. */
   more = false;
   progress: Progress;

@@ -2,13 +2,18 @@ import { crc32 } from 'node:zlib';
 import { writeValue } from './codec/values.ts';
 import { Writer } from './codec/writer.ts';
 import { TooLarge } from './errors.ts';
+import { Breaks } from './event-loop.ts';
 import { BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS } from './limits.ts';
 import type { Draft } from './messages.ts';
 import { Range } from './range.ts';
 import { SEAL_BYTES, type Seals } from './seals.ts';
+import type { Source } from './source.ts';
 
 const ITEM_OVERHEAD_BYTES = 5;
 const OFFSET_BYTES = 8;
+
+/** A signal for calls without one. */
+const NEVER = new AbortController().signal;
 
 /** The task data of n tasks: what goes into start_tasks, or a blob that must be uploaded first. */
 export interface Packed {
@@ -23,85 +28,129 @@ export interface Blob {
   readonly crc32: number;
 }
 
-/** The values of a map: one a task. */
-export type Values = Iterable<unknown> | AsyncIterable<unknown>;
+/** How much of a payload a checksum takes in one go. */
+const CHECKED_BYTES = 1 << 22;
 
 /**
- * Collect and serialize the data of a package.
+ * Collect and serialize the data of a package. Other work of the program goes on meanwhile, about every 10 ms.
  *
+ * @param source Where the values come from; a range travels as its ends.
  * @param seals The package's, if it is to be sealed.
+ * @param limit How many values at most; the others stay in the source.
  * @throws SerializationError when a value is not what MessagePack holds.
  * @throws TooLarge when there are more values or more bytes than a package carries.
+ * @throws the signal's reason once it is aborted.
  */
-export async function pack(values: Values, seals?: Seals): Promise<Packed> {
-  if (values instanceof Range && values.length <= PACKAGE_TASKS) {
-    return { n: values.length, data: { type: 'range', start: values.start, step: values.step } };
+export async function pack(
+  source: Source | Range,
+  seals?: Seals,
+  signal: AbortSignal = NEVER,
+  limit = Number.POSITIVE_INFINITY,
+): Promise<Packed> {
+  if (source instanceof Range) {
+    if (source.length > PACKAGE_TASKS) {
+      throw tooMany();
+    }
+    return { n: source.length, data: { type: 'range', start: source.start, step: source.step } };
   }
   const packer = new Packer(seals);
-  if (Symbol.asyncIterator in values) {
-    for await (const value of values) {
-      packer.append(value);
-    }
-  } else {
-    for (const value of values) {
-      packer.append(value);
+  await source.take(limit, (value) => packer.append(value), signal);
+  return packer.finish(signal);
+}
+
+/** zlib's checksum of a large payload, with breaks. */
+export async function checksum(body: Uint8Array, signal: AbortSignal = NEVER): Promise<number> {
+  const breaks = new Breaks();
+  let sum = 0;
+  for (let start = 0; start < body.length; start += CHECKED_BYTES) {
+    signal.throwIfAborted();
+    sum = crc32(body.subarray(start, start + CHECKED_BYTES), sum);
+    if (breaks.isOverdue()) {
+      await breaks.take();
     }
   }
-  return packer.finish();
+  return sum;
 }
 
 class Packer {
   readonly #writer = new Writer();
   readonly #offsets = [0];
-  readonly #made: Uint8Array[] = [];
   readonly #seals: Seals | undefined;
+  /** The seals of all items, one after the other, and room for more. */
+  #made = new Uint8Array(64 * SEAL_BYTES);
 
   constructor(seals: Seals | undefined) {
     this.#seals = seals;
   }
 
-  /** The seals of all items, one after the other. */
-  get #together(): Uint8Array<ArrayBuffer> {
-    return new Uint8Array(Buffer.concat(this.#made));
+  get #sealed(): number {
+    return this.#seals === undefined ? 0 : SEAL_BYTES * (this.#offsets.length - 1);
   }
 
   append(value: unknown): void {
     const index = this.#offsets.length - 1;
     if (index === PACKAGE_TASKS) {
-      throw new TooLarge(
-        `the values passed ${PACKAGE_TASKS.toLocaleString('en')} items, the most that one package carries: split them ` +
-          'into several maps, or give each task more to do',
-      );
+      throw tooMany();
     }
     writeValue(this.#writer, value, `the value of task ${index}`);
     const start = this.#offsets[index];
     this.#offsets.push(this.#writer.length);
-    if (this.#seals !== undefined) {
-      this.#made.push(this.#seals.data(index, this.#writer.view(start)));
-    }
-    const sealed = SEAL_BYTES * this.#made.length;
+    this.#seal(index, start);
+    const sealed = this.#sealed;
     const size = this.#writer.length + sealed + OFFSET_BYTES * (index + 2);
     if (size > BLOB_BYTES) {
       throw tooLarge(index, size, this.#writer.length - (start ?? 0) + sealed / (index + 1) + 2 * OFFSET_BYTES);
     }
   }
 
-  finish(): Packed {
+  #seal(index: number, start: number | undefined): void {
+    if (this.#seals === undefined) {
+      return;
+    }
+    const place = SEAL_BYTES * index;
+    if (place === this.#made.length) {
+      const larger = new Uint8Array(2 * place);
+      larger.set(this.#made);
+      this.#made = larger;
+    }
+    this.#seals.writeData(index, this.#writer.view(start), this.#made, place);
+  }
+
+  async finish(signal: AbortSignal): Promise<Packed> {
     const writer = this.#writer;
     const n = this.#offsets.length - 1;
-    if (writer.length + SEAL_BYTES * this.#made.length + ITEM_OVERHEAD_BYTES * n <= INLINE_DATA_BYTES) {
+    const seals = this.#made.slice(0, this.#sealed);
+    if (writer.length + seals.length + ITEM_OVERHEAD_BYTES * n <= INLINE_DATA_BYTES) {
       const items = this.#offsets.slice(1).map((end, index) => writer.view(this.#offsets[index], end));
-      return { n, data: { type: 'inline', items, seals: this.#together } };
+      return { n, data: { type: 'inline', items, seals } };
     }
-    const table = new DataView(new ArrayBuffer(OFFSET_BYTES * this.#offsets.length));
-    for (const [index, offset] of this.#offsets.entries()) {
-      table.setBigUint64(OFFSET_BYTES * index, BigInt(offset), true);
-    }
-    writer.raw(this.#together);
-    writer.raw(new Uint8Array(table.buffer));
+    writer.raw(seals);
+    writer.raw(await this.#table(signal));
     const body = writer.view();
-    return { n, data: { type: 'blob', body, crc32: crc32(body) } };
+    return { n, data: { type: 'blob', body, crc32: await checksum(body, signal) } };
   }
+
+  /** Where each item begins, and where the last one ends: integers of 64 bits, the lower half first. */
+  async #table(signal: AbortSignal): Promise<Uint8Array> {
+    const breaks = new Breaks();
+    const table = new DataView(new ArrayBuffer(OFFSET_BYTES * this.#offsets.length));
+    for (let index = 0; index < this.#offsets.length; index += 1) {
+      const offset = this.#offsets[index] as number;
+      table.setUint32(OFFSET_BYTES * index, offset, true); // BLOB_BYTES is below 2 ** 32: the upper half is 0
+      if (breaks.isDue()) {
+        signal.throwIfAborted();
+        await breaks.take();
+      }
+    }
+    return new Uint8Array(table.buffer);
+  }
+}
+
+function tooMany(): TooLarge {
+  return new TooLarge(
+    `the values passed ${PACKAGE_TASKS.toLocaleString('en')} items, the most that one package carries: give ` +
+      'buffersize (for example 10_000), so that they travel in several packages while results are read',
+  );
 }
 
 function tooLarge(index: number, all: number, alone: number): TooLarge {
@@ -110,7 +159,7 @@ function tooLarge(index: number, all: number, alone: number): TooLarge {
     alone > BLOB_BYTES
       ? `the value of task ${index} alone takes ${alone} bytes, ${carried}: send a reference (a path, a URL) that the ` +
           'task reads itself'
-      : `the values of the first ${index + 1} tasks take ${all} bytes, ${carried}: split them into several maps, or ` +
-          'send references (paths, URLs, ranges) that the tasks read themselves',
+      : `the values of the first ${index + 1} tasks take ${all} bytes, ${carried}: give buffersize, so that they ` +
+          'travel in several packages, or send references (paths, URLs, ranges) that the tasks read themselves',
   );
 }

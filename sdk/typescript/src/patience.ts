@@ -1,6 +1,6 @@
 // How long to go on asking a master that does not answer: pure, like cloudpar/patience.py.
 
-/** A master that never answered is given up after this: a wrong endpoint shall be an error within 10 s. */
+/** A master that never answered is given up after this: so a wrong endpoint is an error within 10 s. */
 export const FIRST_CONTACT_S = 8;
 
 /** How long to wait for a master that has gone away. */
@@ -11,11 +11,52 @@ const SHORTEST_S = 0.02;
 const LONGEST_S = 5;
 const MOST_DOUBLINGS = 30;
 
-/** What one client knows of its master. */
-export interface Acquaintance {
+/** The program is told that the master does not answer after this. */
+const AWAY_S = 1;
+
+/** The program is told that a request waits at the master's wish after this, and no more often than the second. */
+const NOTICE_S = 5;
+const NOTICE_EVERY_S = 60;
+
+/** One master's recent history, shared by all requests to it. */
+export class Acquaintance {
   readonly patienceS: number;
   /** Whether the master ever answered. */
-  met: boolean;
+  met = false;
+  #awaySince: number | undefined;
+  #told = false;
+  #noticedAt: number | undefined;
+
+  constructor(patienceS: number) {
+    this.patienceS = patienceS;
+  }
+
+  /** The master answered; for how long it was away, if the program was told that it is. */
+  answered(now: number): number | undefined {
+    const awayS = this.#told && this.#awaySince !== undefined ? now - this.#awaySince : undefined;
+    this.met = true;
+    this.#awaySince = undefined;
+    this.#told = false;
+    return awayS;
+  }
+
+  /** No answer, or none that helps; whether to tell the program now. */
+  failed(now: number): boolean {
+    this.#awaySince ??= now;
+    const tell = this.met && !this.#told && now - this.#awaySince >= AWAY_S;
+    this.#told ||= tell;
+    return tell;
+  }
+
+  /** The master has had a request wait since then; whether to tell the program now. */
+  paced(since: number, now: number): boolean {
+    const recent = this.#noticedAt !== undefined && now - this.#noticedAt < NOTICE_EVERY_S;
+    if (now - since < NOTICE_S || recent) {
+      return false;
+    }
+    this.#noticedAt = now;
+    return true;
+  }
 }
 
 /** The repetitions of one request: how long each may take, how long to wait before the next, when to give up. */
@@ -26,6 +67,9 @@ export class Tries {
   #strange: boolean;
   #count = 0;
   #paces = 0;
+
+  /** When the master first had it wait. */
+  pacedSince: number | undefined;
 
   /** From when on time counts: for a master that never answered the first try, otherwise its failure. */
   began: number;
@@ -52,8 +96,9 @@ export class Tries {
    * How long to wait because the master says so: it is there, so this is no failure and never the end. Not before what
    * it says, and ever more seldom.
    */
-  paced(askedS = 0): number {
+  paced(now: number, askedS = 0): number {
     this.#paces += 1;
+    this.pacedSince ??= now;
     this.#count = 0;
     this.#strange = false;
     return Math.max(askedS, grownS(this.#paces)) * (1 + 0.25 * this.#random());

@@ -1,11 +1,20 @@
+import { anyOf } from './aborts.ts';
+import { Attachment, attach } from './attachment.ts';
+import { CallSite } from './call-site.ts';
 import { configure, type Whereabouts } from './configuration.ts';
 import { type Address, Connection } from './connection.ts';
 import { CloudparError } from './errors.ts';
+import { Events, type PoolEvent } from './events.ts';
+import type { Fetch } from './http.ts';
 import { MapResults } from './map-results.ts';
-import type { CallStyle, Reply } from './messages.ts';
-import { pack, type Values } from './packing.ts';
-import { taskCode } from './reference.ts';
-import { type Output, Session } from './session.ts';
+import type { Reply } from './messages.ts';
+import { checkOptions, type MapOptions, type StartOptions, type SubmitOptions } from './options.ts';
+import type { Package } from './package.ts';
+import { pack } from './packing.ts';
+import { Range } from './range.ts';
+import { checkReference, taskCode } from './reference.ts';
+import { type Output, type Receiver, Session } from './session.ts';
+import { checkValues, Source, type Values } from './source.ts';
 import { Submissions } from './submissions.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
 
@@ -15,46 +24,26 @@ export interface PoolOptions extends Whereabouts {
   readonly patienceS?: number | undefined;
   /** Called with what a task wrote to standard output and error; by default that is dropped. */
   readonly onOutput?: ((output: Output) => void) | undefined;
+  /**
+   * Called with what happens while calls wait. By default what is wrong is a warning of the process. The channel
+   * "cloudpar:event" of node:diagnostics_channel has the events of all pools.
+   */
+  readonly onEvent?: ((event: PoolEvent) => void) | undefined;
+  /** Called instead of the global fetch for every request, such as for a proxy or a certificate authority. */
+  readonly fetch?: Fetch | undefined;
 }
 
-/** What may be set for the tasks of one call. */
-export interface TaskOptions {
-  /** The longest that one of these tasks may run, in seconds; more than the operator's limit is cut to it. */
-  readonly taskTimeoutS?: number | undefined;
-  /** A task that raises is tried again so often, at once; the time of all attempts is charged. 0 by default. */
-  readonly retries?: number | undefined;
-  /** Only after these exceptions and what is derived from them: "ValueError", "package.module.Class". */
-  readonly retryOn?: readonly string[] | undefined;
-  /** Aborting it cancels the tasks; whoever waits for them gets its reason. */
-  readonly signal?: AbortSignal | undefined;
-}
-
-export interface MapOptions extends TaskOptions {
-  /** Tasks that a worker takes at a time; by default the master decides by the durations that it measures. */
-  readonly chunksize?: number | undefined;
-  /** How the function is called with a value v: "value" f(v), "args" f(*v), "args_kwargs" f(*v[0], **v[1]). */
-  readonly call?: CallStyle | undefined;
-}
-
-export interface SubmitOptions extends TaskOptions {
-  /** Keyword arguments. */
-  readonly kwargs?: Readonly<Record<string, unknown>> | undefined;
-}
-
-/** Runs functions, by their names, on the workers of a master. */
-export class Pool implements AsyncDisposable {
+/** Runs functions, by their names, on the workers of a master. `Pool.open` makes one. */
+export class Pool {
   readonly #session: Session;
   readonly #submissions: Submissions;
 
-  /** See `Pool.open`, which also finds the master. */
-  constructor(
-    address: Address,
-    options: Pick<PoolOptions, 'patienceS' | 'onOutput'> = {},
-    surroundings: Surroundings = SURROUNDINGS,
-  ) {
-    const connection = new Connection(address, options.patienceS, surroundings);
-    this.#session = new Session(connection, options.onOutput, surroundings);
-    this.#submissions = new Submissions(this.#session);
+  private constructor(session: Session) {
+    if (!(session instanceof Session)) {
+      throw new TypeError('a pool is opened by `await Pool.open({ endpoint, token })`, which asks the master first');
+    }
+    this.#session = session;
+    this.#submissions = new Submissions(session);
   }
 
   /**
@@ -63,9 +52,11 @@ export class Pool implements AsyncDisposable {
    * @throws ConfigurationError when endpoint or token is not known.
    * @throws MasterUnreachable when no master answers (within 10 s).
    * @throws InvalidToken when the master does not know the token.
+   * @throws TypeError when an option is misspelt.
    */
   static async open(options: PoolOptions = {}): Promise<Pool> {
-    const pool = new Pool(await configure(options), options);
+    checkOptions('Pool.open', options);
+    const pool = Pool.at(await configure(options), options);
     try {
       await pool.hello();
     } catch (error) {
@@ -73,6 +64,22 @@ export class Pool implements AsyncDisposable {
       throw error;
     }
     return pool;
+  }
+
+  /**
+   * A pool at an address, which asks the master who it is before its first package.
+   *
+   * @internal
+   */
+  static at(
+    address: Address,
+    options: Omit<PoolOptions, keyof Whereabouts> = {},
+    surroundings: Surroundings = SURROUNDINGS,
+  ): Pool {
+    const { patienceS, fetch, onEvent, onOutput } = options;
+    const events = new Events(onEvent);
+    const connection = new Connection(address, { patienceS, fetch }, events, surroundings);
+    return new Pool(new Session(connection, events, onOutput, surroundings));
   }
 
   /** The master's URL. */
@@ -91,35 +98,84 @@ export class Pool implements AsyncDisposable {
    * Run a function on each value, as one package, which starts at once.
    *
    * @param reference "package.module:function", which the workers import.
-   * @param values null, booleans, numbers, bigints of at most 64 bits, strings, Uint8Arrays, Dates, and arrays and
-   *   plain objects of these. A `range` costs nothing to send.
+   * @param values null, booleans, numbers, bigints of at most 64 bits, strings, ArrayBuffers, typed arrays, Dates, and
+   *   arrays and plain objects of these. A `range` costs nothing to send. Without `buffersize` all are collected first.
    * @returns The results in the order of the values, each as soon as it and those before it are there. Of what type
    *   they are is only said here, not checked.
+   * @throws TypeError when the reference names no function, the values are none, or an option is misspelt.
    */
   map<T = unknown>(reference: string, values: Values, options: MapOptions = {}): MapResults<T> {
-    return this.#map(reference, values, options, true);
+    checkOptions('map', options);
+    return this.#map(reference, values, options, true, new CallSite(this.map));
   }
 
   /** Like `map`, but the results come in the order in which tasks end; `settled()` tells their numbers. */
   mapUnordered<T = unknown>(reference: string, values: Values, options: MapOptions = {}): MapResults<T> {
-    return this.#map(reference, values, options, false);
+    checkOptions('mapUnordered', options);
+    return this.#map(reference, values, options, false, new CallSite(this.mapUnordered));
   }
 
-  #map<T>(reference: string, values: Values, options: MapOptions, ordered: boolean): MapResults<T> {
-    const { call = 'value', chunksize, taskTimeoutS, retries, retryOn, signal } = options;
-    const order = { call, chunksize, taskTimeoutS, retries, retryOn };
-    const session = this.#session;
-    return new MapResults<T>(
-      session,
-      async (receiver) => {
-        const code = await taskCode(reference);
-        const origin = session.origin();
-        const packed = await pack(values, origin.seals);
-        return packed.n === 0 ? undefined : session.start({ code, packed, ...order, origin }, receiver);
-      },
-      ordered,
-      signal,
-    );
+  #map<T>(reference: string, values: Values, options: MapOptions, ordered: boolean, site: CallSite): MapResults<T> {
+    const { buffersize, signal } = options;
+    checkReference(reference);
+    checkValues(values);
+    const source = values instanceof Range && buffersize === undefined ? undefined : new Source(values);
+    const startNext = (limit: number, receiver: Receiver, ends: AbortSignal) =>
+      this.#start(reference, source ?? (values as Range), options, receiver, ends, limit);
+    const plan = { startNext, source, ordered, buffersize, signal: signal as AbortSignal | undefined, site };
+    return new MapResults<T>(this.#session, plan);
+  }
+
+  async #start(
+    reference: string,
+    values: Source | Range,
+    options: StartOptions,
+    receiver: Receiver | undefined,
+    signal: AbortSignal,
+    limit?: number,
+  ): Promise<Package | undefined> {
+    const { call = 'value', chunksize, taskTimeoutS, retries, retryOn } = options;
+    signal.throwIfAborted();
+    const code = await taskCode(reference);
+    const origin = await this.#session.origin();
+    const packed = await pack(values, origin.seals, signal, limit);
+    const order = { code, packed, call, chunksize, taskTimeoutS, retries, retryOn, origin };
+    return packed.n === 0 ? undefined : this.#session.start(order, receiver, signal);
+  }
+
+  /**
+   * Start tasks whose results are read later, or elsewhere: neither the pool's end nor that of this process ends them.
+   *
+   * @returns The package, once the master has it; its `packageId` is for `attach`.
+   * @throws TypeError as `map` does, and when there is no value.
+   */
+  async start<T = unknown>(reference: string, values: Values, options: StartOptions = {}): Promise<Attachment<T>> {
+    checkOptions('start', options);
+    checkReference(reference);
+    checkValues(values);
+    const ends = anyOf(options.signal as AbortSignal | undefined, this.#session.ending);
+    try {
+      const source = values instanceof Range ? values : new Source(values);
+      const started = await this.#start(reference, source, options, undefined, ends.signal);
+      if (started === undefined) {
+        throw new TypeError('a package has at least one task: give start() at least one value');
+      }
+      return new Attachment<T>(this.#session, started.id, started.progress);
+    } finally {
+      ends.release();
+    }
+  }
+
+  /**
+   * Read a package that was started before, here or elsewhere: by `start`, by `detach` of a map, or in Python with
+   * `cloudpar.reference`.
+   *
+   * @param packageId Of this account.
+   * @throws NotFound when there is no such package, Gone when it was deleted.
+   * @throws SerializationError when its results are pickles, which only Python reads.
+   */
+  async attach<T = unknown>(packageId: string): Promise<Attachment<T>> {
+    return attach<T>(this.#session, packageId);
   }
 
   /**
@@ -128,9 +184,21 @@ export class Pool implements AsyncDisposable {
    * @param reference "package.module:function", which the workers import.
    * @param args Its arguments; see `map` for what they may hold.
    */
-  submit<T = unknown>(reference: string, args: readonly unknown[] = [], options: SubmitOptions = {}): Promise<T> {
-    const { kwargs = {}, taskTimeoutS, retries, retryOn, signal } = options;
-    return this.#submissions.submit({ reference, args, kwargs, taskTimeoutS, retries, retryOn, signal }) as Promise<T>;
+  async submit<T = unknown>(
+    reference: string,
+    args: readonly unknown[] = [],
+    options: SubmitOptions = {},
+  ): Promise<T> {
+    const site = new CallSite(this.submit);
+    checkOptions('submit', options);
+    checkReference(reference);
+    if (!Array.isArray(args)) {
+      throw new TypeError(`the arguments of submit must be an array, such as ['x'] for f('x')`);
+    }
+    const { kwargs = {}, taskTimeoutS, retries, retryOn } = options;
+    const signal = options.signal as AbortSignal | undefined;
+    const submission = { reference, args, kwargs, taskTimeoutS, retries, retryOn, signal, site };
+    return this.#submissions.submit(submission) as Promise<T>;
   }
 
   /** Cancel what is under way, free what it has at the master, and end all requests. */

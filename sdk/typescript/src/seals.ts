@@ -4,11 +4,17 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { SealBroken } from './errors.ts';
 import type { Draft, Message } from './messages.ts';
 import type { TaskResult } from './package.ts';
+import { Hmac } from './sha256.ts';
 
 export const SEAL_BYTES = 16;
 
+const TEXT = new TextEncoder();
+
 /** In place of a larger payload stands its BLAKE2b digest. */
 const LARGE_BYTES = 64 * 1024;
+
+/** What a short message is, with its text: for these the call of node:crypto costs more than the hash. */
+const SHORT_BYTES = 256;
 
 /** Of a sealed package's id; those of others begin with a hexadecimal digit. */
 const SEALED = 's';
@@ -25,48 +31,75 @@ export interface Calling {
   readonly range?: readonly [number | bigint, number | bigint] | undefined;
 }
 
+/** What a seal is on. */
+type Kind = 'code' | 'data' | 'result' | 'place';
+
 /** The id of the sealed package that an account starts under a key. */
 export function sealedPackageId(accountId: string, idempotencyKey: string): string {
   return SEALED + createHash('sha256').update(`${accountId}#${idempotencyKey}`).digest('hex').slice(0, 31);
 }
 
-/** The seals of one package: they are made and verified by who has the account's key. */
+/** Whether a package's code, data and results have seals: its id says so, which nobody can change. */
+export function isSealed(packageId: string): boolean {
+  return packageId.startsWith(SEALED);
+}
+
+/** The seals of one package. Whoever has the account's key makes and verifies them. */
 export class Seals {
   readonly packageId: string;
   readonly #key: Uint8Array;
+  readonly #short: Hmac;
 
   constructor(key: Uint8Array, packageId: string) {
     this.#key = key;
+    this.#short = new Hmac(key, SHORT_BYTES);
     this.packageId = packageId;
   }
 
-  #seal(parts: readonly unknown[], payload: Uint8Array = new Uint8Array()): Uint8Array {
-    const [kind, ...rest] = parts;
+  #seal(kind: Kind, what: string, payload: Uint8Array = new Uint8Array()): Uint8Array {
+    const seal = new Uint8Array(SEAL_BYTES);
+    this.#write(kind, what, payload, seal, 0);
+    return seal;
+  }
+
+  #write(kind: Kind, what: string, payload: Uint8Array, target: Uint8Array, at: number): void {
     const large = payload.length > LARGE_BYTES;
-    const text = [kind, this.packageId, ...(large ? ['large'] : []), ...rest].join('\0');
+    const text = `${kind}\0${this.packageId}\0${large ? 'large\0' : ''}${what}`;
+    if (3 * text.length + payload.length <= SHORT_BYTES) {
+      const { written } = TEXT.encodeInto(text, this.#short.message);
+      this.#short.message.set(payload, written);
+      this.#short.write(written + payload.length, target, at, SEAL_BYTES);
+      return;
+    }
     const short = large ? createHash('blake2b512').update(payload).digest() : payload;
-    return createHmac('sha256', this.#key).update(text).update(short).digest().subarray(0, SEAL_BYTES);
+    const made = createHmac('sha256', this.#key).update(text).update(short).digest();
+    target.set(made.subarray(0, SEAL_BYTES), at);
   }
 
   /** Of the task code, by its hash, and of how it is called; range data is part of it. */
   code({ hash, reference }: Code, { call, codec, python, tasks, range }: Calling): Uint8Array {
     const origin = range === undefined ? 'items' : `range ${range[0]} ${range[1]}`;
-    return this.#seal(['code', reference === null ? 'pickle' : 'reference', hash, call, codec, python, tasks, origin]);
+    return this.#seal('code', [reference === null ? 'pickle' : 'reference', hash, call, codec, python, tasks, origin].join('\0'));
   }
 
   /** Of one task's data. */
   data(index: number, item: Uint8Array): Uint8Array {
-    return this.#seal(['data', index, ''], item);
+    return this.#seal('data', `${index}\0`, item);
+  }
+
+  /** The same, written to a place in the seals of many. */
+  writeData(index: number, item: Uint8Array, target: Uint8Array, at: number): void {
+    this.#write('data', `${index}\0`, item, target, at);
   }
 
   /** Of what a task came to. */
   result({ index, outcome, data }: Pick<TaskResult, 'index' | 'outcome' | 'data'>): Uint8Array {
-    return this.#seal(['result', index, outcome, ''], data ?? undefined);
+    return this.#seal('result', `${index}\0${outcome}\0`, data ?? undefined);
   }
 
   /** Of where a result lies, by the master for a worker that knows no seals. */
   place(index: number, outcome: string, [key, size, offset]: Draft<'BlobRef'>): Uint8Array {
-    return this.#seal(['place', index, outcome, offset, size, key]);
+    return this.#seal('place', [index, outcome, offset, size, key].join('\0'));
   }
 
   /** A result as it came, or with the error that says that it is not to be read. */

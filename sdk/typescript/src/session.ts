@@ -1,13 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { Awaiting, type Question } from './awaiting.ts';
 import type { Connection } from './connection.ts';
-import { Downloads } from './downloads.ts';
+import { Downloads, type Gate } from './downloads.ts';
 import { CloudparError } from './errors.ts';
+import { type Events, guarded } from './events.ts';
+import { FleetWatch } from './fleet-watch.ts';
 import { BULK_ITEMS } from './limits.ts';
 import type { CallStyle, Draft, Message } from './messages.ts';
 import { type News, Package, type TaskResult } from './package.ts';
 import type { Packed } from './packing.ts';
-import { Seals, sealedPackageId } from './seals.ts';
+import { isSealed, Seals, sealedPackageId } from './seals.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
 import { upload } from './uploads.ts';
 
@@ -26,7 +28,7 @@ export interface Order {
   readonly taskTimeoutS?: number | undefined;
   readonly retries?: number | undefined;
   readonly retryOn?: readonly string[] | undefined;
-  readonly origin?: Origin;
+  readonly origin: Origin;
 }
 
 /** What a package begins with: its idempotency key and, at a master that knows seals, its seals. */
@@ -43,8 +45,10 @@ export interface Output {
   readonly stderr: string;
 }
 
-/** Whoever wants a package's results. */
-export interface Receiver {
+/** Who gets a package's results. One that is also a gate says when there is room for large ones. */
+export interface Receiver extends Partial<Gate> {
+  /** The package is at the master. */
+  started?(started: Package): void;
   /** Results that are whole, each task once. */
   receive(results: readonly TaskResult[]): void;
   /** Nothing more will come; why not everything came, if so. */
@@ -59,73 +63,88 @@ export class Session {
   readonly #awaiting = new Awaiting(this.id);
   readonly #downloads: Downloads;
   readonly #receivers = new Map<Package, Receiver>();
+  /** Of the receivers' packages, those that others have started. */
+  readonly #attached = new Set<Package>();
   #read: string[] = [];
+  readonly #acknowledging = new Set<Promise<void>>();
   #acknowledgeTimer: NodeJS.Timeout | undefined;
+  readonly events: Events;
   readonly #onOutput: (output: Output) => void;
   readonly #starting = new Set<Promise<unknown>>();
+  readonly #ending = new AbortController();
+  readonly #fleetWatch: FleetWatch;
   #wake = new AbortController();
+  #held: { readonly question: Question; readonly interruption: AbortController } | undefined;
   #asking = false;
-  #who: Message<'HelloReply'> | undefined;
+  #who: Promise<Message<'HelloReply'>> | undefined;
 
   constructor(
     connection: Connection,
+    events: Events,
     onOutput: (output: Output) => void = () => undefined,
     surroundings: Surroundings = SURROUNDINGS,
   ) {
     this.connection = connection;
+    this.events = events;
+    this.#fleetWatch = new FleetWatch(events);
     this.#onOutput = onOutput;
     this.#surroundings = surroundings;
     this.#downloads = new Downloads(connection, this.id);
   }
 
-  /** Ask who we are. */
-  async hello(): Promise<Message<'HelloReply'>> {
-    this.#who = await this.connection.call('hello', {});
-    return this.#who;
+  /** Aborted once the session begins to close. */
+  get ending(): AbortSignal {
+    return this.#ending.signal;
   }
 
-  /** What a new package begins with. Only who has asked `hello` knows the key for seals. */
-  origin(): Origin {
+  /** Ask who we are. */
+  hello(): Promise<Message<'HelloReply'>> {
+    const asked = this.connection.call('hello', {});
+    this.#who = asked;
+    asked.catch(() => {
+      this.#who = this.#who === asked ? undefined : this.#who; // the next call asks again
+    });
+    return asked;
+  }
+
+  /** What a new package begins with. Only `hello` tells the key for seals, so no package starts before it. */
+  async origin(): Promise<Origin> {
     const key = randomBytes(16).toString('hex');
-    const { seal_key, account_id } = this.#who ?? {};
+    const { seal_key, account_id } = await (this.#who ?? this.hello());
     const sealing = seal_key != null && account_id != null;
     return { key, seals: sealing ? new Seals(seal_key, sealedPackageId(account_id, key)) : undefined };
   }
 
   /**
-   * Start a package; its results go to the receiver.
+   * Start a package; its results go to the receiver. Without one they stay at the master.
    *
    * @throws CloudparError when the master refuses it, or does not answer.
+   * @throws the signal's reason once it is aborted; what may have started by then is cancelled.
    */
-  async start(order: Order, receiver: Receiver): Promise<Package> {
-    const { code, packed } = order;
-    const { key, seals } = order.origin ?? { key: randomBytes(16).toString('hex'), seals: undefined };
-    const data = packed.data.type === 'blob' ? await upload(this.connection, packed.data) : packed.data;
-    const message = {
-      idempotency_key: key,
-      session: this.id,
-      name: code.reference ?? '',
-      n: packed.n,
-      code,
-      data,
-      call: order.call,
-      codec: 'msgpack',
-      python: '',
-      chunksize: order.chunksize ?? null,
-      task_timeout_s: order.taskTimeoutS ?? null,
-      retries: order.retries ?? 0,
-      retry_on: [...(order.retryOn ?? [])],
-      seal: seals === undefined ? null : sealOf(seals, order),
-    } satisfies Draft<'StartTasks'>;
+  async start(order: Order, receiver: Receiver | undefined, signal: AbortSignal = this.ending): Promise<Package> {
+    const { packed, origin } = order;
+    signal.throwIfAborted();
+    const data = packed.data.type === 'blob' ? await upload(this.connection, packed.data, signal) : packed.data;
+    signal.throwIfAborted();
     this.#awaiting.startBegins();
     let started: Package | undefined;
-    const call = this.connection.call('start_tasks', message);
+    const call = this.connection.call('start_tasks', startMessage(order, data, this.id), { lastTry: signal });
     this.#starting.add(call);
     try {
       const { package_id } = await call;
-      started = new Package(package_id, packed.n, this.#surroundings.now(), seals);
-      this.#receivers.set(started, receiver);
-      return started;
+      const made = new Package(package_id, packed.n, this.#surroundings.now(), origin.seals);
+      if (signal.aborted) {
+        this.#free(package_id);
+        throw signal.reason;
+      }
+      started = receiver === undefined ? undefined : made;
+      this.#begin(made, receiver);
+      return made;
+    } catch (error) {
+      if (signal.aborted && origin.seals !== undefined) {
+        this.#free(origin.seals.packageId); // a try whose answer was lost may have started it
+      }
+      throw error;
     } finally {
       this.#starting.delete(call);
       this.#awaiting.startEnds(started, this.#surroundings.now());
@@ -133,23 +152,85 @@ export class Session {
     }
   }
 
+  #begin(begun: Package, receiver: Receiver | undefined): void {
+    if (receiver !== undefined) {
+      this.#receivers.set(begun, receiver);
+      receiver.started?.(begun);
+    }
+  }
+
+  /** Ask for the results of a package that was started elsewhere: it goes on when this session ends. */
+  async attach(packageId: string, tasks: number, receiver: Receiver): Promise<Package> {
+    const { seal_key } = await (this.#who ?? this.hello());
+    const seals = isSealed(packageId) && seal_key != null ? new Seals(seal_key, packageId) : undefined;
+    const attached = new Package(packageId, tasks, this.#surroundings.now(), seals);
+    this.ending.throwIfAborted();
+    this.#attached.add(attached);
+    this.#begin(attached, receiver);
+    this.#awaiting.startBegins();
+    this.#awaiting.startEnds(attached, this.#surroundings.now());
+    this.#interrupt(attached);
+    this.#ask();
+    return attached;
+  }
+
+  /** Ask for no more results of a package for now, or for more again. */
+  pause(paused: Package, isPaused: boolean): void {
+    if (paused.paused !== isPaused) {
+      paused.paused = isPaused;
+      if (!isPaused) {
+        this.#awaiting.resume(this.#surroundings.now());
+        this.#interrupt(paused);
+        this.#ask();
+      }
+    }
+  }
+
+  /** A question that the master holds open, and that is not about a package, is put again. */
+  #interrupt(about: Package): void {
+    if (this.#held !== undefined && !this.#held.question.asked.includes(about)) {
+      this.#held.interruption.abort(new Error('the question is put again, with one more package'));
+    }
+  }
+
+  /** A reader may have room for downloads that wait. */
+  download(): void {
+    this.#downloads.go();
+  }
+
   /** Cancel some tasks of a package, or all; resolves once that is decided, with those that will have no value. */
-  async cancel(cancelled: Package, ranges: [number, number][] | null = null): Promise<readonly [number, number][]> {
-    const reply = await this.connection.call('cancel_tasks', { package_id: cancelled.id, ranges });
+  async cancel(packageId: string, ranges: [number, number][] | null = null): Promise<readonly [number, number][]> {
+    const reply = await this.connection.call('cancel_tasks', { package_id: packageId, ranges });
     return reply.cancelled;
+  }
+
+  /** Hand on nothing more of a package, and let it go on. */
+  forget(forgotten: Package): void {
+    this.#awaiting.drop(forgotten);
+    this.#downloads.drop(forgotten);
+    this.#receivers.delete(forgotten);
+    this.#attached.delete(forgotten);
   }
 
   /** Nothing of a package is wanted any more: what runs of it is cancelled, and its storage freed, soon. */
   read(done: Package): void {
-    this.#awaiting.drop(done);
-    if (!this.#receivers.delete(done)) {
-      return;
+    const isOurs = this.#receivers.has(done);
+    this.forget(done);
+    if (isOurs) {
+      this.#free(done.id, done.phase === 'running');
     }
-    this.#read.push(done.id);
-    if (done.phase === 'running' || this.#read.length >= BULK_ITEMS) {
-      void this.acknowledge().catch(() => undefined); // it is deleted some days later anyway
+  }
+
+  #free(packageId?: string, now = true): void {
+    if (packageId !== undefined) {
+      this.#read.push(packageId);
+    }
+    if (now || this.#read.length >= BULK_ITEMS) {
+      const sent = this.acknowledge().catch(() => undefined); // it is deleted some days later anyway
+      this.#acknowledging.add(sent);
+      void sent.then(() => this.#acknowledging.delete(sent));
     } else {
-      this.#acknowledgeTimer ??= setTimeout(() => void this.acknowledge().catch(() => undefined), ACKNOWLEDGE_MS);
+      this.#acknowledgeTimer ??= setTimeout(() => this.#free(), ACKNOWLEDGE_MS);
       this.#acknowledgeTimer.unref();
     }
   }
@@ -165,18 +246,20 @@ export class Session {
 
   /** Cancel and free whatever is under way, and end all requests. */
   async close(reason: CloudparError): Promise<void> {
+    this.#ending.abort(reason);
     await this.#briefly(Promise.allSettled(this.#starting));
     for (const [each, receiver] of [...this.#receivers]) {
-      this.#read.push(each.id);
-      this.#awaiting.drop(each);
-      this.#receivers.delete(each);
+      if (!this.#attached.has(each)) {
+        this.#read.push(each.id);
+      }
+      this.forget(each);
       if (each.phase === 'running') {
         each.lost(reason);
         receiver.end(reason);
       }
     }
     this.#wake.abort();
-    await this.#briefly(this.acknowledge());
+    await this.#briefly(Promise.all([this.acknowledge(), ...this.#acknowledging]));
     this.connection.close();
   }
 
@@ -218,40 +301,53 @@ export class Session {
   async #put(question: Question): Promise<void> {
     const { now } = this.#surroundings;
     const askedAt = now();
+    const interruption = new AbortController();
+    this.#held = { question, interruption };
+    const options = { holdS: question.holdS, signal: interruption.signal };
     try {
-      const reply = await this.connection.call('await_tasks', question.request, question.holdS);
+      const reply = await this.connection.call('await_tasks', question.request, options);
       const found = this.#awaiting.answered(question, reply, now() - askedAt, now());
+      this.#fleetWatch.answered(question.asked, reply.fleet, now());
       for (const [awaited, news] of found) {
         this.#handOn(awaited, news);
       }
     } catch (error) {
+      if (interruption.signal.aborted) {
+        return; // what was answered meanwhile is answered again: the cursors still stand before it
+      }
       const reason = error instanceof CloudparError ? error : new CloudparError(`an error in the pool: ${error}`);
       this.#awaiting.unanswered(question, reason);
       for (const awaited of question.asked) {
         this.#deliver(awaited, []);
       }
+    } finally {
+      this.#held = undefined;
     }
   }
 
   #handOn(awaited: Package, news: News): void {
     this.#deliver(awaited, news.results);
-    this.#downloads.begin(awaited, news, (arrived) => {
-      if (arrived instanceof CloudparError) {
-        awaited.lost(arrived);
+    this.events.emit({ type: 'progress', packageId: awaited.id, progress: awaited.progress });
+    const receiver = this.#receivers.get(awaited);
+    const arrived = (found: readonly TaskResult[] | CloudparError) => {
+      if (found instanceof CloudparError) {
+        awaited.lost(found);
+        this.#downloads.drop(awaited);
         this.#deliver(awaited, []);
       } else {
-        awaited.fetched(arrived.length);
-        this.#deliver(awaited, arrived);
+        awaited.fetched(found.length);
+        this.#deliver(awaited, found);
       }
-    });
+    };
+    this.#downloads.begin(awaited, news, arrived, isGate(receiver) ? receiver : undefined);
   }
 
-  #deliver(awaited: Package, arrived: readonly TaskResult[]): void {
-    const results = arrived.map((result) => awaited.seals?.verified(result) ?? result);
+  #deliver(awaited: Package, results: readonly TaskResult[]): void {
     const receiver = this.#receivers.get(awaited);
     for (const { index, stdout, stderr } of results) {
       if (stdout || stderr) {
-        this.#onOutput({ packageId: awaited.id, index, stdout: stdout ?? '', stderr: stderr ?? '' });
+        const output = { packageId: awaited.id, index, stdout: stdout ?? '', stderr: stderr ?? '' };
+        guarded('onOutput', () => this.#onOutput(output));
       }
     }
     if (results.length > 0) {
@@ -261,6 +357,30 @@ export class Session {
       receiver?.end(awaited.failure);
     }
   }
+}
+
+function isGate(receiver: Receiver | undefined): receiver is Receiver & Gate {
+  return receiver?.admits !== undefined && receiver.downloaded !== undefined;
+}
+
+function startMessage(order: Order, data: Draft<'StartTasks'>['data'], session: string): Draft<'StartTasks'> {
+  const { code, packed, origin } = order;
+  return {
+    idempotency_key: origin.key,
+    session,
+    name: code.reference ?? '',
+    n: packed.n,
+    code,
+    data,
+    call: order.call,
+    codec: 'msgpack',
+    python: '',
+    chunksize: order.chunksize ?? null,
+    task_timeout_s: order.taskTimeoutS ?? null,
+    retries: order.retries ?? 0,
+    retry_on: [...(order.retryOn ?? [])],
+    seal: origin.seals === undefined ? null : sealOf(origin.seals, order),
+  };
 }
 
 function sealOf(seals: Seals, { code, packed: { n, data }, call }: Order): Uint8Array {

@@ -21,7 +21,7 @@ export async function describeStack({ stack, tokenSecret }: Stack): Promise<Addr
 }
 
 async function readEndpoint(stack: string): Promise<string> {
-  const aws = await load(() => import('@aws-sdk/client-cloudformation'), '@aws-sdk/client-cloudformation');
+  const aws = await loadCloudFormation();
   const client = new aws.CloudFormationClient();
   try {
     const command = new aws.DescribeStacksCommand({ StackName: stack });
@@ -40,7 +40,7 @@ async function readEndpoint(stack: string): Promise<string> {
 
 /** The secret is the token itself, or JSON with a field "token". */
 async function readToken(tokenSecret: string): Promise<string> {
-  const aws = await load(() => import('@aws-sdk/client-secrets-manager'), '@aws-sdk/client-secrets-manager');
+  const aws = await loadSecretsManager();
   const client = new aws.SecretsManagerClient();
   try {
     const command = new aws.GetSecretValueCommand({ SecretId: tokenSecret });
@@ -57,14 +57,28 @@ async function readToken(tokenSecret: string): Promise<string> {
   }
 }
 
-async function load<T>(importing: () => Promise<T>, name: string): Promise<T> {
+// Each import stands in a `try` with its literal name: bundlers then take a missing package for an optional one.
+
+async function loadCloudFormation() {
   try {
-    return await importing();
+    return await import('@aws-sdk/client-cloudformation');
   } catch (error) {
-    throw new ConfigurationError(`a stack is read by ${name}, which is not installed here: npm install ${name}`, {
-      cause: error,
-    });
+    throw missing('@aws-sdk/client-cloudformation', error);
   }
+}
+
+async function loadSecretsManager() {
+  try {
+    return await import('@aws-sdk/client-secrets-manager');
+  } catch (error) {
+    throw missing('@aws-sdk/client-secrets-manager', error);
+  }
+}
+
+function missing(name: string, cause: unknown): ConfigurationError {
+  return new ConfigurationError(`a stack is read by ${name}, which is not installed here: npm install ${name}`, {
+    cause,
+  });
 }
 
 function refusal(what: string, error: unknown): ConfigurationError {

@@ -1,12 +1,14 @@
 import { setMaxListeners } from 'node:events';
-import { onAbort } from './aborts.ts';
+import { anyOf, onAbort } from './aborts.ts';
 import { CloudparError, SerializationError, TaskCancelled, TooLarge } from './errors.ts';
 import type { CallStyle, Draft } from './messages.ts';
+import type { CallSite } from './call-site.ts';
 import { settle } from './outcomes.ts';
 import type { Package, TaskResult } from './package.ts';
 import { pack } from './packing.ts';
 import { taskCode } from './reference.ts';
 import type { Session } from './session.ts';
+import { Source } from './source.ts';
 
 /** One task on its way. */
 export interface Submission {
@@ -17,6 +19,7 @@ export interface Submission {
   readonly retries: number | undefined;
   readonly retryOn: readonly string[] | undefined;
   readonly signal: AbortSignal | undefined;
+  readonly site: CallSite;
 }
 
 interface Waiting extends Submission {
@@ -65,6 +68,7 @@ class Batch {
   readonly #tasks: readonly Waiting[];
   readonly #open: Map<number, Waiting>;
   readonly #over = new AbortController();
+  readonly #nobody = new AbortController();
   /** Whose callers do not want them any more, before there was a package. */
   readonly #unwanted: number[] = [];
   #started: Package | undefined;
@@ -100,13 +104,25 @@ class Batch {
     }
     const code: Draft<'TaskCode'> = await taskCode(first.reference);
     const { taskTimeoutS, retries, retryOn } = first;
-    const origin = this.#session.origin();
-    const values = this.#tasks.map(({ args, kwargs }) => [args, kwargs]);
-    const packed = await pack(values, origin.seals);
-    this.#started = await this.#session.start(
-      { code, packed, call: CALL, taskTimeoutS, retries, retryOn, origin },
-      { receive: (results) => this.#receive(results), end: (failure) => this.#end(failure) },
-    );
+    const wanted = anyOf(this.#nobody.signal, this.#session.ending);
+    try {
+      const origin = await this.#session.origin();
+      const values = this.#tasks.map(({ args, kwargs }) => [args, kwargs]);
+      const packed = await pack(new Source(values), origin.seals, wanted.signal);
+      await this.#session.start(
+        { code, packed, call: CALL, taskTimeoutS, retries, retryOn, origin },
+        {
+          started: (started) => {
+            this.#started = started;
+          },
+          receive: (results) => this.#receive(results),
+          end: (failure) => this.#end(failure),
+        },
+        wanted.signal,
+      );
+    } finally {
+      wanted.release();
+    }
     await this.#stop(this.#unwanted);
   }
 
@@ -125,7 +141,8 @@ class Batch {
     for (const result of results) {
       const waiting = this.#open.get(result.index);
       this.#open.delete(result.index);
-      const settled = settle(result);
+      const { id: packageId, seals } = this.#started as Package;
+      const settled = settle(result, { packageId, base: 0, seals, site: waiting?.site });
       if (settled.status === 'fulfilled') {
         waiting?.resolve(settled.value);
       } else {
@@ -135,8 +152,12 @@ class Batch {
   }
 
   #end(failure: unknown): void {
+    const reason = failure ?? new CloudparError("the package ended without this task's result");
     for (const waiting of this.#open.values()) {
-      waiting.reject(failure ?? new CloudparError("the package ended without this task's result"));
+      if (reason instanceof Error && this.#open.size === 1) {
+        waiting.site.mark(reason); // shared by several callers, it can show the place of none
+      }
+      waiting.reject(reason);
     }
     this.#open.clear();
     this.#over.abort();
@@ -150,6 +171,9 @@ class Batch {
     this.#open.get(index)?.reject(reason ?? new TaskCancelled('the task was cancelled'));
     if (this.#open.delete(index)) {
       this.#unwanted.push(index);
+      if (this.#open.size === 0 && this.#started === undefined) {
+        this.#nobody.abort(reason);
+      }
       await this.#stop([index]);
     }
   }
@@ -158,12 +182,12 @@ class Batch {
   async #stop(indices: readonly number[]): Promise<void> {
     if (this.#started !== undefined && indices.length > 0) {
       const ranges = indices.map((index): [number, number] => [index, index + 1]);
-      await this.#session.cancel(this.#started, ranges).catch(() => undefined);
+      await this.#session.cancel(this.#started.id, ranges).catch(() => undefined);
     }
   }
 }
 
-/** Whether its caller still waits; who has aborted is told so. */
+/** Whether its caller still waits; a caller that has aborted gets its reason. */
 function isWanted({ signal, reject }: Waiting): boolean {
   if (signal?.aborted) {
     reject(signal.reason);

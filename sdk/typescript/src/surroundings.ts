@@ -1,6 +1,8 @@
+import type { Fetch } from './http.ts';
+
 /** What a client needs of the world; tests give it another. Times in seconds. */
 export interface Surroundings {
-  readonly fetch: typeof fetch;
+  readonly fetch: Fetch;
   /** A clock that never goes back. */
   now(): number;
   /** Resolves later, or rejects with the signal's reason. */
@@ -10,7 +12,7 @@ export interface Surroundings {
 }
 
 export const SURROUNDINGS: Surroundings = {
-  fetch: (input, init) => fetch(input, init),
+  fetch: (url, init) => fetch(url, init as RequestInit),
   now: () => performance.now() / 1000,
   sleep,
   random: Math.random,

@@ -1,8 +1,7 @@
-import { crc32 } from 'node:zlib';
 import type { Connection } from './connection.ts';
 import { CloudparError, RequestError } from './errors.ts';
 import type { Draft, Message, Parts } from './messages.ts';
-import type { Blob } from './packing.ts';
+import { type Blob, checksum } from './packing.ts';
 import { completion, cut } from './parts.ts';
 
 /** Parts of one upload that are under way at a time. */
@@ -12,35 +11,47 @@ const AT_A_TIME = 4;
  * Upload task data: whole, or in parts if it is large and the store takes parts.
  *
  * @throws CloudparError when the master or the store refuses it, or does not answer.
+ * @throws the signal's reason once it is aborted.
  */
-export async function upload(connection: Connection, { body, crc32: whole }: Blob): Promise<Draft<'BlobData'>> {
+export async function upload(
+  connection: Connection,
+  { body, crc32: whole }: Blob,
+  signal?: AbortSignal,
+): Promise<Draft<'BlobData'>> {
   const parts = cut(body);
-  const parts_crc32 = parts.map((part) => crc32(part));
+  const parts_crc32: number[] = [];
+  for (const part of parts) {
+    parts_crc32.push(await checksum(part, signal));
+  }
   const wanted = { kind: 'data', size: body.length, crc32: whole, parts_crc32 } as const;
-  const first = await prepare(connection, wanted);
+  const first = await prepare(connection, wanted, signal);
   const data: Draft<'BlobData'> = { type: 'blob', blob: [first.key, body.length, 0] };
   let { link } = first;
   if (first.parts !== null) {
     const again = { ...wanted, key: first.key };
     try {
-      await new PartedUpload(connection, again, parts, first.parts).run();
+      await new PartedUpload(connection, again, parts, first.parts, signal).run();
       return data;
     } catch (error) {
       if (!isRefusal(error)) {
         throw error;
       }
       // Among others when the answer to the last step was lost: then the whole is refused, since it is there.
-      ({ link } = await prepare(connection, { ...again, parts_crc32: [] }));
+      ({ link } = await prepare(connection, { ...again, parts_crc32: [] }, signal));
     }
   }
   if (link !== null) {
-    await connection.put(link, body);
+    await connection.put(link, body, signal);
   }
   return data;
 }
 
-async function prepare(connection: Connection, wanted: Draft<'Upload'>): Promise<Message<'PreparedUpload'>> {
-  const [prepared] = (await connection.call('prepare_uploads', { uploads: [wanted] })).uploads;
+async function prepare(
+  connection: Connection,
+  wanted: Draft<'Upload'>,
+  signal: AbortSignal | undefined,
+): Promise<Message<'PreparedUpload'>> {
+  const [prepared] = (await connection.call('prepare_uploads', { uploads: [wanted] }, { signal })).uploads;
   if (prepared === undefined) {
     throw new CloudparError('the master prepared no upload: please report this');
   }
@@ -56,6 +67,7 @@ class PartedUpload {
   readonly #wanted: Draft<'Upload'>;
   readonly #bodies: readonly Uint8Array<ArrayBuffer>[];
   readonly #etags = new Map<number, string>();
+  readonly #signal: AbortSignal | undefined;
   #parts: Parts;
 
   constructor(
@@ -63,7 +75,9 @@ class PartedUpload {
     wanted: Draft<'Upload'>,
     bodies: readonly Uint8Array<ArrayBuffer>[],
     parts: Parts,
+    signal: AbortSignal | undefined,
   ) {
+    this.#signal = signal;
     this.#connection = connection;
     this.#wanted = wanted;
     this.#bodies = bodies;
@@ -75,13 +89,13 @@ class PartedUpload {
     for (;;) {
       try {
         await this.#sendMissing();
-        await this.#connection.complete(this.#parts.complete, this.#list());
+        await this.#connection.complete(this.#parts.complete, this.#list(), this.#signal);
         return;
       } catch (error) {
         if (!isRefusal(error) || this.#etags.size <= thereBefore) {
           throw error;
         }
-        const { parts } = await prepare(this.#connection, { ...this.#wanted, upload_id: this.#parts.upload_id });
+        const { parts } = await prepare(this.#connection, { ...this.#wanted, upload_id: this.#parts.upload_id }, this.#signal);
         if (parts === null) {
           throw error;
         }
@@ -110,12 +124,13 @@ class PartedUpload {
     if (link === undefined || body === undefined) {
       throw new CloudparError(`the master prepared ${this.#parts.links.length} parts: please report this`);
     }
-    this.#etags.set(number, await this.#connection.put(link, body));
+    this.#etags.set(number, await this.#connection.put(link, body, this.#signal));
   }
 
   #list(): Uint8Array<ArrayBuffer> {
+    const checksums = this.#wanted.parts_crc32 ?? [];
     return completion(
-      this.#bodies.map((body, number) => ({ etag: this.#etags.get(number) ?? '', crc32: crc32(body) })),
+      this.#bodies.map((_, number) => ({ etag: this.#etags.get(number) ?? '', crc32: checksums[number] ?? 0 })),
     );
   }
 }

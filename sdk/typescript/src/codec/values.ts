@@ -17,7 +17,7 @@ export function writeValue(writer: Writer, value: unknown, where: string): void 
     }
     throw new SerializationError(
       `${where}${error.path} ${error.message}, and MessagePack does not hold that: tasks take null, booleans, numbers, bigints of at most 64 ` +
-        'bits, strings, Uint8Arrays, Dates, and arrays and plain objects of these',
+        'bits, strings, ArrayBuffers, typed arrays, Dates, and arrays and plain objects of these',
     );
   }
 }

@@ -6,6 +6,17 @@ const DEEPEST = 500;
 const LONGEST_PATH = 200;
 const TIMESTAMP = 0xff;
 
+type NumberArray =
+  | Int8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | Float32Array
+  | Float64Array
+  | BigInt64Array
+  | BigUint64Array;
+
 /** Something that MessagePack does not hold; `path` leads to it, as in `[3].when`. */
 export class NotPlain extends Error {
   path = '';
@@ -82,6 +93,11 @@ export class Writer {
 
   float(value: number): void {
     this.#at(9, 0xcb).setFloat64(this.length - 8, value);
+  }
+
+  /** A float that has 32 bits, in as many. */
+  float32(value: number): void {
+    this.#at(5, 0xca).setFloat32(this.length - 4, value);
   }
 
   str(value: string): void {
@@ -169,8 +185,10 @@ export class Writer {
     }
     if (Array.isArray(value)) {
       this.#items(value, depth);
-    } else if (value instanceof Uint8Array || value instanceof ArrayBuffer) {
-      this.bin(value instanceof ArrayBuffer ? new Uint8Array(value) : value);
+    } else if (value instanceof ArrayBuffer || value instanceof SharedArrayBuffer) {
+      this.bin(new Uint8Array(value));
+    } else if (ArrayBuffer.isView(value)) {
+      this.#elements(value);
     } else if (value instanceof Date) {
       this.#timestamp(value);
     } else {
@@ -190,20 +208,52 @@ export class Writer {
     }
   }
 
+  /** Bytes are bytes. Of all other typed arrays Python gets what they mean: a list of their numbers. */
+  #elements(array: ArrayBufferView): void {
+    if (array instanceof Uint8Array || array instanceof Uint8ClampedArray || array instanceof DataView) {
+      this.bin(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
+      return;
+    }
+    const numbers = array as NumberArray;
+    this.array(numbers.length);
+    if (numbers instanceof Float64Array) {
+      for (const number of numbers) {
+        this.float(number);
+      }
+    } else if (/^Float(16|32)Array$/.test(numbers.constructor.name)) {
+      for (const number of numbers as Float32Array) {
+        this.float32(number);
+      }
+    } else {
+      for (const number of numbers) {
+        this.int(number);
+      }
+    }
+  }
+
   #record(record: object, depth: number): void {
     const prototype: unknown = Object.getPrototypeOf(record);
     if (prototype !== Object.prototype && prototype !== null) {
       throw new NotPlain(`is a ${record.constructor?.name ?? 'class instance'}`);
     }
-    const entries = Object.entries(record).filter(([, part]) => part !== undefined);
-    this.map(entries.length);
-    for (const [key, part] of entries) {
-      this.str(key);
-      try {
-        this.value(part, depth + 1);
-      } catch (error) {
-        throw located(error, `.${key}`);
+    const fields = record as Record<string, unknown>;
+    const keys = Object.keys(fields);
+    let count = 0;
+    for (const key of keys) {
+      count += fields[key] === undefined ? 0 : 1;
+    }
+    this.map(count);
+    let key = '';
+    try {
+      for (key of keys) {
+        const part = fields[key];
+        if (part !== undefined) {
+          this.str(key);
+          this.value(part, depth + 1);
+        }
       }
+    } catch (error) {
+      throw located(error, `.${key}`);
     }
   }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { decode } from '../../src/codec/messages.ts';
 import { Connection } from '../../src/connection.ts';
+import { Events } from '../../src/events.ts';
 import { CloudparError, InternalError, InvalidToken, MasterUnreachable, RequestError } from '../../src/errors.ts';
 import type { Link } from '../../src/messages.ts';
 import { type Answer, error, reply, Scripted, silence } from './scripted-fetch.ts';
@@ -17,7 +18,7 @@ const ORDER = {
 
 function connect(...answers: Answer[]): [Connection, Scripted] {
   const scripted = new Scripted(...answers);
-  return [new Connection({ endpoint: 'http://master/', token: 'secret' }, 300, scripted), scripted];
+  return [new Connection({ endpoint: 'http://master/', token: 'secret' }, {}, new Events(), scripted), scripted];
 }
 
 describe('calls', () => {

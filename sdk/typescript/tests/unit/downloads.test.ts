@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Connection } from '../../src/connection.ts';
+import { Events } from '../../src/events.ts';
 import { Downloads, spans } from '../../src/downloads.ts';
 import { CloudparError } from '../../src/errors.ts';
 import { type Fetch, type News, Package, type TaskResult } from '../../src/package.ts';
@@ -29,7 +30,7 @@ test('neighbours are fetched together, up to a size', () => {
 
 async function download(fetches: [number, [string, number, number]][], links: News['links'], ...answers: Answer[]) {
   const scripted = new Scripted(reply('HelloReply', { release: '', role: 'user' }), ...answers);
-  const connection = new Connection({ endpoint: 'http://master', token: 't' }, 300, scripted);
+  const connection = new Connection({ endpoint: 'http://master', token: 't' }, {}, new Events(), scripted);
   await connection.call('hello', {});
   const from = new Package('p', fetches.length, 0);
   const news = from.take(

@@ -2,7 +2,7 @@ import { decode } from '@msgpack/msgpack';
 import { expect, test, vi } from 'vitest';
 import { SerializationError, TooLarge } from '../../src/errors.ts';
 import { INLINE_DATA_BYTES, PACKAGE_TASKS } from '../../src/limits.ts';
-import { pack } from '../../src/packing.ts';
+import { packed as pack } from './packed.ts';
 import { range } from '../../src/range.ts';
 import { Seals } from '../../src/seals.ts';
 
@@ -79,7 +79,7 @@ test('values without end are refused', async () => {
 test('values that are too large together may be split', async () => {
   const values = [new Uint8Array(600_000), new Uint8Array(600_000)];
   await expect(pack(values)).rejects.toThrow(
-    /first 2 tasks take 1200\d{3} bytes.*1000000: split them into several maps/,
+    /first 2 tasks take 1200\d{3} bytes.*1000000: give buffersize/,
   );
 });
 

@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest';
-import { type Acquaintance, Tries } from '../../src/patience.ts';
+import { Acquaintance, Tries } from '../../src/patience.ts';
 
-const master = (met: boolean): Acquaintance => ({ patienceS: 300, met });
+function master(met: boolean): Acquaintance {
+  const known = new Acquaintance(300);
+  known.met = met;
+  return known;
+}
 
 function delays(tries: Tries, count: number): (number | undefined)[] {
   return Array.from({ length: count }, () => tries.failed(0));
@@ -36,7 +40,7 @@ test('a stranger is waited for 8 s from the first try on', () => {
 
 test('a master that asks to wait is never given up', () => {
   const tries = new Tries(master(true), 30, 0, () => 0);
-  const delays = Array.from({ length: 12 }, () => tries.paced(0.5));
+  const delays = Array.from({ length: 12 }, () => tries.paced(0, 0.5));
   expect(Math.min(...delays)).toBe(0.5);
   expect(delays.at(-1)).toBe(5);
   expect(tries.failed(10_000)).toBeDefined(); // its absence counts from here

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { Events } from '../../src/events.ts';
 import { Connection, Pool } from '../../src/index.ts';
 import { reply, Scripted } from './scripted-fetch.ts';
 
@@ -7,8 +8,8 @@ const WHO = { release: '0.3.0', role: 'user', account_id: 'a', name: 'ann', seal
 
 test('whom a pool is told to be shows no key for seals', async () => {
   const scripted = () => new Scripted(reply('HelloReply', WHO));
-  expect(await new Connection(ADDRESS, 300, scripted()).call('hello', {})).toHaveProperty('seal_key');
-  const pool = new Pool(ADDRESS, {}, scripted());
+  expect(await new Connection(ADDRESS, {}, new Events(), scripted()).call('hello', {})).toHaveProperty('seal_key');
+  const pool = Pool.at(ADDRESS, {}, scripted());
   const who = await pool.hello();
   expect(who).toMatchObject({ role: 'user', name: 'ann' });
   expect(who).not.toHaveProperty('seal_key');

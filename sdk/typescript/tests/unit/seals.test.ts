@@ -4,7 +4,7 @@ import { SealBroken } from '../../src/errors.ts';
 import { INLINE_DATA_BYTES } from '../../src/limits.ts';
 import { settle } from '../../src/outcomes.ts';
 import type { TaskResult } from '../../src/package.ts';
-import { pack } from '../../src/packing.ts';
+import { packed as pack } from './packed.ts';
 import { SEAL_BYTES, Seals, sealedPackageId } from '../../src/seals.ts';
 
 interface Vector {
@@ -59,7 +59,8 @@ test('a changed result is refused, unread', () => {
   const seals = new Seals(KEY, 'sp');
   const result: TaskResult = { ...NOTHING, index: 3, outcome: 'ok', data: new Uint8Array([1]) };
   const good = { ...result, seal: seals.result(result) };
-  expect(settle(seals.verified(good))).toEqual({ index: 3, status: 'fulfilled', value: 1 });
+  const context = { packageId: 'sp', base: 0, seals };
+  expect(settle(good, context)).toEqual({ index: 3, status: 'fulfilled', value: 1 });
   const changes = [
     { data: new Uint8Array([2]) },
     { data: null },
@@ -70,7 +71,7 @@ test('a changed result is refused, unread', () => {
     { seal: new Seals(KEY, 'other').result(result) },
   ];
   for (const change of changes) {
-    const settled = settle(seals.verified({ ...good, ...change }));
+    const settled = settle({ ...good, ...change }, context);
     expect(settled.status === 'rejected' && settled.reason).toBeInstanceOf(SealBroken);
     expect(settled.status === 'rejected' && settled.reason).toMatchObject({
       message: expect.stringContaining('secret is a new one'),

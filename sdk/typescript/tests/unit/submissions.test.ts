@@ -22,6 +22,8 @@ class Echoing extends Scripted {
   override fetch: typeof fetch = async (input, init) => {
     const body = init?.body as Uint8Array;
     switch (String(input).split('/').at(-1)) {
+      case 'hello':
+        return reply('HelloReply', { release: '0.3.0', role: 'user' })();
       case 'start_tasks':
         return this.#start(decode('StartTasks', body))();
       case 'await_tasks':
@@ -85,7 +87,7 @@ const HUGE = 0xc1;
 const submitted = (pool: Pool, values: readonly unknown[]) =>
   Promise.allSettled(values.map((value) => pool.submit('m:f', [value])));
 
-const poolOf = (master: Echoing) => new Pool({ endpoint: 'http://master/', token: 'secret' }, {}, master);
+const poolOf = (master: Echoing) => Pool.at({ endpoint: 'http://master/', token: 'secret' }, {}, master);
 
 test('what is too large only together goes in several packages', async () => {
   const master = new Echoing(2);

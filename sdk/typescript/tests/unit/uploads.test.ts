@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { decode } from '../../src/codec/messages.ts';
 import { Connection } from '../../src/connection.ts';
+import { Events } from '../../src/events.ts';
 import type { Draft, Message } from '../../src/messages.ts';
 import { cut } from '../../src/parts.ts';
 import { upload } from '../../src/uploads.ts';
@@ -58,7 +59,7 @@ class Store extends Scripted {
 }
 
 function send(store: Store): ReturnType<typeof upload> {
-  return upload(new Connection({ endpoint: 'http://master', token: 't' }, 300, store), BLOB);
+  return upload(new Connection({ endpoint: 'http://master', token: 't' }, {}, new Events(), store), BLOB);
 }
 
 const refusal = (code: string, status: number) => new Response(`<Error><Code>${code}</Code></Error>`, { status });
@@ -83,7 +84,7 @@ test('a store that takes no parts gets the whole', async () => {
 test('a small payload is announced and sent whole', async () => {
   const store = new Store();
   const body = BODY.subarray(0, 1000);
-  await upload(new Connection({ endpoint: 'http://master', token: 't' }, 300, store), { type: 'blob', body, crc32: 5 });
+  await upload(new Connection({ endpoint: 'http://master', token: 't' }, {}, new Events(), store), { type: 'blob', body, crc32: 5 });
   expect(store.prepared).toMatchObject([{ size: 1000, crc32: 5, parts_crc32: [] }]);
   expect(store.there).toEqual(new Map([['whole', 1000]]));
 });

@@ -59,7 +59,6 @@ test.each([
   ['the value[0] is a Point', () => [new Point()]],
   ['the value is a Map', () => new Map([[1, 2]])],
   ['the value is a Set', () => new Set([1])],
-  ['the value is a Float64Array', () => new Float64Array(2)],
   ['the value is 18446744073709551616, which has more than 64 bits', () => 2n ** 64n],
   ['the value[0] is -9223372036854775809, which has more than 64 bits', () => [-(2n ** 63n) - 1n]],
   ['the value is no valid date', () => new Date('never')],

@@ -1,13 +1,13 @@
-/** Wakes whoever waits. */
-export class Bell {
+/** Wakes all that wait. */
+export class Wakeup {
   #waiting: (() => void)[] = [];
 
-  /** Resolves when it rings next. */
+  /** Resolves at the next `wake`. */
   wait(): Promise<void> {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  ring(): void {
+  wake(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const wake of waiting) {

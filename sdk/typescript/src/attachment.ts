@@ -1,0 +1,131 @@
+import { CloudparError, Gone, NotFound, SerializationError } from './errors.ts';
+import type { Message, Progress } from './messages.ts';
+import type { Settled } from './outcomes.ts';
+import { ResultBuffer } from './result-buffer.ts';
+import type { Session } from './session.ts';
+
+/**
+ * A package that was started before, here or elsewhere, in JavaScript or in Python.
+ *
+ * It is not the pool's own: its results stay at the master until `acknowledge`, and can be read again and again, in any
+ * process; the pool's end neither cancels nor deletes it.
+ */
+export class Attachment<T> implements AsyncIterable<T> {
+  /** The package's id, for `pool.attach`. */
+  readonly packageId: string;
+  readonly #session: Session;
+  #progress: Progress;
+
+  /** @internal */
+  constructor(session: Session, packageId: string, progress: Progress) {
+    this.#session = session;
+    this.packageId = packageId;
+    this.#progress = progress;
+  }
+
+  /** How far it was when news of it came last: at `refresh`, or while results are read. */
+  get progress(): Progress {
+    return this.#progress;
+  }
+
+  /** Ask how far it is. */
+  async refresh(): Promise<Progress> {
+    this.#progress = (await statusOf(this.#session, this.packageId)).progress;
+    return this.#progress;
+  }
+
+  /** The values in the order of the tasks. The first error ends a loop over them; leaving a loop cancels nothing. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {
+    for await (const each of this.settled()) {
+      if (each.status === 'rejected') {
+        throw each.reason;
+      }
+      yield each.value;
+    }
+  }
+
+  /** All values in the order of the tasks; rejects with the first error. */
+  async results(): Promise<T[]> {
+    const values: T[] = [];
+    for await (const value of this) {
+      values.push(value);
+    }
+    return values;
+  }
+
+  /**
+   * Values and errors in the order of the tasks.
+   *
+   * @throws CloudparError when the package ended without all of its results, or the pool was closed meanwhile.
+   */
+  async *settled(): AsyncGenerator<Settled<T>, void> {
+    const buffer = new ResultBuffer({ ...supplyOf(this.#session), read: () => undefined }, true);
+    const part = buffer.part(0);
+    const attached = await this.#session.attach(this.packageId, this.#progress.tasks, part);
+    try {
+      for (let left = attached.tasks; left > 0; ) {
+        const next = buffer.take<T>();
+        this.#progress = attached.progress.done > 0 ? attached.progress : this.#progress;
+        if (next !== undefined) {
+          left -= 1;
+          yield next;
+        } else if (part.ended) {
+          throw part.failure ?? new CloudparError(`the reading of package ${this.packageId} was ended`);
+        } else {
+          await buffer.wait();
+        }
+      }
+    } finally {
+      this.#session.forget(attached);
+    }
+  }
+
+  /** Stop what runs of it, and drop the rest. */
+  async cancel(): Promise<void> {
+    await this.#session.cancel(this.packageId);
+  }
+
+  /** Free its storage at the master: nobody wants its results any more. A package that still runs is cancelled. */
+  async acknowledge(): Promise<void> {
+    await this.#session.connection.call('acknowledge', { package_ids: [this.packageId] });
+  }
+}
+
+function supplyOf(session: Session): Pick<Session, 'pause' | 'download'> {
+  return {
+    pause: (each, isPaused) => session.pause(each, isPaused),
+    download: () => session.download(),
+  };
+}
+
+/**
+ * Read a package that was started before.
+ *
+ * @throws NotFound when the master knows no such package of this account, Gone when it was deleted.
+ * @throws SerializationError when its results are pickles.
+ */
+export async function attach<T>(session: Session, packageId: string): Promise<Attachment<T>> {
+  const { state, message, codec, progress } = await statusOf(session, packageId);
+  if (state === 'expired') {
+    throw new Gone(`package ${packageId} cannot be read any more: ${message ?? 'it was deleted'}`);
+  }
+  if (codec !== 'msgpack') {
+    throw new SerializationError(
+      `package ${packageId} was started in Python with a pickled function, so its results are pickles, which only ` +
+        'Python reads: start it there by cloudpar.reference("package.module:function"), or attach to it in Python',
+    );
+  }
+  return new Attachment<T>(session, packageId, progress);
+}
+
+/** How a package is, without its results: the cursor stands behind all of them. */
+async function statusOf(session: Session, packageId: string): Promise<Message<'PackageStatus'>> {
+  const packages = [{ package_id: packageId, cursor: Number.MAX_SAFE_INTEGER }];
+  const reply = await session.connection.call('await_tasks', { session: `${session.id}-status`, packages });
+  const status = reply.packages[0];
+  if (status === undefined) {
+    throw new NotFound(`package ${packageId}: ${reply.missing[packageId] ?? 'the master does not know it'}`);
+  }
+  return status;
+}
+

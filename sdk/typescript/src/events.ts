@@ -1,0 +1,84 @@
+import { channel } from 'node:diagnostics_channel';
+import type { CloudparError } from './errors.ts';
+import type { Progress } from './messages.ts';
+
+/** Something that happens to a pool while its calls wait. Times in seconds. */
+export type PoolEvent =
+  /** The master has not answered for over a second; requests to it are repeated. */
+  | { readonly type: 'master_away'; readonly endpoint: string; readonly message: string }
+  /** It answers again. */
+  | { readonly type: 'master_back'; readonly endpoint: string; readonly awayS: number }
+  /** The master has made a request wait for over 5 s, because the account is at one of its limits. */
+  | { readonly type: 'request_delayed'; readonly waitedS: number; readonly message: string }
+  /** A package waits for its first worker. `message` says why no more can start, if the master knows. */
+  | {
+      readonly type: 'waiting_for_workers';
+      readonly packageIds: readonly string[];
+      readonly waitedS: number;
+      readonly running: number;
+      readonly starting: number;
+      readonly message: string | null;
+    }
+  /** News of a package. */
+  | { readonly type: 'progress'; readonly packageId: string; readonly progress: Progress }
+  /** A map has failed, or tasks of it have, and nobody has read its results. */
+  | { readonly type: 'unread_error'; readonly packageId: string | undefined; readonly error: CloudparError | Error };
+
+/** `node:diagnostics_channel` subscribers of this name get every event of every pool. */
+export const EVENT_CHANNEL = 'cloudpar:event';
+
+const published = channel(EVENT_CHANNEL);
+
+/** Hands events to the program: to its callback, otherwise as a warning of the process if it says what is wrong. */
+export class Events {
+  readonly #callback: ((event: PoolEvent) => void) | undefined;
+
+  constructor(callback?: (event: PoolEvent) => void) {
+    this.#callback = callback;
+  }
+
+  emit(event: PoolEvent): void {
+    if (published.hasSubscribers) {
+      published.publish(event);
+    }
+    if (this.#callback !== undefined) {
+      guarded('onEvent', () => this.#callback?.(event));
+    } else if (event.type !== 'progress') {
+      warn(textOf(event));
+    }
+  }
+}
+
+/** Calls a function of the program: an error in it must not end the pool's own work. */
+export function guarded(name: string, call: () => void): void {
+  try {
+    call();
+  } catch (error) {
+    warn(`the function given as ${name} failed: ${(error as Error)?.stack ?? error}`);
+  }
+}
+
+/** Node prints it to standard error; `process.on('warning')` and `--disable-warning=CloudparWarning` control that. */
+function warn(text: string): void {
+  process.emitWarning(text, 'CloudparWarning');
+}
+
+function textOf(event: Exclude<PoolEvent, { type: 'progress' }>): string {
+  switch (event.type) {
+    case 'master_away':
+      return `the master at ${event.endpoint} does not answer (${event.message}); waiting for it`;
+    case 'master_back':
+      return `the master at ${event.endpoint} is back after ${event.awayS.toFixed(0)} s`;
+    case 'request_delayed':
+      return `the master has made a request wait for ${event.waitedS.toFixed(0)} s: ${event.message}`;
+    case 'waiting_for_workers': {
+      const workers = `${event.running} workers, ${event.starting} starting, ${event.waitedS.toFixed(0)} s`;
+      return `no result yet: ${workers}${event.message === null ? '' : `; ${event.message}`}`;
+    }
+    default:
+      return (
+        `nobody has read the results of a map that failed: ${event.error.name}: ${event.error.message}; read them ` +
+        'by `for await`, or start tasks whose results nobody here reads by pool.start()'
+      );
+  }
+}

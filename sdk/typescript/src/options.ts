@@ -1,0 +1,156 @@
+// What a call may set, and the checks of it. TypeScript finds a misspelt option; JavaScript would ignore it in silence.
+
+import type { CallStyle } from './messages.ts';
+
+/** The part of an AbortSignal that is needed here; so the types need neither the DOM's nor those of Node. */
+export interface Signal {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  throwIfAborted(): void;
+}
+
+/** What may be set for the tasks of one call. */
+export interface TaskOptions {
+  /** The longest that one of these tasks may run, in seconds. A value above the operator's limit counts as the limit. */
+  readonly taskTimeoutS?: number | undefined;
+  /** How often to retry a task that raises, immediately; the time of all attempts is charged. 0 by default. */
+  readonly retries?: number | undefined;
+  /** Retry only after these exceptions and what is derived from them: "ValueError", "package.module.Class". */
+  readonly retryOn?: readonly string[] | undefined;
+  /** An AbortSignal. Aborting it cancels the tasks; their reader gets the signal's reason. */
+  readonly signal?: Signal | undefined;
+}
+
+/** What may be set for `start`. */
+export interface StartOptions extends TaskOptions {
+  /** How many tasks a worker takes at a time; by default the master decides by the durations that it measures. */
+  readonly chunksize?: number | undefined;
+  /** How the function is called with a value v: "value" f(v), "args" f(*v), "args_kwargs" f(*v[0], **v[1]). */
+  readonly call?: CallStyle | undefined;
+}
+
+/** What may be set for `map` and `mapUnordered`. */
+export interface MapOptions extends StartOptions {
+  /**
+   * How many tasks may be under way whose results were not read. The values are then consumed while results are read,
+   * so they may be endless; tasks start in several packages. By default all values are collected first.
+   */
+  readonly buffersize?: number | undefined;
+}
+
+/** What may be set for `submit`. */
+export interface SubmitOptions extends TaskOptions {
+  /** Keyword arguments. */
+  readonly kwargs?: Readonly<Record<string, unknown>> | undefined;
+}
+
+interface Rule {
+  readonly good: (value: never) => boolean;
+  readonly must: string;
+}
+
+const isCount = (least: number) => (value: number) => Number.isSafeInteger(value) && value >= least;
+const isPlain = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const RULES: Readonly<Record<string, Rule>> = {
+  endpoint: { good: isText, must: 'a URL' },
+  token: { good: isText, must: 'a string' },
+  stack: { good: isText, must: "a stack's name" },
+  tokenSecret: { good: isText, must: "a secret's name" },
+  patienceS: { good: (value: number) => value >= 0, must: 'a number of seconds' },
+  onOutput: { good: isFunction, must: 'a function' },
+  onEvent: { good: isFunction, must: 'a function' },
+  fetch: { good: isFunction, must: 'a function that is called as the global fetch is' },
+  taskTimeoutS: { good: (value: number) => value > 0, must: 'a positive number of seconds' },
+  retries: { good: isCount(0), must: 'an integer, at least 0' },
+  retryOn: { good: isNames, must: 'an array of names, such as ["OSError"]' },
+  signal: { good: isSignal, must: 'an AbortSignal' },
+  chunksize: { good: isCount(1), must: 'an integer, at least 1' },
+  call: { good: isCallStyle, must: '"value", "args" or "args_kwargs"' },
+  buffersize: { good: isCount(1), must: 'an integer, at least 1' },
+  kwargs: { good: isPlain, must: 'an object' },
+};
+
+const TASK = ['taskTimeoutS', 'retries', 'retryOn', 'signal'];
+
+/** The options of each call. */
+const CALLS = {
+  'Pool.open': ['endpoint', 'token', 'stack', 'tokenSecret', 'patienceS', 'onOutput', 'onEvent', 'fetch'],
+  start: [...TASK, 'chunksize', 'call'],
+  map: [...TASK, 'chunksize', 'call', 'buffersize'],
+  mapUnordered: [...TASK, 'chunksize', 'call', 'buffersize'],
+  submit: [...TASK, 'kwargs'],
+  Connection: ['patienceS', 'fetch'],
+} as const satisfies Record<string, readonly string[]>;
+
+/**
+ * Check the options of a call. An option whose value is undefined was not given.
+ *
+ * @throws TypeError when one is misspelt or of the wrong kind; the text names the nearest one, or what it must be.
+ */
+export function checkOptions(call: keyof typeof CALLS, options: object): void {
+  if (!isPlain(options)) {
+    throw new TypeError(`the options of ${call} must be an object`);
+  }
+  const known: readonly string[] = CALLS[call];
+  for (const [name, value] of Object.entries(options)) {
+    if (!known.includes(name)) {
+      const near = known.find((each) => isNear(each, name));
+      const hint = near ? `did you mean ${near}?` : `it has ${known.join(', ')}`;
+      throw new TypeError(`${call} has no option ${name}: ${hint}`);
+    }
+    const rule = RULES[name];
+    if (value !== undefined && rule !== undefined && !rule.good(value as never)) {
+      throw new TypeError(`the option ${name} of ${call} must be ${rule.must}, and is ${shown(value)}`);
+    }
+  }
+}
+
+function shown(value: unknown): string {
+  const text = typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value));
+  return text.length > 60 ? `${text.slice(0, 60)}...` : text;
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string';
+}
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function';
+}
+
+function isNames(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isText);
+}
+
+function isSignal(value: unknown): boolean {
+  return isPlain(value) && 'aborted' in (value as object) && 'addEventListener' in (value as object);
+}
+
+function isCallStyle(value: unknown): boolean {
+  return value === 'value' || value === 'args' || value === 'args_kwargs';
+}
+
+/** Whether two names differ only in case, underscores, a unit or a letter or two. */
+function isNear(one: string, other: string): boolean {
+  const [short, long] = [plain(one), plain(other)].sort((left, right) => left.length - right.length);
+  return short !== undefined && long !== undefined && (long.startsWith(short) || distance(short, long) <= 2);
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll('_', '');
+}
+
+/** How many letters to insert, remove or change. */
+function distance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (const [place, letter] of [...one].entries()) {
+    const next = [place + 1];
+    for (let index = 0; index < other.length; index += 1) {
+      const changed = (row[index] ?? 0) + (letter === other[index] ? 0 : 1);
+      next.push(Math.min(changed, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}

@@ -1,0 +1,127 @@
+import { decode } from '../../src/codec/messages.ts';
+import type { Fetch, FetchInit } from '../../src/http.ts';
+import type { Draft, Message } from '../../src/messages.ts';
+import { Pool, type PoolOptions } from '../../src/pool.ts';
+import { Wakeup } from '../../src/wakeup.ts';
+import { reply } from './scripted-fetch.ts';
+import { resultOf } from './statuses.ts';
+
+/** What a package at the fake master comes to. */
+interface Kept {
+  readonly start: Message<'StartTasks'>;
+  readonly results: Draft<'TaskResult'>[];
+  state: Draft<'PackageStatus'>['state'];
+}
+
+/** A master without network, which ends every task at once with what `outcome` says, and knows what it was asked. */
+export class FakeMaster {
+  readonly calls: string[] = [];
+  readonly packages = new Map<string, Kept>();
+  readonly acknowledged: string[] = [];
+  /** The sizes of what was downloaded. */
+  readonly downloads: number[] = [];
+  /** How many results one answer has. */
+  page = 1000;
+  fleet: Draft<'FleetStatus'> | null = null;
+  sealKey: Uint8Array | null = null;
+  codec: 'msgpack' | 'pickle' = 'msgpack';
+  /** Called before a route is answered; it may throw, or wait. */
+  before: (route: string, init: FetchInit) => void | Promise<void> = () => undefined;
+  outcome: (index: number, start: Message<'StartTasks'>) => Draft<'TaskResult'> = (index) => resultOf(index);
+  readonly #news = new Wakeup();
+
+  /** A pool of this master. */
+  pool(options: Partial<PoolOptions> = {}): Pool {
+    return Pool.at({ endpoint: 'http://master', token: 't' }, { fetch: this.fetch, ...options });
+  }
+
+  /** How often a route was called. */
+  count(route: string): number {
+    return this.calls.filter((each) => each === route).length;
+  }
+
+  readonly fetch: Fetch = async (url, init) => {
+    const route = new URL(url).pathname.replace('/v1/', '');
+    this.calls.push(route);
+    init.signal?.throwIfAborted();
+    await this.before(route, init);
+    init.signal?.throwIfAborted();
+    const body = init.body as Uint8Array;
+    switch (route) {
+      case 'hello':
+        return reply('HelloReply', { release: '0', role: 'user', account_id: 'a', seal_key: this.sealKey })();
+      case 'prepare_uploads':
+        return reply('PrepareUploadsReply', {
+          uploads: [{ key: 'data/a/1', link: { method: 'PUT', url: 'http://master/put' } }],
+        })();
+      case 'start_tasks':
+        return this.#start(decode('StartTasks', body));
+      case 'await_tasks':
+        return this.#await(decode('AwaitTasks', body), init);
+      case 'cancel_tasks':
+        return reply('CancelTasksReply', { state: 'cancelled' })();
+      case 'acknowledge':
+        this.acknowledged.push(...decode('Acknowledge', body).package_ids);
+        return reply('AcknowledgeReply', {})();
+      default:
+        return this.#payload(route, init);
+    }
+  };
+
+  #start(start: Message<'StartTasks'>): Promise<Response> | Response {
+    const id = `p${this.packages.size}`;
+    const results = Array.from({ length: start.n }, (_, index) => this.outcome(index, start));
+    this.packages.set(id, { start, results, state: 'completed' });
+    this.#news.wake();
+    return reply('StartTasksReply', { package_id: id })();
+  }
+
+  async #await(request: Message<'AwaitTasks'>, init: FetchInit): Promise<Response> {
+    for (;;) {
+      const missing: Record<string, string> = {};
+      const packages = request.packages.flatMap(({ package_id, cursor }) => {
+        const kept = this.packages.get(package_id);
+        if (kept === undefined) {
+          missing[package_id] = 'no such package for this token';
+        }
+        return kept === undefined ? [] : [this.#status(package_id, kept, cursor)];
+      });
+      const isNews = packages.some(({ state, results }) => state !== 'running' || results?.length);
+      if (isNews || request.hold_s === 0 || this.fleet || Object.keys(missing).length > 0) {
+        return reply('AwaitTasksReply', { packages, missing, fleet: this.fleet })();
+      }
+      await new Promise<void>((resolve, reject) => {
+        init.signal?.addEventListener('abort', () => reject(init.signal.reason), { once: true });
+        void this.#news.wait().then(resolve);
+      });
+    }
+  }
+
+  #status(package_id: string, kept: Kept, cursor: number): Draft<'PackageStatus'> {
+    const from = Math.min(cursor, kept.results.length);
+    const results = kept.results.slice(from, from + this.page);
+    const end = Math.max(cursor, from + results.length);
+    const more = end < kept.results.length;
+    const keys = results.flatMap(([, , , , blob]) => (blob === null ? [] : [blob[0]]));
+    const links = Object.fromEntries(keys.map((key) => [key, { method: 'GET' as const, url: `/payload/${key}` }]));
+    const progress = { tasks: kept.start.n, done: kept.results.length };
+    return { package_id, state: kept.state, cursor: end, more, results, links, progress, codec: this.codec };
+  }
+
+  #payload(route: string, init: FetchInit): Response {
+    if (route === 'put' || route === '/put') {
+      return new Response('', { headers: { ETag: '"e"' } });
+    }
+    const [, start = '0', last = '0'] = /bytes=(\d+)-(\d+)/.exec(init.headers.Range ?? '') ?? [];
+    const size = Number(last) - Number(start) + 1;
+    this.downloads.push(size);
+    return new Response(new Uint8Array(size).fill(0xc0), { status: 206 });
+  }
+}
+
+/** Lets everything that is under way in this process go on, for some turns of the event loop. */
+export async function settled(turns = 50): Promise<void> {
+  for (let turn = 0; turn < turns; turn += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
