@@ -4,6 +4,12 @@ import type { Settled } from './outcomes.ts';
 import { ResultBuffer } from './result-buffer.ts';
 import type { Session } from './session.ts';
 
+/** Characters of a whole package id. */
+const ID_LENGTH = 32;
+
+/** As many packages as the master lists at once. */
+const NEWEST = 1000;
+
 /**
  * A package that was started before, here or elsewhere, in JavaScript or in Python.
  *
@@ -101,10 +107,15 @@ function supplyOf(session: Session): Pick<Session, 'pause' | 'download'> {
 /**
  * Read a package that was started before.
  *
+ * @param id Its id, or the first characters of it.
  * @throws NotFound when the master knows no such package of this account, Gone when it was deleted.
  * @throws SerializationError when its results are pickles.
  */
-export async function attach<T>(session: Session, packageId: string): Promise<Attachment<T>> {
+export async function attach<T>(session: Session, id: string): Promise<Attachment<T>> {
+  if (typeof id !== 'string' || id === '') {
+    throw new TypeError('attach takes the id of a package, or the first characters of one');
+  }
+  const packageId = id.length < ID_LENGTH ? await find(session, id) : id;
   const { state, message, codec, progress } = await statusOf(session, packageId);
   if (state === 'expired') {
     throw new Gone(`package ${packageId} cannot be read any more: ${message ?? 'it was deleted'}`);
@@ -118,6 +129,21 @@ export async function attach<T>(session: Session, packageId: string): Promise<At
   return new Attachment<T>(session, packageId, progress);
 }
 
+/** The only package of the account whose id begins so. */
+async function find(session: Session, id: string): Promise<string> {
+  const { packages } = await session.connection.call('list_packages', { limit: NEWEST });
+  const found = packages.map(({ package_id }) => package_id).filter((each) => each.startsWith(id));
+  const [first] = found.filter((each) => each === id || found.length === 1);
+  if (first === undefined) {
+    throw new NotFound(
+      found.length > 1
+        ? `${found.length} packages begin with '${id}': give more of the id`
+        : `no package '${id}' is among the newest ${NEWEST} of this account`,
+    );
+  }
+  return first;
+}
+
 /** How a package is, without its results: the cursor stands behind all of them. */
 async function statusOf(session: Session, packageId: string): Promise<Message<'PackageStatus'>> {
   const packages = [{ package_id: packageId, cursor: Number.MAX_SAFE_INTEGER }];
@@ -128,4 +154,3 @@ async function statusOf(session: Session, packageId: string): Promise<Message<'P
   }
   return status;
 }
-

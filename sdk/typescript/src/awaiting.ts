@@ -1,7 +1,7 @@
 // Which packages to ask for, when, and for how long the master may hold the question: a state machine without I/O or
 // clocks. Stimuli in (added, answered, ...), instructions out (`next`).
 
-import { type CloudparError, PackageFailed } from './errors.ts';
+import { type CloudparError, NotFound } from './errors.ts';
 import { BULK_ITEMS, HOLD_S } from './limits.ts';
 import type { Message, Reply, Request } from './messages.ts';
 import { gatherS } from './pacing.ts';
@@ -108,7 +108,7 @@ export class Awaiting {
     for (const awaited of question.asked) {
       const reason = reply.missing[awaited.id];
       if (reason !== undefined) {
-        awaited.lost(new PackageFailed(reason));
+        awaited.lost(new NotFound(`package ${awaited.id}: ${reason}`));
         found.set(awaited, { results: [], fetches: [], links: {}, page: awaited.cursor });
       }
     }

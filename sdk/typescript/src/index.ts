@@ -1,6 +1,6 @@
 export type { Attachment } from './attachment.ts';
-export { type Address, Connection, type ConnectionOptions } from './connection.ts';
 export type { Whereabouts } from './configuration.ts';
+export { type Address, Connection, type ConnectionOptions } from './connection.ts';
 export * from './errors.ts';
 export { EVENT_CHANNEL, type PoolEvent } from './events.ts';
 export type { Fetch, FetchAnswer, FetchInit } from './http.ts';

@@ -6,7 +6,7 @@
 // Results come in any order and possibly twice; each is handed on once. Payloads that lie in blobs are asked for
 // (`fetches`) and come in later; the package has ended once the master says so and nothing is being fetched.
 
-import { type CloudparError, FAILURE_ERRORS, PackageFailed } from './errors.ts';
+import { type CloudparError, FAILURE_ERRORS, Gone, PackageFailed } from './errors.ts';
 import type { Link, Message, Progress } from './messages.ts';
 import type { Seals } from './seals.ts';
 
@@ -171,7 +171,11 @@ export class Package {
   }
 }
 
-function packageError({ state, reason, message }: Message<'PackageStatus'>): PackageFailed {
+/** Why a package ended without all of its results, or that it was deleted: the master calls that expired. */
+function packageError({ package_id, state, reason, message }: Message<'PackageStatus'>): CloudparError {
+  if (state === 'expired') {
+    return new Gone(`package ${package_id}: ${message ?? 'it has expired, and the master has deleted it'}`);
+  }
   const Kind = FAILURE_ERRORS[reason ?? ''] ?? PackageFailed;
   return new Kind(message ?? `the package has ${state}: ${reason ?? 'no reason given'}`, reason ?? undefined);
 }

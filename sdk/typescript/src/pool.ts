@@ -170,7 +170,7 @@ export class Pool {
    * Read a package that was started before, here or elsewhere: by `start`, by `detach` of a map, or in Python with
    * `cloudpar.reference`.
    *
-   * @param packageId Of this account.
+   * @param packageId Of this account; its first characters will do.
    * @throws NotFound when there is no such package, Gone when it was deleted.
    * @throws SerializationError when its results are pickles, which only Python reads.
    */
@@ -184,11 +184,7 @@ export class Pool {
    * @param reference "package.module:function", which the workers import.
    * @param args Its arguments; see `map` for what they may hold.
    */
-  async submit<T = unknown>(
-    reference: string,
-    args: readonly unknown[] = [],
-    options: SubmitOptions = {},
-  ): Promise<T> {
+  async submit<T = unknown>(reference: string, args: readonly unknown[] = [], options: SubmitOptions = {}): Promise<T> {
     const site = new CallSite(this.submit);
     checkOptions('submit', options);
     checkReference(reference);

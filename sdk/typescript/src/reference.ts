@@ -11,7 +11,8 @@ const LONGEST = 200;
  */
 export function checkReference(reference: unknown): asserts reference is string {
   if (typeof reference !== 'string' || !REFERENCE.test(reference) || reference.length > LONGEST) {
-    const given = typeof reference === 'function' ? 'a JavaScript function' : (JSON.stringify(reference) ?? 'undefined');
+    const given =
+      typeof reference === 'function' ? 'a JavaScript function' : (JSON.stringify(reference) ?? 'undefined');
     throw new TypeError(
       `${given} names no function: write 'package.module:function', in at most ${LONGEST} letters, digits, ` +
         'underscores and dots; tasks are Python functions that the workers import',

@@ -79,7 +79,10 @@ export class Seals {
   /** Of the task code, by its hash, and of how it is called; range data is part of it. */
   code({ hash, reference }: Code, { call, codec, python, tasks, range }: Calling): Uint8Array {
     const origin = range === undefined ? 'items' : `range ${range[0]} ${range[1]}`;
-    return this.#seal('code', [reference === null ? 'pickle' : 'reference', hash, call, codec, python, tasks, origin].join('\0'));
+    return this.#seal(
+      'code',
+      [reference === null ? 'pickle' : 'reference', hash, call, codec, python, tasks, origin].join('\0'),
+    );
   }
 
   /** Of one task's data. */

@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { anyOf, onAbort } from './aborts.ts';
+import type { CallSite } from './call-site.ts';
 import { CloudparError, SerializationError, TaskCancelled, TooLarge } from './errors.ts';
 import type { CallStyle, Draft } from './messages.ts';
-import type { CallSite } from './call-site.ts';
 import { settle } from './outcomes.ts';
 import type { Package, TaskResult } from './package.ts';
 import { pack } from './packing.ts';

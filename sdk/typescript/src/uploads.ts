@@ -95,7 +95,11 @@ class PartedUpload {
         if (!isRefusal(error) || this.#etags.size <= thereBefore) {
           throw error;
         }
-        const { parts } = await prepare(this.#connection, { ...this.#wanted, upload_id: this.#parts.upload_id }, this.#signal);
+        const { parts } = await prepare(
+          this.#connection,
+          { ...this.#wanted, upload_id: this.#parts.upload_id },
+          this.#signal,
+        );
         if (parts === null) {
           throw error;
         }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Awaiting, type Question, type Step } from '../../src/awaiting.ts';
-import { CloudparError, PackageFailed } from '../../src/errors.ts';
+import { CloudparError, NotFound } from '../../src/errors.ts';
 import { HOLD_S } from '../../src/limits.ts';
 import type { Draft, Reply } from '../../src/messages.ts';
 import { Package } from '../../src/package.ts';
@@ -120,7 +120,7 @@ test('a package that the master does not know is lost, and the others go on', ()
   const asked = question(awaiting.next(0));
   const reply = replyOf([statusOf('q', { cursor: 1, results: [resultOf(0)] })], { missing: { p: 'deleted' } });
   const news = awaiting.answered(asked, reply, 1, 1);
-  expect(lost.failure).toEqual(new PackageFailed('deleted'));
+  expect(lost.failure).toEqual(new NotFound('package p: deleted'));
   expect([...news.keys()]).toEqual([other, lost]);
   expect(awaiting.underWay).toEqual([other]);
 });

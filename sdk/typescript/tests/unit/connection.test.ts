@@ -1,8 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { describe, expect, test, vi } from 'vitest';
 import { decode } from '../../src/codec/messages.ts';
 import { Connection } from '../../src/connection.ts';
-import { Events } from '../../src/events.ts';
 import { CloudparError, InternalError, InvalidToken, MasterUnreachable, RequestError } from '../../src/errors.ts';
+import { EVENT_CHANNEL, Events, type PoolEvent } from '../../src/events.ts';
 import type { Link } from '../../src/messages.ts';
 import { type Answer, error, reply, Scripted, silence } from './scripted-fetch.ts';
 
@@ -18,7 +19,8 @@ const ORDER = {
 
 function connect(...answers: Answer[]): [Connection, Scripted] {
   const scripted = new Scripted(...answers);
-  return [new Connection({ endpoint: 'http://master/', token: 'secret' }, {}, new Events(), scripted), scripted];
+  const quiet = new Events(() => undefined);
+  return [new Connection({ endpoint: 'http://master/', token: 'secret' }, {}, quiet, scripted), scripted];
 }
 
 describe('calls', () => {
@@ -95,6 +97,53 @@ describe('calls', () => {
   });
 });
 
+describe('events', () => {
+  const events: PoolEvent[] = [];
+  const told = (...answers: Answer[]): [Connection, Scripted] => {
+    events.length = 0;
+    const scripted = new Scripted(...answers);
+    const heard = new Events((event) => events.push(event));
+    return [new Connection({ endpoint: 'http://master', token: 't' }, {}, heard, scripted), scripted];
+  };
+
+  test('tell of a master that does not answer, and that it is back', async () => {
+    const away = Array.from({ length: 8 }, () => silence);
+    const [connection] = told(STARTED, ...away, STARTED);
+    await connection.call('start_tasks', ORDER);
+    expect(events).toEqual([]);
+    await connection.call('start_tasks', ORDER);
+    expect(events).toMatchObject([
+      { type: 'master_away', endpoint: 'http://master', message: 'connect ECONNREFUSED' },
+      { type: 'master_back', endpoint: 'http://master', awayS: expect.any(Number) },
+    ]);
+  });
+
+  test('tell of a request that waits long because the account is at a limit, once a minute', async () => {
+    const busy = Array.from({ length: 6 }, () => error('rate_limited', 429, 2));
+    const [connection] = told(STARTED, ...busy, STARTED);
+    await connection.call('start_tasks', ORDER);
+    await connection.call('start_tasks', ORDER);
+    const message = 'because of rate_limited';
+    expect(events).toMatchObject([{ type: 'request_delayed', waitedS: expect.any(Number), message }]);
+  });
+
+  test('reach diagnostics_channel; an error in onEvent does no harm', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    const published: unknown[] = [];
+    const listener = (event: unknown) => published.push(event);
+    subscribe(EVENT_CHANNEL, listener);
+    const heard = new Events(() => {
+      throw new Error('mine');
+    });
+    const event = { type: 'master_back', endpoint: 'http://master', awayS: 1 } as const;
+    heard.emit(event);
+    unsubscribe(EVENT_CHANNEL, listener);
+    expect(published).toEqual([event]);
+    expect(warned).toHaveBeenCalledWith(expect.stringContaining('onEvent failed: Error: mine'), 'CloudparWarning');
+    warned.mockRestore();
+  });
+});
+
 describe('payloads', () => {
   const put: Link = { method: 'PUT', url: 'http://store/key', headers: { 'Content-Length': '3', 'x-amz-c': 'x' } };
   const get: Link = { method: 'GET', url: 'http://store/key', headers: {} };
@@ -116,6 +165,13 @@ describe('payloads', () => {
     await connection.put({ ...put, url: '/blobs/key?signature=s' }, bytes);
     expect(sent[0]?.headers.get('cloudpar-links')).toBe('relative');
     expect(sent[1]?.url).toBe('http://master/blobs/key?signature=s');
+  });
+
+  test('of a relative link keep the path of an endpoint behind a proxy', async () => {
+    const scripted = new Scripted(() => new Response(null));
+    const address = { endpoint: 'https://proxy/pools/one/', token: 'secret' };
+    await new Connection(address, {}, new Events(), scripted).put({ ...put, url: '/blobs/key?signature=s' }, bytes);
+    expect(scripted.sent[0]?.url).toBe('https://proxy/pools/one/blobs/key?signature=s');
   });
 
   test('that are there already are there', async () => {

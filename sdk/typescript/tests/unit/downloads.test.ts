@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { Connection } from '../../src/connection.ts';
-import { Events } from '../../src/events.ts';
 import { Downloads, spans } from '../../src/downloads.ts';
 import { CloudparError } from '../../src/errors.ts';
+import { Events } from '../../src/events.ts';
 import { type Fetch, type News, Package, type TaskResult } from '../../src/package.ts';
 import { type Answer, reply, Scripted } from './scripted-fetch.ts';
 import { resultOf, statusOf } from './statuses.ts';

@@ -6,6 +6,11 @@ import { Wakeup } from '../../src/wakeup.ts';
 import { reply } from './scripted-fetch.ts';
 import { resultOf } from './statuses.ts';
 
+/** The id of the package that was started as the given one, from 0. */
+export function idOf(number: number): string {
+  return `p${number}`.padEnd(32, '0');
+}
+
 /** What a package at the fake master comes to. */
 interface Kept {
   readonly start: Message<'StartTasks'>;
@@ -58,6 +63,11 @@ export class FakeMaster {
         return this.#start(decode('StartTasks', body));
       case 'await_tasks':
         return this.#await(decode('AwaitTasks', body), init);
+      case 'list_packages': {
+        const common = { account_id: 'a', name: '', state: 'running', started_at: 0, progress: { tasks: 1 } } as const;
+        const packages = [...this.packages.keys()].map((package_id) => ({ package_id, ...common }));
+        return reply('ListPackagesReply', { packages })();
+      }
       case 'cancel_tasks':
         return reply('CancelTasksReply', { state: 'cancelled' })();
       case 'acknowledge':
@@ -69,7 +79,7 @@ export class FakeMaster {
   };
 
   #start(start: Message<'StartTasks'>): Promise<Response> | Response {
-    const id = `p${this.packages.size}`;
+    const id = idOf(this.packages.size);
     const results = Array.from({ length: start.n }, (_, index) => this.outcome(index, start));
     this.packages.set(id, { start, results, state: 'completed' });
     this.#news.wake();
@@ -115,7 +125,10 @@ export class FakeMaster {
     const [, start = '0', last = '0'] = /bytes=(\d+)-(\d+)/.exec(init.headers.Range ?? '') ?? [];
     const size = Number(last) - Number(start) + 1;
     this.downloads.push(size);
-    return new Response(new Uint8Array(size).fill(0xc0), { status: 206 });
+    const body = new Uint8Array(size);
+    body[0] = 0xc6; // MessagePack's bytes, whose length follows
+    new DataView(body.buffer).setUint32(1, size - 5);
+    return new Response(body, { status: 206 });
   }
 }
 

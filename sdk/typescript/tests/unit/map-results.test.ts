@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { PoolEvent } from '../../src/events.ts';
 import { type Pool, range, TaskRaised } from '../../src/index.ts';
 import type { Draft } from '../../src/messages.ts';
-import { FakeMaster, settled } from './fake-master.ts';
+import { FakeMaster, idOf, settled } from './fake-master.ts';
 
 let master: FakeMaster;
 let pool: Pool;
@@ -33,10 +33,14 @@ async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
 }
 
 /** Numbers without end, which say whether they were released. */
-function endless(): { values: AsyncGenerator<number>; state: { given: number; released: boolean } } {
+function endless(began: () => void = () => undefined): {
+  values: AsyncGenerator<number>;
+  state: { given: number; released: boolean };
+} {
   const state = { given: 0, released: false };
   async function* numbers(): AsyncGenerator<number> {
     try {
+      began();
       for (;;) {
         yield state.given++;
       }
@@ -90,7 +94,7 @@ describe('an aborted map', () => {
       }
     };
     await expect(all(pool.map('m:f', range(3), { signal: abort.signal }))).rejects.toThrow('no longer');
-    await vi.waitFor(() => expect(master.acknowledged).toEqual(['p0']));
+    await vi.waitFor(() => expect(master.acknowledged).toEqual([idOf(0)]));
   });
 
   test('that is aborted while a refused start waits is not started by a repetition', async () => {
@@ -110,8 +114,7 @@ describe('an aborted map', () => {
 describe('the source of a map is released', () => {
   test('when its signal is aborted, though it never pauses', async () => {
     const abort = new AbortController();
-    const { values, state } = endless();
-    setTimeout(() => abort.abort(new Error('enough')), 30);
+    const { values, state } = endless(() => setTimeout(() => abort.abort(new Error('enough')), 1));
     await expect(all(pool.map('m:f', values, { signal: abort.signal }))).rejects.toThrow('enough');
     await settled();
     const { given } = state;
@@ -124,7 +127,10 @@ describe('the source of a map is released', () => {
     const values = {
       [Symbol.asyncIterator]: () => ({
         next: () => new Promise<never>(() => undefined),
-        return: async () => ({ done: true as const, value: (returned += 1) }),
+        return: async () => {
+          returned += 1;
+          return { done: true as const, value: undefined };
+        },
       }),
     };
     const reading = all(pool.map('m:f', values));
@@ -229,7 +235,18 @@ describe('results that nobody reads yet', () => {
   });
 
   test('that lie in the answers stop the questions, and the reader starts them again', async () => {
-    master.outcome = (index) => [index, 'ok', 1, new Uint8Array(MEGABYTE).fill(0xc0), null, null, null, null, null, null];
+    master.outcome = (index) => [
+      index,
+      'ok',
+      1,
+      new Uint8Array(MEGABYTE).fill(0xc0),
+      null,
+      null,
+      null,
+      null,
+      null,
+      null,
+    ];
     master.page = 4;
     const results = pool.map('m:f', range(120));
     const reader = results.settled();
@@ -259,11 +276,12 @@ describe('results that nobody reads yet', () => {
 
 describe('errors', () => {
   test('of a task tell its number, its package, the remote class and the code', async () => {
-    master.outcome = (index) => (index === 1 ? failed(index) : [index, 'ok', 1, null, null, null, null, null, null, null]);
+    master.outcome = (index) =>
+      index === 1 ? failed(index) : [index, 'ok', 1, null, null, null, null, null, null, null];
     const [, second] = await all(pool.map('m:f', range(2)).settled());
     const reason = second?.status === 'rejected' ? second.reason : undefined;
     expect(reason).toBeInstanceOf(TaskRaised);
-    expect(reason).toMatchObject({ taskIndex: 1, packageId: 'p0', remoteClass: 'my.errors.Bad', code: 'error' });
+    expect(reason).toMatchObject({ taskIndex: 1, packageId: idOf(0), remoteClass: 'my.errors.Bad', code: 'error' });
   });
 
   test('show where the program made the call', async () => {
@@ -282,7 +300,7 @@ describe('errors', () => {
     pool.map('m:f', range(2));
     await vi.waitFor(() => expect(events.map(({ type }) => type)).toContain('unread_error'), { timeout: 5000 });
     expect(events.find(({ type }) => type === 'unread_error')).toMatchObject({
-      packageId: 'p0',
+      packageId: idOf(0),
       error: { message: 'Bad: no good', taskIndex: 0 },
     });
   });
@@ -319,8 +337,8 @@ describe('errors', () => {
 
 test('a detached map goes on when the pool is closed', async () => {
   const results = pool.map('m:f', range(3));
-  expect(await results.detach()).toBe('p0');
-  await expect(all(results)).rejects.toThrow("attach('p0')");
+  expect(await results.detach()).toBe(idOf(0));
+  await expect(all(results)).rejects.toThrow(`attach('${idOf(0)}')`);
   await pool.close();
   expect(master.acknowledged).toEqual([]);
 });
@@ -331,5 +349,5 @@ test('a map tells its progress', async () => {
   const reader = results[Symbol.asyncIterator]();
   await reader.next();
   expect(results.progress).toMatchObject({ tasks: 3, done: 3 });
-  expect(events).toContainEqual({ type: 'progress', packageId: 'p0', progress: results.progress });
+  expect(events).toContainEqual({ type: 'progress', packageId: idOf(0), progress: results.progress });
 });

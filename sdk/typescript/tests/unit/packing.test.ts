@@ -2,9 +2,9 @@ import { decode } from '@msgpack/msgpack';
 import { expect, test, vi } from 'vitest';
 import { SerializationError, TooLarge } from '../../src/errors.ts';
 import { INLINE_DATA_BYTES, PACKAGE_TASKS } from '../../src/limits.ts';
-import { packed as pack } from './packed.ts';
 import { range } from '../../src/range.ts';
 import { Seals } from '../../src/seals.ts';
+import { packed as pack } from './packed.ts';
 
 vi.mock('../../src/limits.ts', async (original) => ({
   ...(await original<object>()),
@@ -78,9 +78,7 @@ test('values without end are refused', async () => {
 
 test('values that are too large together may be split', async () => {
   const values = [new Uint8Array(600_000), new Uint8Array(600_000)];
-  await expect(pack(values)).rejects.toThrow(
-    /first 2 tasks take 1200\d{3} bytes.*1000000: give buffersize/,
-  );
+  await expect(pack(values)).rejects.toThrow(/first 2 tasks take 1200\d{3} bytes.*1000000: give buffersize/);
 });
 
 test('a value that is too large alone may be sent as a reference', async () => {
@@ -89,4 +87,24 @@ test('a value that is too large alone may be sent as a reference', async () => {
     const packing = pack([1, new Uint8Array(1_000_000)], each);
     await expect(packing).rejects.toThrow(/task 1 alone takes 10000\d\d bytes.*1000000: send a reference/);
   }
+});
+
+test('other work of the program goes on while many small values are packed and sealed', async () => {
+  let clock = 0;
+  const looks = vi.spyOn(performance, 'now').mockImplementation(() => clock++); // each look at it takes 1 ms
+  let turns = 0;
+  const turn = setInterval(() => {
+    turns += 1;
+  }, 0);
+  const other = (async () => {
+    for (let count = 0; count < 2; count += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turns += 1;
+    }
+  })();
+  await pack([...range(999)], new Seals(new Uint8Array(32), 'p'));
+  clearInterval(turn);
+  looks.mockRestore();
+  expect(turns).toBeGreaterThanOrEqual(2);
+  await other;
 });

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { Events } from '../../src/events.ts';
-import { Connection, Pool } from '../../src/index.ts';
+import { Connection, Pool, type PoolEvent, range } from '../../src/index.ts';
+import { FakeMaster, idOf } from './fake-master.ts';
 import { reply, Scripted } from './scripted-fetch.ts';
 
 const ADDRESS = { endpoint: 'http://master/', token: 'secret' };
@@ -13,4 +14,74 @@ test('whom a pool is told to be shows no key for seals', async () => {
   const who = await pool.hello();
   expect(who).toMatchObject({ role: 'user', name: 'ann' });
   expect(who).not.toHaveProperty('seal_key');
+});
+
+test('a pool is made by Pool.open alone', () => {
+  const PublicPool = Pool as unknown as new (address: object) => Pool;
+  expect(() => new PublicPool(ADDRESS)).toThrow('a pool is opened by `await Pool.open({ endpoint, token })`');
+});
+
+test('no package starts unsealed at a master that knows seals, nor a call of submit', async () => {
+  const master = new FakeMaster();
+  master.sealKey = new Uint8Array(32);
+  const pool = master.pool();
+  pool.submit('m:f', [1]).catch(() => undefined);
+  await pool.start('m:f', range(2));
+  await pool.start('m:f', [1]);
+  await vi.waitFor(() => expect(master.packages.size).toBe(3));
+  const seals = [...master.packages.values()].map(({ start }) => start.seal);
+  expect(seals.map((seal) => seal?.length)).toEqual([16, 16, 16]);
+  expect([master.calls[0], master.count('hello')]).toEqual(['hello', 1]);
+  await pool.close();
+});
+
+test('every request goes through the fetch that was given', async () => {
+  const master = new FakeMaster();
+  master.outcome = (index) => [index, 'ok', 1, null, ['r', 10, 0], null, null, null, null, null];
+  const pool = await Pool.open({ ...ADDRESS, fetch: master.fetch });
+  for await (const _ of pool.map('m:f', [new Uint8Array(400_000)])) {
+    // Its upload and its download are what matters.
+  }
+  await pool.close();
+  const called = new Set(master.calls);
+  expect(called).toEqual(
+    new Set(['hello', 'prepare_uploads', '/put', 'start_tasks', 'await_tasks', '/payload/r', 'acknowledge']),
+  );
+});
+
+test('a package that waits for its first worker is told, with the words of the master', async () => {
+  const master = new FakeMaster();
+  master.fleet = { running: 0, starting: 2, message: 'no capacity in eu-west-1a' };
+  const before = master.fetch;
+  const events: PoolEvent[] = [];
+  const pool = master.pool({ onEvent: (event) => events.push(event), fetch: before });
+  master.before = (route) => {
+    if (route === 'await_tasks' && master.count('await_tasks') < 3) {
+      Object.assign(master.packages.get(idOf(0)) ?? {}, { state: 'running', results: [] });
+    }
+  };
+  const reading = pool.submit('m:f', [1]).catch(() => undefined);
+  await vi.waitFor(() => expect(events.map(({ type }) => type)).toContain('waiting_for_workers'));
+  expect(events.find(({ type }) => type === 'waiting_for_workers')).toMatchObject({
+    packageIds: [idOf(0)],
+    starting: 2,
+    message: 'no capacity in eu-west-1a',
+  });
+  await pool.close();
+  await reading;
+});
+
+test('an error in onOutput does no harm to the package', async () => {
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  const master = new FakeMaster();
+  master.outcome = (index) => [index, 'ok', 1, new Uint8Array([7]), null, null, null, 'said', null, null];
+  const pool = master.pool({
+    onOutput: () => {
+      throw new Error('mine');
+    },
+  });
+  expect(await pool.submit('m:f')).toBe(7);
+  expect(warned).toHaveBeenCalledWith(expect.stringContaining('onOutput failed'), 'CloudparWarning');
+  warned.mockRestore();
+  await pool.close();
 });

@@ -4,8 +4,8 @@ import { SealBroken } from '../../src/errors.ts';
 import { INLINE_DATA_BYTES } from '../../src/limits.ts';
 import { settle } from '../../src/outcomes.ts';
 import type { TaskResult } from '../../src/package.ts';
-import { packed as pack } from './packed.ts';
 import { SEAL_BYTES, Seals, sealedPackageId } from '../../src/seals.ts';
+import { packed as pack } from './packed.ts';
 
 interface Vector {
   of: string;

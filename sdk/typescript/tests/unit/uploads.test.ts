@@ -84,7 +84,11 @@ test('a store that takes no parts gets the whole', async () => {
 test('a small payload is announced and sent whole', async () => {
   const store = new Store();
   const body = BODY.subarray(0, 1000);
-  await upload(new Connection({ endpoint: 'http://master', token: 't' }, {}, new Events(), store), { type: 'blob', body, crc32: 5 });
+  await upload(new Connection({ endpoint: 'http://master', token: 't' }, {}, new Events(), store), {
+    type: 'blob',
+    body,
+    crc32: 5,
+  });
   expect(store.prepared).toMatchObject([{ size: 1000, crc32: 5, parts_crc32: [] }]);
   expect(store.there).toEqual(new Map([['whole', 1000]]));
 });

@@ -43,6 +43,34 @@ test('what is equal to a smaller form takes it', () => {
   expect(written(Object.create(null))).toEqual(written({}));
 });
 
+test.each([
+  ['Float64Array', new Float64Array([1, 0.1, -0]), [1, 0.1, -0]],
+  ['Float32Array', new Float32Array([1, 0.5]), [1, 0.5]],
+  ['Int8Array', new Int8Array([-1, 2]), [-1, 2]],
+  ['Uint16Array', new Uint16Array([65_535]), [65_535]],
+  ['Int32Array', new Int32Array([-70_000]), [-70_000]],
+  ['BigInt64Array', new BigInt64Array([-1n, 2n ** 62n]), [-1, 2n ** 62n]],
+  ['BigUint64Array', new BigUint64Array([2n ** 64n - 1n]), [2n ** 64n - 1n]],
+])('a %s is a list of its numbers', (_, array, numbers) => {
+  expect(readValue(written(array))).toEqual(numbers);
+});
+
+test('every number of a float array is a float, also one that is whole', () => {
+  expect(written(new Float64Array([1]))).toEqual(new Uint8Array([0x91, 0xcb, 0x3f, 0xf0, 0, 0, 0, 0, 0, 0]));
+  expect(written(new Float32Array([1]))).toEqual(new Uint8Array([0x91, 0xca, 0x3f, 0x80, 0, 0]));
+});
+
+test('what holds bytes is bytes, and a part of a buffer is that part', () => {
+  const bytes = written(new Uint8Array([2, 3]));
+  const { buffer } = new Uint8Array([1, 2, 3, 4]);
+  expect(written(new DataView(buffer, 1, 2))).toEqual(bytes);
+  expect(written(new Uint8ClampedArray(buffer, 1, 2))).toEqual(bytes);
+  expect(written(Buffer.from(buffer, 1, 2))).toEqual(bytes);
+  const shared = new SharedArrayBuffer(2);
+  new Uint8Array(shared).set([2, 3]);
+  expect(written(shared)).toEqual(bytes);
+});
+
 class Point {
   x = 1;
 }
