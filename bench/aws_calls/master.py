@@ -12,6 +12,7 @@ from cloudpar_master.adapters.aws.objects import Objects
 from cloudpar_master.adapters.aws.package_store import DAY_S, DynamoPackageStore
 from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
+from cloudpar_master.adapters.aws.worker_registry import DynamoWorkerRegistry
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.deployment import Deployment, hash_token
 from cloudpar_master.services.reception import BY_NAME, Reception
@@ -72,6 +73,7 @@ class Master:
             packages=packages,
             accounts=DynamoAccountStore(Table(tables, "accounts"), clock),
             queue=SqsTaskQueue(queue, "queue", "dead letters", clock),
+            registry=DynamoWorkerRegistry(Table(tables, "packages"), clock, DAY_S),
             blobs=S3BlobStore(lambda: bucket, "b", clock),
             clock=clock,
             ids=ids,

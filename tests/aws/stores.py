@@ -22,6 +22,7 @@ from cloudpar_master.adapters.aws.objects import Objects
 from cloudpar_master.adapters.aws.package_store import DynamoPackageStore
 from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
+from cloudpar_master.adapters.aws.worker_registry import DynamoWorkerRegistry
 from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_protocol.payloads import Link
 from master.asgi import Answer
@@ -139,6 +140,7 @@ def stores(names: Names, clock: SetClock, tables: str, queues: str, blobs: str) 
         ),
         accounts=DynamoAccountStore(Table(dynamodb, names.accounts), clock),
         queue=SqsTaskQueue(clients(queues).sqs, names.queue_url, names.dead_letter_url, clock),
+        registry=DynamoWorkerRegistry(Table(dynamodb, names.packages), clock, KEPT_S),
         blobs=S3BlobStore(lambda: clients(blobs).s3, names.bucket, clock),
         ids=ids,
         transfer=transfer,

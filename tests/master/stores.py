@@ -17,7 +17,8 @@ from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, 
 from cloudpar_master.adapters.embedded.signals import NoSignals
 from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
-from cloudpar_master.ports import AccountStore, BlobStore, Ids, PackageStore, TaskQueue
+from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
+from cloudpar_master.ports import AccountStore, BlobStore, Ids, PackageStore, TaskQueue, WorkerRegistry
 from cloudpar_master.server.blob_routes import BlobRoutes
 from cloudpar_master.server.bodies import refusal
 from cloudpar_protocol.errors import RequestError
@@ -54,6 +55,7 @@ class Stores(NamedTuple):
     packages: PackageStore
     accounts: AccountStore
     queue: TaskQueue
+    registry: WorkerRegistry
     blobs: BlobStore
     ids: Ids
     transfer: Transfer
@@ -82,6 +84,7 @@ def embedded(folder: Path, clock: SetClock) -> Iterator[Stores]:
             packages=SqlitePackageStore(database, signals, blobs.started),
             accounts=SqliteAccountStore(database, clock),
             queue=SqliteTaskQueue(database, clock, ids, signals),
+            registry=MemoryWorkerRegistry(),
             blobs=blobs,
             ids=ids,
             transfer=transfer,

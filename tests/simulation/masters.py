@@ -134,6 +134,7 @@ class Master:
             name: Port(system, self, name, port)
             for name, port in (
                 ("packages", stores.packages), ("accounts", stores.accounts), ("queue", queue), ("blobs", stores.blobs),
+                ("registry", stores.registry),
             )
         }  # fmt: skip
         deployment = Deployment(

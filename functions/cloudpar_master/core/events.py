@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from cloudpar_protocol.payloads import Range, TaskResult
+from cloudpar_protocol.payloads import Range, TaskResult, Unfit
 
 
 class Published(Struct, frozen=True, kw_only=True, tag="published", omit_defaults=True):
@@ -20,12 +20,32 @@ class Published(Struct, frozen=True, kw_only=True, tag="published", omit_default
     closed: Range | None = None
 
 
-class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back"):
-    """A worker will not run these tasks of a chunk, with which `losses` workers were lost before."""
+class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults=True):
+    """A worker will not run these tasks of a chunk, with which `losses` workers were lost before.
+
+    `unfit`: it cannot, since it lacks something. `used_us` is charged, although there is no result.
+    """
 
     generation: int
     ranges: list[Range]
     losses: int = 0
+    unfit: Unfit | None = None
+    used_us: int = 0
+
+
+class Stranded(Struct, frozen=True, kw_only=True, tag="stranded", omit_defaults=True):
+    """No live worker can run the package.
+
+    Attributes:
+        message: Of a package whose Python no worker has: that, for people. If it stays so, the package fails with it.
+            None: workers have its Python, and each of them lacks something else.
+    """
+
+    message: str | None = None
+
+
+class Placed(Struct, frozen=True, tag="placed"):
+    """A live worker can run the package, which was stranded."""
 
 
 class Lost(Struct, frozen=True, kw_only=True, tag="lost"):
@@ -106,4 +126,6 @@ Event = (
     | Settled
     | Deleted
     | Broken
+    | Stranded
+    | Placed
 )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cloudpar_protocol.payloads import Range, TaskResult
+from cloudpar_protocol.payloads import Range, TaskResult, Unfit
 
 from . import outstanding, planning, quota, ranges
 from .events import (
@@ -25,12 +25,27 @@ from .events import (
     ExecutorsIdle,
     GaveBack,
     Lost,
+    Placed,
     Published,
     QuotaGranted,
     Sent,
     Settled,
+    Stranded,
 )
-from .head import BLOB_BYTES, FAILED_RANGES, FLEET, MESSAGE_CHARS, Head, Member, State, number_of
+from .head import (
+    BLOB_BYTES,
+    FAILED_RANGES,
+    FLEET,
+    HOST_BYTES,
+    LACKS_BYTES,
+    MESSAGE_BYTES,
+    SET_ASIDE,
+    Head,
+    Member,
+    State,
+    cut,
+    number_of,
+)
 from .policy import Policy
 
 MEASURED_TASKS = 256
@@ -82,8 +97,8 @@ class _Machine:
         match event:
             case Published():
                 self.publish(event)
-            case GaveBack(generation=generation, ranges=given, losses=losses):
-                self.take_back(ranges.union(given), generation, losses)
+            case GaveBack():
+                self.give_back(event)
             case Lost():
                 self.lose(event)
             case CancelAsked(ranges=None, only_queued=False):
@@ -119,6 +134,10 @@ class _Machine:
                 self.head.deleted_at = self.head.deleted_at or self.head.now
             case Broken(message=message):
                 self.end("failed", "broken", message)
+            case Stranded(message=message):
+                self.strand(message)
+            case Placed():
+                self.head.stranded_at = None
             case _:
                 raise AssertionError(event)
 
@@ -209,12 +228,36 @@ class _Machine:
         if number in head.fleet or len(head.fleet) < FLEET:
             head.fleet[number] = Member(executors, head.now)
 
+    # placement
+
+    def give_back(self, event: GaveBack) -> None:
+        """A worker runs nothing of these tasks, or, if it cannot, nothing of the whole package."""
+        head, numbers = self.head, ranges.union(event.ranges)
+        taken = self.take_back(numbers, event.generation, event.losses)
+        if taken and event.used_us:  # only with the first copy of the event: then its tasks are outstanding
+            head.used_us = quota.add_us(head.used_us, event.used_us)
+        if event.unfit is not None and len(head.set_aside) < SET_ASIDE:
+            unfit = Unfit(cut(event.unfit.host, HOST_BYTES), cut(event.unfit.lacks, LACKS_BYTES))
+            if unfit not in head.set_aside:
+                head.set_aside.append(unfit)
+
+    def strand(self, message: str | None) -> None:
+        """No live worker can run this package. A worker with the right Python may come, so that is waited for."""
+        head = self.head
+        if message is None:
+            head.anyhow = True
+            return
+        head.stranded_at = head.now if head.stranded_at is None else head.stranded_at
+        if head.now >= head.stranded_at + self.policy.grace_s:
+            self.end("failed", "python", message)
+
     # outstanding tasks
 
-    def take_back(self, numbers: Sequence[Range], generation: int, losses: int = 0) -> None:
-        """A worker will not run these tasks: others shall."""
+    def take_back(self, numbers: Sequence[Range], generation: int, losses: int = 0) -> bool:
+        """A worker will not run these tasks: others shall. Says whether any of them was outstanding."""
         pieces = outstanding.take(self.head, numbers, generation, only=True, comes_back=True)
         outstanding.recut(self.head, pieces, self.policy, losses)
+        return bool(pieces)
 
     def lose(self, event: Lost) -> None:
         """Halve what was lost, so that a task that kills its workers is soon alone; alone, it fails."""
@@ -286,7 +329,7 @@ class _Machine:
         if head.ended:
             return
         head.state, head.reason, head.ended_at = state, reason, head.now
-        head.message = None if message is None else message[:MESSAGE_CHARS]
+        head.message = None if message is None else cut(message, MESSAGE_BYTES)
         if reason != "quota":
             head.stopping = ranges.union(head.stopping, [(piece.start, piece.end) for piece in head.open])
         else:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from cloudpar_protocol.client_messages import PackageState, Progress, StartTasks
-from cloudpar_protocol.payloads import Codec, Range
+from cloudpar_protocol.payloads import Codec, Range, Unfit
 
 State = Literal["running", "completed", "failed", "cancelled", "expired"]
 
@@ -26,7 +26,10 @@ BLOB_BYTES = 64 * 1024
 FAILED_RANGES = 100
 CANCELLED_RANGES = 200
 FLEET = 64
-MESSAGE_CHARS = 500
+MESSAGE_BYTES = 900
+SET_ASIDE = 4
+HOST_BYTES, LACKS_BYTES = 48, 160
+"""How many workers that cannot run a package its head names, and how much of each name and reason it keeps."""
 
 
 class Piece(Struct, frozen=True, array_like=True):
@@ -89,6 +92,10 @@ class Head(Struct, kw_only=True):
         data_bytes: What its task data takes.
         stored_bytes: About what its data and results take, and what else workers uploaded.
         now: The latest time that this head has seen; never goes back.
+        python: The version of Python that its tasks need; "": any.
+        set_aside: The first workers that could not run it.
+        stranded_at: Since when no live worker can run it, as far as masters have seen; None: one can, or none looked.
+        anyhow: No worker has what it needs: workers run its tasks all the same, and report how they fail.
     """
 
     schema: int = SCHEMA
@@ -134,6 +141,10 @@ class Head(Struct, kw_only=True):
     settled: bool = False
     acknowledged_at: float | None = None
     deleted_at: float | None = None
+    python: str = ""
+    set_aside: list[Unfit] = []
+    stranded_at: float | None = None
+    anyhow: bool = False
 
     def draft(self) -> "Head":
         """A copy that a fold may change: its lists are its own."""
@@ -144,6 +155,7 @@ class Head(Struct, kw_only=True):
             stopping=list(self.stopping),
             failed=list(self.failed),
             fleet=dict(self.fleet),
+            set_aside=list(self.set_aside),
         )
 
     @property
@@ -224,6 +236,15 @@ class Head(Struct, kw_only=True):
             retrieve_us=self.retrieve_us,
             publish_us=self.publish_us,
         )
+
+
+def cut(text: str, size_bytes: int) -> str:
+    """The start of a text that fits into so many bytes.
+
+    >>> cut("naïve", 3)
+    'na'
+    """
+    return text.encode(errors="replace")[:size_bytes].decode(errors="ignore")
 
 
 def number_of(worker_id: str) -> int:

@@ -25,7 +25,9 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tombstone_s: What was deleted is remembered for this time.
         kept_bytes: What an ended package stores is removed with its tombstone if it is less, and else as soon as nobody
             needs it: where removing costs calls.
-        fleet_memory_s: A worker that published nothing for this long no longer counts.
+        fleet_memory_s: A worker that published nothing for this long no longer counts at its package; one of which
+            nothing at all was heard for this long counts as gone.
+        grace_s: A package whose version of Python no live worker has waits so long for one before it fails.
         requests_per_s: Requests of one account that a process of the master takes a second, after a burst.
         request_burst: So many it takes at once.
         running_packages: Packages that an account may have running. This one and the next two bound what a start may
@@ -46,6 +48,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tombstone_s: Amount = 86400.0
     kept_bytes: Annotated[int, Meta(ge=0)] = 0
     fleet_memory_s: Amount = 60.0
+    grace_s: Amount = 10.0
     requests_per_s: Amount = 1_000.0
     request_burst: Count = 5_000
     running_packages: Count = 1_000

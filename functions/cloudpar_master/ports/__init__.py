@@ -10,7 +10,8 @@ from .clock import Clock, Ids
 from .fleet import Fleet, FleetWatch
 from .key_safe import KeySafe
 from .package_store import InboxItem, Opened, PackageStore, ResultPage, Running
-from .task_queue import LARGEST_RECEIVES, Message, Sending, TaskQueue
+from .task_queue import LARGEST_RECEIVES, Fit, Message, Needs, Sending, TaskQueue
+from .worker_registry import WorkerRecord, WorkerRegistry
 
 __all__ = [
     "LARGEST_RECEIVES",
@@ -18,12 +19,14 @@ __all__ = [
     "AccountStore",
     "BlobStore",
     "Clock",
+    "Fit",
     "Fleet",
     "FleetWatch",
     "Ids",
     "InboxItem",
     "KeySafe",
     "Message",
+    "Needs",
     "Opened",
     "PackageStore",
     "Reservation",
@@ -31,4 +34,6 @@ __all__ = [
     "Running",
     "Sending",
     "TaskQueue",
+    "WorkerRecord",
+    "WorkerRegistry",
 ]

@@ -13,6 +13,7 @@ class Sending(NamedTuple):
         account, package: Whose chunk it is: these take turns.
         first: It is the first chunk of its package.
         cost_us: How long the chunk is likely to keep an executor busy.
+        python: The version of Python that it needs; "": any.
     """
 
     group: str
@@ -21,6 +22,30 @@ class Sending(NamedTuple):
     package: str = ""
     first: bool = False
     cost_us: int = 1
+    python: str = ""
+
+
+Needs = tuple[str, str]
+"""What a message needs of a worker: its package is not set aside, and its version of Python is there."""
+
+
+class Fit(NamedTuple):
+    """Which messages a worker can take: those of its versions of Python (empty: any) and not of these packages."""
+
+    pythons: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
+
+    def takes(self, package_id: str, python: str) -> bool:
+        """Whether the worker can run the chunks of such a package."""
+        return self.has(python) and package_id not in self.set_aside
+
+    def has(self, python: str) -> bool:
+        """Whether the worker has this version of Python, as far as it has told ("": any version does)."""
+        return not python or not self.pythons or python in self.pythons
+
+
+ANY: Final = Fit()
+"""Every message."""
 
 
 class Message(NamedTuple):
@@ -46,11 +71,19 @@ class TaskQueue(Protocol):
         """Enqueue durably; one answer for each message, False for those that have to be sent again."""
         ...
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
+    def receive(
+        self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY
+    ) -> list[Message]:
         """Take up to `limit` messages, none of a package in `besides` unless the queue cannot choose.
 
-        The same attempt id again within 5 minutes brings the same messages, and they are invisible anew for so long.
+        A queue that can look at its messages brings only those that fit; one that cannot brings any, and the caller
+        puts back what does not fit. The same attempt id again within 5 minutes brings the same messages, and they are
+        invisible anew for so long.
         """
+        ...
+
+    def passed_over(self, fit: Fit, limit: int) -> list[str]:
+        """The ids of some packages whose messages wait, and do not fit. Empty if this queue cannot tell."""
         ...
 
     def delete(self, receipts: Sequence[str]) -> None:

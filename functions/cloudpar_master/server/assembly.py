@@ -12,6 +12,7 @@ from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
 from cloudpar_master.adapters.embedded.system import RandomIds, SystemClock
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
+from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
@@ -22,7 +23,7 @@ from cloudpar_master.services.timer import Timer
 from . import link_base
 from .app import make_app
 from .audit_file import AuditFile
-from .bell import Bell
+from .bell import ANYTHING, Bell
 from .blob_routes import BlobRoutes
 from .data_folder import Connection, DataFolder
 from .failure_log import FailureLog
@@ -54,7 +55,7 @@ class Assembly(NamedTuple):
 
     def tick(self) -> int:
         """What only the clock brings: chunks whose lease has run out, and the timer's work. Returns how much it was."""
-        self.bell.chunks_sent(self.queue.waiting())
+        self.bell.chunks_sent([ANYTHING] * self.queue.waiting())
         return self.timer.tick()
 
 
@@ -79,6 +80,7 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         packages=SqlitePackageStore(database, bell, blobs.started),
         accounts=SqliteAccountStore(database, clock),
         queue=queue,
+        registry=MemoryWorkerRegistry(None if database.fresh else clock.now()),
         blobs=blobs,
         clock=clock,
         ids=ids,

@@ -1,12 +1,25 @@
 import asyncio
 from collections import defaultdict, deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cloudpar_master.ports import Fit, Needs
+from cloudpar_master.ports.task_queue import ANY
+
+ANYTHING: Needs = ("", "")
+"""What may be anything: every held retrieval may look at it."""
+
+
+class _Retrieval(NamedTuple):
+    waiter: asyncio.Future[Needs]
+    fit: Fit
 
 
 class Bell:
     """Wakes held requests: the adapters ring it, on the server's own thread."""
 
     def __init__(self) -> None:
-        self._retrievals: deque[asyncio.Future[None]] = deque()
+        self._retrievals: deque[_Retrieval] = deque()
         self._awaits: dict[str, set[asyncio.Future[None]]] = defaultdict(set)
 
     def head_saved(self, package_id: str) -> None:
@@ -14,10 +27,15 @@ class Bell:
         for waiter in self._awaits.pop(package_id, ()):
             _wake(waiter)
 
-    def chunks_sent(self, count: int) -> None:
-        """The queue has more: as many retrievals look, in the order in which they came."""
-        while count and self._retrievals:
-            count -= _wake(self._retrievals.popleft())
+    def chunks_sent(self, needs: Iterable[Needs]) -> None:
+        """The queue has more: for each chunk one retrieval that can take it looks, in the order in which they came."""
+        for need in needs:
+            found = next((each for each in self._retrievals if each.fit.takes(*need)), None)
+            if found is not None:
+                self._retrievals.remove(found)
+                found.waiter.set_result(need)
+            elif need == ANYTHING:
+                break
 
     def session_started(self, session: str) -> None:
         """A session has a new package: its await looks."""
@@ -25,23 +43,23 @@ class Bell:
 
     def everybody(self) -> None:
         """The server ends: whoever is held looks."""
-        self.chunks_sent(len(self._retrievals))
+        self.chunks_sent([ANYTHING] * len(self._retrievals))
         for name in list(self._awaits):
             self.head_saved(name)
 
-    async def chunks(self, timeout_s: float) -> None:
-        """Wait until the queue may have something. Cancelled, it passes on what it was woken for."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._retrievals.append(waiter)
+    async def chunks(self, timeout_s: float, fit: Fit = ANY) -> None:
+        """Wait until the queue may have something that fits. Cancelled, it passes on what it was woken for."""
+        retrieval = _Retrieval(asyncio.get_running_loop().create_future(), fit)
+        self._retrievals.append(retrieval)
         try:
-            await asyncio.wait([waiter], timeout=timeout_s)
+            await asyncio.wait([retrieval.waiter], timeout=timeout_s)
         except asyncio.CancelledError:
-            if waiter.done():
-                self.chunks_sent(1)
+            if retrieval.waiter.done():
+                self.chunks_sent([retrieval.waiter.result()])
             raise
         finally:
-            if waiter in self._retrievals:
-                self._retrievals.remove(waiter)
+            if retrieval in self._retrievals:
+                self._retrievals.remove(retrieval)
 
     async def news(self, package_ids: list[str], session: str, timeout_s: float) -> None:
         """Wait until one of the packages, or the session, may have something."""
@@ -62,8 +80,6 @@ def _session(session: str) -> str:
     return f"session {session}"
 
 
-def _wake(waiter: asyncio.Future[None]) -> int:
-    if waiter.done():
-        return 0
-    waiter.set_result(None)
-    return 1
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -8,12 +8,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cloudpar_master.ports import Fit
 from cloudpar_master.services.reception import Call, Reception
 from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
 
-from .bell import Bell
+from .bell import ANYTHING, Bell
 
 SESSIONS = 10_000
 
@@ -37,6 +38,7 @@ class Holding:
     async def retrieve(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold a retrieval. Nothing is leased to a worker that has hung up."""
         request: RetrieveTasks = call.request
+        fit = Fit(tuple(request.pythons), tuple(request.set_aside))
         deadline = _now() + min(request.hold_s, HOLD_S)
         while not gone():
             reply = self.reception.perform(call)
@@ -47,10 +49,10 @@ class Holding:
             if self._ending:
                 return reply
             if reply.retry_after_s:
-                await self._bell.chunks(left_s)
+                await self._bell.chunks(left_s, fit)
             else:  # more may be behind what was stale; others come first
                 await asyncio.sleep(0)
-        self._bell.chunks_sent(1)
+        self._bell.chunks_sent([ANYTHING])
         return RetrieveTasksReply()
 
     def started(self, session: str, package_id: str) -> None:

@@ -36,8 +36,9 @@ from .account_limits import check_fits, check_room
 from .deployment import Deployment
 from .folding import Folding
 from .moments import moment, span
+from .placement import Placement
 from .result_pages import Results, read_results
-from .submission import check_owner, check_submission
+from .submission import check_owner, check_submission, needed_python
 from .upload_links import UploadLinks
 
 OPEN_PACKAGES = 2
@@ -57,6 +58,7 @@ class ClientService:
     def __init__(self, deployment: Deployment) -> None:
         self._on = deployment
         self._folding = Folding(deployment)
+        self._placement = Placement(deployment)
 
     def prepare_uploads(self, account: AccountRecord, request: PrepareUploads) -> PrepareUploadsReply:
         """Links for payloads that are too large to travel inline."""
@@ -111,6 +113,7 @@ class ClientService:
             tasks=request.n,
             chunksize=request.chunksize,
             codec=request.codec,
+            python=needed_python(request),
             window=planning.first_window(request.n, on.policy) if self._may_open(running, request.n) else 0,
             started_at=now,
             now=now,
@@ -152,12 +155,14 @@ class ClientService:
                 text = "no such package for this token: it never was, or it was deleted over a day ago"
                 missing[cursor.package_id] = text
                 continue
-            head = opened.head
+            head, placement = opened.head, None
+            if self._waits_for_workers(head):
+                head, lonely = self._placement.decided(head), True
+                placement = self._placement.view(head)
             # Room for a page, however large: one is read in any case.
             status, size = self._status(head, cursor, room if room >= limits.BODY_BYTES // 2 else 0)
             room -= size
-            statuses.append(status)
-            lonely = lonely or self._waits_for_workers(head)
+            statuses.append(status if placement is None else replace(status, placement=placement))
             news = status.results or status.more or status.cursor != cursor.cursor or status.state != "running"
             delays.append(0.0 if news else pacing.client_delay_s(head, self._on.clock.now()))
         delay = 0.0 if missing else min(delays, default=0.0)
@@ -192,6 +197,7 @@ class ClientService:
             message=message,
             settled=head.settled,
             codec=head.codec,
+            set_aside=head.set_aside,
         ), page.size_bytes
 
     def cancel_tasks(self, account: AccountRecord | None, request: CancelTasks) -> CancelTasksReply:

@@ -12,6 +12,7 @@ from cloudpar_master.ports import (
     KeySafe,
     PackageStore,
     TaskQueue,
+    WorkerRegistry,
 )
 from cloudpar_master.ports.fleet import StandingFleet
 
@@ -22,6 +23,7 @@ class Deployment(NamedTuple):
     packages: PackageStore
     accounts: AccountStore
     queue: TaskQueue
+    registry: WorkerRegistry
     blobs: BlobStore
     clock: Clock
     ids: Ids

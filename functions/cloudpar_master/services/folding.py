@@ -49,12 +49,16 @@ def parse_chunk(body: str) -> tuple[str, Piece]:
     return package_id, Piece(int(start), int(end), int(generation), losses=int(*losses))
 
 
-def _sending(head: Head, piece: Piece, policy: Policy) -> Sending:
+def sending(head: Head, piece: Piece, policy: Policy) -> Sending:
+    """A chunk as it is sent."""
     text = chunk_body(head.package_id, piece)
     tasks = piece.end - piece.start
     cost_us = round(head.mean_us * tasks) if head.measured else policy.chunk_target_us
     first = piece.start == 0
-    return Sending(text, text, head.account_id, head.package_id, first=first, cost_us=max(cost_us, SMALLEST_COST_US))
+    return Sending(
+        text, text, head.account_id, head.package_id,
+        first=first, cost_us=max(cost_us, SMALLEST_COST_US), python=head.python,
+    )  # fmt: skip
 
 
 class Folding:
@@ -191,7 +195,7 @@ class Folding:
                 exhausted = got.granted_us == 0 and (got.exhausted or (head.dry and self._all_dry(head.account_id)))
                 return QuotaGranted(slice=number, granted_us=got.granted_us, exhausted=exhausted)
             case Send(chunks=chunks):
-                sent = on.queue.send([_sending(head, piece, on.policy) for piece in chunks])
+                sent = on.queue.send([sending(head, piece, on.policy) for piece in chunks])
                 done = [chunk for chunk, is_sent in zip(chunks, sent, strict=True) if is_sent]
                 return Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in done]) if done else None
             case Settle(used_us=used_us):

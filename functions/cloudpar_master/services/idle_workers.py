@@ -1,22 +1,37 @@
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cloudpar_master.core.head import Head
+from cloudpar_master.ports import Fit
+
+from .placement import runs
+
+
+class _Idle(NamedTuple):
+    at: float
+    fit: Fit
+
+
 class IdleWorkers:
     """Which workers came away empty lately, as far as this process has seen: an estimate, good enough for pacing."""
 
     MEMORY_S = 30.0
 
     def __init__(self) -> None:
-        self._since: dict[str, float] = {}
+        self._since: dict[str, _Idle] = {}
 
-    def note(self, worker_id: str, now: float, *, idle: bool) -> None:
+    def note(self, worker_id: str, now: float, fit: Fit, *, idle: bool) -> None:
         """A worker asked for tasks."""
-        self._since = {name: at for name, at in self._since.items() if now - at < self.MEMORY_S}
+        self._since = {name: each for name, each in self._since.items() if now - each.at < self.MEMORY_S}
         self._since.pop(worker_id, None)
         if idle:
-            self._since[worker_id] = now
+            self._since[worker_id] = _Idle(now, fit)
 
     def count(self, now: float) -> int:
         """How many idle."""
-        return sum(1 for at in self._since.values() if now - at < self.MEMORY_S)
+        return sum(1 for each in self._since.values() if now - each.at < self.MEMORY_S)
 
-    def others(self, worker_id: str, now: float) -> bool:
-        """Whether another worker idles."""
-        return any(name != worker_id and now - at < self.MEMORY_S for name, at in self._since.items())
+    def others(self, worker_id: str, now: float, heads: Iterable[Head]) -> bool:
+        """Whether another worker idles that can run one of these packages."""
+        idle = [each.fit for name, each in self._since.items() if name != worker_id and now - each.at < self.MEMORY_S]
+        return any(runs(fit, head) for head in heads for fit in idle)

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from cloudpar_master.core import pacing, quota, ranges
 from cloudpar_master.core.events import Cleared, Event, ExecutorsIdle, GaveBack, Lost, Published
 from cloudpar_master.core.head import Head, Piece
-from cloudpar_master.ports import LARGEST_RECEIVES, Message
+from cloudpar_master.ports import LARGEST_RECEIVES, Fit, Message
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.limits import BULK_ITEMS, RETRIEVED_CHUNKS
@@ -38,11 +39,32 @@ from .attempts import Attempts
 from .deployment import Deployment
 from .folding import Folding, parse_chunk
 from .idle_workers import IdleWorkers
-from .submission import is_name
+from .placement import Placement, runs
+from .submission import is_name, needed_python
 from .upload_links import UploadLinks
 
 STALE_ROUNDS = 20
 """After so many receptions of what nobody wants any more, the worker asks again: at once."""
+
+PASSED_OVER = 10
+"""How many packages that a worker cannot run are looked at when it comes away empty."""
+
+UNFIT_DELAY_S = 5.0
+"""A worker that was handed only what it cannot run asks again after this: the queue cannot look for it, so that each of
+its requests takes such chunks out and puts them back, which costs calls."""
+
+
+class Received(NamedTuple):
+    """What a worker is handed.
+
+    Attributes:
+        came: The queue had something that this retrieval had not put back itself.
+        unfit: Packages of which it had chunks, and that this worker cannot run.
+    """
+
+    leases: list[Lease]
+    came: bool
+    unfit: frozenset[str] = frozenset()
 
 
 class WorkerService:
@@ -52,37 +74,50 @@ class WorkerService:
         self._on = deployment
         self._folding = Folding(deployment)
         self._idle = IdleWorkers()
+        self._placement = Placement(deployment)
         self._attempts = Attempts()
         self._keys = AccountKeys(deployment)
 
     def retrieve_tasks(self, request: RetrieveTasks) -> RetrieveTasksReply:
         """Hand out chunks. An empty queue makes packages with uncut tasks open their windows."""
-        now = self._on.clock.now()
-        leases, came = self._receive_live(request)
-        if not came and self._open_windows(request):
-            leases, came = self._receive_live(request)
-        self._idle.note(request.worker_id, now, idle=not leases)
-        delay = 0.0 if came else pacing.worker_delay_s(self._idle.count(now))
-        return RetrieveTasksReply(leases=leases, retry_after_s=delay)
+        now, fit = self._on.clock.now(), self._placement.heard(request)
+        found = self._receive_live(request, fit)
+        if not found.leases:
+            passed_over = sorted(found.unfit) or self._on.queue.passed_over(fit, PASSED_OVER)
+            resumed = self._placement.resumed(passed_over) if passed_over else set()
+            if resumed:  # no worker can run these: this one does, so that it is seen how they fail
+                fit = fit._replace(set_aside=tuple(name for name in fit.set_aside if name not in resumed))
+                found = self._receive_live(request, fit)
+        if not found.came and self._open_windows(request, fit):
+            found = self._receive_live(request, fit)
+        self._idle.note(request.worker_id, now, fit, idle=not found.leases)
+        delay = 0.0 if found.came and not found.unfit else pacing.worker_delay_s(self._idle.count(now))
+        return RetrieveTasksReply(
+            leases=found.leases, retry_after_s=max(delay, UNFIT_DELAY_S) if found.unfit else delay
+        )
 
-    def _receive_live(self, request: RetrieveTasks) -> tuple[list[Lease], bool]:
-        """Receive until something is wanted still, or nothing comes; says whether anything came at last."""
+    def _receive_live(self, request: RetrieveTasks, fit: Fit) -> Received:
+        """Receive until something is wanted still, or nothing comes but what was put back."""
+        unfit: set[str] = set()
+        put_back: set[str] = set()
         for _ in range(STALE_ROUNDS):
-            leases, came = self._receive(request, self._attempts.name(request.attempt_id))
-            if leases or not came:
+            found = self._receive(request, self._attempts.name(request.attempt_id), fit, put_back)
+            unfit |= found.unfit
+            if found.leases or not found.came:
                 break
             self._attempts.went_stale(request.attempt_id)
-        return leases, came
+        return found._replace(unfit=frozenset(unfit))
 
-    def _receive(self, request: RetrieveTasks, attempt_id: str) -> tuple[list[Lease], bool]:
+    def _receive(self, request: RetrieveTasks, attempt_id: str, fit: Fit, put_back: set[str]) -> Received:
         lease_s = self._on.policy.lease_s
-        messages = self._on.queue.receive(min(request.chunks, RETRIEVED_CHUNKS), lease_s, attempt_id)
+        messages = self._on.queue.receive(min(request.chunks, RETRIEVED_CHUNKS), lease_s, attempt_id, (), fit)
         chunks = [(message, *parse_chunk(message.body)) for message in messages]
         found = self._on.packages.find([package_id for _, package_id, _ in chunks])
         heads: dict[str, Head | None] = {package_id: head for package_id, (head, _) in found.items()}
         budgets = self._budgets(heads.values())
         leases: list[Lease] = []
         stale: list[str] = []
+        unfit: list[tuple[Message, Head]] = []
         for message, package_id, chunk in chunks:
             head = heads.get(package_id)
             wanted = _wanted(head, chunk.start, chunk.end, chunk.generation)
@@ -105,12 +140,18 @@ class WorkerService:
                 back = GaveBack(generation=chunk.generation, ranges=wanted, losses=losses)
                 heads[package_id] = self._folding.confirm(package_id, f"b#{chunk.start}#{chunk.generation}", back)
                 stale.append(message.receipt)
+            elif not runs(fit, head):
+                unfit.append((message, head))
             else:
                 start, budget_us = found[package_id][1].start, budgets[package_id]
                 leases.append(self._lease(request.executors, head, start, message, budget_us))
         if stale:
             self._on.queue.delete(stale)
-        return leases, bool(messages)
+        bodies = {message.body for message, _ in unfit}
+        came = bool(messages) and not (len(unfit) == len(messages) and bodies <= put_back)
+        put_back.update(bodies)
+        self._placement.put_back(unfit)
+        return Received(leases, came, frozenset(head.package_id for _, head in unfit))
 
     def _note_untouched(self, head: Head, chunk: Piece, message: Message) -> None:
         """Nobody runs a stale chunk that was never handed out: its package need not wait for it to be charged."""
@@ -151,12 +192,15 @@ class WorkerService:
             threads_per_task=start.threads_per_task,
             seal=start.seal,
             seal_key=None if start.seal is None else self._keys.key(head.account_id),
+            elsewhere=not head.anyhow,
         )
 
-    def _open_windows(self, request: RetrieveTasks) -> bool:
+    def _open_windows(self, request: RetrieveTasks, fit: Fit) -> bool:
         """Executors idle while packages have tasks in no chunk: let these cut more (rule 14)."""
         cut = 0
         for package_id in self._on.packages.uncut(BULK_ITEMS):
+            if not self._may_run(fit, package_id):
+                continue
             event = ExecutorsIdle(executors=request.executors)
             try:
                 head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
@@ -167,6 +211,13 @@ class WorkerService:
             if cut >= request.executors:
                 break
         return cut > 0
+
+    def _may_run(self, fit: Fit, package_id: str) -> bool:
+        """Whether chunks that are cut of a package are any use to a worker."""
+        if package_id in fit.set_aside or not fit.pythons:
+            return package_id not in fit.set_aside
+        spec = self._on.packages.spec(package_id)
+        return spec is not None and fit.has(needed_python(spec.start))
 
     def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
         """Links for results that are too large to travel inline; a key contains its lease (rule 8)."""
@@ -200,8 +251,9 @@ class WorkerService:
             events[pub.package_id].append((f"p#{pub.lease_id}#{pub.seq:06}", event))
         heads = {package_id: self._folding.advance(package_id, items) for package_id, items in events.items()}
         self._close(request.publications)
+        self._placement.beats(request.worker_id)
         views = self._views(request.publications, heads)
-        return PublishResultsReply(leases=views, hungry=self._hungry(request.worker_id, views))
+        return PublishResultsReply(leases=views, hungry=self._hungry(request.worker_id, views, heads))
 
     def _vouched(self, publication: Publication) -> list[TaskResult]:
         """Results of a worker that knows no seals: the master makes them, of large ones on their place."""
@@ -227,12 +279,19 @@ class WorkerService:
         live = [ref.receipt for ref, view in zip(request.leases, views, strict=True) if view.state == "wanted"]
         if live:
             self._on.queue.extend(live, self._on.policy.lease_s)
-        return ExtendLeasesReply(leases=views, hungry=self._hungry(request.worker_id, views))
+        self._placement.beats(request.worker_id)
+        return ExtendLeasesReply(leases=views, hungry=self._hungry(request.worker_id, views, heads))
 
     def give_back(self, request: GiveBack) -> GiveBackReply:
         """Take untouched tasks back; they are cut anew before this is answered."""
         for item in request.returns:
-            event = GaveBack(generation=item.generation, ranges=item.ranges, losses=max(item.attempt - 1, 0))
+            event = GaveBack(
+                generation=item.generation,
+                ranges=item.ranges,
+                losses=max(item.attempt - 1, 0),
+                unfit=item.unfit,
+                used_us=item.used_us,
+            )
             self._folding.confirm(item.package_id, f"g#{item.lease_id}#{item.seq:06}", event)
         self._close(request.returns)
         return GiveBackReply()
@@ -260,10 +319,12 @@ class WorkerService:
         free_us = {account_id: self._on.accounts.free_us(account_id) for account_id in account_ids}
         return {head.package_id: quota.budget_us(head, free_us[head.account_id]) for head in running}
 
-    def _hungry(self, worker_id: str, views: Sequence[LeaseView]) -> bool:
-        """Whether somebody else idles, nothing is queued, and this worker has something that it could give back."""
-        has_work = any(view.state == "wanted" for view in views)
-        return has_work and self._idle.others(worker_id, self._on.clock.now()) and self._on.queue.waiting() == 0
+    def _hungry(self, worker_id: str, views: Sequence[LeaseView], heads: Mapping[str, Head | None]) -> bool:
+        """Whether another worker idles that can run what this one could give back, and nothing is queued."""
+        if all(view.state != "wanted" for view in views):
+            return False
+        running = [head for head in heads.values() if head is not None and not head.ended]
+        return self._idle.others(worker_id, self._on.clock.now(), running) and self._on.queue.waiting() == 0
 
 
 def _check_keys(publication: Publication) -> None:

@@ -29,6 +29,7 @@ from .payloads import (
     TaskData,
     TaskResult,
     Threads,
+    Unfit,
     UploadId,
 )
 
@@ -165,6 +166,22 @@ class Progress(Struct, frozen=True, kw_only=True):
     publish_us: Micros = 0
 
 
+class Placement(Struct, frozen=True, kw_only=True):
+    """Which of the connected workers can run a package.
+
+    Attributes:
+        workers: How many workers the master heard of lately.
+        fitting: How many of them can run it.
+        python: The version of Python that it needs; "": any.
+        others: Some of the workers that cannot run it, with what they lack.
+    """
+
+    workers: Count = 0
+    fitting: Count = 0
+    python: Name = ""
+    others: list[Unfit] = []
+
+
 class PackageStatus(Struct, frozen=True, kw_only=True):
     """One package's news.
 
@@ -179,6 +196,8 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
         message: The same for people, with the mend.
         settled: The charge is final.
         codec: How `results` are serialized.
+        set_aside: Workers that could not run it, so that its tasks run on others.
+        placement: Of a package that no worker has run for some seconds: which workers there are.
     """
 
     package_id: str
@@ -194,6 +213,8 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
     message: str | None = None
     settled: bool = False
     codec: Codec = "pickle"
+    set_aside: list[Unfit] = []
+    placement: Placement | None = None
 
 
 class FleetStatus(Struct, frozen=True, kw_only=True):

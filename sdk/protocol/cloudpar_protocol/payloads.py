@@ -10,6 +10,8 @@ Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """No number on the wire is wider than 64 bits: MessagePack and the tables hold no more."""
 Micros = Natural
+LACKS_CHARS = 300
+"""Of the sentence what a worker lacks; the worker cuts a longer one."""
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds = Annotated[float, Meta(ge=0.0, le=1e9)]
 Name = Annotated[str, Meta(max_length=200)]
@@ -131,6 +133,18 @@ class TaskResult(Struct, array_like=True, frozen=True):
     stdout: str | None = None
     stderr: str | None = None
     seal: Seal | None = None
+
+
+class Unfit(Struct, frozen=True):
+    """A worker that cannot run a package, and why.
+
+    Attributes:
+        host: The name of its machine.
+        lacks: For people: "no module named 'numpy'".
+    """
+
+    host: Name
+    lacks: Annotated[str, Meta(max_length=LACKS_CHARS)]
 
 
 class Link(Struct, frozen=True):

@@ -13,6 +13,7 @@ from .payloads import (
     Id,
     Link,
     Micros,
+    Name,
     Natural,
     Parts,
     PartsCrc32,
@@ -26,6 +27,7 @@ from .payloads import (
     TaskData,
     TaskResult,
     Threads,
+    Unfit,
     UploadId,
 )
 
@@ -41,6 +43,10 @@ class RetrieveTasks(Struct, frozen=True, kw_only=True):
         attempt_id: The same id on a retry of the same request brings the same chunks.
         worker_id: This agent, for the count of executors.
         executors: How many executors the agent has, busy or not.
+        host: The name of its machine, for people.
+        pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier release,
+            which does not tell; it is handed everything.
+        set_aside: The packages that it cannot run, because it lacks something that they need.
     """
 
     v: int = PROTOCOL_VERSION
@@ -49,6 +55,9 @@ class RetrieveTasks(Struct, frozen=True, kw_only=True):
     executors: Annotated[int, Meta(ge=1, le=10_000)]
     chunks: Annotated[int, Meta(ge=1, le=BULK_ITEMS)]
     hold_s: Annotated[float, Meta(ge=0, le=HOLD_S)] = 0.0
+    host: Name = ""
+    pythons: Annotated[list[Name], Meta(max_length=20)] = []
+    set_aside: Annotated[list[Id], Meta(max_length=BULK_ITEMS)] = []
 
 
 class Lease(Struct, frozen=True, kw_only=True):
@@ -74,6 +83,8 @@ class Lease(Struct, frozen=True, kw_only=True):
         budget_us: What the account has left; a task that runs longer is stopped.
         publish_us: While all executors have work, results may be collected for so long: a request may cost money.
         seal, seal_key: Of a sealed package: on its code, and the account's key. Executors never see the key.
+        elsewhere: What this worker cannot run, it gives back with the reason (`unfit`), and another worker runs it.
+            False: no worker can (or the master is of an earlier release), so the worker reports the failure.
     """
 
     package_id: str
@@ -104,6 +115,7 @@ class Lease(Struct, frozen=True, kw_only=True):
     seal: Seal | None = None
     seal_key: SealKey | None = None
     threads_per_task: Threads | None = None
+    elsewhere: bool = False
 
 
 class RetrieveTasksReply(Struct, frozen=True, kw_only=True):
@@ -237,6 +249,9 @@ class Return(Struct, frozen=True, kw_only=True):
 
     Attributes:
         attempt: As the lease says it: how often workers were lost with these tasks stays known.
+        unfit: What the worker lacks, so that it cannot run the package; the worker is set aside for it.
+        used_us: Execution time to charge although there is no result: of tasks that ran for long before they failed for
+            what the worker lacks.
     """
 
     package_id: Id
@@ -249,6 +264,8 @@ class Return(Struct, frozen=True, kw_only=True):
     ranges: Annotated[list[Range], Meta(min_length=1, max_length=1000)]
     closes: bool = False
     attempt: Natural = 1
+    unfit: Unfit | None = None
+    used_us: Micros = 0
 
 
 class GiveBack(Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ def keys(stores: Stores, limit: int = 100, package_id: str = "p") -> list[str]:
 
 def test_every_kind_of_event_comes_back(stores: Stores, others: Stores) -> None:
     stores.packages.append("p", [(str(number), event) for number, event in enumerate(EVENTS)])
-    assert [item.event for item in inbox(others.packages)] == EVENTS
+    assert [item.event for item in inbox(others.packages, "p", len(EVENTS))] == EVENTS
 
 
 def test_oldest_first_whatever_the_keys(stores: Stores, others: Stores) -> None:

@@ -39,6 +39,7 @@ class Fuse:
             packages=fused(stores.packages, "packages", self),
             accounts=fused(stores.accounts, "accounts", self),
             queue=fused(stores.queue, "queue", self),
+            registry=fused(stores.registry, "registry", self),
             blobs=fused(stores.blobs, "blobs", self),
         )
 

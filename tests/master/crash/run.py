@@ -33,7 +33,8 @@ class Run:
         scenario = self.scenario
         return Worker(
             self.world, name, self.used_us,
-            mortal=scenario.mortal, gives_back=scenario.gives_back and first, deadly=scenario.deadly,
+            mortal=scenario.mortal, gives_back=scenario.gives_back and first,
+            lacking=scenario.lacking, deadly=scenario.deadly,
             large=lambda index: scenario.blobs and index % 2 == 0, more_bytes=scenario.more_bytes, seals=first,
         )  # fmt: skip
 

@@ -33,6 +33,7 @@ class Scenario(NamedTuple):
     granted_us: int = PLENTY_US
     mortal: bool = False
     gives_back: bool = False
+    lacking: bool = False
     deadly: int | None = None
     blobs: bool = False
     more_bytes: int = 0

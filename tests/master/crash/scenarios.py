@@ -62,6 +62,7 @@ WORK = [
     Scenario("large results", more_bytes=20_000),
     Scenario("workers die with the master", mortal=True),
     Scenario("gives back", gives_back=True),
+    Scenario("no worker has its module", lacking=True),
     Scenario("others fold too", rival=True, gives_back=True),
     Scenario("a deadly task", "error", deadly=3),
     Scenario("quota", "failed", "quota", granted_us=2_500),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from cloudpar_protocol import routes
-from cloudpar_protocol.payloads import BlobRef, Outcome, TaskResult
+from cloudpar_protocol.payloads import BlobRef, Outcome, TaskResult, Unfit
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     GiveBack,
@@ -59,6 +59,7 @@ class Worker:
     Attributes:
         mortal: It dies with the master: its next life knows nothing of its leases.
         gives_back: Having run the first task of its first lease, it gives the rest back.
+        lacking: It lacks what the package needs, and gives back what it is handed, unless no worker has it.
         deadly: This task ends the worker, each time.
         large: Results of these tasks go to the blob store.
         more_bytes: Results are larger by so much.
@@ -75,6 +76,7 @@ class Worker:
         *,
         mortal: bool = False,
         gives_back: bool = False,
+        lacking: bool = False,
         deadly: int | None = None,
         large: Callable[[int], bool] = lambda index: False,
         more_bytes: int = 0,
@@ -85,6 +87,8 @@ class Worker:
         self._used_us = used_us
         self._mortal = mortal
         self._gives_back = gives_back
+        self._lacking = lacking
+        self._set_aside: list[str] = []
         self._deadly = deadly
         self._large = large
         self._more_bytes = more_bytes
@@ -107,7 +111,10 @@ class Worker:
             self.jobs = []
 
     def _retrieve(self) -> None:
-        request = RetrieveTasks(attempt_id=self._world.ids.fresh(), worker_id=self._name, executors=1, chunks=1)
+        request = RetrieveTasks(
+            attempt_id=self._world.ids.fresh(), worker_id=self._name, executors=1, chunks=1, host=self._name,
+            pythons=["3.11"] if self._lacking else [], set_aside=self._set_aside,
+        )  # fmt: skip
         if self._mortal:
             reply = self._world.ask_or_die("worker", routes.RETRIEVE_TASKS, request)
         else:
@@ -115,6 +122,9 @@ class Worker:
         self.jobs = [Job(lease) for lease in reply.leases] if reply else []
         for job in list(self.jobs):
             self._verify(job)
+            if self._lacking and job.lease.elsewhere:
+                self._set_aside = [job.lease.package_id]
+                self._give_back(job, Unfit(self._name, "no module named 'numpy'"))
 
     def _verify(self, job: Job) -> None:
         """Nothing runs but what the client sealed."""
@@ -185,12 +195,12 @@ class Worker:
         if reply is not None and job in self.jobs:
             self._heed(job, reply.leases[0])
 
-    def _give_back(self, job: Job) -> None:
+    def _give_back(self, job: Job, unfit: Unfit | None = None) -> None:
         lease = job.lease
         item = Return(
             package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt,
             start=lease.start, end=lease.end, generation=lease.generation,
-            seq=job.seq, ranges=[(job.todo[0], job.todo[-1] + 1)], closes=True,
+            seq=job.seq, ranges=[(job.todo[0], job.todo[-1] + 1)], closes=True, unfit=unfit,
         )  # fmt: skip
         self.jobs.remove(job)
         self._world.ask("worker", routes.GIVE_BACK, GiveBack(worker_id=self._name, returns=[item]))

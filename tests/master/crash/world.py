@@ -99,6 +99,7 @@ class World:
             packages=ports.packages,
             accounts=ports.accounts,
             queue=ports.queue,
+            registry=ports.registry,
             blobs=ports.blobs,
             clock=self.clock,
             ids=self.ids,

@@ -3,7 +3,8 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from cloudpar_master.core.turns import Line, Turns
-from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Ids, Message, Sending
+from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Ids, Message, Sending
+from cloudpar_master.ports.task_queue import ANY
 
 from .packages import ALONE
 
@@ -19,15 +20,17 @@ class Letter(Struct):
     package: str
     first: bool
     cost_us: int
+    python: str
     state: str = "waiting"
     receives: int = 0
     receipt: str = ""
 
 
 class Letters:
-    """What is stored of a queue."""
+    """What is stored of a queue. `looks`: it knows what fits a worker, and brings only that."""
 
     def __init__(self) -> None:
+        self.looks = True
         self.there: list[Letter] = []
         self.sent_until: dict[str, float] = {}
         self.attempts: dict[str, tuple[float, list[str]]] = {}
@@ -52,7 +55,9 @@ class MemoryTaskQueue:
                     self._letters.there.append(Letter(message.body, now, *message[2:]))
             return [True] * len(messages)
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
+    def receive(
+        self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY
+    ) -> list[Message]:
         with ALONE:
             now = self._clock.now()
             self._surface(now)
@@ -61,7 +66,7 @@ class MemoryTaskQueue:
                 self.extend([message.receipt for message in again], visibility_s)
                 return again
             messages: list[Message] = []
-            while len(messages) < limit and (lines := self._lines(besides)):
+            while len(messages) < limit and (lines := self._lines(besides, fit if self._letters.looks else ANY)):
                 letter = self._letters.there[self._turns.take(lines).number]
                 wait_us = max(0, round((now - letter.at) * 1e6))
                 letter.state, letter.at, letter.receipt = "hidden", now + visibility_s, self._ids.fresh()
@@ -70,10 +75,17 @@ class MemoryTaskQueue:
             self._letters.attempts[attempt_id] = now + MEMORY_S, [message.receipt for message in messages]
             return messages
 
-    def _lines(self, besides: Collection[str]) -> list[Line]:
+    def passed_over(self, fit: Fit, limit: int) -> list[str]:
+        with ALONE:
+            waiting = [letter for letter in self._letters.there if letter.state == "waiting"]
+            left = (letter.package for letter in waiting if not fit.takes(letter.package, letter.python))
+            return list(dict.fromkeys(left))[:limit] if self._letters.looks else []
+
+    def _lines(self, besides: Collection[str], fit: Fit) -> list[Line]:
         oldest: dict[tuple[str, str], Line] = {}
         for number, letter in enumerate(self._letters.there):
-            if letter.state == "waiting" and letter.package not in besides:
+            fits = letter.package not in besides and fit.takes(letter.package, letter.python)
+            if letter.state == "waiting" and fits:
                 line = Line(number, letter.account, letter.package, letter.first, letter.cost_us)
                 oldest.setdefault((letter.account, letter.package), line)
         return list(oldest.values())

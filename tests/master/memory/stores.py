@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
 from cloudpar_master.adapters.embedded.system import RandomIds
+from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
 from cloudpar_master.ports import Clock, Ids
 from cloudpar_protocol.payloads import Link
 from master.asgi import Answer
@@ -25,6 +26,7 @@ class Data:
         self.numbers = count()
         self.books = Books()
         self.letters = Letters()
+        self.registry = MemoryWorkerRegistry()
 
 
 def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
@@ -39,6 +41,7 @@ def over(data: Data, folder: Path, clock: Clock, ids: Ids) -> Stores:
         accounts=MemoryAccountStore(data.books),
         queue=MemoryTaskQueue(data.letters, clock, ids),
         blobs=FileBlobStore(folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=set),
+        registry=data.registry,
         ids=ids,
         transfer=transfer,
     )

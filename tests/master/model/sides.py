@@ -16,6 +16,7 @@ from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, 
 from cloudpar_master.adapters.embedded.signals import NoSignals
 from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
+from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord, PackageStore
 from cloudpar_master.services.deployment import Deployment, hash_token
@@ -72,9 +73,9 @@ class Side:
         self.leases: list[Lease] = []
         packages: Any = Ordered(stores.packages)
         deployment = Deployment(
-            packages=packages, accounts=stores.accounts, queue=stores.queue, blobs=stores.blobs, clock=clock,
-            ids=CountedIds(), policy=POLICY, worker_token_hash=hash_token(WORKER_TOKEN),
-            admin_token_hash=hash_token(ADMIN_TOKEN),
+            packages=packages, accounts=stores.accounts, queue=stores.queue, registry=stores.registry,
+            blobs=stores.blobs, clock=clock, ids=CountedIds(), policy=POLICY,
+            worker_token_hash=hash_token(WORKER_TOKEN), admin_token_hash=hash_token(ADMIN_TOKEN),
         )  # fmt: skip
         self._reception = Reception(deployment)
         self.timer = Timer(deployment)
@@ -147,8 +148,8 @@ def sqlite(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
             ids, signals = RandomIds(), NoSignals()
             return Stores(
                 packages=SqlitePackageStore(database, signals, blobs.started),
-                accounts=SqliteAccountStore(database, clock),
-                queue=SqliteTaskQueue(database, clock, ids, signals), blobs=blobs, ids=ids, transfer=transfer,
+                accounts=SqliteAccountStore(database, clock), queue=SqliteTaskQueue(database, clock, ids, signals),
+                registry=MemoryWorkerRegistry(), blobs=blobs, ids=ids, transfer=transfer,
             )  # fmt: skip
 
         yield fresh

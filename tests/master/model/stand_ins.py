@@ -14,7 +14,8 @@ from aws import engines
 from aws.in_process import in_process, remove
 from aws.stores import create, name_of, on_ministack, stores
 from cloudpar_master.core.turns import Line, Turns
-from cloudpar_master.ports import Message, Sending, TaskQueue
+from cloudpar_master.ports import Fit, Message, Sending, TaskQueue
+from cloudpar_master.ports.task_queue import ANY
 from master.stores import Factory, SetClock, Stores
 
 LONG_S = 3600.0
@@ -115,8 +116,10 @@ class TimedQueue:
         while messages := self._queue.receive(ALL, LONG_S, f"look {next(self._looks)}"):
             self._here.update((message.body, message) for message in messages)
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
-        del attempt_id
+    def receive(
+        self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY
+    ) -> list[Message]:
+        del attempt_id, fit
         self._look()
         now = self._clock.now()
         messages: list[Message] = []
@@ -133,6 +136,9 @@ class TimedQueue:
             if line.package not in besides:
                 oldest.setdefault(line.package, (line, body))
         return dict(oldest.values())
+
+    def passed_over(self, fit: Fit, limit: int) -> list[str]:
+        return self._queue.passed_over(fit, limit)
 
     def delete(self, receipts: Sequence[str]) -> None:
         self._queue.delete(receipts)

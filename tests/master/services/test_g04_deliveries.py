@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from aws.differences import SOUND
 from cloudpar_master.core.policy import Policy
-from cloudpar_master.ports import Message, Sending, TaskQueue
+from cloudpar_master.ports import Fit, Message, Sending, TaskQueue
+from cloudpar_master.ports.task_queue import ANY
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import Lease, Publication
 from guarantees.scale import Scale
@@ -57,9 +58,11 @@ class Thrice:
         self.sent.update(each.body for each in messages)
         return [all(self._queue.send(soon))] * len(messages)
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
+    def receive(
+        self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY
+    ) -> list[Message]:
         """See the port."""
-        messages = self._queue.receive(limit, visibility_s, attempt_id, besides)
+        messages = self._queue.receive(limit, visibility_s, attempt_id, besides, fit)
         self.received.update(message.body for message in messages)
         return messages
 

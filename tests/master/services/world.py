@@ -213,6 +213,7 @@ def world_on(stores: Stores, clock: SetClock, policy: Policy = POLICY) -> World:
         packages=stores.packages,
         accounts=stores.accounts,
         queue=stores.queue,
+        registry=stores.registry,
         blobs=stores.blobs,
         clock=clock,
         ids=stores.ids,

@@ -21,6 +21,7 @@ from .parameter_key import ParameterKey
 from .result_pages import ROW_BYTES
 from .table import Table
 from .task_queue import SqsTaskQueue
+from .worker_registry import DynamoWorkerRegistry
 
 POLICY = Policy(
     lease_s=60.0,
@@ -32,9 +33,10 @@ POLICY = Policy(
     requests_per_s=20.0,
     request_burst=200,
     running_packages=500,
+    grace_s=180.0,
 )
-"""A chunk costs calls here, so it is to last; CLOUDPAR_POLICY overrides each figure. Each warm instance counts
-requests for itself (services.request_rate)."""
+"""A chunk costs calls here, so it is to last; a fleet takes minutes to start, so it is waited for. CLOUDPAR_POLICY
+overrides each figure. Each warm instance counts requests for itself (services.request_rate)."""
 
 MARGIN_S = 7 * DAY_S
 """How much longer than a package itself what belongs to it is kept, for clocks, retries and repairs."""
@@ -65,6 +67,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
         packages=DynamoPackageStore(table, objects, clock, ids, kept_s),
         accounts=DynamoAccountStore(Table(clients.dynamodb, environment["CLOUDPAR_ACCOUNT_TABLE"]), clock),
         queue=SqsTaskQueue(clients.sqs, queue_url, dead_letter_url, clock),
+        registry=DynamoWorkerRegistry(table, clock, DAY_S),
         blobs=S3BlobStore(lambda: clients.s3, bucket, clock),
         clock=clock,
         ids=ids,

@@ -7,7 +7,8 @@ from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Message, Sending
+from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Message, Sending
+from cloudpar_master.ports.task_queue import ANY
 
 from . import trouble
 from .backoff import attempts, batches
@@ -43,9 +44,11 @@ class SqsTaskQueue:
         left = _in_batches(partial(self._client.send_message_batch, QueueUrl=self._url), entries)
         return [number not in left for number in range(len(messages))]
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
+    def receive(
+        self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY
+    ) -> list[Message]:
         """See the port. Ten at a time; an attempt's parts are attempts of their own. SQS leaves no message out."""
-        del besides
+        del besides, fit
         if len(attempt_id) > ATTEMPT_CHARS or not attempt_id.isascii() or not attempt_id.isprintable():
             attempt_id = hashlib.sha256(attempt_id.encode()).hexdigest()
         messages: list[Message] = []
@@ -74,6 +77,11 @@ class SqsTaskQueue:
         # Since when a message that surfaced again has waited, AWS does not say.
         wait_s = self._clock.now() - int(attributes["SentTimestamp"]) / 1000 if receives == 1 else 0.0
         return Message(received["Body"], received["ReceiptHandle"], receives, max(0, round(wait_s * 1e6)))
+
+    def passed_over(self, fit: Fit, limit: int) -> list[str]:
+        """See the port. Messages that do not fit come by `receive`."""
+        del fit, limit
+        return []
 
     def delete(self, receipts: Sequence[str]) -> None:
         """See the port. A message that AWS did not delete surfaces again, and is found to be stale then."""

@@ -1,4 +1,7 @@
+from collections.abc import Sequence
 from typing import Protocol
+
+from cloudpar_master.ports import Needs
 
 
 class Signals(Protocol):
@@ -8,8 +11,8 @@ class Signals(Protocol):
         """A package has news."""
         ...
 
-    def chunks_sent(self, count: int) -> None:
-        """The queue has more."""
+    def chunks_sent(self, needs: Sequence[Needs]) -> None:
+        """The queue has more: what each of its new messages needs of a worker."""
         ...
 
 
@@ -19,5 +22,5 @@ class NoSignals:
     def head_saved(self, package_id: str) -> None:
         """Ignore it."""
 
-    def chunks_sent(self, count: int) -> None:
+    def chunks_sent(self, needs: Sequence[Needs]) -> None:
         """Ignore it."""

@@ -1,7 +1,9 @@
 from collections.abc import Collection, Sequence
+from itertools import islice
 
 from cloudpar_master.core.turns import Line, Turns
-from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Ids, Message, Sending
+from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Ids, Message, Needs, Sending
+from cloudpar_master.ports.task_queue import ANY
 
 from .database import Database
 from .signals import Signals
@@ -13,12 +15,12 @@ COUNTED = 1_000
 """Nobody needs to know how many more wait."""
 
 
-_OLDEST = "SELECT id, account, package, first, cost_us FROM messages WHERE state = 'waiting'"
+_OLDEST = "SELECT id, account, package, first, cost_us, python FROM messages WHERE state = 'waiting'"
 _LINES = f"""
-WITH RECURSIVE lines (id, account, package, first, cost_us) AS (
+WITH RECURSIVE lines (id, account, package, first, cost_us, python) AS (
     SELECT * FROM ({_OLDEST} ORDER BY account, package, id LIMIT 1)
     UNION ALL
-    SELECT next.id, next.account, next.package, next.first, next.cost_us FROM lines JOIN messages AS next
+    SELECT next.id, next.account, next.package, next.first, next.cost_us, next.python FROM lines JOIN messages AS next
     ON next.id = coalesce(
         (SELECT id FROM messages WHERE state = 'waiting' AND account = lines.account AND package > lines.package
             ORDER BY package, id LIMIT 1),
@@ -26,7 +28,7 @@ WITH RECURSIVE lines (id, account, package, first, cost_us) AS (
             ORDER BY account, package, id LIMIT 1)
     )
 )
-SELECT id, account, package, first, cost_us FROM lines
+SELECT id, account, package, first, cost_us, python FROM lines
 """  # noqa: S608  constant texts only
 """The oldest waiting message of each package: one look at an index for each, however many messages wait."""
 
@@ -49,25 +51,27 @@ class SqliteTaskQueue:
     def send(self, messages: Sequence[Sending]) -> list[bool]:
         """See the port."""
         now = self._clock.now()
-        sent = 0
+        sent: list[Needs] = []
         with self._db.transaction():
             if abs(now - self._swept_at) > MEMORY_S / 5:
                 self._sweep(now)
             for message in messages:
                 if self._first(message.group, now):
                     insert = (
-                        "INSERT INTO messages (body, state, visible_at, account, package, first, cost_us)"
-                        " VALUES (?, 'waiting', ?, ?, ?, ?, ?)"
+                        "INSERT INTO messages (body, state, visible_at, account, package, first, cost_us, python)"
+                        " VALUES (?, 'waiting', ?, ?, ?, ?, ?, ?)"
                     )
-                    line = (message.account, message.package, message.first, message.cost_us)
+                    line = (message.account, message.package, message.first, message.cost_us, message.python)
                     self._db.execute(insert, (message.body, now, *line))
-                    sent += 1
+                    sent.append((message.package, message.python))
         if sent:
             self._signals.chunks_sent(sent)
         return [True] * len(messages)
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = ()) -> list[Message]:
-        """See the port."""
+    def receive(
+        self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY
+    ) -> list[Message]:
+        """See the port. Brings only what fits."""
         now = self._clock.now()
         with self._db.transaction():
             self._surface(now)
@@ -75,7 +79,11 @@ class SqliteTaskQueue:
             if again:
                 self._hide([message.receipt for message in again], now + visibility_s)
                 return again
-            lines = {line.number: line for line in self._lines(besides)}
+            lines = {
+                line.number: line
+                for line, python in self._lines()
+                if line.package not in besides and fit.takes(line.package, python)
+            }
             messages: list[Message] = []
             while lines and len(messages) < limit:
                 line = self._turns.take(lines.values())
@@ -84,11 +92,17 @@ class SqliteTaskQueue:
                 select = f"{_OLDEST} AND (account, package) = (?, ?) ORDER BY id LIMIT 1"
                 row = self._db.execute(select, (line.account, line.package)).fetchone()
                 if row is not None:
-                    lines[row[0]] = Line(*row)
+                    lines[row[0]] = Line(*row[:-1])
             return messages
 
-    def _lines(self, besides: Collection[str]) -> list[Line]:
-        return [Line(*row) for row in self._db.execute(_LINES) if row[2] not in besides]
+    def passed_over(self, fit: Fit, limit: int) -> list[str]:
+        """See the port."""
+        found = (line.package for line, python in self._lines() if not fit.takes(line.package, python))
+        return list(islice(dict.fromkeys(found), limit))
+
+    def _lines(self) -> list[tuple[Line, str]]:
+        """The oldest waiting message of each package, and which Python the package needs."""
+        return [(Line(*row), python) for *row, python in self._db.execute(_LINES)]
 
     def _take(self, row_id: int, now: float, visibility_s: float, attempt_id: str) -> Message:
         select = "SELECT body, visible_at, receives FROM messages WHERE id = ?"

@@ -288,6 +288,8 @@ export interface components {
          *         budget_us: What the account has left; a task that runs longer is stopped.
          *         publish_us: While all executors have work, results may be collected for so long: a request may cost money.
          *         seal, seal_key: Of a sealed package: on its code, and the account's key. Executors never see the key.
+         *         elsewhere: What this worker cannot run, it gives back with the reason (`unfit`), and another worker runs it.
+         *             False: no worker can (or the master is of an earlier release), so the worker reports the failure.
          */
         Lease: {
             package_id: string;
@@ -340,6 +342,8 @@ export interface components {
             seal_key?: Uint8Array | null;
             /** @default null */
             threads_per_task?: number | null;
+            /** @default false */
+            elsewhere?: boolean;
         };
         /** LeaseRef */
         LeaseRef: {
@@ -429,6 +433,8 @@ export interface components {
          *         message: The same for people, with the mend.
          *         settled: The charge is final.
          *         codec: How `results` are serialized.
+         *         set_aside: Workers that could not run it, so that its tasks run on others.
+         *         placement: Of a package that no worker has run for some seconds: which workers there are.
          */
         PackageStatus: {
             package_id: string;
@@ -465,6 +471,10 @@ export interface components {
              * @enum {unknown}
              */
             codec?: "msgpack" | "pickle";
+            /** @default [] */
+            set_aside?: components["schemas"]["Unfit"][];
+            /** @default null */
+            placement?: components["schemas"]["Placement"] | null;
         };
         /**
          * PackageSummary
@@ -499,6 +509,26 @@ export interface components {
             upload_id: string;
             links: components["schemas"]["Link"][];
             complete: components["schemas"]["Link"];
+        };
+        /**
+         * Placement
+         * @description Which of the connected workers can run a package.
+         *
+         *     Attributes:
+         *         workers: How many workers the master heard of lately.
+         *         fitting: How many of them can run it.
+         *         python: The version of Python that it needs; "": any.
+         *         others: Some of the workers that cannot run it, with what they lack.
+         */
+        Placement: {
+            /** @default 0 */
+            workers?: number;
+            /** @default 0 */
+            fitting?: number;
+            /** @default  */
+            python?: string;
+            /** @default [] */
+            others?: components["schemas"]["Unfit"][];
         };
         /**
          * PrepareResult
@@ -667,6 +697,10 @@ export interface components {
          *         attempt_id: The same id on a retry of the same request brings the same chunks.
          *         worker_id: This agent, for the count of executors.
          *         executors: How many executors the agent has, busy or not.
+         *         host: The name of its machine, for people.
+         *         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier release,
+         *             which does not tell; it is handed everything.
+         *         set_aside: The packages that it cannot run, because it lacks something that they need.
          */
         RetrieveTasks: {
             /** @default 1 */
@@ -677,6 +711,12 @@ export interface components {
             chunks: number;
             /** @default 0 */
             hold_s?: number;
+            /** @default  */
+            host?: string;
+            /** @default [] */
+            pythons?: string[];
+            /** @default [] */
+            set_aside?: string[];
         };
         /**
          * RetrieveTasksReply
@@ -696,6 +736,9 @@ export interface components {
          *
          *     Attributes:
          *         attempt: As the lease says it: how often workers were lost with these tasks stays known.
+         *         unfit: What the worker lacks, so that it cannot run the package; the worker is set aside for it.
+         *         used_us: Execution time to charge although there is no result: of tasks that ran for long before they failed for
+         *             what the worker lacks.
          */
         Return: {
             package_id: string;
@@ -713,6 +756,10 @@ export interface components {
             closes?: boolean;
             /** @default 1 */
             attempt?: number;
+            /** @default null */
+            unfit?: components["schemas"]["Unfit"] | null;
+            /** @default 0 */
+            used_us?: number;
         };
         /**
          * RevokeAccount
@@ -831,6 +878,18 @@ export interface components {
             string | null,
             Uint8Array | null
         ];
+        /**
+         * Unfit
+         * @description A worker that cannot run a package, and why.
+         *
+         *     Attributes:
+         *         host: The name of its machine.
+         *         lacks: For people: "no module named 'numpy'".
+         */
+        Unfit: {
+            host: string;
+            lacks: string;
+        };
         /**
          * Upload
          * @description A payload that is too large to travel inline.

@@ -12,11 +12,12 @@ from cloudpar_master.adapters.embedded.signals import NoSignals
 from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import MEMORY_S, SqliteTaskQueue
 from cloudpar_master.core.events import Acknowledged
-from cloudpar_master.ports import Sending
+from cloudpar_master.ports import Fit, Sending
 from master.packages import make_head, make_results, make_spec
 from master.stores import NOW, SetClock
 
 MANY = 100_000
+FIT = Fit(("3.11", "3.12"), ("p3", "p4"))
 STEPS = 20_000
 """Of SQLite's machine, for one call: a look at each of MANY rows would take several times as many."""
 
@@ -24,6 +25,8 @@ Call = Callable[[SqlitePackageStore, SqliteAccountStore, SqliteTaskQueue], objec
 
 CALLS: dict[str, Call] = {
     "receive": lambda packages, accounts, queue: queue.receive(10, 6.0, "attempt"),
+    "receive what fits": lambda packages, accounts, queue: queue.receive(10, 6.0, "attempt", (), FIT),
+    "passed over": lambda packages, accounts, queue: queue.passed_over(Fit(("3.12",)), 10),
     "send": lambda packages, accounts, queue: queue.send([Sending("new", "body")]),
     "delete": lambda packages, accounts, queue: queue.delete(["receipt 7"]),
     "extend": lambda packages, accounts, queue: queue.extend(["receipt 7"], 6.0),
@@ -63,7 +66,9 @@ def fill(database: Database, state: str) -> None:
         "INSERT INTO sent_groups SELECT 'group ' || i, 1e12 FROM n",
     ):
         database.execute(insert)
-    messages = "INSERT INTO messages SELECT i, 'body', ?, 1e12, 1, 'receipt ' || i, 'a', 'p' || (i % 100), 0, 1 FROM n"
+    messages = (
+        "INSERT INTO messages SELECT i, 'body', ?, 1e12, 1, 'receipt ' || i, 'a', 'p' || (i % 100), 0, 1, '3.11' FROM n"
+    )
     database.execute(messages, (state,))
     read = "UPDATE packages SET head = ? WHERE package_id = 'p7' OR started_at > ?"
     database.execute(read, (encoded_head(database), MANY - 20))

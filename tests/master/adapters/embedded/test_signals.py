@@ -1,10 +1,12 @@
 """What the adapters tell the server of their own process."""
 
+from collections.abc import Sequence
+
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
 from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
-from cloudpar_master.ports import Sending
+from cloudpar_master.ports import Needs, Sending
 from master.packages import make_head, make_spec
 from master.stores import SetClock
 
@@ -14,16 +16,16 @@ class Recorded:
 
     def __init__(self, database: Database) -> None:
         self.heads: list[str] = []
-        self.chunks: list[int] = []
+        self.chunks: list[Sequence[Needs]] = []
         self._database = database
 
     def head_saved(self, package_id: str) -> None:
         assert not self._database._connection.in_transaction
         self.heads.append(package_id)
 
-    def chunks_sent(self, count: int) -> None:
+    def chunks_sent(self, needs: Sequence[Needs]) -> None:
         assert not self._database._connection.in_transaction
-        self.chunks.append(count)
+        self.chunks.append(needs)
 
 
 def test_a_saved_head_is_told_and_a_lost_save_is_not(database: Database) -> None:
@@ -39,7 +41,7 @@ def test_a_saved_head_is_told_and_a_lost_save_is_not(database: Database) -> None
 def test_chunks_are_told_once_they_are_there(database: Database, clock: SetClock) -> None:
     signals = Recorded(database)
     queue = SqliteTaskQueue(database, clock, RandomIds(), signals)
-    queue.send([Sending("g1", "b"), Sending("g2", "b")])
-    queue.send([Sending("g2", "b"), Sending("g3", "b")])
+    queue.send([Sending("g1", "b", package="p", python="3.11"), Sending("g2", "b", package="q")])
+    queue.send([Sending("g2", "b", package="q"), Sending("g3", "b")])
     queue.send([Sending("g3", "b")])
-    assert signals.chunks == [2, 1]
+    assert signals.chunks == [[("p", "3.11"), ("q", "")], [("", "")]]

@@ -9,10 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloudpar_master.core.events import CancelAsked, Cleared, Event, ExecutorsIdle, GaveBack, Lost, Published
-from cloudpar_master.core.head import ENTRIES, FAILED_RANGES, FLEET, HEAD_BYTES, MESSAGE_CHARS, Head, Member, Piece
+from cloudpar_master.core.head import (
+    ENTRIES,
+    FAILED_RANGES,
+    FLEET,
+    HEAD_BYTES,
+    HOST_BYTES,
+    LACKS_BYTES,
+    MESSAGE_BYTES,
+    SET_ASIDE,
+    Head,
+    Member,
+    Piece,
+)
 from cloudpar_master.core.outstanding import DEPTH, SMALL_WINDOW
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.limits import PACKAGE_TASKS
+from cloudpar_protocol.payloads import Unfit
 from master.core.folds import NOW, PLENTY_US, granted, new, published, spans, take, then
 
 POLICY = Policy()
@@ -66,13 +79,14 @@ def test_the_largest_head_there_can_be_fits() -> None:
     pieces = [Piece(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1, 2**32 - 1)] * MOST_ENTRIES
     head = Head(
         package_id="f" * 32, account_id="f" * 16, name=LONG_NAME, version=2**32 - 1, state="cancelled",
-        reason="acknowledged", message=LONG_NAME[:1] * MESSAGE_CHARS, tasks=PACKAGE_TASKS, chunksize=2**63 - 1,
+        reason="acknowledged", message="m" * MESSAGE_BYTES, tasks=PACKAGE_TASKS, chunksize=2**63 - 1,
         cursor=PACKAGE_TASKS, open=pieces, done=PACKAGE_TASKS, errors=PACKAGE_TASKS, used_us=most, reserved_us=most,
         failed=[(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1)] * FAILED_RANGES, slice=2**32 - 1, slice_us=most, slice_at=NOW,
         mean_us=1.5, measured=PACKAGE_TASKS, execute_us=most, retrieve_us=most, publish_us=most,
         fleet={2**32 - 1 - number: Member(10_000, NOW) for number in range(FLEET)},
         page=2**32 - 1, started_at=NOW, now=NOW, ended_at=NOW, settle_at=NOW, acknowledged_at=NOW,
         deleted_at=NOW, window=2**16, window_since=2**32 - 1,
+        python="3.14", set_aside=[Unfit("h" * HOST_BYTES, "l" * LACKS_BYTES)] * SET_ASIDE, stranded_at=NOW, anyhow=True,
     )  # fmt: skip
     assert len(msgspec.msgpack.encode(head)) < HEAD_BYTES
 

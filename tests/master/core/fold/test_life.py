@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import Broken, CancelAsked, Deleted, Settled
-from cloudpar_master.core.head import MESSAGE_CHARS
+from cloudpar_master.core.head import MESSAGE_BYTES
 from cloudpar_master.core.policy import Policy
 from master.core.folds import NOW, POLICY, finished, published, running, take, then
 
@@ -42,7 +42,7 @@ def test_an_event_that_cannot_be_folded_fails_its_package() -> None:
 
 def test_a_long_message_is_cut() -> None:
     head = then(running(), Broken(message="x" * 10_000))
-    assert head.message == "x" * MESSAGE_CHARS
+    assert head.message == "x" * MESSAGE_BYTES
 
 
 @pytest.mark.parametrize(("outcome", "state"), [("ok", "completed"), ("error", "error")])

@@ -1,7 +1,9 @@
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import GaveBack
-from cloudpar_master.ports import AccountRecord, Message
+from cloudpar_master.ports import AccountRecord, Fit, Message
 from cloudpar_master.services.worker_service import STALE_ROUNDS
 from cloudpar_protocol import codec
 from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, RETRIEVED_CHUNKS
@@ -134,9 +136,9 @@ def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, 
     """AWS says so: it repeats an attempt only while none of its messages was changed."""
     watched, attempts = WatchedWorld(world), list[str]()
 
-    def receive(limit: int, visibility_s: float, attempt_id: str) -> list[Message]:
+    def receive(limit: int, visibility_s: float, attempt_id: str, besides: Collection[str], fit: Fit) -> list[Message]:
         attempts.append(attempt_id)
-        return world.on.queue.receive(limit, visibility_s, attempt_id)
+        return world.on.queue.receive(limit, visibility_s, attempt_id, besides, fit)
 
     watched.ports["queue"].instead["receive"] = receive
     for _ in range(2):

@@ -1,0 +1,36 @@
+from collections.abc import Sequence
+
+from cloudpar_master.ports import WorkerRecord
+
+RETURN_S = 5.0
+"""After a restart of its master, a live worker is heard of again within this time."""
+
+
+class MemoryWorkerRegistry:
+    """The workers that one process has heard of, for a master that is one process.
+
+    Args:
+        forgot_at: When this process took over from another one, whose workers it does not know; None: there was none.
+    """
+
+    def __init__(self, forgot_at: float | None = None) -> None:
+        self._forgot_at = forgot_at
+        self._workers: dict[str, WorkerRecord] = {}
+
+    def note(self, worker: WorkerRecord) -> None:
+        """See the port."""
+        self._workers[worker.worker_id] = worker
+
+    def beat(self, worker_id: str, now: float) -> None:
+        """See the port. An unknown worker came before a restart: it may have any Python and any module."""
+        known = self._workers.get(worker_id)
+        self._workers[worker_id] = WorkerRecord(worker_id, now) if known is None else known._replace(seen_at=now)
+
+    def workers(self, since: float) -> Sequence[WorkerRecord]:
+        """See the port. Forgets the others."""
+        self._workers = {name: worker for name, worker in self._workers.items() if worker.seen_at >= since}
+        return list(self._workers.values())
+
+    def knows_all(self, now: float) -> bool:
+        """See the port."""
+        return self._forgot_at is None or now - self._forgot_at >= RETURN_S

@@ -1,0 +1,34 @@
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from .task_queue import ANY, Fit
+
+
+class WorkerRecord(NamedTuple):
+    """What a worker told of itself when it last asked for chunks, and when it was last heard of."""
+
+    worker_id: str
+    seen_at: float
+    host: str = ""
+    executors: int = 1
+    fit: Fit = ANY
+
+
+class WorkerRegistry(Protocol):
+    """The workers that were heard of lately. A registry that forgets makes packages wait longer, and fails none."""
+
+    def note(self, worker: WorkerRecord) -> None:
+        """Keep what a worker tells of itself. While that does not change, its `seen_at` may be some seconds old."""
+        ...
+
+    def beat(self, worker_id: str, now: float) -> None:
+        """A worker lives, and told nothing of itself this time. `seen_at` may be some seconds old here, too."""
+        ...
+
+    def workers(self, since: float) -> Sequence[WorkerRecord]:
+        """The workers heard of at this time or later, as they were some seconds ago."""
+        ...
+
+    def knows_all(self, now: float) -> bool:
+        """Whether every live worker has had the time to be heard of: not so right after a loss of memory."""
+        ...

@@ -1,0 +1,119 @@
+"""Which workers can run a package, and what becomes of a package that none of them can run."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from cloudpar_master.core.events import Event, Placed, Stranded
+from cloudpar_master.core.head import SET_ASIDE, Head
+from cloudpar_master.ports import Fit, Message, Sending, WorkerRecord
+from cloudpar_protocol import client_messages
+from cloudpar_protocol.payloads import Unfit
+from cloudpar_protocol.worker_messages import RetrieveTasks
+
+from .deployment import Deployment
+from .folding import Folding, parse_chunk, sending
+
+NAMED = 5
+"""How many of the workers that do not fit a message names."""
+
+
+def runs(fit: Fit, head: Head) -> bool:
+    """Whether a worker may be handed chunks of a package."""
+    return fit.has(head.python) if head.anyhow else fit.takes(head.package_id, head.python)
+
+
+class Placement:
+    """Knows the live workers, and decides about packages that wait while none of these can run them."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._on = deployment
+        self._folding = Folding(deployment)
+
+    def heard(self, request: RetrieveTasks) -> Fit:
+        """A worker asks for chunks, and tells what it can run."""
+        fit = Fit(tuple(request.pythons), tuple(request.set_aside))
+        now = self._on.clock.now()
+        self._on.registry.note(WorkerRecord(request.worker_id, now, request.host, request.executors, fit))
+        return fit
+
+    def beats(self, worker_id: str) -> None:
+        """A worker lives."""
+        self._on.registry.beat(worker_id, self._on.clock.now())
+
+    def resumed(self, passed_over: Sequence[str]) -> set[str]:
+        """Packages that a worker was not handed: those that no worker can run, and that it is to run all the same."""
+        heads = [head for head, _ in self._on.packages.find(passed_over).values()]
+        return {head.package_id for head in map(self.decided, heads) if head.anyhow and not head.ended}
+
+    def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> None:
+        """Queue again, behind all others, chunks that a worker cannot run.
+
+        Each goes as a new message, which was never received: a chunk that is passed over often must not look like one
+        that kills its workers. How often it was lost goes along in its text.
+        """
+        sendings: list[Sending] = []
+        for message, head in unfit:
+            _, chunk = parse_chunk(message.body)
+            again = sending(head, replace(chunk, losses=chunk.losses + message.receives - 1), self._on.policy)
+            sendings.append(again._replace(group=f"{again.body}@{self._on.ids.fresh()}"))
+        if sendings:
+            sent = self._on.queue.send(sendings)
+            self._on.queue.delete([message.receipt for (message, _), done in zip(unfit, sent, strict=True) if done])
+
+    def decided(self, head: Head) -> Head:
+        """The package, once it is decided what becomes of it while these workers live."""
+        workers = self._live()
+        event = None if head.ended or not workers else self._event(head, workers)
+        if event is None:
+            return head
+        return self._folding.confirm(head.package_id, f"s#{head.version}", event) or head
+
+    def _event(self, head: Head, workers: Sequence[WorkerRecord]) -> Event | None:
+        now = self._on.clock.now()
+        if any(runs(worker.fit, head) for worker in workers):
+            return None if head.stranded_at is None else Placed()
+        if any(worker.fit.has(head.python) for worker in workers):
+            return Stranded() if self._on.registry.knows_all(now) else None
+        waits = head.stranded_at is not None and now < head.stranded_at + self._on.policy.grace_s
+        return None if waits else Stranded(message=_mismatch(head.python, workers))
+
+    def _live(self) -> Sequence[WorkerRecord]:
+        return self._on.registry.workers(self._on.clock.now() - self._on.policy.fleet_memory_s)
+
+    def view(self, head: Head) -> client_messages.Placement:
+        """Which workers there are for a package, for its client."""
+        workers = self._live()
+        others = [worker for worker in workers if not runs(worker.fit, head)]
+        lacking = [Unfit(worker.host, f"has {_versions(worker.fit.pythons)}") for worker in others
+                   if not worker.fit.has(head.python)]  # fmt: skip
+        return client_messages.Placement(
+            workers=len(workers),
+            fitting=len(workers) - len(others),
+            python=head.python,
+            others=list(dict.fromkeys([*lacking, *head.set_aside]))[:SET_ASIDE],
+        )
+
+
+def _mismatch(python: str, workers: Iterable[WorkerRecord]) -> str:
+    """Why no worker can run a package that needs this Python, and what to do."""
+    have = sorted({each for worker in workers for each in worker.fit.pythons}, key=lambda text: (len(text), text))
+    there = list(
+        dict.fromkeys(f"{worker.host or 'a worker'} has {_versions(worker.fit.pythons)}" for worker in workers)
+    )
+    more = f" and {len(there) - NAMED} more" if len(there) > NAMED else ""
+    return (
+        f"the package was made by Python {python}, and no connected worker runs Python {python} "
+        f"({'; '.join(there[:NAMED])}{more}): use {_versions(have, ' or ')} at the client, or start workers with "
+        f"Python {python}"
+    )
+
+
+def _versions(pythons: Sequence[str], link: str = " and ") -> str:
+    """Versions of Python for people.
+
+    >>> _versions(["3.11", "3.12", "3.13"])
+    'Python 3.11, 3.12 and 3.13'
+    """
+    *others, last = pythons
+    return f"Python {', '.join(others)}{link}{last}" if others else f"Python {last}"
