@@ -1,17 +1,22 @@
 """`cloudpar up`: from its ready line to its end, whatever happens in between."""
 
+import json
+import os
+import pty
 import signal
 import socket
 import stat
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from cli.operation import CLOUDPAR, END_S, Up, cloudpar, environment, pass_gate, pipe, worker
+from cli.operation import CLOUDPAR, END_S, Up, cloudpar, environment, pass_gate, pipe
 from cloudpar import Pool
 from cloudpar.deaths import MOST
+from system.work import until
 
 DRAINING = "cloudpar: draining; Ctrl-C again stops at once"
 
@@ -142,42 +147,55 @@ def test_without_its_secret_it_starts_only_if_it_is_told_to(folder: Path) -> Non
         assert pool.submit(abs, -3).result() == 3
 
 
-def test_what_it_prints_for_people_can_be_pasted(folder: Path) -> None:
+def until_ready(folder: Path, output: int) -> "subprocess.Popen[str]":
     command = [*CLOUDPAR, "up", "--workers", "1", "--port", "0", "--data", str(folder)]
-    with subprocess.Popen(
-        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as up:
-        assert up.stdout is not None
-        exported: dict[str, str] = {}
-        for line in up.stdout:
-            name, _, value = line.strip().removeprefix("export ").partition("=")
-            exported[name] = value
-            if line.startswith("Ctrl-C"):
-                break
+    return subprocess.Popen(command, env=environment(), stdout=output, stderr=subprocess.DEVNULL, text=True)
+
+
+def printed(lines: Iterable[str]) -> list[str]:
+    """What `up` prints until it is ready."""
+    found: list[str] = []
+    for line in lines:
+        found.append(line.strip())
+        if line.startswith("Ctrl-C"):
+            return found
+    raise AssertionError(found)
+
+
+def test_what_it_prints_at_a_terminal_can_be_pasted(folder: Path) -> None:
+    terminal, output = pty.openpty()
+    with os.fdopen(terminal) as lines, until_ready(folder, output) as up:
+        pairs = [line.removeprefix("export ").partition("=") for line in printed(lines)]
+        exported = {name: value for name, _, value in pairs}
         with Pool(exported["CLOUDPAR_ENDPOINT"], exported["CLOUDPAR_TOKEN"], progress=False) as pool:
             assert pool.submit(abs, -1).result() == 1
+        os.close(output)
         up.terminate()
         assert up.wait(END_S) == 0
 
 
-def test_a_worker_of_its_own_command_joins_and_leaves(folder: Path) -> None:
-    with Up(folder, workers=0) as up:
-        with worker(up) as process, up.pool() as pool:
-            assert list(pool.map(abs, [-1, -2])) == [1, 2]
-            family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-            commands = " ".join(" ".join(each.cmdline()) for each in family)
-            assert up.connection["worker_token"] not in commands
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(END_S) == 0
-        _, alive = psutil.wait_procs(family[1:], timeout=END_S)
-        assert not alive
+def test_it_prints_no_token_into_a_log(folder: Path) -> None:
+    with until_ready(folder, subprocess.PIPE) as up:
+        assert up.stdout is not None
+        text = "\n".join(printed(up.stdout))
+        connection: dict[str, str] = json.loads((folder / "connection.json").read_bytes())
+        up.terminate()
+        assert up.wait(END_S) == 0
+    assert str(folder / "connection.json") in text
+    assert f"export CLOUDPAR_ENDPOINT={connection.pop('endpoint')}" in text
+    assert not [name for name, token in connection.items() if token in text]
 
 
-@pytest.mark.parametrize("role", ["token", "admin_token", "nobody"])
-def test_a_worker_with_another_token(cluster: Up, role: str) -> None:
-    token = cluster.connection.get(role, "nobody's")
-    refused = cloudpar("worker", "--endpoint", cluster.endpoint, "--token", token)
-    assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)
+def test_json_names_the_file_of_the_tokens_where_its_output_is_kept(folder: Path, tmp_path: Path) -> None:
+    command = [*CLOUDPAR, "up", "--workers", "0", "--port", "0", "--data", str(folder), "--json"]
+    log = tmp_path / "log"
+    with log.open("w") as output, subprocess.Popen(command, env=environment(), stdout=output) as up:
+        until(lambda: log.read_text().endswith("\n"))
+        up.terminate()
+        assert up.wait(END_S) == 0
+    told = json.loads(log.read_text())
+    assert set(told) == {"endpoint", "connection_file"}
+    assert Path(told["connection_file"]).stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,14 @@ def check_writable(folder: Path) -> None:
         ) from None
 
 
+def connection_path(folder: Path) -> Path:
+    """Where a data folder's master writes its endpoint and tokens."""
+    return folder / "connection.json"
+
+
 def is_data_folder(folder: Path) -> bool:
     """Whether a master has run on it."""
-    return (folder / "connection.json").exists()
+    return connection_path(folder).exists()
 
 
 def read_connection(folder: Path) -> ConnectionFile:
@@ -53,7 +58,7 @@ def read_connection(folder: Path) -> ConnectionFile:
     Raises:
         ConfigurationError: There is none, or it is not what the master wrote.
     """
-    path = folder / "connection.json"
+    path = connection_path(folder)
     try:
         return msgspec.json.decode(path.read_bytes(), type=ConnectionFile)
     except FileNotFoundError:

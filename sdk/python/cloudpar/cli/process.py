@@ -5,10 +5,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Literal, NamedTuple
+
+import click
 
 
 class Event(NamedTuple):
@@ -32,6 +35,11 @@ def listen_for_signals(events: Events) -> None:
     """Report the signals that ask a process to end, instead of ending."""
     for number in _ENDING:
         signal.signal(number, lambda number, _frame: events.put(Event("asked", signal.Signals(number).name, number)))
+
+
+def log_line(text: str) -> None:
+    """Write one dated line to standard error, which may be a log that is read days later."""
+    click.echo(f"{time.strftime('%Y-%m-%d %H:%M:%S')} cloudpar: {text}", err=True)
 
 
 class Process:

@@ -3,25 +3,22 @@
 import errno
 import math
 import socket
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
-import msgspec
 
 from cloudpar.deaths import Deaths, fate
 from cloudpar.local import BACKLOG, default_workers
-from cloudpar.quantity import quantity
 from cloudpar_protocol.errors import CloudparError
 
 from .access import json_option
-from .data_folder import ConnectionFile, check_writable, default_folder, read_connection
+from .data_folder import check_writable, default_folder, read_connection
 from .executor_options import memory_option, threads_option
 from .exit_codes import PortInUse
 from .isolation import isolation_options
-from .presentation import print_json
-from .process import Event, Events, Process, listen_for_signals
+from .process import Event, Events, Process, listen_for_signals, log_line
+from .up_announcement import announce
 
 PORT = 8642
 
@@ -131,7 +128,7 @@ class Cluster:
                 self._processes["worker"] = Process("worker", ["cloudpar_worker", "--stdin"], greeting, self._events)
                 self._start("worker")
                 self._until_ready("worker")
-            self._announce(connection)
+            announce(connection, self._folder, self._executors, as_json=self._as_json)
             self._watch()
         except _Asked:
             pass
@@ -163,7 +160,7 @@ class Cluster:
         if not self._deaths[event.name].allow(event.code, was_ready=event.name in self._ready):
             del self._processes[event.name]
             raise CloudparError(f"the {event.name} keeps dying ({fate(event.code)}); it says why above")
-        click.echo(f"cloudpar: warning: the {event.name} ended ({fate(event.code)}); starting it again", err=True)
+        log_line(f"warning: the {event.name} ended ({fate(event.code)}); starting it again")
         self._start(event.name)
 
     def _next(self) -> Event:
@@ -173,22 +170,6 @@ class Cluster:
         if event.what == "ready":
             self._ready.add(event.name)
         return event
-
-    def _announce(self, connection: ConnectionFile) -> None:
-        if self._as_json:
-            print_json(msgspec.structs.asdict(connection))
-            return
-        click.echo(
-            f"cloudpar: the master is at {connection.endpoint} with {quantity(self._executors, 'executor')} here, "
-            f"its data in {self._folder}\n\nTo use it:\n\n"
-            f"  export CLOUDPAR_ENDPOINT={connection.endpoint}\n"
-            f"  export CLOUDPAR_TOKEN={connection.token}\n\n"
-            f"To add a worker:\n\n"
-            f"  export CLOUDPAR_WORKER_TOKEN={connection.worker_token}\n"
-            f"  cloudpar worker --endpoint {connection.endpoint} --executors 2\n\n"
-            "Ctrl-C lets the executors finish their tasks, and ends."
-        )
-        sys.stdout.flush()
 
     def _stop(self) -> None:
         """The worker first: it hands in what it has to a master that is still there."""
