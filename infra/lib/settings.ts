@@ -38,7 +38,10 @@ export interface Settings {
   readonly maxInstances: number;
   readonly instanceSize: InstanceSize;
   readonly architectures: readonly Architecture[];
-  /** Families of instances to draw from. A group that names one which the region lacks may be refused as a whole. */
+  /**
+   * Families of instances to draw from, without those that the context names as `unavailableFamilies`: a group that names
+   * a family which the region lacks may be refused as a whole.
+   */
   readonly families: readonly string[];
   /** So many of the first instances are on-demand; the rest are spot. */
   readonly onDemandBase: number;
@@ -62,7 +65,12 @@ export interface Settings {
   readonly dashboard: boolean;
   /** Where alarms are sent. */
   readonly alarmEmail: string | undefined;
+  /** The settings that were given, as text. The stack keeps them, so that the next deployment starts from them. */
+  readonly recorded: Readonly<Record<string, string>>;
 }
+
+/** What the context holds beside settings: which deployment, what this machine or region has, and `unset` names. */
+const NOT_RECORDED = ['env', 'bundle', 'unavailableFamilies', 'unset', 'recorded'];
 
 /** A setting that cannot be used; the text names the setting and the mend. */
 export class SettingsError extends Error {
@@ -106,7 +114,9 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     maxInstances,
     instanceSize: read.oneOf('instanceSize', defaults.instanceSize, Object.keys(EXECUTORS)) as InstanceSize,
     architectures: read.list('architectures', ['arm64', 'x86_64'], ['arm64', 'x86_64']) as Architecture[],
-    families: read.list('families', families, families),
+    families: read
+      .list('families', families, families)
+      .filter((family) => !read.list('unavailableFamilies', [], families).includes(family)),
     onDemandBase: read.whole('onDemandBase', 0, 0, maxInstances),
     zones: read.whole('zones', defaults.zones, 2, 6),
     volumeGib: read.whole('volumeGib', defaults.volumeGib, 10, 1_000),
@@ -119,6 +129,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     python: read.oneOf('python', pythons.includes('3.13') ? '3.13' : (pythons.at(-1) as string), pythons),
     dashboard: read.flag('dashboard', false),
     alarmEmail: emailAddress(read.text('alarmEmail')),
+    recorded: record(context, given),
   };
   if (settings.workerImage && settings.requirements) {
     throw new SettingsError(
@@ -140,15 +151,23 @@ export function readSettings(context: Context, given: readonly string[] = []): S
       );
     }
   }
-  refuseStrangers(given, Object.keys(settings));
+  const names = Object.keys(settings).filter((name) => !NOT_RECORDED.includes(name));
+  refuseStrangers(given, [...names, ...NOT_RECORDED]);
+  refuseStrangers(read.text('unset')?.split(',') ?? [], names);
   return settings;
+}
+
+function record(context: Context, given: readonly string[]): Record<string, string> {
+  const names = given.filter((name) => /^[a-zA-Z]+$/.test(name) && !NOT_RECORDED.includes(name)).toSorted();
+  return Object.fromEntries(names.map((name) => [name, String(context(name))]));
 }
 
 /** The CDK's own context has names with signs in them. */
 function refuseStrangers(given: readonly string[], known: readonly string[]): void {
   const stranger = given.find((name) => /^[a-zA-Z]+$/.test(name) && !known.includes(name));
   if (stranger !== undefined) {
-    throw new SettingsError(`${stranger}: there is no such setting; there are ${known.toSorted().join(', ')}`);
+    const names = known.filter((name) => name !== 'unset' && name !== 'recorded').toSorted();
+    throw new SettingsError(`${stranger}: there is no such setting; there are ${names.join(', ')}`);
   }
 }
 

@@ -2,6 +2,7 @@ import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
 import * as s3 from 'aws-cdk-lib/aws-s3';
 import * as secretsmanager from 'aws-cdk-lib/aws-secretsmanager';
+import * as ssm from 'aws-cdk-lib/aws-ssm';
 import { NagSuppressions } from 'cdk-nag';
 import { Construct } from 'constructs';
 import contract from './contract.json';
@@ -14,7 +15,7 @@ interface Keys {
   readonly includes?: string[];
 }
 
-/** Where everything is kept: packages, accounts, payloads, the worker token. */
+/** Where everything is kept: packages, accounts, payloads, the worker token, and the settings of the deployment. */
 export class Storage extends Construct {
   readonly packages: dynamodb.ITable;
   readonly accounts: dynamodb.ITable;
@@ -25,15 +26,27 @@ export class Storage extends Construct {
 
   constructor(scope: Construct, id: string, settings: Settings) {
     super(scope, id);
+    // The stack's own tables stay in it while others are used instead. Without them CloudFormation would delete both (or,
+    // where they are retained, leave them and make empty ones later).
+    const packages = this.table('Packages', contract.packageTable, settings);
+    const accounts = this.table('Accounts', contract.accountTable, settings);
     this.packages = settings.packageTable
-      ? dynamodb.Table.fromTableName(this, 'Packages', settings.packageTable)
-      : this.table('Packages', contract.packageTable, settings);
+      ? dynamodb.Table.fromTableName(this, 'OtherPackages', settings.packageTable)
+      : packages;
     this.accounts = settings.accountTable
-      ? dynamodb.Table.fromTableName(this, 'Accounts', settings.accountTable)
-      : this.table('Accounts', contract.accountTable, settings);
+      ? dynamodb.Table.fromTableName(this, 'OtherAccounts', settings.accountTable)
+      : accounts;
     this.blobs = this.bucket(settings);
     this.workerToken = this.secret(settings);
     this.keyParameter = `/cloudpar/${settings.env}/accounts-key`;
+    // A resource, since CloudFormation updates neither the template's metadata nor its outputs on their own. An id without
+    // a hash, since `cloudpar deploy` reads it in the stack's template.
+    new ssm.CfnParameter(this, 'Settings', {
+      type: 'String',
+      name: `/cloudpar/${settings.env}/settings`,
+      description: `Cloud Parallelizer (${settings.env}): the settings that were given; all others have their defaults`,
+      value: JSON.stringify(settings.recorded),
+    }).overrideLogicalId('Settings');
   }
 
   private table(id: string, keys: Keys & { indexes: Record<string, Keys> }, settings: Settings): dynamodb.Table {

@@ -25,7 +25,7 @@ export function synthesize(context: Context, { nag = false } = {}): CloudparStac
   const app = new App({ outdir: freshFolder() });
   const stack = new CloudparStack(
     app,
-    readSettings((name) => all[name]),
+    readSettings((name) => all[name], Object.keys(all)),
   );
   if (nag) {
     Aspects.of(app).add(new AwsSolutionsChecks());

@@ -94,6 +94,7 @@ describe('at rest', () => {
     'AWS::S3::BucketPolicy',
     'AWS::SQS::Queue', // the event source's polls below
     'AWS::SQS::QueuePolicy',
+    'AWS::SSM::Parameter', // of the standard tier
   ]);
   const MINUTES = 30 * 24 * 60;
   const TIMER = {

@@ -48,6 +48,26 @@ describe('settings', () => {
     expect(read({ env: 'dev', pythons: '3.11,3.12' }).python).toBe('3.12');
   });
 
+  it('records what was given as text, without what belongs to one machine, region or call', () => {
+    const given = {
+      env: 'dev',
+      bundle: 'b',
+      unavailableFamilies: 'c8g',
+      unset: 'zones',
+      maxInstances: 8,
+      dashboard: true,
+    };
+    expect(read(given).recorded).toEqual({ dashboard: 'true', maxInstances: '8' });
+    expect(read({ env: 'dev', '@aws-cdk/core:some': true }).recorded).toEqual({});
+  });
+
+  it('draws from no family that the region lacks', () => {
+    const { families } = read({ env: 'dev', unavailableFamilies: 'c8g,m7i' });
+    expect(families).toContain('c7g');
+    expect(families).not.toContain('c8g');
+    expect(families).not.toContain('m7i');
+  });
+
   it.each([
     [{}, /no environment: add -c env=NAME/],
     [{ env: 'test' }, /env=test is no environment: use one of dev, staging, prod/],
@@ -75,6 +95,8 @@ describe('settings', () => {
       /^maxInstance: there is no such setting; there are accountTable, alarmEmail, .*maxInstances/,
     ],
     [{ env: 'dev', bundle: 7 }, /bundle must be text/],
+    [{ env: 'dev', unset: 'dashboard,alarmEmial' }, /^alarmEmial: there is no such setting/],
+    [{ env: 'dev', unavailableFamilies: 'c5' }, /unavailableFamilies=c5 must be a list/],
   ])('refuses %j, and says why', (context, message) => {
     expect(() => read(context)).toThrow(SettingsError);
     expect(() => read(context)).toThrow(message);

@@ -1,6 +1,6 @@
-import { Match } from 'aws-cdk-lib/assertions';
+import { Match, Template } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
-import { only, template } from './deployment';
+import { type Context, only, synthesize, template } from './deployment';
 
 const PACKAGES = 'StoragePackages';
 const ACCOUNTS = 'StorageAccounts';
@@ -58,9 +58,18 @@ describe('tables', () => {
     expect(only(dev, 'AWS::DynamoDB::Table', ACCOUNTS).Properties).not.toHaveProperty('GlobalSecondaryIndexes');
   });
 
-  it('are not made where others are named, which the functions use and alone may', () => {
+  it.each(['dev', 'prod'])('of %s stay in the stack, unused, where others are named', (env) => {
+    const others = template({ env, packageTable: 'packages-2', accountTable: 'accounts-2' });
+    const tables = (from: Template) => from.findResources('AWS::DynamoDB::Table');
+    expect(tables(others)).toEqual(tables(template({ env })));
+    for (const id of Object.keys(tables(others))) {
+      expect(JSON.stringify(others.findResources('AWS::IAM::Policy'))).not.toContain(id);
+      expect(JSON.stringify(others.findResources('AWS::Lambda::Function'))).not.toContain(id);
+    }
+  });
+
+  it('that are named are the ones that the functions use, and the only ones that they may use', () => {
     const restored = template({ env: 'prod', packageTable: 'packages-2', accountTable: 'accounts-2' });
-    restored.resourceCountIs('AWS::DynamoDB::Table', 0);
     const { Variables } = only(restored, 'AWS::Lambda::Function', 'ServicesTimer').Properties['Environment'] as {
       Variables: Record<string, string>;
     };
@@ -144,5 +153,27 @@ describe('worker token', () => {
       IncludeSpace: false,
     });
     expect(Properties).not.toHaveProperty('SecretString');
+  });
+});
+
+describe('the settings', () => {
+  const value = (context: Context) =>
+    only(Template.fromStack(synthesize(context)), 'AWS::SSM::Parameter', 'Settings').Properties['Value'];
+
+  it('that were given are kept in the stack, and the others are not', () => {
+    expect(value({ env: 'dev', maxInstances: '8', dashboard: true, alarmEmail: 'ops@example.com' })).toBe(
+      '{"alarmEmail":"ops@example.com","dashboard":"true","maxInstances":"8","workerImage":"example/worker:1"}',
+    );
+  });
+
+  it('do not hold what only this machine or this region has', () => {
+    expect(value({ env: 'dev', unavailableFamilies: 'c8g', unset: 'dashboard' })).toBe(
+      '{"workerImage":"example/worker:1"}',
+    );
+  });
+
+  it('that are kept change a resource, so that CloudFormation updates them on their own', () => {
+    const changed = [{}, { maxInstances: '4' }].map((more) => template({ env: 'dev', ...more }).toJSON()['Resources']);
+    expect(changed[0]).not.toEqual(changed[1]);
   });
 });

@@ -89,6 +89,15 @@ class Deployment:
         """The options of an operator, whom IAM knows."""
         return ["--stack", STACK]
 
+    def outputs(self) -> dict[str, str]:
+        """What the stack says of itself now."""
+        (there,) = self.aws.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+        return {each["OutputKey"]: each["OutputValue"] for each in there["Outputs"]}
+
+    def create_account(self, name: str) -> None:
+        """As an operator does."""
+        self._run(*CLOUDPAR, "account", "create", name, "--hours", "1", *self.admin())
+
     def accounts(self) -> list[Account]:
         """All accounts."""
         return administration.connect(STACK, REGION).call(routes.LIST_ACCOUNTS, ListAccounts()).accounts

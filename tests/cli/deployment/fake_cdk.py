@@ -1,15 +1,19 @@
 """The CDK CLI, as far as deploy uses it: deploys into a folder that the tests' stand-in for CloudFormation reads.
 
-Run with the folder as CLOUD; a file `fail-COMMAND` in it makes that command fail with the file's text.
+Run with the folder as CLOUD; a file `fail-COMMAND` in it makes that command fail with the file's text. The template
+that it synthesizes keeps the settings and uses the tables that the context names, as the app in infra/ does.
 """
 
 import json
 import os
 import shutil
 import sys
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 VERSION = "2.1148.1"
+LOCAL = {"env", "bundle", "unset", "unavailableFamilies"}
 
 
 def main(arguments: list[str]) -> int:
@@ -24,19 +28,48 @@ def main(arguments: list[str]) -> int:
     failing = cloud / f"fail-{command}"
     if failing.exists():
         sys.stderr.write(failing.read_text())
+        if (cloud / "failure.json").exists():
+            (cloud / "failure.json").rename(cloud / "failed.json")
         return 1
     if command == "synth":
         folder = Path(arguments[arguments.index("--output") + 1])
         folder.mkdir(parents=True)
-        shutil.copy(cloud / "template.json", folder / f"{arguments[1]}.template.json")
+        made = synthesized(json.loads((cloud / "template.json").read_text()), arguments)
+        (folder / f"{arguments[1]}.template.json").write_text(json.dumps(made))
     elif command == "deploy":
-        assembly = Path(arguments[arguments.index("--app") + 1])
-        assert (assembly / f"{arguments[1]}.template.json").exists()
-        sys.stdout.write(f"{arguments[1]} | 1/2 | CREATE_IN_PROGRESS | AWS::SQS::Queue | Tasks\n")
-        outputs = json.loads((cloud / "outputs.json").read_text())
-        Path(arguments[arguments.index("--outputs-file") + 1]).write_text(json.dumps({arguments[1]: outputs}))
-        (cloud / "stack.json").write_text(json.dumps({"state": "CREATE_COMPLETE", "outputs": outputs}))
+        deploy(cloud, arguments)
     return 0
+
+
+def synthesized(template: dict[str, Any], arguments: list[str]) -> dict[str, Any]:
+    """The template with what the context says."""
+    given = [value for option, value in pairwise(arguments) if option == "-c"]
+    context = dict(each.split("=", 1) for each in given)
+    record = {name: context[name] for name in sorted(context) if name not in LOCAL}
+    settings = {"Type": "AWS::SSM::Parameter", "Properties": {"Value": json.dumps(record)}}
+    tables = {
+        "PackageTable": {"Value": context.get("packageTable") or {"Ref": "Packages"}},
+        "AccountTable": {"Value": context.get("accountTable") or {"Ref": "Accounts"}},
+    }
+    return {**template, "Resources": {**template["Resources"], "Settings": settings}, "Outputs": tables}
+
+
+def deploy(cloud: Path, arguments: list[str]) -> None:
+    """Make the stack, or a change set of it."""
+    method = arguments[arguments.index("--method") + 1] if "--method" in arguments else None
+    assembly = Path(arguments[arguments.index("--app") + 1])
+    made = assembly / f"{arguments[1]}.template.json"
+    if method == "prepare-change-set":
+        if not (cloud / "deployed.json").exists() or made.read_text() != (cloud / "deployed.json").read_text():
+            (cloud / "change-set").write_text(arguments[arguments.index("--change-set-name") + 1])
+        return
+    if method == "execute-change-set":
+        assert (cloud / "change-set").read_text() == arguments[arguments.index("--change-set-name") + 1]
+        (cloud / "change-set").unlink()
+    sys.stdout.write(f"{arguments[1]} | 1/2 | CREATE_IN_PROGRESS | AWS::SQS::Queue | Tasks\n")
+    shutil.copy(made, cloud / "deployed.json")
+    outputs = json.loads((cloud / "outputs.json").read_text())
+    (cloud / "stack.json").write_text(json.dumps({"state": "CREATE_COMPLETE", "outputs": outputs}))
 
 
 if __name__ == "__main__":

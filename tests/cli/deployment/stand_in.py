@@ -48,6 +48,7 @@ class StandIn:
         group: Answers for the fleet instead of moto's, with `activities`, `lifecycles` and `spot_prices`.
         undeletable: An object that may not be deleted.
         pages: Of a bucket's list, instead of moto's.
+        changes: What a change set does to resources.
         images: Sizes of what lies in the CDK's registry.
         lacking: Families of instances that the region does not offer.
         zones: Availability zones of the region, and `zone_filters` by which they were asked for.
@@ -74,14 +75,17 @@ class StandIn:
         self.zone_filters: dict[str, list[str]] = {}
         self.undeletable: str | None = None
         self.pages: list[dict[str, Any]] = []
+        self.changes: list[dict[str, Any]] = []
         self._reason = ""
         self.account_function: Callable[[dict[str, Any]], Any] = self._account_function
         self._events: list[dict[str, str]] = [_event("old", "CREATE_COMPLETE", NAME)]
         self._deleting = False
         self._answers: dict[str, Answer] = {
             "DescribeStacks": self._describe_stacks,
-            "DescribeStackEvents": lambda _: {"StackEvents": self._events[::-1]},
-            "GetTemplate": lambda _: {"TemplateBody": json.dumps(self.template)},
+            "DescribeStackEvents": lambda _: {"StackEvents": [*self._events, *self._events_of_failure()][::-1]},
+            "GetTemplate": lambda _: {"TemplateBody": json.dumps(self.deployed)},
+            "DescribeChangeSet": self._describe_change_set,
+            "DeleteChangeSet": self._delete_change_set,
             "ListStackResources": lambda _: {"StackResourceSummaries": [*map(_resource, self.retained.items())]},
             "DeleteStack": self._delete_stack,
             "GetServiceQuota": self._get_service_quota,
@@ -109,6 +113,32 @@ class StandIn:
     @template.setter
     def template(self, body: Mapping[str, Any]) -> None:
         (self.folder / "template.json").write_text(json.dumps(body))
+
+    @property
+    def deployed(self) -> dict[str, Any]:
+        """The template of the stack."""
+        path = self.folder / "deployed.json"
+        read: dict[str, Any] = json.loads(path.read_text()) if path.exists() else self.template
+        return read
+
+    @deployed.setter
+    def deployed(self, body: Mapping[str, Any]) -> None:
+        (self.folder / "deployed.json").write_text(json.dumps(body))
+
+    def happen(self, *events: tuple[str, str, str, str]) -> None:
+        """Events of the stack: name, type, status and reason of a resource."""
+        self._events += [_resource_event(f"e{len(self._events)}-{number}", *each) for number, each in enumerate(events)]
+
+    def happen_in_failure(self, *events: tuple[str, str, str, str]) -> None:
+        """The events, as in `happen`, of the next deployment, which fails."""
+        made = [_resource_event(f"f{number}", *each) for number, each in enumerate(events)]
+        (self.folder / "failure.json").write_text(json.dumps(made))
+
+    def _events_of_failure(self) -> list[dict[str, str]]:
+        """They are there once the fake `cdk` has failed."""
+        path = self.folder / "failed.json"
+        found: list[dict[str, str]] = json.loads(path.read_text()) if path.exists() else []
+        return found
 
     def deploy(self, outputs: Mapping[str, str], state: str = "CREATE_COMPLETE") -> None:
         """The stack is there."""
@@ -155,6 +185,19 @@ class StandIn:
         outputs = [{"OutputKey": key, "OutputValue": value} for key, value in found["outputs"].items()]
         stack = {"StackName": NAME, "StackId": STACK_ID, "StackStatus": found["state"], "Outputs": outputs}
         return {"Stacks": [{**stack, "EnableTerminationProtection": self.protected, "StackStatusReason": self._reason}]}
+
+    def _describe_change_set(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        path = self.folder / "change-set"
+        if not path.exists() or path.read_text() != asked["ChangeSetName"]:
+            raise refusal(
+                "DescribeChangeSet", "ChangeSetNotFound", f"ChangeSet [{asked['ChangeSetName']}] does not exist"
+            )
+        return {"Changes": [{"Type": "Resource", "ResourceChange": each} for each in self.changes]}
+
+    def _delete_change_set(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        assert (self.folder / "change-set").read_text() == asked["ChangeSetName"]
+        (self.folder / "change-set").unlink()
+        return {}
 
     def _get_service_quota(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         if asked["QuotaCode"] not in self.quotas:
@@ -249,6 +292,10 @@ def _instance(known: tuple[str, str]) -> dict[str, str]:
 def _price(known: tuple[tuple[str, str], float]) -> dict[str, str]:
     (kind, zone), usd = known
     return {"InstanceType": kind, "AvailabilityZone": zone, "SpotPrice": str(usd)}
+
+
+def _resource_event(event_id: str, name: str, kind: str, status: str, reason: str) -> dict[str, str]:
+    return {**_event(event_id, status, name), "ResourceType": kind, "ResourceStatusReason": reason}
 
 
 def _event(event_id: str, state: str, name: str) -> dict[str, str]:

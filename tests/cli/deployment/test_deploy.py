@@ -24,7 +24,7 @@ from sdk.fake_master import TOKEN, FakeMaster
 def master(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMaster]:
     """The master that the deployed endpoint leads to; the CDK is bootstrapped."""
     boto3.client("ssm", "us-east-1").put_parameter(Name=checks.BOOTSTRAP_PARAMETER, Value="21", Type="String")
-    monkeypatch.setattr("cloudpar.cli.deploy.secrets.token_urlsafe", lambda _: TOKEN)
+    monkeypatch.setattr("cloudpar.cli.first_use.secrets.token_urlsafe", lambda _: TOKEN)
     with FakeMaster() as running:
         (aws.folder / "outputs.json").write_text(json.dumps(outputs(running.endpoint)))
         yield running
@@ -59,7 +59,7 @@ def test_what_the_region_lacks_is_not_deployed(master: FakeMaster, aws: StandIn)
     aws.lacking = {"c8g", "m8g", "m7i"}
     assert run(["deploy", "--yes", "--no-first-map", "--set", "architectures=x86_64"]) == 0
     synth, _ = cdk_calls(aws)
-    assert synth[-4:] == ["-c", "architectures=x86_64", "-c", "families=c7i,c7a,c6i,c6a,m6i"]
+    assert synth[-4:] == ["-c", "architectures=x86_64", "-c", "unavailableFamilies=m7i"]
 
 
 def test_the_profile_file_is_its_owners_alone(master: FakeMaster, aws: StandIn, home: Path) -> None:
@@ -114,27 +114,64 @@ def test_what_a_failed_deployment_left_may_be_protected(
     assert cdk_calls(aws) == []
 
 
-def test_another_pools_profile_is_kept(master: FakeMaster, aws: StandIn, home: Path) -> None:
-    profile.write(Profile("https://other.example", "other"))
-    assert run(["deploy", "--yes", "--no-first-map"]) == 0
-    assert "other.example" in (home / ".config/cloudpar/profile.toml.old").read_text()
-    assert profile.read() == Profile(master.endpoint, TOKEN)
+OTHER = Profile("https://other.example", "other")
 
 
-def test_an_account_whose_profile_was_kept_is_used_again(
+def test_another_pools_profile_stays_the_one_that_programs_use(
     master: FakeMaster, aws: StandIn, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As when dev and prod are deployed in turn."""
+    active = profile.write(OTHER)
+    assert run(["deploy", "--yes"]) == 0
+    beside = home / f".config/cloudpar/profile-{NAME}.toml"
+    assert (profile.read(), profile.read(beside)) == (OTHER, Profile(master.endpoint, TOKEN))
+    assert stat.S_IMODE(beside.stat().st_mode) == 0o600
+    out = capsys.readouterr().out
+    assert "The first map took" in out
+    assert f"{active} stays as it is" in out
+    assert f"export CLOUDPAR_PROFILE={beside}" in out
+    assert "cloudpar deploy --env dev --activate" in out
+    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    assert (profile.read(), len(aws.accounts)) == (OTHER, 1)
+
+
+def test_activate_has_programs_use_the_new_pool_and_keeps_the_others_profile(
+    master: FakeMaster, aws: StandIn, home: Path
+) -> None:
+    profile.write(OTHER)
+    assert run(["deploy", "--yes", "--no-first-map", "--activate"]) == 0
+    assert profile.read() == Profile(master.endpoint, TOKEN)
+    assert profile.read(home / ".config/cloudpar/profile.toml.old") == OTHER
+
+
+def test_activate_takes_the_token_that_a_deployment_left_and_its_file_stays(
+    master: FakeMaster, aws: StandIn, home: Path
+) -> None:
+    profile.write(OTHER)
+    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    assert run(["deploy", "--yes", "--no-first-map", "--activate"]) == 0
+    mine = Profile(master.endpoint, TOKEN)
+    assert (profile.read(), profile.read(home / f".config/cloudpar/profile-{NAME}.toml")) == (mine, mine)
+    assert len(aws.accounts) == 1
+
+
+def test_an_account_whose_profile_was_kept_is_used_again(master: FakeMaster, aws: StandIn, home: Path) -> None:
+    """As when dev and prod are activated in turn."""
     assert run(["deploy", "--yes", "--no-first-map"]) == 0
     mine = profile.read()
     profile.write(Profile("https://prod.example", "other"))
-    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    assert run(["deploy", "--yes", "--no-first-map", "--activate"]) == 0
     assert profile.read() == mine
     assert len(aws.accounts) == 1
     folder = home / ".config/cloudpar"
-    assert f"{folder}/profile.toml.old had your token of {NAME} already" in capsys.readouterr().err
     assert sorted(each.name for each in folder.iterdir()) == ["profile.toml", "profile.toml.old2"]
     assert profile.kept("https://prod.example") == folder / "profile.toml.old2"
+
+
+def test_a_second_stack_of_the_same_name_costs_no_token(home: Path) -> None:
+    """As of another region."""
+    for number in range(2):
+        profile.write_beside(Profile(f"https://{number}.example", "token"), NAME)
+    assert [profile.kept(f"https://{number}.example") is not None for number in range(2)] == [True, True]
 
 
 def test_a_kept_profile_is_used_again_where_there_is_none(master: FakeMaster, aws: StandIn, home: Path) -> None:
@@ -158,33 +195,6 @@ def test_all_pools_profiles_are_kept(home: Path) -> None:
         path = profile.write(Profile(f"https://{number}.example", "token"))
     kept = [path.with_name(f"profile.toml.old{suffix}").read_text() for suffix in ("", "2", "3")]
     assert [f"{number}.example" in text for number, text in enumerate(kept)] == [True] * 3
-
-
-@pytest.mark.parametrize(("answer", "code"), [("n\n", 130), ("", 2)])
-def test_who_keeps_the_profile_is_told_how_to_go_on(  # noqa: PLR0917
-    master: FakeMaster,
-    aws: StandIn,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    answer: str,
-    code: int,
-) -> None:
-    profile.write(Profile("https://other.example", "other"))
-    _answer(monkeypatch, f"y\n{answer}")
-    assert run(["deploy", "--hours", "2"]) == code
-    assert profile.read() == Profile("https://other.example", "other")
-    assert aws.accounts == []
-    assert f"cloudpar account create NAME --hours 2 --stack {NAME}" in capsys.readouterr().err
-
-
-def test_who_keeps_the_profile_is_told_where_the_other_is(
-    master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for endpoint in (master.endpoint, "https://other.example"):
-        path = profile.write(Profile(endpoint, "token"))
-    _answer(monkeypatch, "y\nn\n")
-    assert run(["deploy"]) == 130
-    assert f"Of {NAME}: CLOUDPAR_PROFILE={path}.old\n" in capsys.readouterr().err
 
 
 def test_who_says_no_has_changed_nothing(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +304,7 @@ def test_no_worker_comes_for_the_first_map(
     master: FakeMaster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     master.automatic = False
-    monkeypatch.setattr("cloudpar.cli.deploy.FIRST_MAP_S", 0.0)
+    monkeypatch.setattr("cloudpar.cli.first_use.FIRST_MAP_S", 0.0)
     assert "cloudpar status" in failed(capsys, ["deploy", "--yes"])
 
 

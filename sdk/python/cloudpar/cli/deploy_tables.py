@@ -6,10 +6,12 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from cloudpar.deployment.change_set import Doomed
 from cloudpar.deployment.check import Check
 from cloudpar.deployment.fleet import Fleet
 from cloudpar.deployment.leftovers import Leftover
 from cloudpar.deployment.prices import Line, total
+from cloudpar.deployment.settings import Change
 from cloudpar.deployment.template import Made
 
 from .presentation import PIPE_COLUMNS
@@ -39,6 +41,25 @@ def made_table(made: list[Made], title: str) -> Table:
     for number, each in enumerate(made):
         first = number == 0 or made[number - 1].group != each.group
         table.add_row(each.group if first else "", each.type.removeprefix("AWS::"), str(each.count))
+    return table
+
+
+def settings_table(settings: dict[str, str], changes: list[Change]) -> RenderableType:
+    """What is set, and what changes; every other setting has its default."""
+    table = Table("setting", "now", "then", title="Settings", title_justify="left")
+    changed = {each.name: each for each in changes}
+    for name in sorted(settings.keys() | changed.keys()):
+        change = changed.get(name, Change(name, settings.get(name), settings.get(name)))
+        before, after = (escape(value) if value is not None else "(default)" for value in (change.before, change.after))
+        table.add_row(name, before, f"[bold]{after}[/]" if name in changed else after)
+    return table if table.row_count else "Settings: all have their defaults."
+
+
+def doomed_table(doomed: list[Doomed]) -> Table:
+    """The resources that go or are replaced."""
+    table = Table("resource", "name in the template", "fate", title="Resources that do not stay", title_justify="left")
+    for each in doomed:
+        table.add_row(each.type.removeprefix("AWS::"), each.name, each.fate)
     return table
 
 

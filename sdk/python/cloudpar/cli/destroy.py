@@ -24,13 +24,14 @@ ATTEMPTS = 2
 
 
 class Destroyed(msgspec.Struct, frozen=True):
-    """What --json prints."""
+    """What --json prints. `profiles` are the files with its tokens that were deleted, `profile` the first of them."""
 
     stack: str
     region: str
     left: list[Leftover]
     left_usd_month: float
     profile: str | None
+    profiles: list[str]
 
 
 @click.command()
@@ -49,14 +50,14 @@ def destroy(*, environment: str, region: str | None, yes: bool, as_json: bool) -
     ask(f"Delete {there.name} in {aws.region} and all in it that is not listed above?", yes=yes)
     _delete(aws, there, buckets.doomed(body, names))
     endpoint = there.outputs.get("Endpoint")
-    forgotten = profile.forget(endpoint) if endpoint else None
+    forgotten = [str(path) for path in profile.forget(endpoint)] if endpoint else []
     usd = round(sum(each.usd or 0.0 for each in left), 2)
     if as_json:
-        print_json(Destroyed(there.name, aws.region, left, usd, str(forgotten) if forgotten else None))
+        print_json(Destroyed(there.name, aws.region, left, usd, forgotten[0] if forgotten else None, forgotten))
         return
     console().print(f"{there.name} is deleted; what is left costs {usd:.2f} USD a month.")
-    if forgotten:
-        console().print(f"{forgotten}, which named it, is deleted too.")
+    for each in forgotten:
+        console().print(f"{each}, which named it, is deleted too.", soft_wrap=True)
 
 
 def _left(aws: Aws, environment: str, body: dict[str, Any], names: dict[str, str]) -> list[Leftover]:

@@ -1,15 +1,19 @@
 import json
 import os
+import re
 import subprocess
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .failures import DeploymentError
+from .failures import CdkFailed, DeploymentError
 from .project import BUNDLE, PLATFORM, Project
 
 LAST_LINES = 5
+"""How many lines of a tool that failed are in the error. Frames of its stack do not count: they hide the message."""
+
+_FRAME = re.compile(r"^\s+at |node internals|node:internal")
 
 
 class Cdk:
@@ -51,20 +55,21 @@ class Cdk:
         command = [*self._cdk, "bootstrap", f"aws://{account}/{region}", "--app", ""]
         self._run("cdk bootstrap", command)
 
-    def deploy(self, stack: str, assembly: Path, outputs: Path) -> dict[str, str]:
-        """Deploy what was synthesized, and return the stack's outputs."""
-        self._run(
-            "cdk deploy",
-            [
-                *self._cdk, "deploy", stack, "--app", str(assembly), "--require-approval", "never",
-                "--progress", "events", "--ci", "--outputs-file", str(outputs),
-            ],
-        )  # fmt: skip
-        try:
-            found: Mapping[str, Any] = json.loads(outputs.read_text(encoding="utf-8"))
-            return {str(key): str(value) for key, value in found[stack].items()}
-        except (OSError, ValueError, KeyError) as error:
-            raise DeploymentError(f"cdk deploy left no outputs of {stack} ({error!r}): run it again") from None
+    def deploy(self, stack: str, assembly: Path) -> None:
+        """Make a stack of what was synthesized."""
+        self._deploy(stack, assembly)
+
+    def prepare(self, stack: str, assembly: Path, change_set: str) -> None:
+        """Upload what a stack needs, and make a change set. The stack stays as it is; without changes, none is made."""
+        self._deploy(stack, assembly, "--method", "prepare-change-set", "--change-set-name", change_set)
+
+    def execute(self, stack: str, assembly: Path, change_set: str) -> None:
+        """Execute a prepared change set."""
+        self._deploy(stack, assembly, "--method", "execute-change-set", "--change-set-name", change_set)
+
+    def _deploy(self, stack: str, assembly: Path, *method: str) -> None:
+        options = ["--app", str(assembly), "--require-approval", "never", "--progress", "events", "--ci"]
+        self._run("cdk deploy", [*self._cdk, "deploy", stack, *options, *method])
 
     def _run(self, name: str, command: Sequence[str]) -> None:
         last: deque[str] = deque(maxlen=LAST_LINES)
@@ -79,8 +84,9 @@ class Cdk:
             for line in child.stdout or ():
                 text = line.rstrip()
                 if text:
-                    last.append(text)
                     self._show(text)
+                if text and not _FRAME.search(text):
+                    last.append(text)
         if child.returncode:
             said = " / ".join(last) or "it said nothing"
-            raise DeploymentError(f"{name} failed (exit status {child.returncode}): {said}")
+            raise CdkFailed(f"{name} failed (exit status {child.returncode}): {said}", name)

@@ -107,14 +107,15 @@ def _types(aws: Aws, plan: Plan) -> tuple[Check, list[str]]:
     lacking = [each for each in types if each.partition(".")[0] not in offered]
     if not lacking:
         return Check(name, "ok", ", ".join(types)), []
-    found, families = f"{', '.join(lacking)} not offered in {aws.region}", f"families={','.join(left)}"
+    found = f"{', '.join(lacking)} not offered in {aws.region}"
     bare = [each for each in plan.architectures if not any(family in left for family in FAMILIES.get(each, ()))]
     if bare:
         mend = f"nothing is left for {' and '.join(bare)}: use another region or size, or --set architectures="
         return Check(name, "failed", found, mend), []
     if plan.families:
-        return Check(name, "failed", found, f"leave them out: --set {families}"), []
-    return Check(name, "ok", f"{found}: left out"), [families]
+        return Check(name, "failed", found, f"leave them out: --set families={','.join(left)}"), []
+    gone = sorted(family for family in plan.drawn if family not in left)
+    return Check(name, "ok", f"{found}: left out"), [f"unavailableFamilies={','.join(gone)}"]
 
 
 def _offered(aws: Aws, types: list[str]) -> Iterator[str]:

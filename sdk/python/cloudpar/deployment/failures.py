@@ -9,6 +9,14 @@ class DeploymentError(CloudparError):
     """A deployment cannot be made, changed or asked; the text names the mend."""
 
 
+class CdkFailed(DeploymentError):
+    """A tool that deploys ended with an error. `command` says which."""
+
+    def __init__(self, message: str, command: str) -> None:
+        super().__init__(message)
+        self.command = command
+
+
 class AwsRefused(DeploymentError):
     """AWS refused a call, or was not reached. `code` is AWS's own name for it."""
 
@@ -34,7 +42,7 @@ _MISSING = {
     "ResourceNotFoundException",
     "NoSuchResourceException",
     "RepositoryNotFoundException",
-} | {"NoSuchBucket"}
+} | {"NoSuchBucket", "ChangeSetNotFound"}
 
 
 def refusal(code: str, text: str, service: str, operation: str, region: str) -> AwsRefused:

@@ -18,12 +18,9 @@ class Profile(NamedTuple):
     token: str
 
 
-def read() -> Profile | None:
-    """The profile file that there is now, if it is one."""
-    return _read(profile_path())
-
-
-def _read(path: Path) -> Profile | None:
+def read(path: Path | None = None) -> Profile | None:
+    """What a file says, if it is a profile. Without a path it is the one that programs find."""
+    path = path or profile_path()
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -32,9 +29,15 @@ def _read(path: Path) -> Profile | None:
     return Profile(endpoint.rstrip("/"), token) if isinstance(endpoint, str) and isinstance(token, str) else None
 
 
-def write(profile: Profile) -> Path:
+def write_beside(profile: Profile, name: str) -> Path:
+    """Write one that programs find only by CLOUDPAR_PROFILE, such as profile-Cloudpar-prod.toml."""
+    active = profile_path()
+    return write(profile, active.with_name(f"{active.stem}-{name}{active.suffix}"))
+
+
+def write(profile: Profile, path: Path | None = None) -> Path:
     """Write it, readable by its owner alone. What it held is kept beside it: profile.toml.old, .old2 and so on."""
-    path = profile_path()
+    path = path or profile_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -57,27 +60,37 @@ def _spare(path: Path) -> Path:
 
 
 def kept(endpoint: str) -> Path | None:
-    """Where `write` kept a profile of that endpoint; of several the newest."""
-    path = profile_path()
-    beside = path.parent.glob(f"{glob.escape(path.name)}.old*")
-    found = [(each, _read(each)) for each in beside]
-    named = [each for each, profile in found if profile is not None and profile.endpoint == endpoint.rstrip("/")]
-    return max(named, key=lambda each: each.stat().st_mtime, default=None)
+    """Another file beside the profile file that names that endpoint; of several the newest."""
+    return max(_beside(endpoint), key=lambda each: each.stat().st_mtime, default=None)
+
+
+def _beside(endpoint: str) -> list[Path]:
+    active = profile_path()
+    files = active.parent.glob(f"{glob.escape(active.stem)}*{glob.escape(active.suffix)}*")
+    found = [(each, read(each)) for each in files if each != active]
+    return [each for each, profile in found if profile is not None and profile.endpoint == endpoint.rstrip("/")]
 
 
 def take_back(spare: Path) -> Path:
-    """Have what was kept be the profile file again; what that holds is kept in its turn."""
+    """Have what a file beside it says be the profile file; what that holds is kept in its turn.
+
+    A file that `write_beside` made stays, since programs may name it by CLOUDPAR_PROFILE.
+    """
     path = profile_path()
+    said = read(spare)
+    if spare.suffix == path.suffix and said is not None:
+        return write(said)
     if path.exists():
         path.replace(_spare(path))
     return spare.replace(path)
 
 
-def forget(endpoint: str) -> Path | None:
-    """Delete it if it names that endpoint; returns what was deleted."""
-    there = read()
-    if there is None or there.endpoint != endpoint.rstrip("/"):
-        return None
-    path = profile_path()
-    path.unlink(missing_ok=True)
-    return path
+def forget(endpoint: str) -> list[Path]:
+    """Delete the profile file and those beside it that name that endpoint; returns what was deleted."""
+    active, there = profile_path(), read()
+    named = _beside(endpoint)
+    if there is not None and there.endpoint == endpoint.rstrip("/"):
+        named.insert(0, active)
+    for path in named:
+        path.unlink(missing_ok=True)
+    return named

@@ -56,6 +56,11 @@ class Stack(msgspec.Struct, frozen=True):
         """Whether it was never made whole: nothing can be changed about it, it can only be deleted."""
         return self.state in {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED"}
 
+    @property
+    def made(self) -> bool:
+        """Whether anything of it was made that an update goes on from."""
+        return not self.failed and self.state != "REVIEW_IN_PROGRESS"
+
     def mend(self, region: str) -> str | None:
         """What to do about a stack that is no pool and will not become one by itself; None: it is or will."""
         which = f"--env {self.name.removeprefix(PREFIX)} --region {region}"

@@ -1,0 +1,104 @@
+"""The end of a deployment: an account of one's own, and a first map."""
+
+import getpass
+import hashlib
+import secrets
+import time
+from pathlib import Path
+
+import click
+
+from cloudpar.configuration import profile_path
+from cloudpar.deployment import profile, stack
+from cloudpar.deployment.administration import Administration
+from cloudpar.deployment.aws import Aws
+from cloudpar.deployment.failures import DeploymentError
+from cloudpar.deployment.profile import Profile
+from cloudpar_protocol import routes
+from cloudpar_protocol.account_messages import CreateAccount
+from cloudpar_protocol.errors import CloudparError
+
+FIRST_MAP_S = 900.0
+"""How long the first map may take, in which the first worker starts. A spot instance takes one to three minutes."""
+
+NUMBERS = 10
+
+
+def ensure_account(aws: Aws, made: stack.Stack, name: str | None, hours: float, *, activate: bool) -> Path:
+    """Make an account of this stack, unless an earlier deployment left one's token here.
+
+    A profile file that names another pool stays as it is, unless it is to be changed: programs go on with their pool.
+
+    Returns:
+        The file that holds the account's token: the profile file, or one beside it.
+    """
+    administration = Administration(aws, made)
+    endpoint, active, path = administration.endpoint, profile.read(), profile_path()
+    if active is not None and active.endpoint == endpoint:
+        return path
+    kept = profile.kept(endpoint)
+    takes_place = active is None or activate
+    if kept is not None:
+        return profile.take_back(kept) if takes_place else kept
+    # Made here: AWS and its logs see nothing but the hash.
+    token = secrets.token_urlsafe(32)
+    request = CreateAccount(
+        idempotency_key=secrets.token_urlsafe(16), name=name or _own_name(),
+        token_hash=hashlib.sha256(token.encode()).hexdigest(), quota_us=round(hours * 3.6e9),
+    )  # fmt: skip
+    administration.call(routes.CREATE_ACCOUNT, request)
+    fresh = Profile(endpoint, token)
+    return profile.write(fresh) if takes_place else profile.write_beside(fresh, made.name)
+
+
+def _own_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        return "first"
+
+
+def first_map(path: Path, *, show: bool) -> float:
+    """Squares of a few numbers, from start to result, in s; the pool shows how its workers start."""
+    from cloudpar.pool import Pool  # noqa: PLC0415  # costs what the checks before need not pay
+
+    user = profile.read(path)
+    if user is None:
+        raise DeploymentError(f"{path} cannot be read any more: run `cloudpar deploy` again")
+    click.echo("The first map; the first worker takes one to three minutes to start.", err=True)
+    began = time.monotonic()
+    with Pool(user.endpoint, user.token, progress=show) as pool:
+        results = pool.map(pow, range(NUMBERS), [2] * NUMBERS, timeout=FIRST_MAP_S)
+        try:
+            squares = list(results)
+        except TimeoutError:
+            results.cancel()
+            raise DeploymentError(
+                f"the pool is deployed, but its first map has no result after {FIRST_MAP_S / 60:.0f} min: `cloudpar "
+                "status` shows what AWS says about the workers"
+            ) from None
+    if squares != [number**2 for number in range(NUMBERS)]:
+        raise CloudparError(
+            f"the first map has wrong results, {squares}: this is a fault of cloudpar, please report it"
+        )
+    return round(time.monotonic() - began, 1)
+
+
+def summary(made: stack.Stack, path: Path, took_s: float | None, environment: str) -> str:
+    """What to do now."""
+    mapped = "" if took_s is None else f"The first map took {took_s:.0f} s; the next finds its worker there.\n"
+    active = profile_path()
+    program = "  from cloudpar import Pool\n  with Pool() as pool:\n      print(sum(pool.map(abs, range(1000))))\n"
+    if path == active:
+        use = f"{path} has your token, so that this works:\n\n{program}"
+    else:
+        use = (
+            f"{path} has your token. {active} stays as it is, so programs go on with the pool that it names. To use "
+            f"{made.name} in one program:\n\n  export CLOUDPAR_PROFILE={path}\n\nor in all: cloudpar deploy --env "
+            f"{environment} --activate\n"
+        )
+    return (
+        f"{mapped}{made.name} is at {made.output('Endpoint')}; {use}\n"
+        f"What it does and costs: cloudpar status --env {environment}; the end of it: cloudpar destroy --env "
+        f"{environment}"
+    )

@@ -1,0 +1,64 @@
+"""A change set: what CloudFormation will do to a stack's resources if it is executed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from .aws import Aws
+from .failures import AwsMissing, DeploymentError
+
+HOLDS_DATA = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::Secret"}
+"""Types whose resources hold what nobody can make again."""
+
+
+class Doomed(msgspec.Struct, frozen=True):
+    """A resource that a deployment removes or replaces.
+
+    Attributes:
+        name: In the template.
+        type: As CloudFormation names it.
+        fate: In CloudFormation's words.
+    """
+
+    name: str
+    type: str
+    fate: str
+
+
+def doomed(aws: Aws, stack: str, name: str) -> list[Doomed] | None:
+    """The resources that a change set removes or replaces; None: there is no such change set, as nothing changes."""
+    try:
+        pages = list(aws.pages("cloudformation", "describe_change_set", "Changes", StackName=stack, ChangeSetName=name))
+    except AwsMissing:
+        return None
+    changes = [each["ResourceChange"] for each in pages if "ResourceChange" in each]
+    return [Doomed(each["LogicalResourceId"], each["ResourceType"], fate) for each in changes if (fate := _fate(each))]
+
+
+def _fate(change: Mapping[str, Any]) -> str | None:
+    if change["Action"] == "Remove":
+        stays = change.get("PolicyAction") == "Retain"
+        return "removed from the stack; it stays in the account" if stays else "deleted"
+    return {"True": "replaced by a new one", "Conditional": "may be replaced by a new one"}.get(
+        change.get("Replacement", "False")
+    )
+
+
+def discard(aws: Aws, stack: str, name: str) -> None:
+    """Delete a change set that is not executed."""
+    aws.call("cloudformation", "delete_change_set", StackName=stack, ChangeSetName=name)
+
+
+def check_data(found: list[Doomed], stack: str) -> None:
+    """Refuse to lose data.
+
+    Raises:
+        DeploymentError: A table, a bucket or a secret would be removed or replaced.
+    """
+    lost = [f"{each.name} ({each.type}: {each.fate})" for each in found if each.type in HOLDS_DATA]
+    if lost:
+        raise DeploymentError(
+            f"nothing was changed, since this deployment would take data from {stack}: {', '.join(lost)}. Deploy the "
+            "release that made the stack, or move the data and remove the resource from the stack yourself"
+        )

@@ -1,0 +1,103 @@
+"""One deployment of a stack: from what is there to what is asked for, without anything lost that was not named."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from . import causes, change_set, settings, stack
+from .aws import Aws
+from .cdk import Cdk
+from .change_set import Doomed
+from .failures import CdkFailed, DeploymentError
+from .settings import Change, Request, Settings
+
+
+class Update(msgspec.Struct, frozen=True):
+    """What a deployment does.
+
+    Attributes:
+        name: The stack's.
+        there: The stack as it is; None: there is none.
+        template: What it was made from; None: nothing is there that an update goes on from.
+        settings: To deploy.
+        changes: From those that are known of what is there.
+    """
+
+    name: str
+    there: stack.Stack | None
+    template: dict[str, Any] | None
+    settings: Settings
+    changes: list[Change]
+
+    @classmethod
+    def plan(cls, aws: Aws, environment: str, request: Request) -> Self:
+        """Look at what is there.
+
+        Raises:
+            DeploymentError: A setting would be lost without being named, or a protected stack has to be deleted first.
+        """
+        name = stack.stack_name(environment)
+        there = stack.find(aws, name)
+        if there is not None and there.failed:
+            there.refuse_protected(aws.region)  # the CDK deletes it first
+        body = stack.template(aws, name) if there is not None and there.made else None
+        wanted = settings.wanted(body, request, name)
+        return cls(name, there, body, wanted, settings.changes(settings.known(body), wanted))
+
+    @property
+    def kind(self) -> str:
+        """In words, for people."""
+        if self.there is None:
+            return "new"
+        return f"{'anew' if self.template is None else 'update'} ({self.there.state} now)"
+
+    def context(self, environment: str, request: Request) -> list[str]:
+        """The CDK's context for it. The app checks the names in `unset`."""
+        unset = [f"unset={','.join(sorted(request.unset))}"] if request.unset else []
+        return [f"env={environment}", *(f"{name}={value}" for name, value in self.settings.items()), *unset]
+
+    def check(self, body: Mapping[str, Any]) -> None:
+        """Compare the tables in use with those of the new template.
+
+        Raises:
+            DeploymentError: Others would be used, and were not named.
+        """
+        if self.template is not None:
+            settings.check_tables(self.template, body, [each.name for each in self.changes], self.name)
+
+    def execute(self, aws: Aws, cdk: Cdk, assembly: Path, show: Callable[[list[Doomed]], None]) -> None:
+        """Make the stack or bring it up to date; `show` gets the resources that an update removes or replaces.
+
+        Raises:
+            DeploymentError: It failed, and the text names the resource and AWS's reason; or data would be lost.
+        """
+        last = None if self.template is None else causes.newest_event(aws, self.name)
+        try:
+            if self.template is None:
+                cdk.deploy(self.name, assembly)
+            else:
+                self._change(aws, cdk, assembly, show)
+        except CdkFailed as error:
+            cause = causes.failed_resources(aws, self.name, last)
+            if cause is None:
+                raise
+            state = "is as it was before" if self.template is not None else "was not made"
+            raise DeploymentError(f"{error.command} failed, and {self.name} {state}: {cause}") from None
+
+    def _change(self, aws: Aws, cdk: Cdk, assembly: Path, show: Callable[[list[Doomed]], None]) -> None:
+        name = f"cloudpar-{secrets.token_hex(8)}"
+        cdk.prepare(self.name, assembly, name)
+        doomed = change_set.doomed(aws, self.name, name)
+        if doomed is None:
+            return
+        try:
+            change_set.check_data(doomed, self.name)
+        except DeploymentError:
+            change_set.discard(aws, self.name, name)
+            raise
+        if doomed:
+            show(doomed)
+        cdk.execute(self.name, assembly, name)
