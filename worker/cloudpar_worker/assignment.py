@@ -7,6 +7,7 @@ from .executor_record import ExecutorRecord, Stop
 from .facts import Facts
 from .feeding import ONE_AHEAD_US, run_tasks
 from .lease_record import LeaseRecord
+from .nesting import may_begin
 from .prefetching import remaining_us
 from .supervision import spawn
 from .suspects import runnable
@@ -55,7 +56,7 @@ def _soon_free(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
 
 def _choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
     """The lease to serve next: first come, first served, with some patience before one that needs another executor."""
-    payable = [record for record in ready if is_payable(facts, record)]
+    payable = [record for record in ready if is_payable(facts, record) and may_begin(facts, executor, record.lease)]
     for record in payable:
         if executor.serves(record.lease):
             return record

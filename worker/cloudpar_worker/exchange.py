@@ -10,6 +10,7 @@ from . import publishing
 from .assignment import is_payable
 from .facts import NEVER, Facts
 from .lease_record import LeaseRecord
+from .nesting import LEASES, has_room
 from .prefetching import HORIZON_US, chunks_needed, remaining_us
 from .supervision import running_of
 from .suspects import suspects
@@ -22,18 +23,18 @@ BEATS: Final = 3
 
 
 def _free_in_us(facts: Facts, now_us: int) -> list[float]:
-    """For each executor, when it will be out of work."""
+    """For each executor that may run at a time, when it will be out of work."""
     free = []
     for executor in facts.executors.values():
         run = executor.running
-        if executor.stop is not None:
+        if executor.stop is not None or executor.awaits:
             continue
         if run is None:
             free.append(0.0)
         else:
             mean_us = facts.durations_of(run.record.lease).mean_us
             free.append(remaining_us(mean_us, now_us - executor.since_us, executor.queued()))
-    return free
+    return sorted(free, reverse=True)[: facts.wanted_executors]
 
 
 def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
@@ -96,7 +97,7 @@ def _give_back(facts: Facts, returns: list[Return]) -> None:
 def download(facts: Facts) -> None:
     """Get payloads a little ahead of the executors."""
     for record in facts.leases.values():
-        if not record.unfetched or record.downloading:
+        if not record.unfetched or record.downloading or not has_room(facts, record.lease):
             continue
         if record.undeliverable:
             if not record.returning:
@@ -111,14 +112,14 @@ def download(facts: Facts) -> None:
 
 def retrieve(facts: Facts, now_us: int) -> None:
     """Ask for chunks before the executors run dry."""
-    if facts.retrieving or now_us < facts.retrieve_us or suspects(facts):
+    if facts.retrieving or now_us < facts.retrieve_us or suspects(facts) or len(facts.leases) >= LEASES:
         return
     if now_us < facts.company_us and any(record.begun for record in facts.leases.values()):
         return
     waiting_us = 0.0
     for record in facts.leases.values():
         untouched = record.untouched
-        if untouched:
+        if untouched and has_room(facts, record.lease):
             mean_us = facts.durations_of(record.lease).mean_us
             # Nobody knows how long these take: a chunk is enough for an executor.
             waiting_us += untouched * mean_us if mean_us else HORIZON_US

@@ -84,6 +84,7 @@ class ExecutorProcess:
             lease.retries,
             lease.retry_on,
             lease.threads_per_task,
+            lease.depth,
         )
         self._unsent.append(memoryview(encode_run(run)))
         self.flush()
@@ -134,6 +135,10 @@ class ExecutorProcess:
             if count < _SMALL_BYTES and not all_of_it:
                 break
         return results
+
+    def mark(self) -> bool | None:
+        """Whether its task waits for tasks of its own, if something new was said of that since the last result."""
+        return self._reader.mark()
 
     def outputs(self) -> tuple[str | None, str | None]:
         """What its running task has written to standard output and error."""

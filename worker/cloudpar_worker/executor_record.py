@@ -50,6 +50,8 @@ class ExecutorRecord:
         runs: What it was fed and has no results for; the first task of the first run is the one that runs.
         stop: Set when it is being killed.
         since_us: When, by the agent's clock, the running task began at the latest.
+        awaits: Its task waits for tasks of its own, since `awaits_since_us`.
+        memory_bytes: What it used when it was looked at last.
         suspect: Its memory was large; look again between tasks.
         recalled_us: When its queued tasks were recalled, until that is known to have worked.
     """
@@ -63,6 +65,8 @@ class ExecutorRecord:
         self.runs: deque[FedRun] = deque()
         self.stop: Stop | None = None
         self.since_us = 0
+        self.awaits = False
+        self.awaits_since_us = self.memory_bytes = 0
         self.suspect = False
         self.proven = False
         self.codes: set[str] = set()
@@ -94,6 +98,11 @@ class ExecutorRecord:
     def running(self) -> FedRun | None:
         """The run at whose head it works."""
         return self.runs[0] if self.runs else None
+
+    @property
+    def depth(self) -> int:
+        """How deep the task that runs nests; -1 for none."""
+        return self.runs[0].record.lease.depth if self.runs else -1
 
     def position(self) -> tuple[str, int]:
         """The lease and the number of the task that runs; ("", -1) for none."""
@@ -169,6 +178,7 @@ class ExecutorRecord:
 
     def advance(self, tasks: int) -> None:
         """The first `tasks` tasks of its first run have results."""
+        self.awaits = False
         run = self.runs[0]
         run.next += tasks
         if run.next == run.end:

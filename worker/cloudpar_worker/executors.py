@@ -115,6 +115,9 @@ class Executors:
             self._unwatch(process)  # the zygote tells the rest
         if results:
             self._on_stimulus(on.Results(process.executor_id, results, self.seen_us))
+        waits = process.mark()
+        if waits is not None:
+            self._on_stimulus(on.TaskWaits(process.executor_id, waits))
 
     def _unwatch(self, process: ExecutorProcess) -> None:
         if process.channel in self._selector.get_map():

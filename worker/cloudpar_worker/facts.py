@@ -34,6 +34,8 @@ class Facts:
         retrieving, beating, publish_jobs: What is under way.
         publish_now: Somebody may be waiting for what is pending.
         chunk_us: How long the chunk that came last will take; 0: unknown.
+        nested: Tasks wait for tasks of their own, or have lately done so.
+        nested_us: When one waited last.
         hungry: The master said so, and nothing was given back since.
         draining_us: Since when.
         busy_us: When tasks ran last, while draining.
@@ -63,6 +65,7 @@ class Facts:
         self.publish_jobs = 0
         self.publish_now = False
         self.chunk_us = 0.0
+        self.nested, self.nested_us = False, 0
         self.hungry = False
         self.draining_us: int | None = None
         self.busy_us = 0

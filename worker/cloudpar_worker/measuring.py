@@ -16,8 +16,8 @@ from .executor_process import ExecutorProcess
 from .families import Families
 from .zygotes import Zygotes
 
-_HARMLESS_PART: Final = 0.5
-"""Of the limit: so much is not looked at closely."""
+_HARMLESS_PART: Final = 0.25
+"""Of the limit: so much is not looked at closely. An executor has at least this much (nesting.HELD_PART)."""
 _REST: Final = 10
 """So many times as long as weighing took, it is not done again: it costs at most a tenth of a core an executor."""
 

@@ -73,6 +73,16 @@ def memory(rss_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
     return Stop("memory", message, lease_id, index)
 
 
+def nested_memory(tasks: int, held_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
+    """Tasks that wait leave too little memory to those that they wait for."""
+    message = (
+        f"{tasks} tasks of this worker that wait for tasks of their own hold {held_bytes >> 20} MB, over the limit of "
+        f"{limit_bytes >> 20} MB for such tasks, and this one was stopped: let tasks hold less while they wait, let "
+        "them nest less deeply, or give the executors more memory"
+    )
+    return Stop("memory", message, lease_id, index)
+
+
 def spam(written: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
     """It wrote without end."""
     message = (

@@ -21,6 +21,7 @@ from .executor_record import ExecutorRecord, FedRun, Stop
 from .facts import PATIENCE_US, Facts
 from .feeding import linger_us
 from .lease_record import LeaseRecord
+from .nesting import memory_limit
 from .supervision import OUTPUT_LIMIT_BYTES, SUSPECT_PART
 from .suspects import is_suspect
 
@@ -35,6 +36,7 @@ class WorkerState:
         self._handlers: dict[type, _Handler] = {
             on.ExecutorReady: self._ready,
             on.Results: self._results,
+            on.TaskWaits: self._task_waits,
             on.GarbageCame: self._garbage,
             on.ExecutorGone: self._gone,
             on.PythonFailed: self._python_failed,
@@ -94,6 +96,15 @@ class WorkerState:
             results = results[tasks:]
         if not executor.runs:
             self.facts.publish_now = True  # unless it is fed at once: consequences looks at that
+
+    def _task_waits(self, stimulus: on.TaskWaits, now_us: int) -> None:
+        facts = self.facts
+        executor = facts.executors[stimulus.executor_id]
+        if executor.running is not None and executor.stop is None:
+            executor.awaits = stimulus.waits
+            if stimulus.waits:
+                executor.awaits_since_us, facts.nested = now_us, True
+                facts.measure_us = now_us  # what it holds is missing from what runs in its place
 
     def _finish(self, run: FedRun, results: list[TaskResult], now_us: int) -> None:
         if run.recalled:
@@ -164,7 +175,8 @@ class WorkerState:
         executor = facts.executors.get(stimulus.executor_id)
         if executor is None or executor.stop is not None:
             return
-        rss, limit = stimulus.rss_bytes, facts.memory_bytes
+        rss, limit = stimulus.rss_bytes, memory_limit(facts, executor)
+        executor.memory_bytes = rss
         large = rss > limit * SUSPECT_PART
         if executor.running is None:
             if rss > limit or (executor.suspect and large):

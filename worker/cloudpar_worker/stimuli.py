@@ -24,6 +24,13 @@ class Results(Struct, frozen=True):
     seen_us: int
 
 
+class TaskWaits(Struct, frozen=True):
+    """The task that runs in an executor begins to wait for tasks of its own, or goes on."""
+
+    executor_id: int
+    waits: bool
+
+
 class GarbageCame(Struct, frozen=True):
     """Something came from an executor that is no result."""
 
@@ -145,6 +152,7 @@ class TimePassed(Struct, frozen=True):
 Stimulus = (
     ExecutorReady
     | Results
+    | TaskWaits
     | GarbageCame
     | ExecutorGone
     | PythonFailed

@@ -3,7 +3,7 @@
 from typing import Final
 
 from . import instructions as do
-from . import outcomes
+from . import nesting, outcomes
 from .executor_record import ExecutorRecord, Stop
 from .facts import NEVER, Facts
 
@@ -20,6 +20,7 @@ OUTPUT_LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 def stop(facts: Facts, now_us: int) -> None:
     """Tasks at a limit, and tasks that nobody wants any more."""
+    nesting.stop_overfull(facts)
     elapsed: dict[str, int] = {}
     for executor in facts.executors.values():
         run = executor.running
@@ -53,7 +54,8 @@ def spawn(facts: Facts, now_us: int) -> None:
             facts.kill(executor, Stop())
     if facts.draining_us is not None or now_us < facts.spawn_us:
         return
-    alive = sum(1 for executor in facts.executors.values() if executor.stop is None)
+    nesting.stop_surplus(facts, now_us)
+    alive = sum(1 for executor in facts.executors.values() if executor.stop is None and not executor.awaits)
     for _ in range(alive, facts.wanted_executors):
         executor = ExecutorRecord(facts.next_executor, facts.python)
         facts.executors[executor.executor_id] = executor

@@ -13,6 +13,7 @@ from cloudpar_protocol.worker_messages import Lease
 
 from .facts import Facts
 from .lease_record import LeaseRecord
+from .nesting import awaits
 
 SUSPECT_ATTEMPT: Final = 3
 """Two workers were lost with it: one loss alone happens to any chunk."""
@@ -24,8 +25,13 @@ def is_suspect(lease: Lease) -> bool:
 
 
 def suspects(facts: Facts) -> list[LeaseRecord]:
-    """The one that this worker keeps first: what has run, what runs, or else what was lost most often."""
-    found = [record for record in facts.leases.values() if is_suspect(record.lease)]
+    """The one that this worker keeps first: what has run, what runs, or else what was lost most often.
+
+    One that waits for tasks of its own is none for so long: they could not run beside it.
+    """
+    found = [
+        each for each in facts.leases.values() if is_suspect(each.lease) and not (facts.nested and awaits(facts, each))
+    ]
     found.sort(key=lambda record: (record.returning, bool(record.untouched), not record.fed, -record.lease.attempt))
     return found
 

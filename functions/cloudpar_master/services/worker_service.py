@@ -190,6 +190,7 @@ class WorkerService:
             retries=start.retries,
             retry_on=start.retry_on,
             threads_per_task=start.threads_per_task,
+            depth=start.depth,
             seal=start.seal,
             seal_key=None if start.seal is None else self._keys.key(head.account_id),
             elsewhere=not head.anyhow,

@@ -11,6 +11,7 @@ from .payloads import (
     Codec,
     Count,
     Crc32,
+    Depth,
     ExceptionNames,
     Hash,
     Id,
@@ -110,6 +111,7 @@ class StartTasks(Struct, frozen=True, kw_only=True):
         retries: A task whose code raises is tried again so often, at once and by the same executor.
         retry_on: Only for these exceptions and what is derived from them; empty: for every Exception.
         seal: Of a sealed package: on its code and how it is called (`seals`).
+        depth: How deep the package nests; so the worker knows which tasks may run while others wait for them.
         threads_per_task: The limit of numeric libraries in each task; None: the worker's own.
     """
 
@@ -129,6 +131,7 @@ class StartTasks(Struct, frozen=True, kw_only=True):
     retry_on: ExceptionNames = []
     seal: Seal | None = None
     threads_per_task: Threads | None = None
+    depth: Depth = 0
 
 
 class StartTasksReply(Struct, frozen=True, kw_only=True):

@@ -53,3 +53,6 @@ LINK_S = 15 * 60
 
 THREADS = 1024
 """The most threads a task that a pool may ask for."""
+
+NESTING = 32
+"""How deep tasks that start tasks of their own may nest; a worker may run so many executors for each of its cores."""

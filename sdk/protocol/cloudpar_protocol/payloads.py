@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from .limits import BLOB_BYTES, PACKAGE_TASKS, PART_BYTES, THREADS
+from .limits import BLOB_BYTES, NESTING, PACKAGE_TASKS, PART_BYTES, THREADS
 
 Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -36,6 +36,8 @@ Range = tuple[Count, Count]
 """Tasks [start, end) of a package."""
 
 Retries = Annotated[int, Meta(ge=0, le=100)]
+Depth = Annotated[int, Meta(ge=0, le=NESTING)]
+"""0: of a package that no task has started. Otherwise one more than that of the task that has started it."""
 Threads = Annotated[int, Meta(ge=1, le=THREADS)]
 """How many threads a numeric library may start in one task."""
 ExceptionNames = Annotated[list[Name], Meta(max_length=20)]

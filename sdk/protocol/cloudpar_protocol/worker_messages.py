@@ -9,6 +9,7 @@ from .payloads import (
     CallStyle,
     Codec,
     Crc32,
+    Depth,
     ExceptionNames,
     Id,
     Link,
@@ -78,7 +79,7 @@ class Lease(Struct, frozen=True, kw_only=True):
         mean_us: How long a task of this package lasts, as measured so far; 0: unknown.
         wait_us: How long the chunk lay in the queue; sent back with its publications.
         task_timeout_s: The limit for one task.
-        threads_per_task: As in StartTasks.
+        threads_per_task, depth: As in StartTasks.
         retries, retry_on: As in StartTasks; the time of all attempts is the task's.
         budget_us: What the account has left; a task that runs longer is stopped.
         publish_us: While all executors have work, results may be collected for so long: a request may cost money.
@@ -116,6 +117,7 @@ class Lease(Struct, frozen=True, kw_only=True):
     seal_key: SealKey | None = None
     threads_per_task: Threads | None = None
     elsewhere: bool = False
+    depth: Depth = 0
 
 
 class RetrieveTasksReply(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from .awaited import Awaited
 from .connection import Aborted, Connection
 from .downloads import Downloads
 from .errors import CloudparError, NotFound
+from .nesting import Nesting
 from .pacing import Run, gather_s
 
 NEW_PACKAGE_S = 0.1
@@ -27,10 +28,11 @@ log = logging.getLogger("cloudpar")
 class Awaiter:
     """Asks while there is a package to ask about, and rests otherwise."""
 
-    def __init__(self, connection: Connection, downloads: Downloads, session: str) -> None:
+    def __init__(self, connection: Connection, downloads: Downloads, session: str, nesting: Nesting) -> None:
         self._connection = connection
         self._downloads = downloads
         self._session = session
+        self._nesting = nesting
         self._condition = threading.Condition()
         self._under_way: dict[Awaited, None] = {}  # two may be of one package
         self._starting = 0
@@ -73,12 +75,14 @@ class Awaiter:
 
     def _add(self, awaited: Awaited) -> None:
         self._under_way[awaited] = None
+        self._nesting.begins_to_wait(awaited)
         self._due = min(self._due, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
 
     def drop(self, awaited: Awaited) -> None:
         """Ask no more for a package; it goes on."""
         with self._condition:
             self._under_way.pop(awaited, None)
+        self._nesting.ends_to_wait(awaited)
 
     def under_way(self) -> list[Awaited]:
         """The packages that are being asked for."""
@@ -90,6 +94,8 @@ class Awaiter:
         with self._condition:
             self._closed = True
             self._condition.notify()
+        for awaited in self.under_way():
+            self._nesting.ends_to_wait(awaited)
 
     def _run(self) -> None:
         try:

@@ -43,13 +43,16 @@ class Client:
         patience: Patience,
         *,
         threads_per_task: int | None,
+        own_master: bool,
         task_timeout_s: float | None,
         retry: Retry,
         output: Output,
         progress: bool | None,
     ) -> None:
         connection = Connection(endpoint, token, patience)
-        self.session = Session(connection, shower(output), Bars(progress).update, threads_per_task)
+        self.session = Session(
+            connection, shower(output), Bars(progress).update, threads_per_task, own_master=own_master
+        )
         self._starter = Starter(self.session, task_timeout_s, retry, self._interrupt_futures)
         self._retry = retry
         self._codes = CodeCache()

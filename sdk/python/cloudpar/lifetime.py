@@ -79,7 +79,7 @@ class Lifetime:
         patience = Patience(patience_s, LOCAL_CONTACT_S if self.cluster else FIRST_CONTACT_S)
         return Client(
             configuration.endpoint, configuration.token, patience,
-            threads_per_task=threads_per_task,
+            threads_per_task=threads_per_task, own_master=self.cluster is not None,
             task_timeout_s=task_timeout_s, retry=retry, output=output, progress=progress,
         )  # fmt: skip
 

@@ -6,11 +6,12 @@ import threading
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from cloudpar_protocol.limits import THREADS
 
 from .configuration import LOCAL, configure
+from .errors import SerializationError
 from .lifetime import Lifetime, first_contact
 from .map_methods import MapMethods
 from .retry import RetryOn, read_retry
@@ -232,6 +233,25 @@ class Pool(MapMethods):
         if kind is not None and issubclass(kind, KeyboardInterrupt) and os.getpid() == self._pid:
             self._client.interrupt()
         self.shutdown(wait=True)
+
+    def __reduce__(self) -> NoReturn:
+        """A pool stays in its process: its connections cannot travel, and its token must not lie in task code.
+
+        Raises:
+            SerializationError: Always; the text says what to do in a task instead.
+        """
+        if self._lifetime.cluster is None:
+            text = (
+                "make one inside the task, by Pool(endpoint, token): while the task waits for tasks of its own, other "
+                "tasks use its core"
+            )
+        else:
+            text = (
+                "this pool started its master itself, which tasks do not know. Make one inside the task by Pool(), "
+                "which starts another master, or start one by `cloudpar up` for both, and make pools by "
+                "Pool(endpoint, token)"
+            )
+        raise SerializationError(f"cannot pickle a Pool, which belongs to its process: {text}")
 
     def _check(self) -> None:
         if os.getpid() != self._pid:

@@ -38,6 +38,7 @@ from .awaiter import Awaiter
 from .connection import Aborted, Connection
 from .downloads import Downloads
 from .errors import CloudparError
+from .nesting import Nesting
 from .origin import Origin, origin, seals_of
 from .package import Package
 from .packing import Blob, Packed
@@ -76,6 +77,8 @@ class Session:
         show: Callable[[TaskResult], None] | None = None,
         watch: Callable[[Awaited], None] = lambda _: None,
         threads_per_task: int | None = None,
+        *,
+        own_master: bool = False,
     ) -> None:
         self.id = secrets.token_hex(8)
         self.connection = connection
@@ -87,7 +90,8 @@ class Session:
         self._watch = watch
         self._threads_per_task = threads_per_task
         self._downloads = Downloads(connection, self.id)
-        self._awaiter = Awaiter(connection, self._downloads, self.id)
+        self._nesting = Nesting(own_master=own_master)
+        self._awaiter = Awaiter(connection, self._downloads, self.id, self._nesting)
         self._condition = threading.Condition()
         self._open: dict[Awaited, None] = {}
         self._unwanted: set[Awaited] = set()
@@ -127,6 +131,7 @@ class Session:
             code=code, data=data, call=order.call, codec=order.code.codec, python=PYTHON,
             chunksize=order.chunksize, task_timeout_s=order.task_timeout_s,
             retries=order.retry.retries, retry_on=list(order.retry.names), threads_per_task=self._threads_per_task,
+            depth=self._nesting.depth(),
             seal=None if seals is None else seals.code(
                 code, data, call=order.call, codec=order.code.codec, python=PYTHON, tasks=order.packed.n
             ),

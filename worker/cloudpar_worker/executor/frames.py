@@ -1,6 +1,7 @@
 """What agent and executor say to each other: frames of 4 bytes little-endian length and a MessagePack body.
 
-Towards the executor a frame is a Run. Towards the agent a frame is a TaskResult, one for each task of a run, in order.
+Towards the executor a frame is a Run. Towards the agent a frame is a TaskResult, one for each task of a run, in order;
+or a mark of one byte, which says whether the task that runs waits for tasks of its own.
 The agent takes nothing that comes back for granted: task code can write to any descriptor.
 """
 
@@ -15,6 +16,9 @@ from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
 READY: Final = b"\0"
 """An executor's first byte, before it has any task: what ends before that is no task's doing."""
 LENGTH: Final = struct.Struct("<I")
+WAITS: Final = LENGTH.pack(1) + b"\1"
+GOES_ON: Final = LENGTH.pack(1) + b"\0"
+"""The marks, as whole frames."""
 TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 1024
 """All that a result holds besides its data, at most."""
 FRAME_BYTES: Final = BLOB_BYTES + TEXTS_BYTES
@@ -36,6 +40,7 @@ class Run(Struct, array_like=True, frozen=True):
         codec: Of the items and the results.
         retries, retry_on: How often a task that raises is tried again, and after which exceptions.
         threads: The limit of numeric libraries; None: what the executor started with.
+        depth: As in the lease.
     """
 
     code_hash: str
@@ -50,6 +55,7 @@ class Run(Struct, array_like=True, frozen=True):
     retries: int = 0
     retry_on: list[str] = []
     threads: int | None = None
+    depth: int = 0
 
 
 class Garbage(Exception):
@@ -85,6 +91,12 @@ class ResultReader:
 
     def __init__(self) -> None:
         self._rest = bytearray()
+        self._mark: bool | None = None
+
+    def mark(self) -> bool | None:
+        """Whether the task behind the last result waits for tasks of its own; None: nothing new was said."""
+        mark, self._mark = self._mark, None
+        return mark
 
     def feed(self, chunk: bytes | memoryview) -> list[TaskResult]:
         """The results that are complete with this chunk.
@@ -105,12 +117,17 @@ class ResultReader:
                     if length > FRAME_BYTES:
                         raise Garbage(f"a frame of {length} bytes")
                     break
+                if length == 1 and rest[offset + 4] <= 1:
+                    self._mark = rest[offset + 4] == 1
+                    offset = end
+                    continue
                 try:
                     result = decode(view[offset + 4 : end])
                 except (DecodeError, RecursionError, UnicodeDecodeError) as error:
                     raise Garbage(str(error)) from None
                 _check(result, length)
                 results.append(result)
+                self._mark = None  # it was of a task that has ended
                 offset = end
         del rest[:offset]
         return results

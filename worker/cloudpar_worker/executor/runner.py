@@ -2,10 +2,12 @@
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
 
+from cloudpar_protocol import nesting
 from cloudpar_protocol.limits import BLOB_BYTES
 from cloudpar_protocol.payloads import CallStyle, TaskResult
 
@@ -17,6 +19,7 @@ from .functions import FunctionCache
 from .recall import RecallPage
 from .refusals import Refusals
 from .thread_limits import limit_threads
+from .waiting import TaskWaits
 
 _clock = time.monotonic_ns
 """Taken before any task code runs; the agent's clock bounds it all the same."""
@@ -35,10 +38,18 @@ class Runner:
         self._functions = FunctionCache()
         self._frame = bytearray(256)
         self._forked = False
+        self._sending = threading.Lock()
+        self._waits = TaskWaits(self._send)
+        nesting.register(self._waits)
         os.register_at_fork(after_in_child=self._after_fork)
 
     def _after_fork(self) -> None:
         self._forked = True
+
+    def _send(self, frame: bytes | bytearray) -> None:
+        """Write a whole frame; a task's threads may send marks at the same time."""
+        with self._sending:
+            self._channel.sendall(frame)
 
     def serve(self) -> None:
         """Until the agent closes the channel."""
@@ -54,6 +65,7 @@ class Runner:
             if run.threads is not None and not self._started:  # later runs of this executor have the same limit
                 limit_threads(os.environ, run.threads)
             self._functions.take(run.code_hash, run.code)
+            self._waits.depth = run.depth
             self._run(run)
         return body is not None
 
@@ -73,7 +85,7 @@ class Runner:
 
     def _run(self, run: Run) -> None:
         items, start, origin, step, call = run.items, run.start, run.origin, run.step, run.call
-        load, take, frame, send = self._functions.load, self._capture.take, self._frame, self._channel.sendall
+        load, take, frame, send = self._functions.load, self._capture.take, self._frame, self._send
         codec = SERIALIZATIONS[run.codec]
         decode = codec.decode
         function: Any = None
@@ -107,6 +119,7 @@ class Runner:
                 result = self._retry(run, function, index, began, failed)
             if self._forked:
                 os._exit(0)  # a child that the task forked and that came back from it
+            self._waits.task_ended()
             stdout, stderr = take()
             if stdout or stderr:
                 result = TaskResult(

@@ -1,0 +1,187 @@
+"""Tasks that wait for tasks of their own, at a master all of whose executors run such tasks."""
+
+import asyncio
+import concurrent.futures as cf
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cli.operation import Up
+from cloudpar import Pool
+from cloudpar.errors import SerializationError, TooLarge
+from cloudpar_protocol.limits import NESTING
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """A master with one executor: a task that holds it while it waits never ends."""
+    with Up(tmp_path_factory.mktemp("data"), workers=1) as up:
+        yield up
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def by_map(pool: Pool) -> int:
+    return sum(pool.map(square, range(4)))
+
+
+def by_submit(pool: Pool) -> int:
+    return sum(pool.submit(square, number).result() for number in range(4))
+
+
+def by_as_completed(pool: Pool) -> int:
+    return sum(future.result() for future in cf.as_completed([pool.submit(square, number) for number in range(4)]))
+
+
+def by_wait(pool: Pool) -> int:
+    done, _ = cf.wait([pool.submit(square, number) for number in range(4)])
+    return sum(future.result() for future in done)
+
+
+def by_callback(pool: Pool) -> int:
+    import threading  # noqa: PLC0415 - in the task
+
+    found: list[int] = []
+    last = threading.Event()
+
+    def note(future: "cf.Future[int]") -> None:
+        found.append(future.result())
+        if len(found) == 4:
+            last.set()
+
+    for number in range(4):
+        pool.submit(square, number).add_done_callback(note)
+    last.wait()
+    return sum(found)
+
+
+def by_asyncio(pool: Pool) -> int:
+    async def gather() -> int:
+        return sum(await asyncio.gather(*[asyncio.wrap_future(pool.submit(square, number)) for number in range(4)]))
+
+    return asyncio.run(gather())
+
+
+def by_parallel_for(pool: Pool) -> int:
+    squares = [0] * 4
+
+    def body(number: int) -> None:
+        squares[number] = square(number)
+
+    pool.parallel_for(0, 4, body)
+    return sum(squares)
+
+
+def by_thread(pool: Pool) -> int:
+    with cf.ThreadPoolExecutor(2) as threads:
+        return sum(threads.map(lambda number: pool.submit(square, number).result(), range(4)))
+
+
+WAYS = [by_map, by_submit, by_as_completed, by_wait, by_callback, by_asyncio, by_parallel_for, by_thread]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_task_that_waits_makes_room_for_its_own_tasks(up: Up, way: Callable[[Pool], int]) -> None:
+    endpoint, token = up.endpoint, up.connection["token"]
+
+    def parent(_number: int) -> int:
+        with Pool(endpoint, token, progress=False) as pool:
+            return way(pool)
+
+    with up.pool() as pool:
+        assert list(pool.map(parent, range(2))) == [14, 14]
+
+
+def test_a_task_that_reads_a_package_by_its_id_makes_room(up: Up) -> None:
+    endpoint, token = up.endpoint, up.connection["token"]
+
+    def parent(_number: int) -> int:
+        with Pool(endpoint, token, progress=False) as pool:
+            package_id = pool.map(square, range(4)).detach()
+            return sum(pool.attach(package_id).results())
+
+    with up.pool() as pool:
+        assert pool.submit(parent, 0).result() == 14
+
+
+def test_a_divide_and_conquer_ends_on_one_executor(up: Up) -> None:
+    endpoint, token = up.endpoint, up.connection["token"]
+
+    def total(numbers: list[int]) -> int:
+        if len(numbers) == 1:
+            return numbers[0]
+        middle = len(numbers) // 2
+        with Pool(endpoint, token, progress=False) as pool:
+            return sum(pool.map(total, [numbers[:middle], numbers[middle:]]))
+
+    with up.pool() as pool:
+        assert pool.submit(total, list(range(16))).result() == 120
+
+
+def test_many_tasks_that_wait_do_not_begin_all_at_once(tmp_path: Path) -> None:
+    with Up(tmp_path, workers=1) as up:
+        endpoint, token = up.endpoint, up.connection["token"]
+        agent = up.child("cloudpar_worker").pid
+
+        def processes(_number: int) -> int:
+            return len(psutil.Process(agent).children(recursive=True))
+
+        def parent(number: int) -> int:
+            with Pool(endpoint, token, progress=False) as pool:
+                return max(processes(number), *pool.map(processes, range(2)))
+
+        with up.pool() as pool:
+            most = max(pool.map(parent, range(30)))
+    assert most <= 3  # the zygote, the executor that waits, and the one in its place
+
+
+def test_a_task_that_left_its_tasks_behind_waits_for_nothing(up: Up) -> None:
+    endpoint, token = up.endpoint, up.connection["token"]
+
+    def leave(_number: int) -> str:
+        pool = Pool(endpoint, token, progress=False)
+        ids = [pool.submit(square, 3)]
+        assert ids[0].done() in {True, False}
+        package_ids = pool.detach()
+        return package_ids[0]
+
+    with up.pool() as pool:
+        package_ids = list(pool.map(leave, range(3)))
+        assert [pool.attach(package_id).results() for package_id in package_ids] == [[9]] * 3
+
+
+def test_tasks_that_nest_too_deep_say_so(up: Up) -> None:
+    endpoint, token = up.endpoint, up.connection["token"]
+
+    def deeper(_number: int) -> int:
+        from cloudpar_protocol import nesting  # noqa: PLC0415 - in the task
+
+        executor = nesting.here()
+        assert executor is not None
+        executor.depth = NESTING  # as if so many tasks waited for this one
+        with Pool(endpoint, token, progress=False) as pool:
+            return pool.submit(square, 1).result()
+
+    with up.pool() as pool, pytest.raises(TooLarge, match=f"nest {NESTING} deep, which is the limit"):
+        pool.submit(deeper, 0).result()
+
+
+@pytest.mark.parametrize("call", ["submit", "map", "parallel_for"])
+def test_a_captured_pool_is_refused_with_what_to_do_instead(up: Up, call: str) -> None:
+    def start(pool: Pool) -> None:
+        body = lambda _number: list(pool.map(square, range(3)))  # noqa: E731
+        if call == "submit":
+            pool.submit(body, 0)
+        elif call == "map":
+            pool.map(body, [0])
+        else:
+            pool.parallel_for(0, 1, body)
+
+    with up.pool() as pool, pytest.raises(SerializationError, match=r"make one inside the task, by Pool\(endpoint"):
+        start(pool)
+    with Pool(workers=1) as own, pytest.raises(SerializationError, match="this pool started its master itself"):
+        start(own)

@@ -1,0 +1,149 @@
+"""Executors whose tasks wait for tasks of their own: what runs in their place, and how much."""
+
+from typing import Any
+
+import pytest
+
+from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskResult
+from cloudpar_protocol.worker_messages import Lease
+from cloudpar_worker import instructions as do
+from cloudpar_worker import stimuli as on
+from cloudpar_worker.executor.frames import GOES_ON, WAITS, Garbage, ResultReader, encode_result_into
+from cloudpar_worker.nesting import SURPLUS_US
+from worker.driven import CODE, Worker
+from worker.leases import lease_of
+
+MEMORY = 10**9
+"""Of each executor of a driven worker."""
+
+
+def parents(tasks: int = 1, **fields: Any) -> Lease:
+    return lease_of(CODE, tasks, mean_us=1_000_000, **fields)
+
+
+def children(tasks: int = 1, depth: int = 1) -> Lease:
+    return lease_of(CODE, tasks, mean_us=1_000_000, depth=depth)
+
+
+def fed(worker: Worker) -> list[tuple[int, str]]:
+    return [(feed.executor_id, feed.lease.lease_id) for feed in worker.of(do.Feed)]
+
+
+def waiting(*leases: Lease, executors: int = 1) -> Worker:
+    """A worker whose executors all wait; one more is ready for each."""
+    worker = Worker(*leases, executors=executors)
+    for number in range(executors):
+        worker.hear(on.TaskWaits(number, waits=True))
+        (spawned,) = worker.of(do.Spawn)
+        worker.hear(on.ExecutorReady(spawned.executor_id))
+    return worker
+
+
+def test_an_executor_that_waits_is_replaced_by_one_for_its_tasks() -> None:
+    worker = waiting(parents())
+    lease = children()
+    worker.hear(on.Retrieved([lease]))
+    assert fed(worker) == [(1, lease.lease_id)]
+
+
+def test_no_more_tasks_begin_that_would_only_wait_as_well() -> None:
+    worker = waiting(parents(5))
+    assert fed(worker) == []
+    lease = children(2)
+    worker.hear(on.Retrieved([lease]))
+    assert fed(worker) == [(1, lease.lease_id)]
+    worker.done(0, executor_id=1)
+    assert fed(worker) == [(1, lease.lease_id)]
+
+
+def test_more_is_asked_for_while_nothing_that_is_here_may_run() -> None:
+    worker = waiting(parents())
+    worker.hear(on.Retrieved([parents(5)]))
+    assert [retrieve.chunks > 0 for retrieve in worker.of(do.Retrieve)] == [True]
+    worker.hear(on.Retrieved([children(5)]))
+    assert worker.of(do.Retrieve) == []
+
+
+def test_payloads_of_what_may_not_run_are_not_fetched() -> None:
+    worker = waiting(parents())
+    fields: dict[str, Any] = {"data": BlobData(BlobRef("key", 10**6)), "data_link": Link("GET", "http://master.test")}
+    worker.hear(on.Retrieved([lease_of(CODE, 5, **fields)]))
+    assert worker.of(do.Download) == []
+    worker.hear(on.Retrieved([lease_of(CODE, 5, depth=1, **fields)]))
+    assert len(worker.of(do.Download)) == 1
+
+
+def test_as_many_as_there_are_cores_run_beside_those_that_wait() -> None:
+    worker = waiting(parents(2), executors=2)
+    lease = children(5)
+    worker.hear(on.Retrieved([lease]))
+    assert [executor_id for executor_id, _ in fed(worker)] == [2, 3]
+    worker.hear(on.TaskWaits(0, waits=False))
+    worker.hear(on.Results(2, [TaskResult(0, "ok", 1_000_000, b"")], worker.now), after_us=1_000_000)
+    assert fed(worker) == []  # the first one goes on, in its place
+    worker.hear(on.Results(0, [TaskResult(0, "ok", 1_000_000, b"")], worker.now))
+    assert len(fed(worker)) == 1
+
+
+def test_executors_that_are_too_many_stay_for_a_while() -> None:
+    worker = waiting(parents())
+    worker.hear(on.TaskWaits(0, waits=False))
+    worker.done(0)
+    assert worker.of(do.Kill) == []
+    worker.hear(on.TimePassed(), after_us=SURPLUS_US)
+    assert len(worker.of(do.Kill)) == 1
+    worker.hear(on.TimePassed())
+    assert (worker.of(do.Kill), worker.of(do.Spawn), worker.state.facts.nested) == ([], [], False)
+
+
+def test_a_task_that_ends_waits_no_longer() -> None:
+    worker = waiting(parents(2))
+    worker.done(0)
+    assert len(fed(worker)) == 1
+    assert not any(executor.awaits for executor in worker.state.facts.executors.values())
+
+
+def test_what_waits_for_tasks_limits_the_memory_of_what_runs_in_its_place() -> None:
+    worker = waiting(parents())
+    worker.hear(on.Retrieved([children()]))
+    worker.hear(on.Measured(0, 6 * MEMORY // 10, 0))
+    worker.hear(on.Measured(1, 3 * MEMORY // 10, 0))
+    assert worker.of(do.Kill) == []
+    worker.hear(on.Measured(1, 5 * MEMORY // 10, 0))
+    assert [kill.executor_id for kill in worker.of(do.Kill)] == [1]
+
+
+def test_tasks_that_hold_too_much_memory_while_they_wait_are_stopped_latest_first() -> None:
+    worker = waiting(parents())
+    worker.hear(on.Retrieved([children()]))
+    worker.hear(on.TaskWaits(1, waits=True))
+    worker.hear(on.Measured(0, 5 * MEMORY // 10, 0))
+    worker.hear(on.Measured(1, 2 * MEMORY // 10, 0))
+    assert worker.of(do.Kill) == []
+    worker.hear(on.Measured(1, 3 * MEMORY // 10, 0))
+    assert [kill.executor_id for kill in worker.of(do.Kill)] == [1]
+    stop = worker.state.facts.executors[1].stop
+    assert stop is not None
+    assert (stop.outcome, "2 tasks of this worker that wait for tasks of their own hold 762 MB" in stop.message) == (
+        "memory", True,
+    )  # fmt: skip
+
+
+def test_a_chunk_that_workers_were_lost_with_runs_beside_the_tasks_that_it_waits_for() -> None:
+    worker = waiting(parents(attempt=3))
+    lease = children()
+    worker.hear(on.Retrieved([lease]))
+    assert fed(worker) == [(1, lease.lease_id)]
+    assert worker.of(do.GiveBackTasks) == []
+
+
+def test_a_mark_is_of_the_task_behind_the_last_result() -> None:
+    frame = bytearray()
+    encode_result_into(TaskResult(0, "ok", 1, b""), frame)
+    reader = ResultReader()
+    assert (reader.feed(bytes(frame)), reader.mark()) != ([], True)
+    assert (len(reader.feed(WAITS + bytes(frame))), reader.mark()) == (1, None)
+    assert (len(reader.feed(bytes(frame) + WAITS)), reader.mark(), reader.mark()) == (1, True, None)
+    assert (reader.feed(WAITS + GOES_ON), reader.mark()) == ([], False)
+    with pytest.raises(Garbage):
+        reader.feed(b"\1\0\0\0\2")
