@@ -9,7 +9,7 @@ from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker import instructions as do
 from cloudpar_worker import stimuli as on
 from cloudpar_worker.executor.frames import GOES_ON, WAITS, Garbage, ResultReader, encode_result_into
-from cloudpar_worker.nesting import SURPLUS_US
+from cloudpar_worker.nesting import LEASES, SURPLUS_US
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
@@ -147,3 +147,12 @@ def test_a_mark_is_of_the_task_behind_the_last_result() -> None:
     assert (reader.feed(WAITS + GOES_ON), reader.mark()) == ([], False)
     with pytest.raises(Garbage):
         reader.feed(b"\1\0\0\0\2")
+
+
+def test_a_worker_that_has_very_many_leases_runs_them_beside_what_waits() -> None:
+    worker = waiting(parents())
+    worker.hear(on.Retrieved([parents() for _ in range(LEASES - 2)]))
+    assert fed(worker) == []
+    last = parents()
+    worker.hear(on.Retrieved([last]))
+    assert len(fed(worker)) == 1

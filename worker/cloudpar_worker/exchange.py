@@ -10,7 +10,7 @@ from . import publishing
 from .assignment import is_payable
 from .facts import NEVER, Facts
 from .lease_record import LeaseRecord
-from .nesting import LEASES, has_room
+from .nesting import has_room
 from .prefetching import HORIZON_US, chunks_needed, remaining_us
 from .supervision import running_of
 from .suspects import suspects
@@ -112,7 +112,7 @@ def download(facts: Facts) -> None:
 
 def retrieve(facts: Facts, now_us: int) -> None:
     """Ask for chunks before the executors run dry."""
-    if facts.retrieving or now_us < facts.retrieve_us or suspects(facts) or len(facts.leases) >= LEASES:
+    if facts.retrieving or now_us < facts.retrieve_us or suspects(facts):
         return
     if now_us < facts.company_us and any(record.begun for record in facts.leases.values()):
         return

@@ -20,7 +20,8 @@ HELD_PART: Final = 0.75
 SURPLUS_US: Final = 10_000_000
 """How long more executors than run at a time stay, after the last task has waited: they have functions in memory."""
 LEASES: Final = 1_000
-"""A worker asks for more while nothing that it has may run beside what waits, until it has so many leases."""
+"""A worker asks for more while nothing that it has may run beside what waits. With so many leases it runs what it has,
+since what the tasks wait for may be in the queue behind more of the same."""
 
 
 def may_begin(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
@@ -35,7 +36,7 @@ def may_begin(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
 
 def has_room(facts: Facts, lease: Lease) -> bool:
     """Whether tasks of this depth may begin at all."""
-    if not facts.nested:
+    if not facts.nested or len(facts.leases) >= LEASES:
         return True
     waiting = [each for each in facts.executors.values() if each.awaits and each.depth == lease.depth]
     return len(waiting) < facts.wanted_executors

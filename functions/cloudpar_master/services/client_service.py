@@ -114,7 +114,7 @@ class ClientService:
             chunksize=request.chunksize,
             codec=request.codec,
             python=needed_python(request),
-            window=planning.first_window(request.n, on.policy) if self._may_open(running, request.n) else 0,
+            window=self._first_window(running, request),
             started_at=now,
             now=now,
             data_bytes=data_bytes,
@@ -137,10 +137,13 @@ class ClientService:
         now = self._on.accounts.get(account.account_id) or account
         return now.granted_us <= now.spent_us
 
-    def _may_open(self, running: Running, tasks: int) -> bool:
-        """Whether a new package may have chunks in the queue, or waits until executors idle (rule 14)."""
-        most = OPEN_SMALL_PACKAGES if tasks <= planning.SMALL_PACKAGE else OPEN_PACKAGES
-        return running.packages < most or not self._on.queue.waiting()
+    def _first_window(self, running: Running, request: StartTasks) -> int:
+        """How many chunks a new package may have in the queue; 0: it waits until executors idle (rule 14)."""
+        most = OPEN_SMALL_PACKAGES if request.n <= planning.SMALL_PACKAGE else OPEN_PACKAGES
+        if running.packages < most or not self._on.queue.waiting():
+            return planning.first_window(request.n, self._on.policy)
+        # A task waits for this package, and its executor is not idle for as long as the package has nothing to run.
+        return 1 if request.depth else 0
 
     def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
         """What is new of these packages, in bulk, up to the size of one body."""

@@ -69,13 +69,13 @@ class Awaiter:
 
     def add(self, awaited: Awaited) -> None:
         """Ask for a package that somebody else has started."""
+        self._nesting.begins_to_wait(awaited)
         with self._condition:
             self._add(awaited)
             self._condition.notify()
 
     def _add(self, awaited: Awaited) -> None:
         self._under_way[awaited] = None
-        self._nesting.begins_to_wait(awaited)
         self._due = min(self._due, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
 
     def drop(self, awaited: Awaited) -> None:

@@ -140,6 +140,7 @@ class Session:
         awaited = Awaited(
             package, receiver, serialize_s=order.serialize_s, show=self._show, on_news=self._news, seals=seals
         )
+        self._nesting.begins_to_wait(awaited)  # the start itself may wait until other packages have ended
         self._awaiter.start_begins()
         begun = False
         try:
@@ -154,6 +155,8 @@ class Session:
         finally:
             if begun:
                 self._begin(awaited)
+            else:
+                self._nesting.ends_to_wait(awaited)
             self._awaiter.start_ends(awaited if begun else None)
         return awaited
 

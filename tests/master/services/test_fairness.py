@@ -79,6 +79,13 @@ def test_an_account_opens_few_packages_while_others_wait_in_the_queue(world: Wor
     assert world.status(ann, large[3]).state == "running"
 
 
+def test_a_package_that_a_task_waits_for_opens_one_chunk_at_once(world: World, ann: AccountRecord) -> None:
+    for _ in range(4):
+        world.start(ann, tasks=1_000)
+    nested = world.start(ann, tasks=1_000, depth=1)
+    assert len(world.head(nested).open) == 1
+
+
 def test_with_an_empty_queue_every_package_opens(world: World, ann: AccountRecord) -> None:
     for _ in range(5):
         package_id = world.start(ann, tasks=100, chunksize=50)

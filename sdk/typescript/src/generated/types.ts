@@ -283,7 +283,7 @@ export interface components {
          *         mean_us: How long a task of this package lasts, as measured so far; 0: unknown.
          *         wait_us: How long the chunk lay in the queue; sent back with its publications.
          *         task_timeout_s: The limit for one task.
-         *         threads_per_task: As in StartTasks.
+         *         threads_per_task, depth: As in StartTasks.
          *         retries, retry_on: As in StartTasks; the time of all attempts is the task's.
          *         budget_us: What the account has left; a task that runs longer is stopped.
          *         publish_us: While all executors have work, results may be collected for so long: a request may cost money.
@@ -344,6 +344,8 @@ export interface components {
             threads_per_task?: number | null;
             /** @default false */
             elsewhere?: boolean;
+            /** @default 0 */
+            depth?: number;
         };
         /** LeaseRef */
         LeaseRef: {
@@ -786,6 +788,7 @@ export interface components {
          *         retries: A task whose code raises is tried again so often, at once and by the same executor.
          *         retry_on: Only for these exceptions and what is derived from them; empty: for every Exception.
          *         seal: Of a sealed package: on its code and how it is called (`seals`).
+         *         depth: How deep the package nests; so the worker knows which tasks may run while others wait for them.
          *         threads_per_task: The limit of numeric libraries in each task; None: the worker's own.
          */
         StartTasks: {
@@ -822,6 +825,8 @@ export interface components {
             seal?: Uint8Array | null;
             /** @default null */
             threads_per_task?: number | null;
+            /** @default 0 */
+            depth?: number;
         };
         /** StartTasksReply */
         StartTasksReply: {
