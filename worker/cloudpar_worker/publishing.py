@@ -29,8 +29,8 @@ def result_bytes(result: TaskResult) -> int:
     data = result.data
     if data is not None:
         size += len(data) if len(data) <= INLINE_RESULT_BYTES else _REFERENCE_BYTES
-    if result.message or result.traceback or result.stdout or result.stderr:
-        for text in (result.message, result.traceback, result.stdout, result.stderr):
+    if result.message or result.traceback or result.stdout or result.stderr or result.input:
+        for text in (result.message, result.traceback, result.stdout, result.stderr, result.input):
             size += len(text.encode(errors="replace")) if text else 0
     return size
 

@@ -361,5 +361,5 @@ class _Machine:
 
 
 def _inline_bytes(result: TaskResult) -> int:
-    texts = (result.data, result.message, result.traceback, result.stdout, result.stderr)
+    texts = (result.data, result.message, result.traceback, result.stdout, result.stderr, result.input)
     return 20 + sum(len(text) for text in texts if text)

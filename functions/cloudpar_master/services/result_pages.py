@@ -28,5 +28,5 @@ def read_results(packages: PackageStore, head: Head, cursor: int, room: int) -> 
 
 def result_bytes(result: TaskResult) -> int:
     """About what a result takes in an answer, with the link to it if it is a blob."""
-    texts = (result.data, result.message, result.traceback, result.stdout, result.stderr)
+    texts = (result.data, result.message, result.traceback, result.stdout, result.stderr, result.input)
     return (48 if result.blob is None else 1_500) + sum(len(text) for text in texts if text)

@@ -36,7 +36,15 @@ from typing import ClassVar
 
 
 class CloudparError(Exception):
-    """Anything that this system reports. The text says what happened and how to mend it."""
+    """Anything that this system reports. The text says what happened and how to mend it.
+
+    Attributes:
+        task_index: Of an error of one task: its number, from 0, in its map, or in the package of its future.
+        package_id: Of an error of one task: its package.
+    """
+
+    task_index: int | None = None
+    package_id: str | None = None
 
 
 class RequestError(CloudparError):

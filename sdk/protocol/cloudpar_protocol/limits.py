@@ -45,6 +45,9 @@ OUTPUT_BYTES = 64 * 1024
 ERROR_TEXT_CHARS = 16 * 1024
 """A remote traceback or a message; longer ones are cut in the middle."""
 
+INPUT_CHARS = 200
+"""What says of a failed task what it was called with; longer texts are cut."""
+
 HOLD_S = 20.0
 """The longest that a master may hold a request open."""
 

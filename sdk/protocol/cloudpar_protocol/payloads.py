@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from .limits import BLOB_BYTES, NESTING, PACKAGE_TASKS, PART_BYTES, THREADS
+from .limits import BLOB_BYTES, INPUT_CHARS, NESTING, PACKAGE_TASKS, PART_BYTES, THREADS
 
 Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -42,6 +42,9 @@ Threads = Annotated[int, Meta(ge=1, le=THREADS)]
 """How many threads a numeric library may start in one task."""
 ExceptionNames = Annotated[list[Name], Meta(max_length=20)]
 """Classes of exceptions: "ValueError" of the built-in ones, "package.module.Class" of others."""
+
+Input = Annotated[str, Meta(max_length=INPUT_CHARS)]
+"""What a task was called with, as a short text."""
 
 Outcome = Literal["ok", "error", "timeout", "quota", "cancelled", "crashed", "memory", "lost", "unpicklable"]
 CallStyle = Literal["value", "args", "args_kwargs"]
@@ -123,6 +126,8 @@ class TaskResult(Struct, array_like=True, frozen=True):
         stdout: What the task wrote to standard output, bounded, undecodable bytes replaced.
         stderr: The same for standard error.
         seal: Of a sealed package: on `data`, by the worker's agent.
+        input: Of a task that raised, for people: what it was called with, such as "value 3" or "arguments (5, b=0)",
+            cut to INPUT_CHARS characters. It is not sealed.
     """
 
     index: Count
@@ -135,6 +140,7 @@ class TaskResult(Struct, array_like=True, frozen=True):
     stdout: str | None = None
     stderr: str | None = None
     seal: Seal | None = None
+    input: Input | None = None
 
 
 class Unfit(Struct, frozen=True):

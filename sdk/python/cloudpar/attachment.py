@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 from cloudpar_protocol.payloads import TaskResult
 
 from .errors import CloudparError
-from .failures import copied, raisable
+from .failures import raisable
 from .result_store import ResultStore
 from .session import Session
 
@@ -130,9 +130,7 @@ class Attachment(Generic[T_co]):
     def _outcome(self, index: int, result: TaskResult | None) -> Outcome[T_co]:
         if result is not None:
             return Outcome(index, *self._awaited.outcome(result))
-        if self._store.failure is None:
-            raise AssertionError("a task that has no result when its package has ended well")
-        return Outcome(index, None, copied(self._store.failure))
+        return Outcome(index, None, self._awaited.lost_task(index))
 
     def reading(self) -> AbstractContextManager[None]:
         """For as long as somebody reads it, the pool's end waits for the package."""

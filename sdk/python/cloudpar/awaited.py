@@ -9,9 +9,10 @@ from cloudpar_protocol.client_messages import FleetStatus, PackageStatus
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.seals import Seals
 
-from .errors import CloudparError, SealBroken
-from .failures import outcome
+from .errors import CloudparError, PackageFailed, SealBroken
+from .failures import copied, outcome
 from .package import News, Package
+from .places import Places
 from .report import Report
 
 SEAL_MEND = (
@@ -52,11 +53,13 @@ class Awaited:
         on_news: "Callable[[Awaited], None]" = lambda _: None,
         seals: Seals | None = None,
         attached: bool = False,
+        places: Places | None = None,
     ) -> None:
         self.package = package
         self.receiver = receiver
         self.serialize_s = serialize_s
         self.attached = attached
+        self._places = places
         self.readers = 0
         self.started_at = time.monotonic()
         self.ended_at: float | None = None
@@ -83,11 +86,30 @@ class Awaited:
 
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
         """What a task came to: a value and None, or None and an exception. Of a sealed package, verified before."""
+        value, error = self._opened(result)
+        if error is not None:
+            self._identify(error, result.index, result.input)
+        return value, error
+
+    def _opened(self, result: TaskResult) -> tuple[Any, BaseException | None]:
         if self._seals is not None and not self._seals.is_result(result):
             which = f"the result of task {result.index} of package {self.id}"
             lacks = "came without its seal" if result.seal is None else "is not what its seal says"
             return None, SealBroken(f"{which} {lacks}: {SEAL_MEND}")
         return outcome(result, self.package.codec)
+
+    def lost_task(self, index: int) -> CloudparError:
+        """Why a task that has no result will never have one, as an exception of its own."""
+        failure = self.package.failure
+        if failure is None:
+            failure = PackageFailed(f"package {self.id} ended without this task's result")
+        error = copied(failure)
+        self._identify(error, index, None)
+        return error
+
+    def _identify(self, error: BaseException, index: int, called_with: str | None) -> None:
+        places = self._places or Places(tasks=self.package.tasks)
+        places.identify(error, self.id, index, called_with)
 
     def take(self, status: PackageStatus) -> News:
         """Hand on what a status brought; returns what must be fetched."""

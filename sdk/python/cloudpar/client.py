@@ -24,6 +24,7 @@ from .output import Output, shower
 from .package_search import COMPLETE, find
 from .packing import pack
 from .patience import Patience
+from .places import Places, values_of
 from .progress import Bars
 from .report import Report
 from .retry import ONCE, Retry
@@ -151,6 +152,7 @@ class Client:
                 retry=limits.retry or self._retry,
                 serialize_s=time.perf_counter() - began,
                 origin=start,
+                places=Places(base, packed.n, values_of(values), call) if limit is None else Places(base),
             )
             share = inbox.share(base, packed.n)
             try:

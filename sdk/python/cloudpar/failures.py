@@ -58,6 +58,7 @@ def raisable(error: BaseException, number: int) -> BaseException:
         return error
     mended = RuntimeError(f"task {number} raised StopIteration")  # as PEP 479 has it for generators
     mended.__cause__ = error
+    vars(mended).update(vars(error))  # its notes, and which task it is
     return mended
 
 

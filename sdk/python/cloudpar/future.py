@@ -12,6 +12,7 @@ from cloudpar_protocol.payloads import Range, TaskResult
 
 from .awaited import Awaited
 from .errors import CloudparError, TaskCancelled
+from .failures import copied
 from .session import Session
 
 T = TypeVar("T")
@@ -146,7 +147,7 @@ class FutureReceiver:
             self._session.read(self._awaited)
         self.started(None)
         for future in self._futures:
-            resolve(future, None, error)
+            resolve(future, None, copied(error) if isinstance(error, CloudparError) else error)
 
     def stop(self, index: int) -> bool:
         """Cancel one task at the master; whether it will have no value because of this."""
@@ -183,13 +184,13 @@ class FutureReceiver:
 
     def end(self, failure: CloudparError | None) -> None:
         """Fail those that have no result."""
-        for future in self._futures:
-            if future.done():
+        for index, future in enumerate(self._futures):
+            if future.done() or self._awaited is None:
                 continue
             if isinstance(failure, TaskCancelled):
                 future.set_cancelled()
             else:
-                resolve(future, None, failure or CloudparError("the package ended without this task's result"))
+                resolve(future, None, self._awaited.lost_task(index))
         self._futures = ()
         if self._awaited is not None:
             self._session.read(self._awaited)

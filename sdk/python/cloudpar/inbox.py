@@ -9,7 +9,6 @@ from cloudpar_protocol.payloads import TaskResult
 
 from .awaited import Awaited
 from .errors import CloudparError
-from .failures import copied
 
 
 class Share:
@@ -49,10 +48,10 @@ class Share:
 
     def give_up(self, index: int) -> CloudparError:
         """Count a lost task as one that has arrived, and return why it has no result."""
-        if self.failure is None:
+        if self.awaited is None:
             raise AssertionError("a task is lost only with its package")
         self._arrived[index] = 1
-        return copied(self.failure)
+        return self.awaited.lost_task(index)
 
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
         """What a task came to."""

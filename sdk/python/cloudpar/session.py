@@ -42,6 +42,7 @@ from .nesting import Nesting
 from .origin import Origin, origin, seals_of
 from .package import Package
 from .packing import Blob, Packed
+from .places import Places
 from .retry import ONCE, Retry
 from .task_code import Code
 from .uploads import upload
@@ -66,6 +67,7 @@ class Order:
     serialize_s: float = 0.0
     retry: Retry = ONCE
     origin: Origin | None = None
+    places: Places | None = None
 
 
 class Session:
@@ -138,7 +140,13 @@ class Session:
         )  # fmt: skip
         package = Package(order.packed.n)
         awaited = Awaited(
-            package, receiver, serialize_s=order.serialize_s, show=self._show, on_news=self._news, seals=seals
+            package,
+            receiver,
+            serialize_s=order.serialize_s,
+            show=self._show,
+            on_news=self._news,
+            seals=seals,
+            places=order.places,
         )
         self._nesting.begins_to_wait(awaited)  # the start itself may wait until other packages have ended
         self._awaiter.start_begins()

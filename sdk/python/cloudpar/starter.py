@@ -12,6 +12,7 @@ from .errors import CloudparError, TooLarge
 from .future import FutureReceiver, TaskFuture, resolve
 from .origin import Origin
 from .packing import Packed, Packer
+from .places import Places
 from .retry import Retry
 from .serialization import PROTOCOL
 from .session import Order, Session
@@ -179,6 +180,7 @@ def order_for(
         retry=retry,
         serialize_s=sum(submission.serialize_s for submission in batch),
         origin=origin,
+        places=Places(),
     )
 
 

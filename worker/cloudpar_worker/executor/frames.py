@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import DecodeError, Struct, msgpack
 
-from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS, OUTPUT_BYTES
+from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS, INPUT_CHARS, OUTPUT_BYTES
 from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
 
 READY: Final = b"\0"
@@ -19,7 +19,7 @@ LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
 GOES_ON: Final = LENGTH.pack(1) + b"\0"
 """The marks, as whole frames."""
-TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 1024
+TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 4 * INPUT_CHARS + 1024
 """All that a result holds besides its data, at most."""
 FRAME_BYTES: Final = BLOB_BYTES + TEXTS_BYTES
 SKIPPED: Final = "lost"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cloudpar_protocol import nesting
+from cloudpar_protocol.brief import brief_call
 from cloudpar_protocol.limits import BLOB_BYTES
 from cloudpar_protocol.payloads import CallStyle, TaskResult
 
@@ -114,7 +115,8 @@ class Runner:
                 self._refusals.explain(error)
                 if run.retries and not unpickling and is_among(error, run.retry_on):
                     failed = line(error)
-                result = _failure(index, error, began, codec, called=not unpickling)
+                called_with = None if unpickling else brief_call(data, call)
+                result = _failure(index, error, began, codec, called_with=called_with)
             if failed:
                 result = self._retry(run, function, index, began, failed)
             if self._forked:
@@ -124,7 +126,7 @@ class Runner:
             if stdout or stderr:
                 result = TaskResult(
                     index, result.outcome, result.duration_us, result.data, None,
-                    result.message, result.traceback, stdout, stderr,
+                    result.message, result.traceback, stdout, stderr, None, result.input,
                 )  # fmt: skip
             encode_result_into(result, frame)
             send(frame)
@@ -144,7 +146,7 @@ class Runner:
             except BaseException as error:  # noqa: BLE001 - the same
                 self._refusals.explain(error)
                 if len(failed) == run.retries or not is_among(error, run.retry_on):
-                    return _failure(index, error, began, codec, failed, called=True)
+                    return _failure(index, error, began, codec, called_with=brief_call(data, run.call), failed=failed)
                 failed.append(line(error))
         os._exit(0)
 
@@ -176,13 +178,20 @@ def _success(index: int, value: Any, began: int, codec: Serialization) -> TaskRe
 
 
 def _failure(
-    index: int, error: BaseException, began: int, codec: Serialization, failed: Sequence[str] = (), *, called: bool
+    index: int,
+    error: BaseException,
+    began: int,
+    codec: Serialization,
+    *,
+    called_with: str | None,
+    failed: Sequence[str] = (),
 ) -> TaskResult:
+    """What a task that raised comes to. `called_with` is None if it was not called."""
     own = error.__traceback__
-    if called and own is not None:
+    if called_with is not None and own is not None:
         own = own.tb_next  # _call's
     text, trace = line(error), with_attempts(remote_traceback(error, own), failed)
     data, reason = codec.encode_error(error)
     if reason:
         text = bounded(f"{text}\n(comes as text only: {reason})")
-    return TaskResult(index, "error", _elapsed_us(began), data, None, text, trace)
+    return TaskResult(index, "error", _elapsed_us(began), data, None, text, trace, input=called_with)

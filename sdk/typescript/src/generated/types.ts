@@ -870,6 +870,8 @@ export interface components {
          *         stdout: What the task wrote to standard output, bounded, undecodable bytes replaced.
          *         stderr: The same for standard error.
          *         seal: Of a sealed package: on `data`, by the worker's agent.
+         *         input: Of a task that raised, for people: what it was called with, such as "value 3" or "arguments (5, b=0)",
+         *             cut to INPUT_CHARS characters. It is not sealed.
          */
         TaskResult: [
             number,
@@ -881,7 +883,8 @@ export interface components {
             string | null,
             string | null,
             string | null,
-            Uint8Array | null
+            Uint8Array | null,
+            string | null
         ];
         /**
          * Unfit

@@ -44,7 +44,7 @@ test('the first characters of an id are enough if one package alone begins with 
 
 test('a loop over a package that still runs ends with the pool, and the package goes on', async () => {
   const pool = master.pool();
-  master.outcome = (index) => [index, 'ok', 1, null, null, null, null, null, null, null];
+  master.outcome = (index) => [index, 'ok', 1, null, null, null, null, null, null, null, null];
   const started = await pool.start('m:f', range(2));
   const kept = master.packages.get(idOf(0));
   kept?.results.pop();
@@ -81,7 +81,7 @@ test('the results of a sealed package are verified, whoever started it', async (
   const sealedId = 's'.padEnd(32, '1');
   const seals = new Seals(master.sealKey, sealedId);
   const seal = seals.result({ index: 0, outcome: 'ok', data: new Uint8Array([0]) });
-  kept?.results.splice(0, 1, [0, 'ok', 1, new Uint8Array([0]), null, null, null, null, null, seal]);
+  kept?.results.splice(0, 1, [0, 'ok', 1, new Uint8Array([0]), null, null, null, null, null, seal, null]);
   if (kept !== undefined) {
     master.packages.set(sealedId, kept);
   }

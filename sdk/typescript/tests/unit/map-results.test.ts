@@ -21,7 +21,7 @@ afterEach(async () => {
 const LARGE = new Uint8Array(300 * 1024);
 const failed = (index: number): Draft<'TaskResult'> => {
   const trace = 'Traceback (most recent call last):\n  File "m.py", line 1\nmy.errors.Bad: no good\n';
-  return [index, 'error', 1, null, null, 'Bad: no good', trace, null, null, null];
+  return [index, 'error', 1, null, null, 'Bad: no good', trace, null, null, null, null];
 };
 
 async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
@@ -162,7 +162,7 @@ describe('the source of a map is released', () => {
 
 describe('with buffersize', () => {
   test('an endless source is consumed as results are read', async () => {
-    master.outcome = (index) => [index, 'ok', 1, new Uint8Array([index]), null, null, null, null, null, null];
+    master.outcome = (index) => [index, 'ok', 1, new Uint8Array([index]), null, null, null, null, null, null, null];
     const { values, state } = endless();
     const results = pool.map<number>('m:f', values, { buffersize: 8 });
     let read = 0;
@@ -216,7 +216,7 @@ describe('results that nobody reads yet', () => {
   const MEGABYTE = 1 << 20;
 
   test('are downloaded up to a bound, and the others when there is room', async () => {
-    master.outcome = (index) => [index, 'ok', 1, null, [`r${index}`, MEGABYTE, 0], null, null, null, null, null];
+    master.outcome = (index) => [index, 'ok', 1, null, [`r${index}`, MEGABYTE, 0], null, null, null, null, null, null];
     master.page = 50;
     const results = pool.mapUnordered('m:f', range(300));
     const reader = results.settled();
@@ -246,6 +246,7 @@ describe('results that nobody reads yet', () => {
       null,
       null,
       null,
+      null,
     ];
     master.page = 4;
     const results = pool.map('m:f', range(120));
@@ -259,14 +260,26 @@ describe('results that nobody reads yet', () => {
 
   test('do not keep the one that the reader waits for from coming', async () => {
     // The results come in the reverse order: the first one comes last, when the others fill the room.
-    master.outcome = (index) => [99 - index, 'ok', 1, null, [`r${index}`, MEGABYTE, 0], null, null, null, null, null];
+    master.outcome = (index) => [
+      99 - index,
+      'ok',
+      1,
+      null,
+      [`r${index}`, MEGABYTE, 0],
+      null,
+      null,
+      null,
+      null,
+      null,
+      null,
+    ];
     master.page = 10;
     const settled = await all(pool.map('m:f', range(100)).settled());
     expect(settled.map(({ index }) => index)).toEqual([...range(100)]);
   });
 
   test('of another map do not hold up one that is read', async () => {
-    master.outcome = (index) => [index, 'ok', 1, null, [`r${index}`, MEGABYTE, 0], null, null, null, null, null];
+    master.outcome = (index) => [index, 'ok', 1, null, [`r${index}`, MEGABYTE, 0], null, null, null, null, null, null];
     const unread = pool.map('m:f', range(100));
     await vi.waitFor(() => expect(master.downloads.length).toBeGreaterThan(60));
     expect(await all(pool.map('m:f', range(100)))).toHaveLength(100);
@@ -277,7 +290,7 @@ describe('results that nobody reads yet', () => {
 describe('errors', () => {
   test('of a task tell its number, its package, the remote class and the code', async () => {
     master.outcome = (index) =>
-      index === 1 ? failed(index) : [index, 'ok', 1, null, null, null, null, null, null, null];
+      index === 1 ? failed(index) : [index, 'ok', 1, null, null, null, null, null, null, null, null];
     const [, second] = await all(pool.map('m:f', range(2)).settled());
     const reason = second?.status === 'rejected' ? second.reason : undefined;
     expect(reason).toBeInstanceOf(TaskRaised);

@@ -37,7 +37,7 @@ test('no package starts unsealed at a master that knows seals, nor a call of sub
 
 test('every request goes through the fetch that was given', async () => {
   const master = new FakeMaster();
-  master.outcome = (index) => [index, 'ok', 1, null, ['r', 10, 0], null, null, null, null, null];
+  master.outcome = (index) => [index, 'ok', 1, null, ['r', 10, 0], null, null, null, null, null, null];
   const pool = await Pool.open({ ...ADDRESS, fetch: master.fetch });
   for await (const _ of pool.map('m:f', [new Uint8Array(400_000)])) {
     // Its upload and its download are what matters.
@@ -74,7 +74,7 @@ test('a package that waits for its first worker is told, with the words of the m
 test('an error in onOutput does no harm to the package', async () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
   const master = new FakeMaster();
-  master.outcome = (index) => [index, 'ok', 1, new Uint8Array([7]), null, null, null, 'said', null, null];
+  master.outcome = (index) => [index, 'ok', 1, new Uint8Array([7]), null, null, null, 'said', null, null, null];
   const pool = master.pool({
     onOutput: () => {
       throw new Error('mine');

@@ -19,5 +19,5 @@ export function statusOf(packageId: string, news: Partial<Draft<'PackageStatus'>
 
 /** A task's result on the wire. */
 export function resultOf(index: number, blob: [string, number, number] | null = null): Draft<'TaskResult'> {
-  return [index, 'ok', 1, blob === null ? new Uint8Array([index]) : null, blob, null, null, null, null, null];
+  return [index, 'ok', 1, blob === null ? new Uint8Array([index]) : null, blob, null, null, null, null, null, null];
 }

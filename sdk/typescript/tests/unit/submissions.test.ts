@@ -46,7 +46,7 @@ class Echoing extends Scripted {
   readonly #statusOf = ({ package_id }: Message<'Cursor'>): Draft<'PackageStatus'> => {
     const items = this.#packages[Number(package_id)] ?? [];
     const results = items.map((item, index): Draft<'TaskResult'> => {
-      return [index, 'ok', 1, item, null, null, null, null, null, null];
+      return [index, 'ok', 1, item, null, null, null, null, null, null, null];
     });
     return { package_id, state: 'completed', cursor: 1, progress: { tasks: items.length }, results };
   };
