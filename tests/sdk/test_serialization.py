@@ -1,6 +1,6 @@
 import collections
 import functools
-import importlib
+import importlib.util
 import math
 import pickle
 import sys
@@ -34,11 +34,15 @@ class Point:
 
 
 @pytest.fixture
-def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
-    """A module of the user's project."""
+def helper(tmp_path: Path) -> Iterator[types.ModuleType]:
+    """A module of the user's project that was loaded by its path: no import finds it."""
     (tmp_path / "helper_of_a_user.py").write_text(HELPER)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield importlib.import_module("helper_of_a_user")
+    spec = importlib.util.spec_from_file_location("helper_of_a_user", tmp_path / "helper_of_a_user.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["helper_of_a_user"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
     sys.modules.pop("helper_of_a_user", None)
 
 
@@ -54,7 +58,7 @@ def absent(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     return forget
 
 
-def test_local_modules_travel_by_value(helper: types.ModuleType, absent: Callable[[str], None]) -> None:
+def test_modules_that_no_import_finds_travel_by_value(helper: types.ModuleType, absent: Callable[[str], None]) -> None:
     direct = dumps(helper.shifted, "f")
     namespace = {"helper": helper}
     exec("def indirect(x): return helper.shifted(x)", namespace)  # noqa: S102
@@ -89,18 +93,17 @@ def test_what_is_not_local(module: object) -> None:
     assert not is_local(module)
 
 
-def test_project_path_has_the_project_and_nothing_installed(
-    helper: types.ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_project_path_has_the_project_and_nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    folders = project_path().split(":")
-    assert str(Path(str(helper.__file__)).parent) in folders
+    folders = project_path()
+    assert str(tmp_path.resolve()) in folders
     assert not any("site-packages" in folder for folder in folders)
 
 
-def unusable(x: int) -> int:
-    with LOCK:
-        return x
+MAIN: dict[str, Any] = {"__name__": "__main__", "LOCK": LOCK}
+exec("def unusable(x): return LOCK, x", MAIN)  # noqa: S102 - a function of a script
+unusable = MAIN["unusable"]
 
 
 class Holder:

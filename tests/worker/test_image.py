@@ -17,6 +17,7 @@ from cli.operation import Up
 from cloudpar_worker.executor import users
 from cloudpar_worker.executor.kernel import NEEDED
 from system.work import HANG_S, await_file, mark_and_wait
+from worker.whereabouts import whereabouts
 
 from .image import CONTRACT, ROOT, USER, Image
 
@@ -67,15 +68,6 @@ def container(image: Image, master: Up, folder: Path, **more: str) -> Iterator["
         if process.poll() is None:
             process.terminate()
         process.communicate(timeout=HANG_S)
-
-
-def whereabouts(_: int) -> tuple[int, str, str]:
-    """Who runs this, on what, and what the user's requirements brought."""
-    import sys  # noqa: PLC0415  in the worker
-
-    import editables  # noqa: PLC0415
-
-    return os.getuid(), sys.prefix, editables.__file__
 
 
 def test_it_is_as_the_stack_builds_it(image: Image) -> None:

@@ -1,6 +1,7 @@
 """What a pool does once it knows its master: everything but the processes that it may have started."""
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,7 +13,7 @@ from . import plain
 from .attachment import Attachment
 from .awaited import Awaited
 from .connection import Aborted, Connection
-from .effects import capture
+from .effects import Capture, capture
 from .errors import CloudparError
 from .future import FutureReceiver, TaskFuture
 from .inbox import Inbox, Share
@@ -26,12 +27,15 @@ from .packing import pack
 from .patience import Patience
 from .places import Places, values_of
 from .progress import Bars
+from .project.shipment import Shipper
 from .report import Report
 from .retry import ONCE, Retry
-from .serialization import dumps, refusal
+from .serialization import pickled, refusal
 from .session import Order, Session
 from .starter import Starter, Submission
 from .task_code import CodeCache, check_function, function_name
+
+log = logging.getLogger("cloudpar")
 
 
 class Client:
@@ -54,7 +58,8 @@ class Client:
         self.session = Session(
             connection, shower(output), Bars(progress).update, threads_per_task, own_master=own_master
         )
-        self._starter = Starter(self.session, task_timeout_s, retry, self._interrupt_futures)
+        self._shipper = Shipper(here=own_master)
+        self._starter = Starter(self.session, self._shipper, task_timeout_s, retry, self._interrupt_futures)
         self._retry = retry
         self._codes = CodeCache()
         self._task_timeout_s = task_timeout_s
@@ -65,10 +70,12 @@ class Client:
         self._check()
         began = time.perf_counter()
         code = self._codes.get(function)
-        serialize = plain.dumps if code.codec == "msgpack" else dumps
-        data = serialize((args, kwargs), "(args, kwargs)")
+        if code.codec == "msgpack":
+            data, modules = plain.dumps((args, kwargs), "(args, kwargs)"), code.modules
+        else:
+            data, modules = pickled((args, kwargs), "(args, kwargs)")
         future: TaskFuture[Any] = TaskFuture()
-        self._starter.submit(Submission(future, code, data, time.perf_counter() - began))
+        self._starter.submit(Submission(future, code, data, code.modules | modules, time.perf_counter() - began))
         return future
 
     def map(
@@ -102,13 +109,10 @@ class Client:
         check_function(body)
         if start >= stop:
             return
-        try:
-            with LOCAL_MODULES.by_value():
-                captured = capture(body)
-        except Exception as error:
-            raise refusal(error, body, function_name(body)) from error
+        captured = _captured(body)
         limits, name = Limits(task_timeout_s=task_timeout_s, retry=ONCE), function_name(body)
-        feed = self._feed(captured.code, range(start, stop), "value", limits, name=name)
+        modules = captured.code.modules
+        feed = self._feed(captured.code, range(start, stop), "value", limits, name=name, modules=modules)
         results = UnorderedResults[bytes | None](self.session, feed)
         merge = captured.merge()
         try:
@@ -127,6 +131,7 @@ class Client:
         *,
         keep: object = None,
         name: str | None = None,
+        modules: frozenset[str] = frozenset(),
     ) -> StartNext:
         iterator: Iterable[Any] = values if limits.buffersize is None else iter(values)
 
@@ -143,6 +148,8 @@ class Client:
             packed = pack(iterator, limit, code.codec, start.seals)
             if packed is None:
                 return None
+            packed.needs.modules.update(modules)
+            code = self._shipper.ship(code, packed.needs)
             order = Order(
                 code=code if name is None else code._replace(name=name),
                 packed=packed,
@@ -241,6 +248,24 @@ class Client:
         self.session.close()
         for awaited in self.session.unfinished():
             _leave(awaited)
+
+
+def _captured(body: Callable[[int], object]) -> Capture:
+    try:
+        with LOCAL_MODULES.by_value(everything=True):  # so that what functions write into their modules is seen, too
+            return capture(body)
+    except Exception as error:  # noqa: BLE001 - reducers of users raise what they like
+        refused = refusal(error, body, function_name(body))
+        try:
+            with LOCAL_MODULES.by_value():
+                captured = capture(body)
+        except Exception:  # noqa: BLE001 - whatever it is now, the first try says more
+            raise refused from error
+        log.warning(
+            "cloudpar: what the body of this parallel_for writes into globals of your modules is lost, and everything "
+            "else comes back, since these modules travel by name: %s", error,
+        )  # fmt: skip
+        return captured
 
 
 def _leave(awaited: Awaited) -> None:

@@ -1,10 +1,11 @@
-"""Where installed modules lie, as opposed to those of the user's own project."""
+"""Which modules are installed, as opposed to those of the user's own project."""
 
 import os
 import site
 import sys
 import sysconfig
-from functools import cache
+from functools import cache, lru_cache
+from importlib.metadata import distributions
 from pathlib import Path
 
 PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
@@ -24,8 +25,38 @@ def is_installed(path: str) -> bool:
     return (real + os.sep).startswith(_folders()) or not PACKAGE_FOLDERS.isdisjoint(Path(real).parts)
 
 
-def project_path() -> str:
-    """PYTHONPATH for a process that shall find the modules of the user's own that this one finds."""
-    folders = [os.path.realpath(entry) for entry in sys.path if os.path.isdir(entry or os.curdir)]  # noqa: PTH112
-    own = [folder for folder in dict.fromkeys(folders) if not is_installed(folder)]
-    return os.pathsep.join([*own, *filter(None, [os.environ.get("PYTHONPATH")])])
+def is_listed(name: str, file: str) -> bool:
+    """Whether a distribution that is installed beside a module lists it, as after `pip install --target`.
+
+    Args:
+        name: The module, such as "numpy.linalg".
+        file: Where it was found.
+    """
+    folder = os.path.realpath(file)
+    for _ in range(name.count(".") + 1 + _is_init(file)):
+        folder = os.path.dirname(folder)  # noqa: PTH120
+    try:
+        changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116
+    except OSError:
+        return False
+    return name.partition(".")[0] in _listed(folder, changed_ns)
+
+
+def _is_init(file: str) -> bool:
+    return Path(file).name.partition(".")[0] == "__init__"
+
+
+@lru_cache(maxsize=256)
+def _listed(folder: str, _changed_ns: int) -> frozenset[str]:
+    """What the distributions in a folder list. An editable install, whose files lie elsewhere, lists no module."""
+    names = set[str]()
+    for distribution in distributions(path=[folder]):
+        if distribution.read_text("RECORD") is not None:
+            names |= {file.parts[0].partition(".")[0] for file in distribution.files or () if len(file.parts)}
+    return frozenset(names)
+
+
+def project_path() -> list[str]:
+    """The folders in which this process finds modules that are not installed, in order."""
+    folders = [os.path.realpath(entry) for entry in sys.path if os.path.exists(entry or os.curdir)]  # noqa: PTH110
+    return [folder for folder in dict.fromkeys(folders) if not is_installed(folder)]

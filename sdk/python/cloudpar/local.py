@@ -20,6 +20,11 @@ def default_workers() -> int:
     return os.cpu_count() or 1
 
 
+def _python_path() -> str:
+    """PYTHONPATH for a process that finds the modules of the user's own that this one finds."""
+    return os.pathsep.join([*project_path(), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
 class LocalCluster:
     """A master process and an agent process with its executors, on this machine only.
 
@@ -48,7 +53,7 @@ class LocalCluster:
             ),
             Child(
                 "worker", ["cloudpar_worker", "--stdin"], agent, self.folder, gave_up=failed,
-                environment={**os.environ, "PYTHONPATH": project_path()}, runs_tasks=True,
+                environment={**os.environ, "PYTHONPATH": _python_path()}, runs_tasks=True,
             ),
         )  # fmt: skip
         for child in self._children:

@@ -1,7 +1,9 @@
-"""Which modules exist only in the client's project, and therefore travel with the code that uses them.
+"""Which modules belong to the user's own project.
 
 Installed packages and the standard library are expected at the workers; everything else that was imported from a
-file is not. (The idea of cloudpickle's `register_pickle_by_value`, without having to name the modules.)
+file is not. What is found by its name travels as files (`project`). The rest has no place where another process would
+find it, such as a module that was loaded by its path, and travels by value. (The idea of cloudpickle's
+`register_pickle_by_value`, without having to name the modules.)
 """
 
 import contextlib
@@ -12,7 +14,8 @@ from types import ModuleType
 
 import cloudpickle
 
-from .installed import is_installed
+from .installed import is_installed, is_listed
+from .project.units import Unit, unit_of
 
 OWN = frozenset({"cloudpar", "cloudpar_protocol", "cloudpar_worker", "cloudpar_master"})
 """Present wherever a task runs."""
@@ -26,7 +29,7 @@ def is_local(module: object) -> bool:
     if name in {"__main__", "__mp_main__"} or name.partition(".")[0] in OWN:
         return False
     file = getattr(module, "__file__", None)
-    return isinstance(file, str) and not is_installed(file)
+    return isinstance(file, str) and not is_installed(file) and not is_listed(name, file)
 
 
 class LocalModules:
@@ -34,9 +37,11 @@ class LocalModules:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._known: set[str] = set()
+        self._known: dict[str, int] = {}
         self._seen: tuple[int, str] = 0, ""
         self._local: dict[str, ModuleType] = {}
+        self._units: dict[str, Unit] = {}
+        self._strays: dict[str, ModuleType] = {}
         self._users = 0
         self._registered: list[ModuleType] = []
 
@@ -47,21 +52,52 @@ class LocalModules:
             if now != self._seen:
                 self._seen = now
                 modules = dict(sys.modules)
-                self._local = {
+                local = {
                     name: module
                     for name, module in modules.items()
-                    if name in self._local or (name not in self._known and is_local(module) and module.__name__ == name)
+                    if (name in self._local and self._known[name] == id(module))
+                    or (self._known.get(name) != id(module) and is_local(module) and module.__name__ == name)
                 }
-                self._known = set(modules)
+                self._sort(local)
+                self._known = {name: id(module) for name, module in modules.items()}
+                self._local = local
             return self._local
 
+    def _sort(self, local: dict[str, ModuleType]) -> None:
+        """Tell those that another process finds by their names from those that it does not."""
+        for name, module in local.items():
+            if self._local.get(name) is not module:
+                unit = unit_of(module)
+                if unit is None:
+                    self._units.pop(name, None)
+                else:
+                    self._units[name] = unit
+        self._strays = {name: module for name, module in local.items() if name not in self._units}
+
+    def strays(self) -> dict[str, ModuleType]:
+        """Local modules that no process finds by their names."""
+        with self._lock:
+            self.find()
+            return self._strays
+
+    def units(self) -> dict[str, Unit]:
+        """The units of the project that were imported, by the names of their modules."""
+        with self._lock:
+            self.find()
+            return dict(self._units)
+
     @contextlib.contextmanager
-    def by_value(self) -> Iterator[None]:
-        """While this lasts, cloudpickle takes local modules by value; the user's own use of it is not touched after."""
+    def by_value(self, *, everything: bool = False) -> Iterator[None]:
+        """While this lasts, cloudpickle takes local modules by value; the user's own use of it is not touched after.
+
+        Args:
+            everything: Those that are found by their names, too, unless they have compiled parts.
+        """
         with self._lock:
             self._users += 1
             already = cloudpickle.list_registry_pickle_by_value()
-            fresh = [module for name, module in self.find().items() if name not in already and name in sys.modules]
+            wanted = self._plain() if everything else self.strays()
+            fresh = [module for name, module in wanted.items() if name not in already and name in sys.modules]
             for module in fresh:
                 cloudpickle.register_pickle_by_value(module)
             self._registered += fresh
@@ -75,6 +111,11 @@ class LocalModules:
                         with contextlib.suppress(ValueError):  # the user took it out meanwhile
                             cloudpickle.unregister_pickle_by_value(module)
                     self._registered.clear()
+
+    def _plain(self) -> dict[str, ModuleType]:
+        local = self.find()
+        compiled = {unit for unit in set(self._units.values()) if unit.is_compiled()}
+        return {name: module for name, module in local.items() if self._units.get(name) not in compiled}
 
 
 LOCAL_MODULES = LocalModules()

@@ -9,7 +9,7 @@ import threading
 from array import array
 from collections.abc import Iterable, Sized
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
@@ -20,7 +20,7 @@ from cloudpar_protocol.seals import Seals
 from . import plain
 from .errors import SerializationError, TooLarge
 from .local_modules import LOCAL_MODULES
-from .serialization import PROTOCOL, SCALARS, Pickler, refusal
+from .serialization import PROTOCOL, SCALARS, Needs, Pickler, refusal
 
 IN_MEMORY_BYTES = 64 << 20
 """Serialized task data beyond this waits on disk for its upload."""
@@ -62,10 +62,14 @@ class Blob:
 
 @dataclass(frozen=True)
 class Packed:
-    """The task data of n tasks: what goes into StartTasks, or a blob that must be uploaded first."""
+    """The task data of n tasks: what goes into StartTasks, or a blob that must be uploaded first.
+
+    `needs` is what their task code has to bring along.
+    """
 
     n: int
     data: RangeData | InlineData | Blob
+    needs: Needs = field(default_factory=Needs, compare=False)
 
     def close(self) -> None:
         """Free what waits for its upload."""
@@ -81,13 +85,18 @@ def range_data(values: range) -> RangeData | None:
 
 
 class Packer:
-    """Appends one task's data after the other."""
+    """Appends one task's data after the other.
+
+    Attributes:
+        needs: What all of them need besides their own bytes.
+    """
 
     def __init__(self, seals: Seals | None = None) -> None:
         self._seals = seals
         self._made = bytearray()
+        self.needs = Needs()
         self._file: IO[bytes] = io.BytesIO()
-        self._pickler = Pickler(self._file)
+        self._pickler = self._new_pickler()
         self._starts = array("Q")
         self._position = 0
 
@@ -139,7 +148,10 @@ class Packer:
         memory = self._file
         self._file = tempfile.TemporaryFile(prefix="cloudpar-")  # noqa: SIM115  # closed by the blob's owner
         self._file.write(memory.getbuffer())  # type: ignore[attr-defined]
-        self._pickler = Pickler(self._file)
+        self._pickler = self._new_pickler()
+
+    def _new_pickler(self) -> Pickler:
+        return Pickler(self._file, self.needs.modules, self.needs)
 
     def check(self) -> None:
         """Refuse more than a package can carry."""
@@ -227,7 +239,7 @@ def pack(
         raise
     if packed is None or isinstance(packed, InlineData):
         packer.close()
-    return None if packed is None else Packed(n, packed)
+    return None if packed is None else Packed(n, packed, packer.needs)
 
 
 def _collect(packer: Packer, values: Iterable[Any], limit: int | None) -> int:

@@ -41,8 +41,9 @@ class Pool(MapMethods):
     or with the endpoint "local", the pool starts a master and an agent of its own on this machine, on temporary data,
     and ends them with itself.
 
-    Functions travel by value: lambdas, closures, whatever `__main__` and modules of your own project define. Modules
-    that are installed are expected at the workers.
+    What scripts and notebooks define travels by value: functions, lambdas, closures, classes. Modules of your own
+    project travel as files to workers elsewhere; on this machine they are imported from where they are. Modules that
+    are installed are expected at the workers.
 
     Args:
         endpoint: The master's URL, such as "https://pool.example.com"; or "local".

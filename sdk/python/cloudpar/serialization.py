@@ -1,14 +1,20 @@
 """Objects to bytes: by cloudpickle, so that lambdas, closures and whatever `__main__` defines can travel."""
 
+import hashlib
 import io
 import pickle
-from typing import IO, Any
+import sys
+from types import FunctionType, ModuleType
+from typing import IO, Any, NamedTuple
 
 import cloudpickle
+from cloudpickle.cloudpickle import _should_pickle_by_reference
 
+from . import reducers
 from .diagnosis import culprit
 from .errors import SerializationError
 from .local_modules import LOCAL_MODULES
+from .project import imports, remote
 
 PROTOCOL = 5
 """The same for all supported Python versions."""
@@ -16,20 +22,110 @@ PROTOCOL = 5
 SCALARS = frozenset({int, float, str, bytes, bool, type(None), complex})
 """Exactly these need no look at what they are made of."""
 
+SHARED_PARTS = 256
+"""Classes and functions that travel once with a package; those beyond travel with each task that has them."""
+
+_USUAL_KINDS = 1_000
+
+
+class Needs:
+    """What task data need besides their own bytes.
+
+    Attributes:
+        modules: The modules that the pickles name, and those that functions within import while they run.
+        parts: Pickles of classes and functions that the task data refer to, by key.
+    """
+
+    def __init__(self) -> None:
+        self.modules: set[str] = set()
+        self.parts: dict[str, bytes] = {}
+        part_of = remote.holder().part_of
+        self.known: dict[int, Any] = {id(part_of): NotImplemented}
+        """How a thing travels that was met before, by its id."""
+        self._alive: list[object] = [part_of]
+        """So that no other thing gets its id."""
+
+    def share(self, part: object) -> Any:
+        """How a pickle refers to a class or function that travels once, as it is now; None if there are too many."""
+        if len(self._alive) > SHARED_PARTS:
+            return None
+        file = io.BytesIO()
+        Pickler(file, self.modules).append(part)
+        key = hashlib.sha256(file.getbuffer()).hexdigest()[:32]
+        self.parts[key] = file.getvalue()
+        self._alive.append(part)
+        reduced = self.known[id(part)] = remote.holder().part_of, (key,)
+        return reduced
+
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Writes many objects to one file, each on its own: cheaper than a pickler an object."""
+    """Writes many objects to one file, each on its own: cheaper than a pickler an object.
 
-    def __init__(self, file: IO[bytes]) -> None:
+    Args:
+        file: Where to.
+        modules: The modules that the pickles need are added to these.
+        needs: Where classes and functions go that many objects refer to; None: each object brings its own.
+    """
+
+    def __init__(self, file: IO[bytes], modules: set[str] | None = None, needs: Needs | None = None) -> None:
         super().__init__(file, protocol=PROTOCOL)
+        self._modules = set[str]() if modules is None else modules
+        self._needs = needs
+        self._known: dict[int, Any] = {} if needs is None else needs.known
+        self._usual: set[type] = set()
 
     def append(self, value: object) -> None:
         """Add one object, which loads without those before it."""
         pickle.Pickler.dump(self, value)
         self.clear_memo()
 
+    def reducer_override(self, thing: Any) -> Any:
+        """How a thing travels; see `pickle.Pickler`."""
+        kind = type(thing)
+        if kind in self._usual:
+            return NotImplemented
+        known = self._known.get(id(thing))
+        if known is not None:
+            return known
+        reduced = reducers.reduce(thing)
+        if reduced is not None:
+            return reduced
+        if kind is FunctionType or issubclass(kind, type):
+            return self._reduce_code(thing)
+        if kind is ModuleType or kind is reducers.LRU_CACHE:
+            self._modules.add(thing.__name__ if kind is ModuleType else thing.__module__)
+        else:
+            self._modules.add(str(kind.__module__))
+            if len(self._usual) < _USUAL_KINDS:
+                self._usual.add(kind)
+        return NotImplemented
 
-def dumps(value: object, what: str) -> bytes:
+    def _reduce_code(self, thing: Any) -> Any:
+        if _should_pickle_by_reference(thing):
+            self._modules.add(str(thing.__module__))
+            return NotImplemented
+        if self._needs is not None and _is_lasting(thing):
+            shared = self._needs.share(thing)
+            if shared is not None:
+                return shared
+        if type(thing) is FunctionType:
+            self._modules |= imports.of_code(thing.__code__, thing.__module__)
+        return super().reducer_override(thing)
+
+
+def _is_lasting(thing: Any) -> bool:
+    """Whether many task data may well refer to a thing: a class, or a function of `__main__`; no fresh lambda."""
+    return isinstance(thing, type) or vars(sys.modules["__main__"]).get(thing.__qualname__) is thing
+
+
+class Pickled(NamedTuple):
+    """A pickle, and the modules that it needs."""
+
+    data: bytes
+    modules: frozenset[str]
+
+
+def pickled(value: object, what: str) -> Pickled:
     """Serialize one object.
 
     Args:
@@ -40,17 +136,24 @@ def dumps(value: object, what: str) -> bytes:
         SerializationError: It does not pickle; the text names the part that does not, and the mend.
     """
     if type(value) in SCALARS:
-        return pickle.dumps(value, PROTOCOL)
+        return Pickled(pickle.dumps(value, PROTOCOL), frozenset())
+    modules = set[str]()
     try:
         with LOCAL_MODULES.by_value():
-            return _dumps(value)
+            data = _dumps(value, modules)
     except Exception as error:
         raise refusal(error, value, what) from error
+    return Pickled(data, frozenset(modules))
 
 
-def _dumps(value: object) -> bytes:
+def dumps(value: object, what: str) -> bytes:
+    """The bytes of `pickled`."""
+    return pickled(value, what).data
+
+
+def _dumps(value: object, modules: set[str] | None = None) -> bytes:
     file = io.BytesIO()
-    Pickler(file).append(value)
+    Pickler(file, modules).append(value)
     return file.getvalue()
 
 

@@ -13,6 +13,7 @@ from .future import FutureReceiver, TaskFuture, resolve
 from .origin import Origin
 from .packing import Packed, Packer
 from .places import Places
+from .project.shipment import Shipper
 from .retry import Retry
 from .serialization import PROTOCOL
 from .session import Order, Session
@@ -27,11 +28,15 @@ ACKNOWLEDGE_COUNT = 50
 
 
 class Submission(NamedTuple):
-    """A task that has been submitted and not yet started: `data` is the serialized (args, kwargs)."""
+    """A task that has been submitted and not yet started: `data` is the serialized (args, kwargs).
+
+    `modules` are those that the function and the data need.
+    """
 
     future: TaskFuture[Any]
     code: Code
     data: bytes
+    modules: frozenset[str]
     serialize_s: float
 
 
@@ -39,9 +44,15 @@ class Starter:
     """One thread that starts packages for submitted tasks, and acknowledges those that have been read."""
 
     def __init__(
-        self, session: Session, task_timeout_s: float | None, retry: Retry, interrupt: Callable[[], None]
+        self,
+        session: Session,
+        shipper: Shipper,
+        task_timeout_s: float | None,
+        retry: Retry,
+        interrupt: Callable[[], None],
     ) -> None:
         self._session = session
+        self._shipper = shipper
         self._retry = retry
         self._task_timeout_s = task_timeout_s
         self._interrupt = interrupt
@@ -142,7 +153,8 @@ class Starter:
         futures = [submission.future for submission in batch]
         receiver = FutureReceiver(futures, self._session, self._interrupt)
         try:
-            self._session.start(order_for(batch, self._task_timeout_s, self._retry, self._session.origin()), receiver)
+            order = order_for(batch, self._shipper, self._task_timeout_s, self._retry, self._session.origin())
+            self._session.start(order, receiver)
         except TooLarge as error:
             if len(batch) == 1:
                 receiver.fail(error)
@@ -164,17 +176,22 @@ def groups(batch: list[Submission]) -> list[list[Submission]]:
 
 
 def order_for(
-    batch: list[Submission], task_timeout_s: float | None, retry: Retry, origin: Origin | None = None
+    batch: list[Submission],
+    shipper: Shipper,
+    task_timeout_s: float | None,
+    retry: Retry,
+    origin: Origin | None = None,
 ) -> Order:
     """Make one package of submitted tasks, be their functions the same or not."""
     code = batch[0].code
     same = all(submission.code.hash == code.hash for submission in batch)
     packer = Packer(origin and origin.seals)
+    packer.needs.modules.update(*(submission.modules for submission in batch))
     for submission in batch:
         packer.append_serialized(submission.data if same else _pair(submission))
     return Order(
-        code=code if same else _call_code(),
-        packed=Packed(len(batch), packer.finish()),
+        code=shipper.ship(code if same else _call_code(), packer.needs),
+        packed=Packed(len(batch), packer.finish(), packer.needs),
         call="args_kwargs" if same else "args",
         task_timeout_s=task_timeout_s,
         retry=retry,

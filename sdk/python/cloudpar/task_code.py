@@ -8,23 +8,43 @@ from collections import OrderedDict
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from cloudpar_protocol.limits import BLOB_BYTES
 from cloudpar_protocol.payloads import Codec
 
+from .errors import TooLarge
 from .local_modules import LOCAL_MODULES
 from .references import Reference
-from .serialization import SCALARS, dumps
+from .serialization import SCALARS, pickled
 
 REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
 """How many functions are remembered, and how large a one at most: what they capture is kept alive with them."""
 
 
 class Code(NamedTuple):
-    """A serialized function, or one that the workers import by its name: then `data` is empty."""
+    """A serialized function, or one that the workers import by its name: then `data` is empty.
+
+    `modules` are those that it needs.
+    """
 
     name: str
     hash: str
     data: bytes
     reference: str | None = None
+    modules: frozenset[str] = frozenset()
+
+    def holding(self, data: bytes) -> "Code":
+        """The same function in a larger pickle.
+
+        Raises:
+            TooLarge: It is over the limit.
+        """
+        if len(data) > BLOB_BYTES:
+            raise TooLarge(
+                f"{self.name} takes {len(data):,} bytes with all that it captures, and task code may have "
+                f"{BLOB_BYTES:,}: let the task read the large part itself from a path or a URL, or give it as task "
+                "data (map sends a piece to each task)"
+            )
+        return self._replace(data=data, hash=hashlib.sha256(data).hexdigest())
 
     @property
     def codec(self) -> Codec:
@@ -44,6 +64,7 @@ class CodeCache:
 
         Raises:
             SerializationError: It does not pickle; the text names the variable.
+            TooLarge: It captures more than task code may have.
             TypeError: It is no function, or an async one.
         """
         if isinstance(function, Reference):
@@ -74,8 +95,8 @@ def serialize(function: Any) -> Code:
     """Make task code of a function, whatever is remembered."""
     check_function(function)
     name = function_name(function)
-    data = dumps(function, name)
-    return Code(name, hashlib.sha256(data).hexdigest(), data)
+    data, modules = pickled(function, name)
+    return Code(name, "", b"", modules=modules).holding(data)
 
 
 def check_function(function: object) -> None:
@@ -130,14 +151,14 @@ def _collect(value: Any, parts: list[object], seen: set[int]) -> bool:
     if kind is BuiltinFunctionType:
         return value.__self__ is None or isinstance(value.__self__, ModuleType)
     if kind is ModuleType:
-        return value.__name__ not in LOCAL_MODULES.find()
+        return value.__name__ not in LOCAL_MODULES.strays()
     return kind in SCALARS or (isinstance(value, type) and _by_reference(value))
 
 
 def _by_reference(value: Any) -> bool:
     """Whether only the name of a function or class is sent."""
     module = sys.modules.get(value.__module__ or "")
-    if module is None or value.__module__ == "__main__" or value.__module__ in LOCAL_MODULES.find():
+    if module is None or value.__module__ == "__main__" or value.__module__ in LOCAL_MODULES.strays():
         return False
     found: object = module
     for name in value.__qualname__.split("."):

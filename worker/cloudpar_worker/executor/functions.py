@@ -15,6 +15,10 @@ _COLLECT_FUNCTIONS: Final = 64
 _COLLECT_BYTES: Final = 32 * 1024 * 1024
 """Of dropped functions: they are freed after so many of them, or so much pickled code."""
 
+ENTER: Final = "enter_project_of_cloudpar"
+"""The method of task code that brings modules of the client's project: it puts them into `sys.modules` again, in case
+that task code of another project was run meanwhile, and returns the function."""
+
 
 class FunctionCache:
     """The functions last used. Code that cannot be loaded is kept as its exception."""
@@ -55,7 +59,8 @@ class FunctionCache:
             self._entries[code_hash] = entry
         if isinstance(entry, BaseException):
             raise entry.with_traceback(None)
-        return entry
+        enter = getattr(type(entry), ENTER, None)
+        return entry if enter is None else enter(entry)
 
     def _drop(self, dropped: dict[str, int]) -> None:
         for code_hash in dropped:

@@ -20,12 +20,14 @@ import traceback
 from types import ModuleType
 from typing import Final, NoReturn
 
+from . import project_folders
 from .capture import Capture
 from .cells import Cell, Cells
 from .confinement import Confinement, decode
 from .frames import READY
 from .kernel import LINUX
 from .orphans import die_with_parent, hide_memory, offer_to_the_oom_killer
+from .project_folders import ProjectFolders
 from .recall import RecallPage
 from .refusals import Refusals
 from .runner import Runner
@@ -48,6 +50,7 @@ class Zygote:
         self._agent = agent
         self._executors: dict[int, tuple[int, Cell | None]] = {}
         """Executor id and cell by pid."""
+        self._projects = ProjectFolders()
         self._cells = Cells(confinement, self._executors.keys()) if confinement else None
         self._refusals = Refusals()
         if confinement and self._cells:
@@ -90,6 +93,7 @@ class Zygote:
             if self._executors or self._cells.emptying:
                 selector.select(_ENDING_S)
                 self._drain_wakes()
+        self._projects.remove_all()
 
     def _drain_wakes(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -123,6 +127,7 @@ class Zygote:
 
     def _spawn(self, executor_id: int, descriptors: list[int]) -> None:
         parent = os.getpid()
+        project = self._projects.new()
         try:
             cell = self._cells.take() if self._cells else None
             pid = self._fork(cell)
@@ -130,8 +135,11 @@ class Zygote:
             self._tell(FAILED, executor_id, error.errno or 0)
         else:
             if pid == 0:
+                if cell is None:  # what a cell has is removed in any case
+                    project_folders.folder = project
                 self._become_executor(parent, descriptors, cell)
             self._executors[pid] = executor_id, cell
+            self._projects.given(project, pid)
             self._tell(FORKED, executor_id, pid)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -186,6 +194,7 @@ class Zygote:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)  # what task code started and left behind
                 self._tell(DIED, executor_id, status)
+                self._projects.remove(pid)
             weighed = self._scales.ended(pid)
             if weighed is not None:
                 self._tell(WEIGHED, *weighed)

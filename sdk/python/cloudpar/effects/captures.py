@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import io
 import pickle
-import zlib
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import cloudpickle
-
+from cloudpar.carried import reduced
 from cloudpar.effects import remote
 from cloudpar.effects.graph import Facet, Graph
 from cloudpar.effects.merges import Merge
 from cloudpar.effects.regions import Region, shared
 from cloudpar.effects.remote.task import start
+from cloudpar.serialization import Pickler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,9 +25,13 @@ class TaskCode:
     It pickles as bytes that need the standard library, cloudpickle and what the body itself imports, but no
     `cloudpar`. What arrives is to be kept and called for many tasks: loading it costs 1.2 ms beside the data.
     Called in this process, it runs on a copy as any executor would.
+
+    Attributes:
+        modules: Those that the body needs.
     """
 
-    def __init__(self, payload: bytes) -> None:
+    def __init__(self, payload: bytes, modules: frozenset[str] = frozenset()) -> None:
+        self.modules = modules
         self._payload = payload
         self._task: Callable[[int], bytes | None] | None = None
 
@@ -100,8 +102,9 @@ def capture(body: Callable[[int], object]) -> Capture:
             regions.append(region)
             rebuilders |= region.rebuilders()
     file = io.BytesIO()
-    _Packer(file, rebuilders).dump(_Start(body, facets))
-    return Capture(TaskCode(file.getvalue()), tuple(facets), tuple(regions))
+    modules = set[str]()
+    _Packer(file, modules, rebuilders).dump(_Start(body, facets))
+    return Capture(TaskCode(file.getvalue(), frozenset(modules)), tuple(facets), tuple(regions))
 
 
 class _Start:
@@ -115,38 +118,15 @@ class _Start:
         return start, self._call
 
 
-class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
+class _Packer(Pickler):
     """Pickles arrays that share memory so that they still share it at the worker."""
 
-    def __init__(self, file: io.BytesIO, rebuilders: dict[int, tuple[Any, ...]]) -> None:
-        super().__init__(file, protocol=5)
+    def __init__(self, file: io.BytesIO, modules: set[str], rebuilders: dict[int, tuple[Any, ...]]) -> None:
+        super().__init__(file, modules)
         self._rebuilders = rebuilders
 
     def reducer_override(self, thing: Any) -> Any:
         if thing is start:
-            return pickle.loads, (_Inflated(_remote()),)
+            return reduced(start, remote)
         rebuilder = self._rebuilders.get(id(thing))
         return super().reducer_override(thing) if rebuilder is None else rebuilder
-
-
-class _Inflated:
-    """Pickles as a call that inflates bytes at the worker."""
-
-    def __init__(self, deflated: bytes) -> None:
-        self._deflated = deflated
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return zlib.decompress, (self._deflated,)
-
-
-@cache
-def _remote() -> bytes:
-    """Returns the half that runs at the worker, as deflated pickle.
-
-    Pickled once for a process and not with each body: that costs 17 ms and 43 KB, deflated 20 KB.
-    """
-    cloudpickle.register_pickle_by_value(remote)
-    try:
-        return zlib.compress(cloudpickle.dumps(start, protocol=5), 9)
-    finally:
-        cloudpickle.unregister_pickle_by_value(remote)

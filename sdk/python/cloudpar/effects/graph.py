@@ -14,6 +14,7 @@ from cloudpar.effects import shipping, steps
 from cloudpar.effects.remote.bindings import MACHINERY
 from cloudpar.effects.remote.containers import attributes, slots
 from cloudpar.effects.trails import Coordinates, Trail
+from cloudpar.reducers import is_generic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -116,6 +117,7 @@ class Graph:
             property: steps.of_property,
             classmethod: steps.of_wrapped,
             staticmethod: steps.of_wrapped,
+            functools.cached_property: steps.of_cached_property,
             slice: steps.of_slice,
         }
         return exact.get(type(thing))
@@ -177,6 +179,9 @@ class Graph:
         if not shipping.is_by_value(function):
             return
         name = Trail(None, "name", function.__name__)
+        if is_generic(function):
+            yield from steps.of_generic(function, name)
+            return
         self._add("function", function, name)
         self._add("attributes", function, name)
         for free, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):

@@ -67,6 +67,16 @@ def of_wrapped(thing: Any, trail: Trail) -> Iterator[Step]:
     yield thing.__func__, trail
 
 
+def of_cached_property(thing: functools.cached_property[Any], trail: Trail) -> Iterator[Step]:
+    """Goes to the function of a cached property."""
+    yield thing.func, trail
+
+
+def of_generic(function: Any, name: Trail) -> Iterator[Step]:
+    """Goes to the implementations of a function of `singledispatch`, which has no state besides them."""
+    yield from ((implementation, name) for implementation in function.registry.values())
+
+
 def of_slice(thing: slice, trail: Trail) -> Iterator[Step]:
     """Goes to the bounds of a slice."""
     yield from ((bound, trail) for bound in (thing.start, thing.stop, thing.step))

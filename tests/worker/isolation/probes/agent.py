@@ -17,7 +17,9 @@ def own_environment(clues: Clues) -> Any:
 @probe("the token in the executor's own memory, inherited")
 def own_memory(clues: Clues) -> Any:
     pattern = re.compile(rb"worker.token.for.\w{5}")
-    for line in read("/proc/self/maps", 1 << 22).decode().splitlines():
+    with open("/proc/self/maps") as maps:
+        lines = list(maps)  # by small reads: the buffer of a large one would be among them, and gone by now
+    for line in lines:
         span, rights, *_ = line.split()
         start, end = (int(part, 16) for part in span.split("-"))
         if not rights.startswith("rw") or "[vvar" in line:

@@ -1,0 +1,156 @@
+"""The half of a shipment that runs in an executor: it puts the project's modules where imports find them.
+
+It travels by value with the task code, so that it also works at workers of older releases. An executor may meet two
+versions of a project, or two projects with modules of the same names: each has a namespace of its own, and only the
+modules of one namespace are in `sys.modules` at a time.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import pickle
+import sys
+import tempfile
+import weakref
+import zipfile
+from types import ModuleType
+from typing import Any
+
+HOLDER = "_cloudpar_project"
+"""The module in which an executor keeps this between task codes, each of which brings its own copy of this code."""
+WORKER = "cloudpar_worker.executor.project_folders"
+"""The module of a worker whose `folder` is removed when the executor ends."""
+
+
+class Namespace:
+    """The modules of one version of a project, as long as task code is here that uses them."""
+
+    def __init__(self) -> None:
+        self.digests: dict[str, str] = {}
+        self.folders: list[str] = []
+        self.modules: dict[str, ModuleType] = {}
+        self.root = ""
+
+    def fits(self, digests: dict[str, str]) -> bool:
+        """Whether no unit is here in another version."""
+        return all(self.digests.get(name, digest) == digest for name, digest in digests.items())
+
+    def owns(self, name: str) -> bool:
+        """Whether a module belongs to one of the units."""
+        while name:
+            if name in self.digests:
+                return True
+            name = name.rpartition(".")[0]
+        return False
+
+    def enter(self) -> None:
+        """Let imports find these modules, and none of another namespace."""
+        here = holder()
+        active = here.active
+        if active is self:
+            return
+        if active is not None:
+            active.modules = {name: sys.modules.pop(name) for name in list(sys.modules) if active.owns(name)}
+            sys.path[:] = [folder for folder in sys.path if folder not in active.folders]
+        for name in [name for name in sys.modules if self.owns(name)]:
+            del sys.modules[name]
+        sys.modules.update(self.modules)
+        sys.path[:0] = self.folders
+        importlib.invalidate_caches()
+        here.active = self
+
+    def add(self, digests: dict[str, str], folders: list[str], archive: bytes) -> None:
+        """Let imports also find these units: in folders of this machine, or in an archive."""
+        fresh = [name for name in digests if name not in self.digests]
+        self.digests.update(digests)
+        if fresh and archive:
+            if not self.root:
+                self.root = _new_folder()
+                folders = [self.root, *folders]
+            with zipfile.ZipFile(io.BytesIO(archive)) as file:
+                for place in file.namelist():
+                    # What is here stays: an extension module that is in use must not be written over.
+                    if not os.path.lexists(os.path.join(self.root, place)):  # noqa: PTH118 - less to import
+                        file.extract(place, self.root)
+        missing = [folder for folder in folders if folder not in self.folders]
+        if missing:
+            self.folders = [*missing, *self.folders]
+            sys.path[:] = [*self.folders, *(folder for folder in sys.path if folder not in self.folders)]
+        if fresh:
+            for name in [name for name in sys.modules if any(_is_below(name, unit) for unit in fresh)]:
+                del sys.modules[name]  # of the worker's own
+        importlib.invalidate_caches()
+
+
+class ProjectFunction:
+    """A function, the namespace in which it runs, and the parts that its task data refer to."""
+
+    def __init__(self, function: Any, namespace: Namespace | None, parts: dict[str, Any]) -> None:
+        self.function = function
+        self.parts = parts
+        self.namespace = namespace
+
+    def enter_project_of_cloudpar(self) -> Any:
+        """Get ready to decode task data and to call the function, which is returned."""
+        if self.namespace is not None:
+            self.namespace.enter()
+        return self.function
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the function: of workers that do not know `enter_project_of_cloudpar`."""
+        return self.enter_project_of_cloudpar()(*args, **kwargs)
+
+
+def load(
+    client: str, project: tuple[dict[str, str], list[str], bytes], parts: dict[str, bytes], code: bytes
+) -> ProjectFunction:
+    """Unpickle task code, with its project's modules in their place.
+
+    Args:
+        client: The process that sent it. There nothing has to move.
+        project: The versions of its units by name; the folders where they lie, if executors run on the client's
+            machine; the units themselves otherwise, as a zip archive.
+        parts: Pickles of classes and functions that task data refer to, by key.
+        code: The pickle of the function.
+    """
+    digests, folders, archive = project
+    namespace = None
+    if (digests or folders) and client != getattr(sys.modules.get("cloudpar.project.shipment"), "CLIENT", None):
+        here = holder()
+        fitting = [each for each in (here.active, *here.namespaces) if each is not None and each.fits(digests)]
+        namespace = fitting[0] if fitting else Namespace()
+        here.namespaces.add(namespace)
+        namespace.enter()
+        namespace.add(digests, folders, archive)
+    loaded = {key: pickle.loads(pickled) for key, pickled in parts.items()}
+    holder().parts.update(loaded)
+    return ProjectFunction(pickle.loads(code), namespace, loaded)
+
+
+def holder() -> Any:
+    """The module in which an executor keeps namespaces and parts."""
+    here: Any = sys.modules.get(HOLDER)
+    if here is None:
+        parts: Any = weakref.WeakValueDictionary()
+
+        def part_of(key: str) -> Any:
+            return parts[key]
+
+        part_of.__module__, part_of.__qualname__ = HOLDER, "part_of"  # task data call it by this name
+        here = sys.modules[HOLDER] = ModuleType(HOLDER)
+        vars(here).update(active=None, namespaces=weakref.WeakSet(), parts=parts, part_of=part_of)
+    return here
+
+
+def _is_below(name: str, unit: str) -> bool:
+    return name == unit or name.startswith(f"{unit}.")
+
+
+def _new_folder() -> str:
+    base = getattr(sys.modules.get(WORKER), "folder", "")
+    if not base:
+        return tempfile.mkdtemp(prefix="cloudpar-project-")
+    os.makedirs(base, mode=0o700, exist_ok=True)  # noqa: PTH103 - a worker of an older release may not have pathlib's
+    return tempfile.mkdtemp(dir=base)

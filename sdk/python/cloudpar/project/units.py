@@ -1,0 +1,151 @@
+"""Units of a project: a module that lies alone, or a whole package with its data files."""
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from cloudpar.installed import is_installed, is_listed
+
+FILES = 20_000
+"""Files of one unit that are looked at; what a larger folder has besides is left out."""
+
+SOURCE_SUFFIXES = (".py", ".pyi")
+_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
+_SECRET_SUFFIXES = (".pem", ".key", ".p12", ".pfx", ".jks", ".kdbx", ".ppk", ".pgpass")
+_SECRET_STEMS = frozenset({"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "credentials", "secrets", "secret"})
+_NOT_SHIPPED = (".pyc", ".pyo")
+
+
+class File(NamedTuple):
+    """One file of a unit.
+
+    Attributes:
+        place: Where an import of the unit looks for it, below a folder of sys.path, with slashes.
+        path: Where it lies here.
+        size: In bytes.
+        changed: The times of its last changes.
+    """
+
+    place: str
+    path: str
+    size: int
+    changed: tuple[int, int]
+
+    @property
+    def is_code(self) -> bool:
+        """Whether an import may need it."""
+        return self.place.endswith((*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES))
+
+
+class Unit(NamedTuple):
+    """A module that lies alone, or a package, by its name and the path of its file or folder."""
+
+    name: str
+    path: str
+
+    @property
+    def place(self) -> str:
+        """Where an import looks for it, below a folder of sys.path."""
+        parent = self.name.rpartition(".")[0].replace(".", "/")
+        name = Path(self.path).name
+        return f"{parent}/{name}" if parent else name
+
+    def files(self) -> list[File]:
+        """All that belongs to it: no symbolic links, no caches, nothing hidden, and no keys or credentials."""
+        found: list[File] = []
+        if os.path.isdir(self.path):  # noqa: PTH112
+            for file in _walk(self.path, self.place):
+                found.append(file)
+                if len(found) == FILES:
+                    break
+        else:
+            found.append(_file(self.place, self.path, os.stat(self.path)))  # noqa: PTH116
+        return sorted(found)
+
+    def is_compiled(self) -> bool:
+        """Whether it has extension modules."""
+        return any(file.place.endswith(tuple(EXTENSION_SUFFIXES)) for file in self.files())
+
+
+def digest(files: list[File]) -> str:
+    """What changes with any change of any of these files."""
+    text = "\n".join(f"{file.place}\t{file.path}\t{file.size}\t{file.changed}" for file in files)
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+def _walk(folder: str, place: str) -> Iterator[File]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    if any(entry.name == "pyvenv.cfg" for entry in entries):
+        return
+    for entry in entries:
+        name = entry.name
+        if name.startswith(".") or entry.is_symlink():
+            continue
+        if entry.is_dir():
+            if name not in _SKIPPED_FOLDERS:
+                yield from _walk(entry.path, f"{place}/{name}")
+        elif entry.is_file() and not _is_left_out(name):
+            yield _file(f"{place}/{name}", entry.path, entry.stat())
+
+
+def _is_left_out(name: str) -> bool:
+    stem, _, suffix = name.partition(".")
+    is_secret = name.endswith(_SECRET_SUFFIXES) or (stem in _SECRET_STEMS and suffix not in {"py", "pyi"})
+    return is_secret or name.endswith(_NOT_SHIPPED)
+
+
+def _file(place: str, path: str, status: os.stat_result) -> File:
+    return File(place, path, status.st_size, (status.st_mtime_ns, status.st_ctime_ns))
+
+
+def unit_of(module: ModuleType) -> Unit | None:
+    """The unit that a module of the project belongs to; None: no import would find this module by its name."""
+    file = os.path.realpath(getattr(module, "__file__", None) or "")
+    unit = find_unit(module.__name__)
+    if unit is None:
+        return None
+    real = os.path.realpath(unit.path)
+    return unit if file == real or file.startswith(real + os.sep) else None
+
+
+def find_unit(name: str) -> Unit | None:
+    """Look for a module by its name, as an import would, and import nothing; None: it is not there, or installed."""
+    path: Any = None
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        spec = _find_spec(".".join(parts[:end]), path)
+        if spec is None:
+            return None
+        if spec.has_location and spec.origin is not None:
+            return _project_unit(spec, spec.origin)
+        path = spec.submodule_search_locations
+        if path is None:
+            return None  # built in, or made by an importer of another kind
+    return None  # a namespace, which has no file of its own
+
+
+def _project_unit(spec: ModuleSpec, origin: str) -> Unit | None:
+    if not os.path.isfile(origin) or is_installed(origin) or is_listed(spec.name, origin):  # noqa: PTH113
+        return None
+    is_package = spec.submodule_search_locations is not None
+    return Unit(spec.name, os.path.dirname(origin) if is_package else origin)  # noqa: PTH120
+
+
+def _find_spec(name: str, path: Any) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        try:
+            spec = find(name, path, None) if find else None
+        except Exception:  # noqa: BLE001, S112 - finders are anybody's
+            continue
+        if spec is not None:
+            return spec  # type: ignore[no-any-return]
+    return None

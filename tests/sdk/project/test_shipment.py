@@ -1,0 +1,94 @@
+"""Task code with a project runs where neither this package nor the project is, as at workers of every release."""
+
+import importlib
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloudpar.project.shipment import Shipper
+from cloudpar.serialization import Needs, dumps, pickled
+from cloudpar.task_code import Code, serialize
+
+ALONE = """
+import pickle, sys
+sys.modules.update(dict.fromkeys(["cloudpar", "cloudpar_worker", "cloudpar_protocol"]))  # not to be imported
+for path in sys.argv[1:]:
+    code, item = pickle.loads(open(path, "rb").read())
+    function = pickle.loads(code)
+    print(function(pickle.loads(item)))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project with a module."""
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.syspath_prepend(str(project))
+    (project / "planner.py").write_text(
+        "import threading\nLOCK = threading.Lock()\ndef plan(x): return 'first', x"
+    )
+    yield project
+    sys.modules.pop("planner", None)
+
+
+def task(tmp_path: Path, name: str, value: object) -> str:
+    """A file with the code and the data of a task, as other workers get them."""
+    planner: Any = importlib.import_module("planner")
+    function = serialize(planner.plan)
+    data = pickled(value, "x")
+    needs = Needs()
+    needs.modules.update(data.modules)
+    code = Shipper(here=False).ship(function, needs)
+    path = tmp_path / name
+    path.write_bytes(pickle.dumps((code.data, data.data)))
+    return str(path)
+
+
+def test_it_runs_where_only_cloudpickle_is(folder: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ALONE, task(tmp_path, "task", 7)]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("('first', 7)\n", "")
+
+
+def test_a_later_version_is_the_one_that_runs(folder: Path, tmp_path: Path) -> None:
+    first = task(tmp_path, "first", 1)
+    (folder / "planner.py").write_text("def plan(x):\n    return 'the second version', x")
+    importlib.reload(importlib.import_module("planner"))
+    second = task(tmp_path, "second", 2)
+    command = [sys.executable, "-c", ALONE, first, second, first]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.stdout.splitlines() == ["('first', 1)", "('the second version', 2)", "('first', 1)"]
+    assert not ended.stderr
+
+
+def test_a_function_without_a_project_is_as_it_was() -> None:
+    code = serialize(len)
+    assert Shipper(here=False).ship(code, Needs()) is code
+    assert Shipper(here=True).ship(code, Needs()) is code
+
+
+def test_a_folder_that_was_added_to_the_path_is_told_to_executors_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipper = Shipper(here=True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert str(tmp_path).encode() in shipper.ship(serialize(len), Needs()).data
+
+
+def test_a_reference_is_left_alone() -> None:
+    code = Code("f", "0" * 64, b"", "json:dumps")
+    assert Shipper(here=False).ship(code, Needs()) is code
+
+
+def test_in_its_own_process_task_code_moves_no_modules(folder: Path) -> None:
+    planner: Any = importlib.import_module("planner")
+    code = Shipper(here=False).ship(serialize(planner.plan), Needs())
+    assert pickle.loads(code.data).enter_project_of_cloudpar() is planner.plan
+    assert sys.modules["planner"] is planner
+    assert pickle.loads(dumps(planner.plan, "f")) is planner.plan

@@ -1,0 +1,134 @@
+import importlib
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cloudpar.installed import is_listed
+from cloudpar.local_modules import LocalModules, is_local
+from cloudpar.project.shipment import reachable
+from cloudpar.project.units import Unit, digest, find_unit
+
+Import = Callable[[str], types.ModuleType]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of sys.path."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        path = folder / name.replace("__in__", "/").replace("__dot__", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def places(unit: Unit) -> set[str]:
+    return {file.place for file in unit.files()}
+
+
+def test_a_unit_is_a_lone_module_or_a_whole_package(project: Path) -> None:
+    write(project, alone__dot__py="", firm__in____init____dot__py="", firm__in__deep__in__part__dot__py="")
+    assert find_unit("alone") == Unit("alone", str(project / "alone.py"))
+    assert find_unit("firm.deep.part") == find_unit("firm") == Unit("firm", str(project / "firm"))
+    assert find_unit("nowhere_at_all") is None
+    assert find_unit("pytest") is None
+    assert find_unit("json") is None
+
+
+def test_a_module_below_a_namespace_is_a_unit_of_its_own(project: Path) -> None:
+    write(project, spacious__in__part__dot__py="", spacious__in__other__dot__py="")
+    unit = find_unit("spacious.part")
+    assert unit == Unit("spacious.part", str(project / "spacious" / "part.py"))
+    assert places(unit) == {"spacious/part.py"}
+
+
+def test_files_are_those_of_the_package_without_caches_links_and_secrets(project: Path) -> None:
+    firm = project / "firm"
+    kept = ["__init__.py", "secrets.py", "data/table.csv", "deep/part.py", "deep/__init__.py", "template.html"]
+    skipped = [
+        "__pycache__/x.pyc", ".git/config", ".env", ".ipynb_checkpoints/a.py", "node_modules/a.js", "server.pem",
+        "id_rsa", "credentials", "credentials.json", "secrets.toml", "old.pyc", "venv/lib/a.py",
+    ]  # fmt: skip
+    for name in [*kept, *skipped, "venv/pyvenv.cfg"]:
+        (firm / name).parent.mkdir(parents=True, exist_ok=True)
+        (firm / name).write_text("")
+    (firm / "link.csv").symlink_to("/etc/passwd")
+    (firm / "linked").symlink_to("/etc")
+    unit = find_unit("firm")
+    assert unit is not None
+    assert places(unit) == {f"firm/{name}" for name in kept}
+
+
+def test_any_change_of_a_file_changes_the_digest(project: Path) -> None:
+    write(project, firm__in____init____dot__py="A = 1")
+    unit = find_unit("firm")
+    assert unit is not None
+    first = digest(unit.files())
+    assert digest(unit.files()) == first
+    os.utime(project / "firm" / "__init__.py", ns=(0, 0))
+    second = digest(unit.files())
+    write(project, firm__in__table__dot__csv="1")
+    assert len({first, second, digest(unit.files())}) == 3
+
+
+def test_reachable_is_what_the_sources_import_of_the_project(project: Path) -> None:
+    write(
+        project,
+        firm__in____init____dot__py="from . import pricing\nimport json, helper as h",
+        firm__in__pricing__dot__py="def f():\n    from spacious import (\n        one,  # first\n        two,\n    )",
+        helper__dot__py="import numpy\nimport nowhere_at_all\nfrom firm.pricing import f",
+        unrelated__dot__py="",
+        spacious__in__one__dot__py="from .three import x",
+        spacious__in__two__dot__py="",
+        spacious__in__three__dot__py="",
+    )
+    names = {unit.name for unit in reachable({"firm.pricing", "json"})}
+    assert names == {"firm", "helper", "spacious.one", "spacious.two", "spacious.three"}
+
+
+def distribution(folder: Path, name: str, files: list[str]) -> None:
+    write(folder, **{f"{name}-1.0.dist-info__in__METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"})
+    (folder / f"{name}-1.0.dist-info" / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+
+
+def test_what_a_distribution_beside_it_lists_is_installed(project: Path) -> None:
+    write(project, listed__in____init____dot__py="", listed__in__deep__dot__py="", lone__dot__py="", mine__dot__py="")
+    distribution(project, "listed", ["listed/__init__.py", "listed/deep.py", "lone.py", "listed-1.0.dist-info/RECORD"])
+    for name in "listed", "listed.deep", "lone", "mine":
+        module = importlib.import_module(name)
+        assert is_listed(name, str(module.__file__)) == (name != "mine")
+        assert is_local(module) == (name == "mine")
+    assert find_unit("listed") is find_unit("lone") is None
+    assert find_unit("mine") is not None
+
+
+def test_an_editable_install_is_of_the_project(project: Path) -> None:
+    source = project / "source"
+    write(source, editable__in____init____dot__py="")
+    (source / "editable.egg-info").mkdir()
+    (source / "editable.egg-info" / "SOURCES.txt").write_text("editable/__init__.py\n")
+    (source / "editable.egg-info" / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: editable\nVersion: 1.0\n")
+    assert not is_listed("editable", str(source / "editable" / "__init__.py"))
+
+
+def test_a_module_that_no_import_finds_is_a_stray(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(project, found__dot__py="", hidden__in__stray__dot__py="")
+    importlib.import_module("found")
+    monkeypatch.syspath_prepend(str(project / "hidden"))
+    importlib.import_module("stray")
+    sys.path.remove(str(project / "hidden"))
+    modules = LocalModules()
+    assert {"found", "stray"} <= modules.find().keys()
+    assert "stray" in modules.strays()
+    assert "found" not in modules.strays()
+    assert modules.units()["found"] == Unit("found", str(project / "found.py"))
