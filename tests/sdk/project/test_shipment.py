@@ -30,9 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     project = tmp_path / "project"
     project.mkdir()
     monkeypatch.syspath_prepend(str(project))
-    (project / "planner.py").write_text(
-        "import threading\nLOCK = threading.Lock()\ndef plan(x): return 'first', x"
-    )
+    (project / "planner.py").write_text("import threading\nLOCK = threading.Lock()\ndef plan(x): return 'first', x")
     yield project
     sys.modules.pop("planner", None)
 
