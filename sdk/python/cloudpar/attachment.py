@@ -67,6 +67,7 @@ class Attachment(Generic[T_co]):
             Gone: The package was acknowledged or deleted.
             CloudparError: The package failed, and the first task without a result has none because of this.
         """
+        __tracebackhide__ = True
         deadline = None if timeout is None else time.monotonic() + timeout
         values: list[T_co] = []
         with self.reading():
@@ -159,6 +160,7 @@ class AttachedResults(Iterator[T_co]):
         self._reading: ExitStack | None = None
 
     def __next__(self) -> T_co:
+        __tracebackhide__ = True
         if self._reading is None:
             self._reading = ExitStack()
             self._reading.enter_context(self._attachment.reading())

@@ -9,6 +9,7 @@ from cloudpar_protocol.payloads import Codec, TaskResult
 from . import plain
 from .errors import CloudparError, Gone, PackageFailed, RemoteTraceback, TaskError, TaskRaised
 from .serialization import loads
+from .tracebacks import with_source
 
 
 def package_error(state: str, reason: str | None, message: str | None) -> CloudparError:
@@ -28,7 +29,7 @@ def task_error(result: TaskResult, codec: Codec) -> BaseException:
         kind = OUTCOME_ERRORS.get(result.outcome, TaskError)
         error = kind(result.message or f"task {result.index} ended without a value: {result.outcome}")
     if result.traceback:
-        error.__cause__ = RemoteTraceback(result.traceback)
+        error.__cause__ = RemoteTraceback(with_source(result.traceback))
     return error
 
 

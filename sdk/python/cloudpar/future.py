@@ -100,6 +100,7 @@ class TaskFuture(Future[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """The task's value; see `concurrent.futures.Future.result`. Ctrl-C while waiting cancels its package."""
+        __tracebackhide__ = True
         try:
             return super().result(timeout)
         except KeyboardInterrupt:

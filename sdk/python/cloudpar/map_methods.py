@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, over
 
 from .map_limits import Limits, arguments
 from .retry import Retry, RetryOn, read_retry
+from .tracebacks import ShortTracebacks
 
 if TYPE_CHECKING:
     from cloudpar_protocol.payloads import CallStyle
@@ -103,6 +104,7 @@ class MapMethods(Executor):
             ...     list(pool.map(int, ["3", "x", "5"], return_exceptions=True))
             [3, ValueError("invalid literal for int() with base 10: 'x'"), 5]
         """
+        __tracebackhide__ = True
         values, call = arguments(iterables)
         limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
         return self._map(fn, values, call, limits, ordered=True)
@@ -145,6 +147,7 @@ class MapMethods(Executor):
             ...     sorted(pool.map_unordered(lambda x: (x, x * x), range(4)))
             [(0, 0), (1, 1), (2, 4), (3, 9)]
         """
+        __tracebackhide__ = True
         values, call = arguments(iterables)
         limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
         return self._map(fn, values, call, limits, ordered=False)
@@ -190,6 +193,7 @@ class MapMethods(Executor):
             ...     list(pool.starmap(pow, [(2, 5), (3, 2)]))
             [32, 9]
         """
+        __tracebackhide__ = True
         limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
         return self._map(fn, iterable, "args", limits, ordered=True)
 
@@ -225,16 +229,20 @@ class MapMethods(Executor):
             >>> squares
             [0, 1, 4, 9, 16]
         """
+        __tracebackhide__ = True
         Limits(task_timeout_s=task_timeout_s)
         self._check()
-        self._client.parallel_for(start, stop, body, task_timeout_s)
+        with ShortTracebacks():
+            self._client.parallel_for(start, stop, body, task_timeout_s)
 
     def _map(
         self, fn: Callable[..., T], values: Iterable[Any], call: "CallStyle", limits: Limits, *, ordered: bool
     ) -> "MapResults[Any]":
+        __tracebackhide__ = True  # read by IPython and pytest, which leave such frames out
         self._check()
         keep = None if limits.buffersize is None else self  # its iterator goes on starting packages
-        return self._client.map(fn, values, call, limits, ordered=ordered, keep=keep)
+        with ShortTracebacks():
+            return self._client.map(fn, values, call, limits, ordered=ordered, keep=keep)
 
 
 def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:

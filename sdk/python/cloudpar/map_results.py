@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 from .awaited import Awaited
+from .errors import CloudparError
 from .failures import raisable
 from .inbox import Inbox, Share
 from .interruption import interrupt
 from .session import Session
+from .tracebacks import shorten
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -92,6 +94,7 @@ class MapResults(Iterator[T_co]):
         return self
 
     def __next__(self) -> T_co:
+        __tracebackhide__ = True
         self._touched, self.raised = True, False
         self._drop_read()
         self._refill()
@@ -114,10 +117,13 @@ class MapResults(Iterator[T_co]):
             del error  # no cycle through this frame
 
     def _end(self) -> NoReturn:
+        __tracebackhide__ = True
         error, self._start_error = self._start_error, None
         if error is None:
             raise StopIteration
         self.raised = True
+        if isinstance(error, CloudparError):
+            shorten(error)
         raise error
 
     def _drop_read(self) -> None:

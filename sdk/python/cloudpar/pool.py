@@ -15,6 +15,7 @@ from .errors import SerializationError
 from .lifetime import Lifetime, first_contact
 from .map_methods import MapMethods
 from .retry import RetryOn, read_retry
+from .tracebacks import ShortTracebacks
 
 if TYPE_CHECKING:
     from .attachment import Attachment
@@ -152,8 +153,10 @@ class Pool(MapMethods):
             ...     pool.submit(divmod, 17, 5).result()
             (3, 2)
         """
+        __tracebackhide__ = True
         self._check()
-        return self._client.submit(fn, args, kwargs)
+        with ShortTracebacks():
+            return self._client.submit(fn, args, kwargs)
 
     def attach(self, package_id: str) -> "Attachment[Any]":
         """Read the results of a package that was started before, here or in another process.
@@ -170,8 +173,10 @@ class Pool(MapMethods):
         Raises:
             NotFound: No package begins with these characters, or more than one does.
         """
+        __tracebackhide__ = True
         self._check()
-        return self._client.attach(package_id, keep=self)
+        with ShortTracebacks():
+            return self._client.attach(package_id, keep=self)
 
     def detach(self) -> list[str]:
         """End this pool, and let its packages go on.

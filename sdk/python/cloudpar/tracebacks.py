@@ -1,0 +1,91 @@
+"""Tracebacks that show the user's program: without frames of the pool itself, and with the source lines of cells."""
+
+import linecache
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import cloudpickle
+
+import cloudpar_protocol
+
+from .errors import CloudparError, SerializationError
+
+_FRAME: Final = re.compile(r'(?P<indent>[ |]*)File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
+_INTERNAL: Final = tuple(
+    f"{folder}{os.sep}"
+    for folder in (
+        Path(__file__).parent,
+        Path(cloudpar_protocol.__file__).parent,
+        Path(cloudpickle.__file__).parent,
+        Path(os.__file__).parent,
+    )
+)
+_INSTALLED: Final = ("site-packages", "dist-packages")
+
+
+class ShortTracebacks:
+    """Where the pool is called: errors of the pool that leave this block lose the frames of its insides.
+
+    An error whose traceback has frames of the user's own code, such as a generator that `map` reads, keeps them all.
+    """
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, CloudparError):
+            shorten(error)
+
+
+def shorten(error: CloudparError) -> None:
+    """Drop the traceback of an error, and that of its cause, as far as they show only the pool's insides."""
+    if _users(error.__traceback__) is None:
+        error.__traceback__ = None
+    cause = error.__cause__
+    if cause is None:
+        return
+    cause.__traceback__ = _users(cause.__traceback__)
+    if cause.__traceback__ is None and isinstance(error, SerializationError):
+        error.__cause__ = None  # its text is part of the error's; it stays the __context__
+        error.__suppress_context__ = True
+
+
+def _users(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame of the user's on; None if there is none."""
+    while trace is not None and _is_internal(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return trace
+
+
+def _is_internal(file: str) -> bool:
+    if file.startswith("<frozen "):
+        return True
+    folder = next((each for each in _INTERNAL if file.startswith(each)), None)
+    return folder is not None and not any(part in _INSTALLED for part in Path(file[len(folder) :]).parts)
+
+
+def with_source(text: str) -> str:
+    """A remote traceback with the source lines that only this process has: of cells, of a prompt, of a script.
+
+    The executor prints the lines of files that it finds. A frame without a line below it gets the line of that name and
+    number here, if there is one.
+    """
+    lines = text.splitlines()
+    return "\n".join(_completed(lines))
+
+
+def _completed(lines: list[str]) -> Iterator[str]:
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        yield line
+        frame = _FRAME.match(line)
+        if frame is None or following.startswith(f"{frame['indent']}  "):
+            continue
+        source = linecache.getline(frame["file"], int(frame["line"])).strip()
+        if source:
+            yield f"{frame['indent']}  {source}"

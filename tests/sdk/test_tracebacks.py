@@ -1,0 +1,129 @@
+"""Tracebacks show the user's program: neither the pool's insides, nor frames without their source lines."""
+
+import linecache
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+import cloudpar
+from cloudpar import Pool
+from cloudpar.errors import CloudparError, NotFound, QuotaExhausted, SerializationError
+from cloudpar.tracebacks import with_source
+
+LOCK = threading.Lock()
+INSIDES = str(Path(cloudpar.__file__).parent)
+
+
+def locked(_: object) -> object:
+    return LOCK
+
+
+CALLS: dict[str, Callable[[Pool], object]] = {
+    "submit": lambda pool: pool.submit(locked, 1),
+    "map": lambda pool: pool.map(locked, [1]),
+    "map_unordered": lambda pool: pool.map_unordered(locked, [1]),
+    "starmap": lambda pool: pool.starmap(locked, [(1,)]),
+    "parallel_for": lambda pool: pool.parallel_for(0, 1, lambda _: LOCK.locked()),
+    "an argument": lambda pool: pool.submit(print, LOCK),
+    "a value": lambda pool: pool.map(print, [LOCK]),
+    "a value with a buffer": lambda pool: list(pool.map(print, [1, 2, LOCK], buffersize=1)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_what_does_not_pickle_is_said_in_a_few_lines(pool: Pool, call: Callable[[Pool], object]) -> None:
+    with pytest.raises(SerializationError) as caught:
+        call(pool)
+    lines = "".join(traceback.format_exception(caught.value)).splitlines()
+    assert len(lines) <= 15, lines
+    assert "lock" in lines[-1]
+    assert "leave it out, or make it inside the task" in lines[-1]
+    assert sum(INSIDES in line for line in lines) <= 3
+    assert isinstance(caught.value.__context__, TypeError), "what pickle said stays for who looks for it"
+
+
+def test_a_refusal_of_the_masters_is_said_in_a_few_lines(pool: Pool) -> None:
+    with pytest.raises(NotFound) as caught:
+        pool.attach("q")
+    assert len("".join(traceback.format_exception(caught.value)).splitlines()) <= 10
+
+
+class Unwilling:
+    def __reduce__(self) -> NoReturn:
+        raise ValueError("not while the market is open")
+
+
+def test_what_a_users_own_pickling_raises_keeps_its_frames(pool: Pool) -> None:
+    with pytest.raises(SerializationError, match="not while the market is open") as caught:
+        pool.map(print, [Unwilling()])
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "in __reduce__" in shown
+    assert "ValueError: not while the market is open" in shown
+    assert "_dumps" not in shown
+
+
+def test_a_pools_error_that_a_users_generator_raises_keeps_its_frames(pool: Pool) -> None:
+    def rows() -> Iterator[int]:
+        raise QuotaExhausted("of another pool")
+        yield 1
+
+    with pytest.raises(CloudparError) as caught:
+        pool.map(abs, rows())
+    assert "in rows" in "".join(traceback.format_exception(caught.value))
+
+
+# source lines
+
+CELL = """
+def inner(y):
+    return 1 / y  # in the cell
+
+def outer(x):
+    try:
+        return inner(x)
+    except ZeroDivisionError as error:
+        raise ExceptionGroup("all of them", [error, error]) from None
+"""
+
+
+def cell(name: str) -> Any:
+    """A function of a cell that only this process knows, as IPython makes it."""
+    linecache.cache[name] = (len(CELL), None, CELL.splitlines(keepends=True), name)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(CELL, name, "exec"), namespace)  # noqa: S102
+    return namespace
+
+
+@pytest.mark.parametrize("name", ["<cell 7>", "/tmp/ipykernel_4711/527708001.py"])  # noqa: S108
+def test_a_remote_traceback_shows_the_lines_of_a_cell(embedded: Pool, name: str) -> None:
+    error = embedded.submit(cell(name)["inner"], 0).exception()
+    assert error is not None
+    shown = str(error.__cause__)
+    assert f'File "{name}", line 3, in inner\n    return 1 / y  # in the cell\n' in shown
+
+
+def test_a_remote_traceback_of_a_group_shows_the_lines_of_a_cell(embedded: Pool) -> None:
+    error = embedded.submit(cell("<cell 8>")["outer"], 0).exception()
+    assert error is not None
+    assert str(error.__cause__).count("    |     return 1 / y  # in the cell\n") == 2
+
+
+def test_lines_that_are_there_are_not_added() -> None:
+    cell("<cell 9>")
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "<cell 9>", line 3, in inner\n'
+        "    return 1 / y  # as the executor knows it\n"
+        "           ~~^~~\n"
+        '  File "<cell 9>", line 3, in inner\n'
+        '  File "<cell 9>", line 999, in inner\n'
+        '  File "/nowhere/at/all.py", line 3, in inner\n'
+        "ZeroDivisionError: division by zero"
+    )
+    lines = with_source(text).splitlines()
+    assert lines.pop(5) == "    return 1 / y  # in the cell"
+    assert "\n".join(lines) == text
