@@ -22,7 +22,7 @@ $(shell rm -rf $(VENV))
 endif
 endif
 
-.PHONY: help setup demo test checks guarantees mutants e2e versitygw bench programs generate lock build/functions $(SYNTHESIZED)
+.PHONY: help setup demo test checks guarantees mutants e2e runtimes versitygw bench programs generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-10s ", $$1, $$2; $$1 = $$2 = ""; print}'
@@ -88,6 +88,17 @@ mutants: setup ## Break each line that gives a guarantee, in a copy, and see its
 e2e: setup build/e2e/$(COMPLETE) node_modules/.complete ## Deploy to a stand-in for AWS on this machine and use it
 	CLOUDPAR_STAND_IN=ministack $(RUN)pytest tests/master/conformance tests/aws/test_surfacing.py $(LINKS) --timeout 300
 	$(RUN)pytest tests/e2e --verbose --timeout 300
+
+runtimes: setup build/runtimes/$(COMPLETE) node_modules/.complete ## The JavaScript SDK on Node 22 to 26, Bun and Deno, with TypeScript 5.4 to 7.0, and bundled by webpack
+	npm run --silent runtimes --workspace sdk/typescript
+
+# Binaries for Linux on x64, a gigabyte: npm fails elsewhere.
+build/runtimes/$(COMPLETE): sdk/typescript/runtimes/package-lock.json
+	@echo "runtimes: installing $<"
+	@mkdir -p build/runtimes
+	@cp sdk/typescript/runtimes/package.json sdk/typescript/runtimes/package-lock.json build/runtimes
+	@npm ci --prefix build/runtimes --silent --no-audit --no-fund
+	@touch $@
 
 # S3's own checks once more, by a server that comes as source in Go alone: for who has Go, and not part of CI.
 versitygw: setup ## The tests of payloads and their links on versitygw (needs Go)

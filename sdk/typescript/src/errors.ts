@@ -36,6 +36,7 @@ export class CloudparError extends Error {
   /** Of an error of a task or of a package: the package's id. */
   declare packageId?: string;
 
+  /** The name of its class. */
   override get name(): string {
     return this.constructor.name;
   }
@@ -61,10 +62,12 @@ export class RequestError extends CloudparError {
     this.retryAfterS = retryAfterS;
   }
 
+  /** On the wire. */
   get code(): string {
     return (this.constructor as typeof RequestError).code;
   }
 
+  /** Whether the same request may succeed later. */
   get retryable(): boolean {
     return (this.constructor as typeof RequestError).retryable;
   }
@@ -216,7 +219,11 @@ export class RemoteTraceback extends Error {
 
 type RequestErrorKind = typeof RequestError;
 
-/** By the code on the wire. */
+/**
+ * By the code on the wire.
+ *
+ * @internal
+ */
 export const REQUEST_ERRORS: ReadonlyMap<string, RequestErrorKind> = new Map(
   [
     BadRequest,
@@ -234,7 +241,11 @@ export const REQUEST_ERRORS: ReadonlyMap<string, RequestErrorKind> = new Map(
   ].map((kind) => [kind.code, kind]),
 );
 
-/** By a task result's outcome other than "ok". */
+/**
+ * By a task result's outcome other than "ok".
+ *
+ * @internal
+ */
 export const OUTCOME_ERRORS: Readonly<Record<string, new (message: string, options?: ErrorOptions) => CloudparError>> =
   {
     error: TaskRaised,
@@ -247,7 +258,11 @@ export const OUTCOME_ERRORS: Readonly<Record<string, new (message: string, optio
     unpicklable: SerializationError,
   };
 
-/** By a failed package's reason; every other reason is a plain PackageFailed. */
+/**
+ * By a failed package's reason; every other reason is a plain PackageFailed.
+ *
+ * @internal
+ */
 export const FAILURE_ERRORS: Readonly<Record<string, typeof PackageFailed>> = {
   python: PythonMismatch,
   seal: SealBroken,

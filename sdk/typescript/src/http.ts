@@ -16,7 +16,12 @@ export interface FetchInit {
 /** What a request is answered with: a Response. */
 export interface FetchAnswer {
   readonly status: number;
-  readonly headers: { get(name: string): string | null };
+  /** Its headers. */
+  readonly headers: {
+    /** One header; null if it is not there. */
+    get(name: string): string | null;
+  };
+  /** Its body. */
   arrayBuffer(): Promise<ArrayBuffer>;
 }
 

@@ -19,7 +19,9 @@ type Whole<T> = T extends Uint8Array | string | number | bigint | boolean | null
 /** The name of a call: POST /v1/<name>. */
 export type RouteName = keyof typeof ROUTES;
 
+/** What a call sends. */
 export type Request<R extends RouteName> = Draft<(typeof ROUTES)[R]['request']>;
+/** What a call is answered with. */
 export type Reply<R extends RouteName> = Message<(typeof ROUTES)[R]['reply']>;
 
 /** How the function f is called with a task's data d: f(d), f(*d), or f(*d[0], **d[1]). */

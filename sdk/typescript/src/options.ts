@@ -6,6 +6,7 @@ import type { CallStyle } from './messages.ts';
 export interface Signal {
   readonly aborted: boolean;
   readonly reason: unknown;
+  /** Throws the reason if it is aborted. */
   throwIfAborted(): void;
 }
 

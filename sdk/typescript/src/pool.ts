@@ -202,6 +202,7 @@ export class Pool {
     await this.#session.close(new CloudparError('the pool was closed before this had ended'));
   }
 
+  /** The same as `close`, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

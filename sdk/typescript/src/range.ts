@@ -13,6 +13,7 @@ export class Range implements Iterable<number> {
     this.length = Math.max(0, Math.ceil((stop - start) / step));
   }
 
+  /** Each integer in turn. */
   *[Symbol.iterator](): Iterator<number> {
     for (let index = 0; index < this.length; index += 1) {
       yield this.start + index * this.step;

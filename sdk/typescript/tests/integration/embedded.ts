@@ -23,7 +23,7 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const building = promisify(execFile)('npx', ['tsc', '-p', 'tsconfig.build.json'], { cwd: PACKAGE });
+  const building = promisify(execFile)('npm', ['run', '--silent', 'build'], { cwd: PACKAGE });
   const folder = await mkdtemp(join(tmpdir(), 'cloudpar-sdk-'));
   const tasks = join(PACKAGE, 'tests/integration/python');
   const command = ['-m', 'cloudpar', 'up', '--json', '--workers', '2', '--port', '0', '--data', folder];

@@ -1,6 +1,7 @@
 // What is written down twice, here and in Python, is the same.
 
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import * as errors from '../../src/errors.ts';
 import * as limits from '../../src/limits.ts';
@@ -8,8 +9,9 @@ import { PYTHON } from './embedded.ts';
 
 const SCRIPT = `
 import json
-from cloudpar_protocol import errors, limits
+from cloudpar_protocol import errors, limits, version
 print(json.dumps({
+    "version": version.__version__,
     "limits": {name: value for name, value in vars(limits).items() if name.isupper()},
     "requests": {code: [kind.__name__, kind.status, kind.retryable] for code, kind in errors.REQUEST_ERRORS.items()},
     "outcomes": {outcome: kind.__name__ for outcome, kind in errors.OUTCOME_ERRORS.items()},
@@ -19,6 +21,7 @@ print(json.dumps({
 }))`;
 
 interface Names {
+  version: string;
   limits: Record<string, number>;
   requests: Record<string, [string, number, boolean]>;
   outcomes: Record<string, string>;
@@ -30,6 +33,11 @@ const python = JSON.parse(execFileSync(PYTHON, ['-c', SCRIPT], { encoding: 'utf8
 
 const names = (kinds: Readonly<Record<string, { name: string }>>) =>
   Object.fromEntries(Object.entries(kinds).map(([key, { name }]) => [key, name]));
+
+test('the version', () => {
+  const ours = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
+  expect(ours.version).toBe(python.version);
+});
 
 test('limits', () => {
   expect(python.limits).toMatchObject({ ...limits });

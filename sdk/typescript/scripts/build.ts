@@ -1,0 +1,44 @@
+// Writes dist: the package in one file as an ES module and one for `require`, with its types in one file:
+//
+//     npm run build
+//
+// The types are one file, and name what they need of the language's libraries themselves. So programs with TypeScript
+// 5.4 and later read them with any `lib`, with or without the types of Node.
+
+import { rm, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { rollup } from 'rollup';
+import { dts } from 'rollup-plugin-dts';
+
+const PACKAGE = new URL('../', import.meta.url);
+const ENTRY = fileURLToPath(new URL('src/index.ts', PACKAGE));
+const DIST = fileURLToPath(new URL('dist/', PACKAGE));
+const LIBRARIES = ['es2022.error', 'esnext.disposable'];
+
+async function code(format: 'esm' | 'cjs', file: string): Promise<void> {
+  await build({
+    entryPoints: [ENTRY],
+    outfile: DIST + file,
+    bundle: true,
+    format,
+    platform: 'node',
+    target: 'node20',
+    packages: 'external',
+    sourcemap: true,
+    keepNames: true, // errors tell their class's name, also in a program that is minified
+  });
+}
+
+async function types(): Promise<string> {
+  const tsconfig = fileURLToPath(new URL('tsconfig.build.json', PACKAGE));
+  const bundle = await rollup({ input: ENTRY, plugins: [dts({ tsconfig })] });
+  const { output } = await bundle.generate({ format: 'es' });
+  const references = LIBRARIES.map((library) => `/// <reference lib="${library}" />\n`);
+  return references.join('') + output[0].code;
+}
+
+await rm(DIST, { recursive: true, force: true });
+const [text] = await Promise.all([types(), code('esm', 'index.js'), code('cjs', 'index.cjs')]);
+await writeFile(`${DIST}index.d.ts`, text);
+await writeFile(`${DIST}index.d.cts`, text);

@@ -1,0 +1,5 @@
+// A CommonJS module.
+
+import { Pool } from '@cloudpar/sdk';
+
+export const pool: Promise<Pool> = Pool.open();

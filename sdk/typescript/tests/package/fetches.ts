@@ -1,0 +1,9 @@
+// In a program with the types of the DOM or of Node, its own fetch and signals fit.
+
+import { Pool } from '@cloudpar/sdk';
+
+export async function open(): Promise<Pool> {
+  const pool = await Pool.open({ fetch: (url, init) => fetch(url, { ...init, keepalive: true }) });
+  pool.map('m:f', [1], { signal: AbortSignal.timeout(1000) });
+  return Pool.open({ fetch });
+}
