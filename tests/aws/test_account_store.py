@@ -8,7 +8,7 @@ from cloudpar_master.adapters.aws import backoff
 from cloudpar_master.adapters.aws.account_store import KNOWN_TOKENS, MEMORY_S, PLENTY_US, DynamoAccountStore
 from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.ports import AccountRecord, Reservation
-from cloudpar_protocol.errors import Unavailable
+from cloudpar_protocol.errors import IdempotencyConflict, Unavailable
 from master.stores import NOW, SetClock, Stores
 
 from .stubs import offline, stubbed
@@ -45,7 +45,16 @@ def test_all_but_accounts_have_a_last_day(stores: Stores) -> None:
     stores.accounts.grant("a", "k", 5)
     stores.accounts.settle("a", "q", 5)
     lasting = {key for key, row in rows(stores).items() if "expires_at" not in row}
-    assert lasting == {("a#a", "account"), ("t#hash of a", "token"), ("accounts", "a")}
+    assert lasting == {("a#a", "account"), ("t#hash of a", "token"), ("accounts", "a"), ("n#name of a", "name")}
+
+
+def test_an_account_of_an_earlier_release_keeps_its_name_without_a_row_for_it(stores: Stores) -> None:
+    stores.accounts.create(make_account())
+    assert isinstance(stores.accounts, DynamoAccountStore)
+    table = stores.accounts._table
+    table._client.delete_item(TableName=table._name, Key={"pk": {"S": "n#name of a"}, "sk": {"S": "name"}})
+    with pytest.raises(IdempotencyConflict, match="already"):
+        stores.accounts.create(make_account("b")._replace(name="name of a"))
 
 
 def test_an_account_found_by_its_token_is_a_few_seconds_old_at_most(stores: Stores, clock: SetClock) -> None:

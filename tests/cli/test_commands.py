@@ -27,11 +27,18 @@ def test_an_account_from_its_creation_to_its_end(cluster: Up) -> None:
 
     listed = cloudpar_json("account", "list", *cluster.admin())["accounts"]
     assert account["account_id"] in [each["account_id"] for each in listed]
-    grant = ["account", "grant", account["account_id"]]
+    again = cloudpar("account", "create", "Ada", "--quota", "1h", *cluster.admin())
+    assert (again.returncode, again.stderr.count("\n")) == (1, 1)
+    assert f"there is an account named 'Ada' already ({account['account_id']}): choose another name" in again.stderr
+    assert (
+        cloudpar_json("account", "grant", "Ada", "0h", *cluster.admin())["account"]["account_id"]
+        == account["account_id"]
+    )
+    grant = ["account", "grant", account["account_id"][:10]]
     assert cloudpar_json(*grant, "10h", *cluster.admin())["account"]["granted_us"] == 41_400_000_000
     assert cloudpar_json(*grant, "-10h", *cluster.admin())["account"]["granted_us"] == 5_400_000_000
 
-    revoked = cloudpar_json("account", "revoke", account["account_id"], *cluster.admin())["account"]
+    revoked = cloudpar_json("account", "revoke", "Ada", *cluster.admin())["account"]
     assert revoked["state"] == "revoked"
     refused = cloudpar(*grant, "10h", *cluster.admin())
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (5, "", 1)

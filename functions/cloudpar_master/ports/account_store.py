@@ -1,5 +1,7 @@
 from typing import Literal, NamedTuple, Protocol
 
+from cloudpar_protocol.errors import IdempotencyConflict
+
 MOST_US = 2**63 - 1
 """No quota grows beyond what a table and the wire hold."""
 
@@ -32,14 +34,24 @@ class Reservation(NamedTuple):
     exhausted: bool
 
 
+def name_taken(name: str, account_id: str) -> IdempotencyConflict:
+    """The refusal of a second account of a name."""
+    return IdempotencyConflict(
+        f"there is an account named {name!r} already ({account_id}): choose another name, or revoke that account first"
+    )
+
+
 class AccountStore(Protocol):
     """Accounts, tokens and quotas."""
 
     def create(self, account: AccountRecord) -> AccountRecord:
         """Write it unless an account of this id exists; returns what is stored.
 
+        An active account has its name alone, also when several masters create accounts at the same time. (Releases up
+        to 0.2.0 allowed several of a name; these stay.) A revoked account's name is free again.
+
         Raises:
-            IdempotencyConflict: Its token is that of an account of another id.
+            IdempotencyConflict: Its token is that of an account of another id, or its name that of an active one.
         """
         ...
 

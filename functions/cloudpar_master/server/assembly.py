@@ -108,10 +108,13 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
 def _ensure_default_account(deployment: Deployment, token: str) -> None:
     token_hash = hash_token(token)
     if deployment.accounts.by_token(token_hash) is None:
+        account_id = hashlib.sha256(f"default account#{token_hash}".encode()).hexdigest()[:16]
+        # Whoever removes connection.json gets another token, and so another account beside the one before.
+        taken = any(each.name == "default" and each.state == "active" for each in deployment.accounts.list())
         deployment.accounts.create(
             AccountRecord(
-                account_id=hashlib.sha256(f"default account#{token_hash}".encode()).hexdigest()[:16],
-                name="default",
+                account_id=account_id,
+                name=f"default-{account_id}" if taken else "default",
                 token_hash=token_hash,
                 state="active",
                 granted_us=PRACTICALLY_UNLIMITED_US,

@@ -80,7 +80,7 @@ def test_what_expires(stack: Stores) -> None:
     stack.packages.append("p", [("acknowledge", Acknowledged())])
     assert stack.accounts.grant("a", "key", 1) is not None
     assert kinds("PACKAGE") == ({"head", "spec", "i#acknowledge"}, set())
-    assert kinds("ACCOUNT") == ({"settlement", "slice#000000", "key"}, {"account", "token", "a", "poor"})
+    assert kinds("ACCOUNT") == ({"settlement", "slice#000000", "key"}, {"account", "token", "name", "a", "poor"})
 
 
 def kinds(table: str) -> tuple[set[str], set[str]]:

@@ -7,7 +7,7 @@ import pytest
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.ports.account_store import MOST_US
 from cloudpar_protocol.errors import IdempotencyConflict
-from master.races import race
+from master.races import patiently, race
 from master.stores import NOW, Factory, SetClock, Stores
 
 
@@ -54,6 +54,42 @@ def test_many_create_and_one_wins(factory: Factory, tmp_path: Path, clock: SetCl
     assert len(set(stored)) == 1
     assert stored[0] in candidates
     assert stores.accounts.list() == [stored[0]]
+
+
+def test_a_name_of_an_active_account_is_a_conflict(stores: Stores, others: Stores) -> None:
+    stores.accounts.create(make_account())
+    second = make_account("b")._replace(name="name of a")
+    with pytest.raises(IdempotencyConflict, match=r"named 'name of a' already \(a\)"):
+        others.accounts.create(second)
+    assert stores.accounts.get("b") is None
+    assert stores.accounts.by_token("hash of b") is None
+    assert stores.accounts.create(make_account()) == make_account()
+
+
+def test_the_name_of_a_revoked_account_is_free_for_one(stores: Stores, others: Stores) -> None:
+    for number in range(3):
+        account = make_account(f"{number}")._replace(name="ann")
+        assert stores.accounts.create(account) == account
+        with pytest.raises(IdempotencyConflict, match=f"already .{number}.:"):
+            others.accounts.create(make_account("other")._replace(name="ann"))
+        stores.accounts.revoke(f"{number}")
+
+
+def test_many_create_accounts_of_one_name_and_one_wins(
+    factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores
+) -> None:
+    stores.accounts.create(make_account("old")._replace(name="ann"))
+    stores.accounts.revoke("old")
+
+    def create(racer: Stores, number: int) -> bool:
+        try:
+            patiently(lambda: racer.accounts.create(make_account(f"{number}")._replace(name="ann")))
+        except IdempotencyConflict:
+            return False
+        return True
+
+    assert sum(race(factory, tmp_path, clock, 8, create)) == 1
+    assert [each.state for each in stores.accounts.list()].count("active") == 1
 
 
 def test_oldest_first(stores: Stores) -> None:

@@ -137,7 +137,7 @@ STEPS = st.lists(st.tuples(KINDS, st.integers(0, 2), st.integers(0, 2), st.integ
 def test_the_books_always_balance(stores: Stores, steps: list[Step]) -> None:
     """Whatever comes in whatever order and however often: spent + reserved <= granted, and each held slice is known."""
     run = stores.ids.fresh()
-    stores.accounts.create(AccountRecord(run, "name", run, "active", 1000, 0, 0, NOW))
+    stores.accounts.create(AccountRecord(run, f"name of {run}", run, "active", 1000, 0, 0, NOW))
     held: dict[str, dict[int, int]] = {}
     charged: dict[str, int] = {}
     for kind, package, number, amount_us in steps:

@@ -1,5 +1,5 @@
 from cloudpar_master.ports import AccountRecord, Reservation
-from cloudpar_master.ports.account_store import MOST_US
+from cloudpar_master.ports.account_store import MOST_US, name_taken
 from cloudpar_protocol.errors import IdempotencyConflict
 
 from .packages import ALONE
@@ -29,6 +29,9 @@ class MemoryAccountStore:
                 return stored
             if self.by_token(account.token_hash) is not None:
                 raise IdempotencyConflict("this token belongs to another account: make a fresh one")
+            for other in self._books.accounts.values():
+                if (other.name, other.state) == (account.name, "active"):
+                    raise name_taken(account.name, other.account_id)
             self._books.accounts[account.account_id] = account
             return account
 

@@ -21,7 +21,7 @@ def test_an_account_is_created_once_for_each_key(world: World) -> None:
     first = create(world)
     assert (first.name, first.state, first.granted_us, first.spent_us) == ("cy", "active", HOUR_US, 0)
     assert create(world) == first
-    assert create(world, key="other", text="other").account_id != first.account_id
+    assert create(world, key="other", name="other", text="other").account_id != first.account_id
     assert len(world.accounts.list_accounts(ListAccounts()).accounts) == 2
 
 

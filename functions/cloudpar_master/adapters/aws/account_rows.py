@@ -20,6 +20,11 @@ def token_key(token_hash: str) -> Key:
     return f"t#{token_hash}", "token"
 
 
+def name_key(name: str) -> Key:
+    """Where a name says whose it is. Accounts of releases up to 0.2.0 have no such row."""
+    return f"n#{name}", "name"
+
+
 def grant_key(account_id: str, key: str) -> Key:
     """Where it is noted that a grant was made."""
     return f"g#{account_id}", key

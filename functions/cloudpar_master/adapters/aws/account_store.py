@@ -3,7 +3,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from cloudpar_master.ports import AccountRecord, Clock, Reservation
-from cloudpar_master.ports.account_store import MOST_US
+from cloudpar_master.ports.account_store import MOST_US, name_taken
 from cloudpar_protocol.errors import IdempotencyConflict
 
 from . import trouble
@@ -12,6 +12,7 @@ from .account_rows import (
     account_key,
     account_row,
     grant_key,
+    name_key,
     read_account,
     row,
     settlement_key,
@@ -50,17 +51,35 @@ class DynamoAccountStore:
 
     def create(self, account: AccountRecord) -> AccountRecord:
         """See the port."""
-        refused = self._table.transact([
-            put(account_row(account), MISSING),
-            put(row(token_key(account.token_hash), account_id=account.account_id), MISSING),
-            put(row((EVERY, account.account_id)), MISSING),
-        ])  # fmt: skip
-        if refused is None:
-            return account
-        stored = self.get(account.account_id)
+        for older in self.list():
+            if older.name == account.name and older.state == "active" and older.account_id != account.account_id:
+                raise name_taken(account.name, older.account_id)
+        before = None
+        for _ in attempts():
+            refused = self._table.transact(_creating(account, before))
+            if refused is None:
+                return account
+            stored = self.get(account.account_id)
+            if stored is not None:
+                return stored
+            if refused[1] is not None:
+                raise IdempotencyConflict("this token belongs to another account: make a fresh one")
+            before = self._revoked_holder(account.name)
+        raise trouble.busy(f"the name {account.name!r}")
+
+    def _revoked_holder(self, name: str) -> str | None:
+        """Whose name it was, if that account is revoked; None: nobody's.
+
+        Raises:
+            IdempotencyConflict: It is an active account's.
+        """
+        stored = self._table.get(*name_key(name))
         if stored is None:
-            raise IdempotencyConflict("this token belongs to another account: make a fresh one")
-        return stored
+            return None
+        holder = self.get(stored["account_id"])
+        if holder is not None and holder.state == "active":
+            raise name_taken(name, holder.account_id)
+        return str(stored["account_id"])
 
     def get(self, account_id: str) -> AccountRecord | None:
         """See the port."""
@@ -232,6 +251,17 @@ class DynamoAccountStore:
     def _day(self, days: int) -> int:
         """The end of the day in so many days: when AWS may remove a row."""
         return int(self._clock.now() // DAY_S + days + 1) * DAY_S
+
+
+def _creating(account: AccountRecord, before: str | None) -> list[Change]:
+    """An account with its token and its name, which was `before`'s; all or nothing."""
+    name = row(name_key(account.name), account_id=account.account_id)
+    return [
+        put(account_row(account), MISSING),
+        put(row(token_key(account.token_hash), account_id=account.account_id), MISSING),
+        put(row((EVERY, account.account_id)), MISSING),
+        put(name, MISSING) if before is None else put(name, "account_id = :before", before=before),
+    ]
 
 
 def _key_in(stored: Row) -> bytes | None:

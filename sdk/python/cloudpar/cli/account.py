@@ -14,6 +14,7 @@ from cloudpar_protocol.account_messages import Account, CreateAccount, GrantQuot
 
 from . import spans
 from .access import json_option
+from .account_search import find_account
 from .master import Operator, as_operator, of_operator
 from .presentation import account_table, console, print_json, words
 
@@ -43,7 +44,7 @@ def create(
     as_json: bool,
     **operator: Unpack[Operator],
 ) -> None:
-    """Create an account and print its token, which nobody can look up later."""
+    """Create an account and print its token, which nobody can look up later. No active account may have its name."""
     if (quota_us is None) == (hours is None):
         raise click.UsageError("how much compute time? Give --quota SPAN or --hours N, and only one of them")
     quota_us = round((hours or 0.0) * 3.6e9) if quota_us is None else quota_us
@@ -111,24 +112,33 @@ def list_accounts(*, as_json: bool, **operator: Unpack[Operator]) -> None:
 
 
 @account.command(context_settings={"ignore_unknown_options": True})
-@click.argument("account_id")
+@click.argument("name")
 @click.argument("quota_us", metavar="SPAN", type=spans.Span())
 @as_operator
 @json_option
-def grant(*, account_id: str, quota_us: int, as_json: bool, **operator: Unpack[Operator]) -> None:
-    """Add compute time, such as 10h; a negative span takes some back, never below what is spent."""
+def grant(*, name: str, quota_us: int, as_json: bool, **operator: Unpack[Operator]) -> None:
+    """Add compute time, such as 10h; a negative span takes some back, never below what is spent.
+
+    NAME is the account's name, its id, or the first characters of its id.
+    """
+    master = of_operator(operator)
+    account_id = find_account(master, name).account_id
     request = GrantQuota(idempotency_key=secrets.token_urlsafe(16), account_id=account_id, quota_us=quota_us)
-    _show(of_operator(operator).call(routes.GRANT_QUOTA, request).account, as_json)
+    _show(master.call(routes.GRANT_QUOTA, request).account, as_json)
 
 
 @account.command()
-@click.argument("account_id")
+@click.argument("name")
 @as_operator
 @json_option
-def revoke(*, account_id: str, as_json: bool, **operator: Unpack[Operator]) -> None:
-    """Refuse the account's token from now on and cancel its running packages."""
-    request = RevokeAccount(account_id=account_id)
-    _show(of_operator(operator).call(routes.REVOKE_ACCOUNT, request).account, as_json)
+def revoke(*, name: str, as_json: bool, **operator: Unpack[Operator]) -> None:
+    """Refuse the account's token from now on and cancel its running packages. Its name is free again.
+
+    NAME is the account's name, its id, or the first characters of its id.
+    """
+    master = of_operator(operator)
+    request = RevokeAccount(account_id=find_account(master, name).account_id)
+    _show(master.call(routes.REVOKE_ACCOUNT, request).account, as_json)
 
 
 def _show(made: Account, as_json: bool) -> None:

@@ -1,0 +1,31 @@
+"""Finding an account by its id, its name, or the first characters of its id."""
+
+from cloudpar.errors import NotFound
+from cloudpar_protocol import routes
+from cloudpar_protocol.account_messages import Account, ListAccounts
+
+from .master import Master
+
+
+def find_account(master: Master, text: str) -> Account:
+    """The account that an operator means. An exact id counts before a name, and a name before the beginning of an id.
+
+    Active accounts count before revoked ones, whose names may have been given again.
+
+    Raises:
+        NotFound: There is none, or more than one.
+    """
+    accounts: list[Account] = master.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
+    by_id = [each for each in accounts if each.account_id == text]
+    by_name = [each for each in accounts if each.name == text]
+    active = [each for each in by_name if each.state == "active"]
+    begins = [each for each in accounts if text and each.account_id.startswith(text)]
+    found = by_id or active or by_name or begins
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(each.account_id for each in found)
+        raise NotFound(
+            f"{len(found)} accounts have the name {text!r}, or ids that begin so ({ids}): give one of the ids"
+        )
+    raise NotFound(f"no account {text!r}, by name or id: 'cloudpar account list' shows them")
