@@ -112,8 +112,8 @@ class Agent:
 
     def _call(self, instruction: do.Instruction) -> None:
         match instruction:
-            case do.Retrieve(chunks=chunks):
-                self._system.schedule.spawn(partial(self._retrieve, chunks))
+            case do.Retrieve():
+                self._system.schedule.spawn(partial(self._retrieve, instruction))
             case do.Publish(publications=publications):
                 self._system.schedule.spawn(partial(self._publish, publications))
             case do.Extend(leases=leases):
@@ -123,11 +123,12 @@ class Agent:
 
     # The master's answers, as cloudpar_worker.courier brings them.
 
-    def _retrieve(self, chunks: int) -> None:
+    def _retrieve(self, wanted: do.Retrieve) -> None:
         self._attempts += 1
         request = RetrieveTasks(
-            attempt_id=f"{self.name}-{self._attempts}", worker_id=self.name, executors=self.executors, chunks=chunks
-        )
+            attempt_id=f"{self.name}-{self._attempts}", worker_id=self.name, executors=self.executors,
+            chunks=wanted.chunks, host=wanted.host, pythons=wanted.pythons, set_aside=wanted.set_aside,
+        )  # fmt: skip
         reply = self._system.network.ask(self.name, WORKER_TOKEN, routes.RETRIEVE_TASKS, request)
         self.hear(on.Retrieved(reply.leases, round(reply.retry_after_s * 1e6), 1_000))
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import platform
 import selectors
 import signal
 import socket
@@ -23,6 +24,8 @@ UNREACHABLE = 4
 """The exit code of an agent that could not publish all that it had; of the command line's, the same."""
 _PARENT_S = 1.0
 """How often to see whether the parent is still the same; the end of standard input says it at once."""
+HOST_CHARS = 200
+"""Of the machine's name, what a message may hold."""
 _LINGER_S = 0.001
 _BLOCKED_US = 500
 
@@ -35,6 +38,7 @@ class Agent:
             executors=settings.executors,
             memory_bytes=settings.memory_bytes,
             pythons=list(settings.interpreters),
+            host=platform.node()[:HOST_CHARS],
         )
         self._selector = selectors.DefaultSelector()
         self._waiting: deque[on.Stimulus] = deque()
@@ -112,6 +116,8 @@ class Agent:
             self._to_executors(instruction)
         elif isinstance(instruction, do.MasterInstruction):
             self._to_master(instruction)
+        elif isinstance(instruction, do.Warn):
+            warn(instruction.text)
         else:
             self._end(instruction.left)
 
@@ -146,8 +152,8 @@ class Agent:
     def _to_master(self, instruction: do.MasterInstruction) -> None:
         courier = self._courier
         match instruction:
-            case do.Retrieve(chunks):
-                courier.retrieve(chunks)
+            case do.Retrieve():
+                courier.retrieve(instruction)
             case do.Download(lease, tasks):
                 courier.download(lease, tasks)
             case do.Discard(lease_id, tasks):

@@ -4,7 +4,18 @@ from typing import Final
 
 from . import instructions as do
 from .assignment import feed
-from .exchange import PUBLISH_JOBS, download, extend, isolate, publication_us, publish, retrieve, return_all, share
+from .exchange import (
+    PUBLISH_JOBS,
+    download,
+    extend,
+    isolate,
+    publication_us,
+    publish,
+    retrieve,
+    return_all,
+    return_unfit,
+    share,
+)
 from .executor_record import ExecutorRecord
 from .facts import NEVER, Facts
 from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, stop
@@ -35,6 +46,7 @@ def settle(facts: Facts, now_us: int) -> None:
     if facts.draining_us is not None:
         return_all(facts)
     else:
+        return_unfit(facts)
         isolate(facts, now_us)
         recall(facts, now_us)
         feed(facts, now_us, list(facts.executors.values()))

@@ -26,6 +26,7 @@ from cloudpar_protocol.worker_messages import (
     Return,
 )
 
+from . import instructions as do
 from . import stimuli as on
 from .master_client import MasterClient, PayloadRefused, Stopped
 from .payload_store import PayloadStore
@@ -76,7 +77,7 @@ class Courier:
                 os._exit(_BROKEN)
             self._deliver(stimulus)
 
-    def retrieve(self, chunks: int) -> None:
+    def retrieve(self, wanted: do.Retrieve) -> None:
         """Ask for chunks; the master may hold the request."""
         attempt_id = uuid4().hex
 
@@ -85,8 +86,11 @@ class Courier:
                 attempt_id=attempt_id,
                 worker_id=self.worker_id,
                 executors=self._executors,
-                chunks=chunks,
+                chunks=wanted.chunks,
                 hold_s=HOLD_S,
+                host=wanted.host,
+                pythons=wanted.pythons,
+                set_aside=wanted.set_aside,
             )
             began = time.monotonic()
             try:

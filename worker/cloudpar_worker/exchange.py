@@ -74,6 +74,16 @@ def return_all(facts: Facts) -> None:
     _give_back(facts, returns)
 
 
+def return_unfit(facts: Facts) -> None:
+    """What this worker cannot run goes to others."""
+    returns = [
+        record.give_back(record.untouched)
+        for record in facts.leases.values()
+        if record.unfit is not None and record.untouched and not record.returning
+    ]
+    _give_back(facts, returns)
+
+
 def isolate(facts: Facts, now_us: int) -> None:
     """Of chunks that may take this worker along, keep one, and that alone; none beside what has begun."""
     found = suspects(facts)
@@ -97,7 +107,8 @@ def _give_back(facts: Facts, returns: list[Return]) -> None:
 def download(facts: Facts) -> None:
     """Get payloads a little ahead of the executors."""
     for record in facts.leases.values():
-        if not record.unfetched or record.downloading or not has_room(facts, record.lease):
+        startable = record.unfit is None and has_room(facts, record.lease)
+        if not record.unfetched or record.downloading or not startable:
             continue
         if record.undeliverable:
             if not record.returning:
@@ -119,14 +130,14 @@ def retrieve(facts: Facts, now_us: int) -> None:
     waiting_us = 0.0
     for record in facts.leases.values():
         untouched = record.untouched
-        if untouched and has_room(facts, record.lease):
+        if untouched and record.unfit is None and has_room(facts, record.lease):
             mean_us = facts.durations_of(record.lease).mean_us
             # Nobody knows how long these take: a chunk is enough for an executor.
             waiting_us += untouched * mean_us if mean_us else HORIZON_US
     chunks = chunks_needed(_free_in_us(facts, now_us), waiting_us, facts.chunk_us, facts.wanted_executors)
     if chunks:
         facts.retrieving = True
-        facts.out.append(do.Retrieve(min(chunks, BULK_ITEMS)))
+        facts.out.append(do.Retrieve(min(chunks, BULK_ITEMS), facts.host, list(facts.pythons), list(facts.set_aside)))
 
 
 def publish(facts: Facts, now_us: int) -> None:

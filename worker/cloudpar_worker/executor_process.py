@@ -85,6 +85,7 @@ class ExecutorProcess:
             lease.retry_on,
             lease.threads_per_task,
             lease.depth,
+            lease.elsewhere,
         )
         self._unsent.append(memoryview(encode_run(run)))
         self.flush()

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.limits import BULK_ITEMS
+from cloudpar_protocol.payloads import TaskResult, Unfit
 from cloudpar_protocol.worker_messages import Lease, Publication
 
 from . import instructions as do
@@ -23,9 +24,11 @@ class Facts:
 
     Attributes:
         wanted_executors, memory_bytes: How the worker was started; memory is for one executor.
+        host: What this machine is called.
         pythons: The versions of Python that executors can have.
         python: The one that the next executor gets.
         leases: In the order in which they came.
+        set_aside: What this worker lacks, by the packages that it cannot run for that; the oldest are forgotten.
         killed: How often somebody outside killed the executor of a task (lease, index).
         unsaid_us: What publications cost, by package, until a publication has said it.
         spawn_us, retrieve_us, beat_us, measure_us: When each may happen next.
@@ -45,7 +48,8 @@ class Facts:
         deadline_us: When something is due even if nothing happens.
     """
 
-    def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str]) -> None:
+    def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str], host: str = "") -> None:
+        self.host = host
         self.wanted_executors = executors
         self.memory_bytes = memory_bytes
         self.pythons = list(pythons)
@@ -54,6 +58,7 @@ class Facts:
         self.executors: dict[int, ExecutorRecord] = {}
         self.durations: dict[str, PackageDurations] = {}
         self.budgets = Budgets()
+        self.set_aside: dict[str, Unfit] = {}
         self.killed: dict[tuple[str, int], int] = {}
         self.unsaid_us: dict[str, int] = {}
         self.next_executor = 0
@@ -105,8 +110,11 @@ class Facts:
             self.publish_jobs += 1
             self.out.append(do.Publish(publications))
 
-    def refuse(self, record: LeaseRecord) -> None:
-        """A lease needs a Python that this worker has not: its package fails, and says why."""
+    def lacks_python(self, record: LeaseRecord) -> None:
+        """A lease needs a Python that this worker has not."""
+        if record.lease.elsewhere:
+            self.set_package_aside(record.lease.package_id, f"no Python {record.lease.python}")
+            return
         have = sorted(self.pythons, key=lambda version: (len(version), version))
         names = ", ".join(have[:-1]) + " or " + have[-1] if have[1:] else have[0]
         record.refuse(
@@ -114,6 +122,18 @@ class Facts:
             f"the package was made by Python {record.lease.python}, this worker's executors run Python {names}: "
             f"use Python {names} at the client, or start workers with Python {record.lease.python}",
         )
+
+    def set_package_aside(self, package_id: str, lacks: str) -> None:
+        """This worker cannot run a package: what it has of it goes back, and it asks for no more of it."""
+        if package_id not in self.set_aside:
+            text = f"this worker cannot run package {package_id}, whose tasks go to other workers: {lacks}"
+            self.out.append(do.Warn(text))
+            if len(self.set_aside) >= BULK_ITEMS:
+                del self.set_aside[next(iter(self.set_aside))]
+            self.set_aside[package_id] = Unfit(self.host, lacks)
+        for record in self.leases.values():
+            if record.lease.package_id == package_id and record.lease.elsewhere:
+                record.unfit = self.set_aside[package_id]
 
     def forget(self, record: LeaseRecord) -> None:
         """A lease is done with, and so may be its package."""

@@ -50,9 +50,12 @@ class Measure(Struct, frozen=True):
 
 
 class Retrieve(Struct, frozen=True):
-    """Ask the master for chunks."""
+    """Ask the master for chunks: of these versions of Python, and not of packages that this worker cannot run."""
 
     chunks: int
+    host: str = ""
+    pythons: list[str] = []
+    set_aside: list[str] = []
 
 
 class Download(Struct, frozen=True):
@@ -93,6 +96,12 @@ class GiveBackTasks(Struct, frozen=True):
     returns: list[Return]
 
 
+class Warn(Struct, frozen=True):
+    """Tell the worker's operator something."""
+
+    text: str
+
+
 class Exit(Struct, frozen=True):
     """End the agent: all is done, or it gives up and leaves these leases, whose results the master has not all."""
 
@@ -101,4 +110,4 @@ class Exit(Struct, frozen=True):
 
 ExecutorInstruction = Spawn | Kill | Feed | Recall | ConfirmRecall | Measure
 MasterInstruction = Retrieve | Download | Discard | Forget | Publish | Extend | GiveBackTasks
-Instruction = ExecutorInstruction | MasterInstruction | Exit
+Instruction = ExecutorInstruction | MasterInstruction | Warn | Exit

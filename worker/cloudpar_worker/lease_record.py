@@ -1,12 +1,15 @@
 """One lease at the worker: which of its tasks wait, run, have results, and what of that the master knows."""
 
-from typing import Literal
+from typing import Final, Literal
 
-from cloudpar_protocol.payloads import BlobData, Range, TaskResult
+from cloudpar_protocol.payloads import BlobData, Range, TaskResult, Unfit
 from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
 
 from . import ranges
+
+FREE_US: Final = 1_000_000
+"""How long a task may run, before it fails for what this worker lacks, without being charged for that."""
 
 Reason = Literal["python", "seal"]
 
@@ -29,6 +32,8 @@ class LeaseRecord:
         undeliverable: Its payload cannot be had: what is unfetched goes back, or,
         abandoned: its lease is left to run out.
         refusal: Why none of it can ever run here, as a publication's reason and for people; None: it can.
+        unfit: What this worker lacks, so that nothing of it is to run here; None: nothing, or no worker has it.
+        lost_us: Execution time of tasks that failed for that, beyond what is free, and that no return has said.
         retrieve_us, publish_us: What its retrieval and its package's publications cost, until a publication says it.
     """
 
@@ -49,6 +54,8 @@ class LeaseRecord:
         self.publishing = self.returning = self.downloading = self.closing = False
         self.undeliverable = self.abandoned = False
         self.refusal: tuple[Reason, str] | None = None
+        self.unfit: Unfit | None = None
+        self.lost_us = 0
         # What is not sealed as it should be is refused before anything of it runs: then nothing is to be sealed here.
         self._seals = Seals(lease.seal_key, lease.package_id) if lease.seal_key is not None else None
         self.publish_us = 0
@@ -141,6 +148,15 @@ class LeaseRecord:
             self.ready = ranges.add(self.ready, part)
         self.ready_tasks = ranges.count(self.ready)
 
+    def failed_for_lack(self, result: TaskResult) -> None:
+        """A fed task failed for what this worker lacks; it goes back.
+
+        An import that fails takes no time to speak of, and costs nothing. What runs for longer before it fails is
+        charged: else whoever ends each task by such a failure would compute for nothing.
+        """
+        self.lost_us += max(result.duration_us - FREE_US, 0)
+        self.put_back((result.index, result.index + 1))
+
     def finished(self, results: list[TaskResult], now_us: int) -> list[Range]:
         """Results of fed tasks; returns the segments of payload that nobody needs any more."""
         if not self.pending:
@@ -182,6 +198,7 @@ class LeaseRecord:
         for part in [*more, *tail]:
             parts = ranges.add(parts, part)
         self.returning = True
+        lost_us, self.lost_us = self.lost_us, 0
         self.closing = self.exhausted and not (self.pending or self.publishing)
         lease = self.lease
         return Return(
@@ -195,6 +212,8 @@ class LeaseRecord:
             ranges=parts,
             closes=self.closing,
             attempt=lease.attempt,
+            unfit=self.unfit,
+            used_us=lost_us,
         )
 
     def reference(self) -> LeaseRef:

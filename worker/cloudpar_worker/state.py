@@ -16,7 +16,7 @@ from . import outcomes
 from . import stimuli as on
 from .consequences import give_up, settle, settle_results
 from .exchange import BEATS
-from .executor.frames import SKIPPED
+from .executor.frames import SKIPPED, UNFIT
 from .executor_record import ExecutorRecord, FedRun, Stop
 from .facts import PATIENCE_US, Facts
 from .feeding import linger_us
@@ -31,8 +31,8 @@ _Handler = Callable[[Any, int], None]
 class WorkerState:
     """The agent's state; `facts` is there to be looked at."""
 
-    def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str]) -> None:
-        self.facts = Facts(executors=executors, memory_bytes=memory_bytes, pythons=pythons)
+    def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str], host: str = "") -> None:
+        self.facts = Facts(executors=executors, memory_bytes=memory_bytes, pythons=pythons, host=host)
         self._handlers: dict[type, _Handler] = {
             on.ExecutorReady: self._ready,
             on.Results: self._results,
@@ -109,6 +109,11 @@ class WorkerState:
     def _finish(self, run: FedRun, results: list[TaskResult], now_us: int) -> None:
         if run.recalled:
             return  # passed over, as asked
+        for result in results:
+            if result.outcome == UNFIT:
+                run.record.failed_for_lack(result)
+                self.facts.set_package_aside(run.record.lease.package_id, result.message or "")
+        results = [result for result in results if result.outcome != UNFIT]
         done = [result for result in results if result.outcome != SKIPPED]
         if done:
             self.facts.finish(run.record, done, now_us)
@@ -150,7 +155,7 @@ class WorkerState:
         facts.python = facts.pythons[0]
         for record in facts.leases.values():
             if record.lease.python == stimulus.python and record.lease.codec == "pickle":
-                facts.refuse(record)
+                facts.lacks_python(record)
 
     def _blame(self, executor: ExecutorRecord, run: FedRun, gone: on.ExecutorGone, now_us: int) -> None:
         position, stop = executor.position(), executor.stop
@@ -210,8 +215,12 @@ class WorkerState:
         durations = facts.durations_of(lease)
         durations.told(lease.mean_us)
         facts.chunk_us = durations.mean_us * record.untouched
+        if not lease.elsewhere:
+            facts.set_aside.pop(lease.package_id, None)  # no worker has what it needs
+        elif lease.package_id in facts.set_aside:  # this retrieval was on its way before
+            record.unfit = facts.set_aside[lease.package_id]
         if lease.python not in facts.pythons and lease.codec == "pickle":
-            facts.refuse(record)
+            facts.lacks_python(record)
 
     def _downloaded(self, stimulus: on.Downloaded, _now_us: int) -> None:
         record = self.facts.leases.get(stimulus.lease_id)

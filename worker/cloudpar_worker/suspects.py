@@ -40,4 +40,4 @@ def runnable(facts: Facts) -> list[LeaseRecord]:
     """What can be fed: a suspect alone, and all else once no suspect is here."""
     if len(facts.leases) > 1 and suspects(facts):
         return []
-    return [record for record in facts.leases.values() if record.ready]
+    return [record for record in facts.leases.values() if record.ready and record.unfit is None]

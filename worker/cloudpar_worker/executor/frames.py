@@ -24,7 +24,9 @@ TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 4 * INPUT_CHARS +
 FRAME_BYTES: Final = BLOB_BYTES + TEXTS_BYTES
 SKIPPED: Final = "lost"
 """The outcome by which an executor says that it passed over a task that was recalled."""
-EXECUTOR_OUTCOMES: Final = frozenset({"ok", "error", "unpicklable", SKIPPED})
+UNFIT: Final = "cancelled"
+"""The outcome by which an executor says that a task failed for what this machine lacks; the message says what."""
+EXECUTOR_OUTCOMES: Final = frozenset({"ok", "error", "unpicklable", SKIPPED, UNFIT})
 
 
 class Run(Struct, array_like=True, frozen=True):
@@ -41,6 +43,7 @@ class Run(Struct, array_like=True, frozen=True):
         retries, retry_on: How often a task that raises is tried again, and after which exceptions.
         threads: The limit of numeric libraries; None: what the executor started with.
         depth: As in the lease.
+        elsewhere: A task that fails for what this machine lacks has no result: it runs on another one (`UNFIT`).
     """
 
     code_hash: str
@@ -56,6 +59,7 @@ class Run(Struct, array_like=True, frozen=True):
     retry_on: list[str] = []
     threads: int | None = None
     depth: int = 0
+    elsewhere: bool = False
 
 
 class Garbage(Exception):

@@ -15,8 +15,9 @@ from cloudpar_protocol.payloads import CallStyle, TaskResult
 from .capture import Capture
 from .codecs import SERIALIZATIONS, Serialization
 from .failures import add_mend, bounded, is_among, line, remote_traceback, with_attempts
-from .frames import LENGTH, SKIPPED, Run, decode_run, encode_result_into
+from .frames import LENGTH, SKIPPED, UNFIT, Run, decode_run, encode_result_into
 from .functions import FunctionCache
+from .lacks import lack
 from .recall import RecallPage
 from .refusals import Refusals
 from .thread_limits import limit_threads
@@ -110,13 +111,8 @@ class Runner:
                 result = _success(index, value, began, codec)
                 value = None
             except BaseException as error:  # noqa: BLE001 - SystemExit of a task is that task's result, too
-                if unpickling == "the task data" and run.codec == "pickle":
-                    add_mend(error, unpickling)
-                self._refusals.explain(error)
-                if run.retries and not unpickling and is_among(error, run.retry_on):
-                    failed = line(error)
                 called_with = None if unpickling else brief_call(data, call)
-                result = _failure(index, error, began, codec, called_with=called_with)
+                result, failed = self._failed(run, index, error, began, unpickling, called_with)
             if failed:
                 result = self._retry(run, function, index, began, failed)
             if self._forked:
@@ -134,6 +130,20 @@ class Runner:
                 frame = self._frame = bytearray(256)
             result = None  # type: ignore[assignment]
 
+    def _failed(
+        self, run: Run, index: int, error: BaseException, began: int, unpickling: str, called_with: str | None
+    ) -> tuple[TaskResult, str]:
+        """The result of a task that raised; and, if it is tried again, what it raised, as a line."""
+        if unpickling == "the task data" and run.codec == "pickle":
+            add_mend(error, unpickling)
+        self._refusals.explain(error)
+        lacks = lack(error, unpickling=bool(unpickling))
+        if lacks and run.elsewhere:
+            return _unfit(index, lacks, began), ""
+        again = run.retries and not (unpickling or lacks) and is_among(error, run.retry_on)
+        result = _failure(index, error, began, SERIALIZATIONS[run.codec], called_with=called_with)
+        return result, line(error) if again else ""
+
     def _retry(self, run: Run, function: Any, index: int, began: int, first: str) -> TaskResult:
         """A task that has raised, tried again with its data as it came."""
         codec, failed = SERIALIZATIONS[run.codec], [first]
@@ -145,7 +155,10 @@ class Runner:
                 return _success(index, _call(function, data, run.call), began, codec)
             except BaseException as error:  # noqa: BLE001 - the same
                 self._refusals.explain(error)
-                if len(failed) == run.retries or not is_among(error, run.retry_on):
+                lacks = lack(error, unpickling=False)
+                if lacks and run.elsewhere:
+                    return _unfit(index, lacks, began)
+                if lacks or len(failed) == run.retries or not is_among(error, run.retry_on):
                     return _failure(index, error, began, codec, called_with=brief_call(data, run.call), failed=failed)
                 failed.append(line(error))
         os._exit(0)
@@ -161,6 +174,10 @@ def _call(function: Any, data: Any, call: CallStyle) -> Any:
 
 def _elapsed_us(began: int) -> int:
     return max((_clock() - began) // 1000, 1)
+
+
+def _unfit(index: int, lacks: str, began: int) -> TaskResult:
+    return TaskResult(index, UNFIT, _elapsed_us(began), message=lacks)
 
 
 def _success(index: int, value: Any, began: int, codec: Serialization) -> TaskResult:
