@@ -37,15 +37,15 @@ def news(awaited: Awaited, fleet: FleetStatus | None, executors: int = 0, state:
 
 
 def test_workers_that_start(capsys: pytest.CaptureFixture[str]) -> None:
-    awaited = package(Bars(progress=True), waited_s=40.2)
+    awaited = package(Bars(progress=True, endpoint="http://here:1"), waited_s=40.2)
     news(awaited, FleetStatus(running=0, starting=2))
     news(awaited, None, state="cancelled")
     shown = capsys.readouterr().err
-    assert "0 workers, 2 starting, 40 s" in shown
+    assert "0 workers, 2 starting, 4" in shown
 
 
 def test_workers_that_work(capsys: pytest.CaptureFixture[str]) -> None:
-    awaited = package(Bars(progress=True))
+    awaited = package(Bars(progress=True, endpoint="http://here:1"))
     news(awaited, FleetStatus(running=2), executors=4)
     news(awaited, None, state="cancelled")
     shown = capsys.readouterr().err
@@ -54,7 +54,7 @@ def test_workers_that_work(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_why_none_can_start_is_said_once_for_each_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    awaited = package(Bars(progress=True))
+    awaited = package(Bars(progress=True, endpoint="http://here:1"))
     for message in (None, FULL, FULL, "Access denied.", None):
         news(awaited, FleetStatus(starting=2, message=message))
     news(awaited, None, state="cancelled")
@@ -67,7 +67,7 @@ def test_why_none_can_start_is_said_once_for_each_reason(capsys: pytest.CaptureF
 def test_without_a_bar_the_log_says_now_and_then_how_workers_start(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, progress: bool | None
 ) -> None:
-    awaited = package(Bars(progress))
+    awaited = package(Bars(progress, "http://here:1"))
 
     def after(waited_s: float, fleet: FleetStatus, executors: int = 0) -> None:
         clock = SimpleNamespace(monotonic=lambda: awaited.started_at + waited_s)
@@ -86,7 +86,7 @@ def test_without_a_bar_the_log_says_now_and_then_how_workers_start(
 
 
 def test_futures_have_no_bar_but_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    bars = Bars(progress=True)
+    bars = Bars(progress=True, endpoint="http://here:1")
     awaited = Awaited(Package(4), FutureReceiver([], None, lambda: None), on_news=bars.update)  # type: ignore[arg-type]
     awaited.package.started("p")
     awaited.started_at -= 12.2
@@ -98,7 +98,7 @@ def test_futures_have_no_bar_but_the_log(caplog: pytest.LogCaptureFixture) -> No
 def test_without_a_bar_it_is_in_the_log(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, progress: bool | None
 ) -> None:
-    awaited = package(Bars(progress))
+    awaited = package(Bars(progress, "http://here:1"))
     with caplog.at_level(logging.WARNING, logger="cloudpar"):
         for _ in range(3):
             news(awaited, FleetStatus(starting=2, message=FULL))

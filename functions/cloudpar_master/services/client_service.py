@@ -200,7 +200,7 @@ class ClientService:
             message=message,
             settled=head.settled,
             codec=head.codec,
-            set_aside=head.set_aside,
+            set_aside=[] if head.anyhow else head.set_aside,
         ), page.size_bytes
 
     def cancel_tasks(self, account: AccountRecord | None, request: CancelTasks) -> CancelTasksReply:

@@ -85,7 +85,7 @@ class Placement:
         """Which workers there are for a package, for its client."""
         workers = self._live()
         others = [worker for worker in workers if not runs(worker.fit, head)]
-        lacking = [Unfit(worker.host, f"has {_versions(worker.fit.pythons)}") for worker in others
+        lacking = [Unfit(worker.host, f"only {_versions(worker.fit.pythons)}") for worker in others
                    if not worker.fit.has(head.python)]  # fmt: skip
         return client_messages.Placement(
             workers=len(workers),

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from cloudpar_protocol.client_messages import FleetStatus, PackageStatus
-from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.client_messages import FleetStatus, PackageStatus, Placement
+from cloudpar_protocol.payloads import TaskResult, Unfit
 from cloudpar_protocol.seals import Seals
 
 from .errors import CloudparError, PackageFailed, SealBroken
@@ -68,6 +68,8 @@ class Awaited:
         """Set once everything is here that the master had when it was asked first."""
         self.executors = 0
         self.fleet: FleetStatus | None = None
+        self.placement: Placement | None = None
+        self.set_aside: list[Unfit] = []
         self._execute_us = 0
         self._seals = seals
         self._show = show
@@ -115,6 +117,7 @@ class Awaited:
         """Hand on what a status brought; returns what must be fetched."""
         with self._lock:
             self.executors = max(self.executors, status.progress.executors)
+            self.placement, self.set_aside = status.placement, status.set_aside
             news = self.package.take(status)
             self._hand_on(news.results)
             self._note_caught_up()

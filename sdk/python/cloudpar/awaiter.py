@@ -14,6 +14,7 @@ from .connection import Aborted, Connection
 from .downloads import Downloads
 from .errors import CloudparError, NotFound
 from .nesting import Nesting
+from .notices import AFTER_S
 from .pacing import Run, gather_s
 
 NEW_PACKAGE_S = 0.1
@@ -140,8 +141,17 @@ class Awaiter:
         whole = len(asked) == len(self._under_way)
         for each in [] if whole else asked:  # the others come first next time
             self._under_way[each] = self._under_way.pop(each)
-        hold_s = HOLD_S if whole and not self._starting and not any(each.package.more for each in asked) else 0.0
+        hold_s = self._hold_s(asked) if whole and not self._starting else 0.0
         return asked, hold_s
+
+    @staticmethod
+    def _hold_s(asked: list[Awaited]) -> float:
+        """How long the master may hold the question: not beyond the time when it is told why nothing runs."""
+        if any(each.package.more for each in asked):
+            return 0.0
+        lonely = [each.started_at for each in asked if not each.executors]
+        left_s = [started_at + AFTER_S - time.monotonic() for started_at in lonely]
+        return min([HOLD_S, *(each for each in left_s if each > 0)])
 
     def _read(self, reply: AwaitTasksReply, asked: list[Awaited]) -> bool:
         any_news = bool(reply.missing)

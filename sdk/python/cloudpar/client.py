@@ -55,9 +55,8 @@ class Client:
         progress: bool | None,
     ) -> None:
         connection = Connection(endpoint, token, patience)
-        self.session = Session(
-            connection, shower(output), Bars(progress).update, threads_per_task, own_master=own_master
-        )
+        bars = Bars(progress, connection.endpoint)
+        self.session = Session(connection, shower(output), bars.update, threads_per_task, own_master=own_master)
         self._shipper = Shipper(here=own_master)
         self._starter = Starter(self.session, self._shipper, task_timeout_s, retry, self._interrupt_futures)
         self._retry = retry

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from . import notices
 from .awaited import Awaited
 from .inbox import Share
 from .quantity import quantity
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
 AFTER_S = 2.0
 """Nobody wants a bar for what is done at once."""
 
-TELL_S = 10.0
+TELL_S = notices.AFTER_S
 """Without a bar the log says that nobody works yet: after this time, and then each time that it took TELL_GROWTH times
 as long. Workers of a fleet that was empty take one to three minutes."""
 
 TELL_GROWTH = 3.0
+
+REMEMBERED = 1_000
+"""How many lines are remembered, so that none is printed twice."""
 
 log = logging.getLogger("cloudpar")
 
@@ -30,18 +34,21 @@ log = logging.getLogger("cloudpar")
 class Bars:
     """Shows packages of maps on standard error while they run, and how their workers start."""
 
-    def __init__(self, progress: bool | None) -> None:
+    def __init__(self, progress: bool | None, endpoint: str) -> None:
+        self._endpoint = endpoint
         self._forced = progress is True
         self._wanted = sys.stderr is not None and sys.stderr.isatty() if progress is None else progress
         self._lock = threading.Lock()
         self._bars: dict[Awaited, TaskID] = {}
         self._display: Progress | None = None
         self._said: str | None = None
+        self._noted: dict[str, None] = {}
         self._tell_s = TELL_S
 
     def update(self, awaited: Awaited) -> None:
         """There is news of a package."""
         self._explain(awaited)
+        self._note(awaited)
         if not self._wanted or not isinstance(awaited.receiver, Share):
             self._tell(awaited)
             return
@@ -72,11 +79,29 @@ class Bars:
             return
         with self._lock:
             self._said = message
-            if self._display is None:
-                log.warning("cloudpar: no worker can start yet: %s", message)
-            else:
-                text = f"cloudpar: no worker can start yet: {message}"
-                self._display.console.print(text, markup=False, highlight=False)
+            self._print(f"no worker can start yet: {message}")
+
+    def _note(self, awaited: Awaited) -> None:
+        """What is to be known of the workers for a package: each line once, above the bars or in the log."""
+        lines = list(notices.of_set_aside(awaited.id, awaited.set_aside))
+        waits = not (awaited.ended.is_set() or awaited.package.progress.executors)
+        long_enough = time.monotonic() - awaited.started_at >= notices.AFTER_S
+        if awaited.placement is not None and awaited.fleet is None and waits and long_enough:
+            line = notices.of_placement(awaited.placement, self._endpoint)
+            lines += [line] if line is not None else []
+        with self._lock:
+            for line in lines:
+                if line not in self._noted:
+                    self._noted[line] = None
+                    self._print(line)
+            while len(self._noted) > REMEMBERED:
+                del self._noted[next(iter(self._noted))]
+
+    def _print(self, text: str) -> None:
+        if self._display is None:
+            log.warning("cloudpar: %s", text)
+        else:
+            self._display.console.print(f"cloudpar: {text}", markup=False, highlight=False)
 
     def _tell(self, awaited: Awaited) -> None:
         """How workers start, in the log, where there is no bar."""
