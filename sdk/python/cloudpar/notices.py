@@ -23,8 +23,8 @@ def of_set_aside(package_id: str, unfit: Sequence[Unfit]) -> Iterator[str]:
 def of_placement(placement: Placement, endpoint: str) -> str | None:
     """Why a package that waits for workers has none; None: one can run it, and is busy.
 
-    >>> of_placement(Placement(workers=1, python="3.12", others=[Unfit("host-a", "only Python 3.11")]), "http://here:1")
-    'no connected worker can run these tasks, which need Python 3.12 (host-a: only Python 3.11): waiting for one that can'
+    >>> of_placement(Placement(workers=1, python="3.12", others=[Unfit("a", "only Python 3.11")]), "http://here:1")
+    'no connected worker can run these tasks, which need Python 3.12 (a: only Python 3.11): waiting for one that can'
     """
     if placement.fitting:
         return None

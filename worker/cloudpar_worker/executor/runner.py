@@ -112,7 +112,7 @@ class Runner:
                 value = None
             except BaseException as error:  # noqa: BLE001 - SystemExit of a task is that task's result, too
                 called_with = None if unpickling else brief_call(data, call)
-                result, failed = self._failed(run, index, error, began, unpickling, called_with)
+                result, failed = self._failed(run, index, error, began, unpickling=unpickling, called_with=called_with)
             if failed:
                 result = self._retry(run, function, index, began, failed)
             if self._forked:
@@ -131,7 +131,7 @@ class Runner:
             result = None  # type: ignore[assignment]
 
     def _failed(
-        self, run: Run, index: int, error: BaseException, began: int, unpickling: str, called_with: str | None
+        self, run: Run, index: int, error: BaseException, began: int, *, unpickling: str, called_with: str | None
     ) -> tuple[TaskResult, str]:
         """The result of a task that raised; and, if it is tried again, what it raised, as a line."""
         if unpickling == "the task data" and run.codec == "pickle":
