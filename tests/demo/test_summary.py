@@ -78,5 +78,5 @@ def test_no_text_lies_on_a_line_or_below_the_legend(found: Measurement, walls_s:
 
 def test_without_matplotlib_the_mend_is_named_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plot, "find_spec", lambda name: None)
-    with pytest.raises(CloudparError, match=r"pip install 'cloudpar\[plot\]'"):
+    with pytest.raises(CloudparError, match=r"pip install 'matplotlib>="):
         plot.check_plotting()

@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cloudpar.extras import install_command
 from cloudpar_protocol.errors import CloudparError
 
 from .measurement import PROCESSES, Measurement
@@ -27,7 +28,7 @@ def check_plotting() -> None:
         CloudparError: matplotlib is not installed.
     """
     if find_spec("matplotlib") is None:
-        raise CloudparError("a plot needs matplotlib: pip install 'cloudpar[plot]', or leave --plot away")
+        raise CloudparError(f"a plot needs matplotlib: run `{install_command('plot')}`, or leave out --plot")
 
 
 def save(found: Measurement, path: Path) -> None:

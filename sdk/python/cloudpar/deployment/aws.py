@@ -3,6 +3,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudpar.errors import ConfigurationError
+from cloudpar.extras import install_command
 
 from .failures import DeploymentError, refusal, told
 
@@ -25,7 +26,7 @@ class Aws:
             import botocore.exceptions  # noqa: PLC0415
             import botocore.session  # noqa: PLC0415
         except ImportError:
-            raise DeploymentError("botocore is not installed: run `pip install 'cloudpar[aws]'`") from None
+            raise DeploymentError(f"botocore is not installed: run `{install_command('aws')}`") from None
         self._failures = (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError)
         try:
             session = botocore.session.Session()
