@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli.operation import Up, cloudpar, worker
-from cloudpar.cli import doctor
+from cloudpar.cli.clock_check import check_clock
 from cloudpar.cli.payload_check import check_payloads
 from cloudpar.connection import Connection
 from cloudpar.patience import Patience
@@ -163,19 +163,19 @@ def late_master(handler: type[_Late] = _Late) -> Iterator[str]:
 
 def test_a_clock_that_is_off_is_bad() -> None:
     with late_master() as endpoint:
-        (clock,) = doctor._clock(endpoint)
+        (clock,) = check_clock(endpoint)
     assert (clock.what, clock.verdict) == ("clock", "bad")
-    assert list(doctor._clock(endpoint)) == []
+    assert list(check_clock(endpoint)) == []
 
 
 @pytest.mark.parametrize("date", ["soon", "Thu, 99 Foo 2026", "Thu, 01 Jan 2026 25:61:00 GMT", ""])
 def test_a_date_that_is_none_is_told(date: str) -> None:
     with late_master(_dated(date)) as endpoint:
-        (clock,) = doctor._clock(endpoint)
+        (clock,) = check_clock(endpoint)
     assert clock.verdict == "missing"
     assert "no time that can be read" in clock.detail
 
 
 def test_what_speaks_no_http_tells_no_time() -> None:
     with late_master(_Rude) as endpoint:
-        assert list(doctor._clock(endpoint)) == []
+        assert list(check_clock(endpoint)) == []

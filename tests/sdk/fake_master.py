@@ -387,6 +387,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, b"")
 
     def do_GET(self) -> None:
+        if not self.path.startswith("/blobs/"):
+            self._send(404, b"")
+            return
         fault = self._fault("get")
         self.server.master.seen["get"] += 1
         if isinstance(fault, int):

@@ -1,15 +1,11 @@
 """`cloudpar doctor`: what there is here, and what is missing."""
 
-import http.client
 import platform
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from email.utils import parsedate_to_datetime
 from pathlib import Path
+from typing import Unpack
 
 import click
 import msgspec
@@ -20,16 +16,16 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import CloudparError
 
-from .access import connect, connect_user, json_option, user_options
+from .access import connect, connect_user, json_option
+from .clock_check import check_clock
 from .data_folder import default_folder, is_data_folder, read_connection
 from .exit_codes import DONE, FAILURE
 from .finding import Finding
+from .master import User, as_user
 from .payload_check import check_payloads
 from .presentation import console, print_json
+from .stack_check import check_stack
 
-SKEW_S = 30.0
-"""By so much links to payloads are signed for longer than they need."""
-_ANSWER_S = 5.0
 _STYLES = {"ok": "[green]ok[/]     ", "missing": "[yellow]missing[/]", "bad": "[red]bad[/]    "}
 
 
@@ -43,11 +39,14 @@ class _Mechanism(msgspec.Struct):
 
 
 @click.command()
-@user_options
+@as_user
 @json_option
-def doctor(*, endpoint: str | None, token: str | None, folder: Path | None, as_json: bool) -> int:
-    """Look at this machine and at the master: Python, what confines tasks, reachability, clock, token, payloads."""
-    findings = [*look_here(), *look_there(endpoint, token, folder)]
+def doctor(*, as_json: bool, **user: Unpack[User]) -> int:
+    """Look at this machine and at the master: Python, what confines tasks, reachability, clock, token, payloads.
+
+    With --stack, look at a deployment on AWS instead of a master that is configured.
+    """
+    findings = [*look_here(), *_look_there(user)]
     if as_json:
         print_json({"findings": findings})
     else:
@@ -78,6 +77,17 @@ def _confinement() -> Iterator[Finding]:
         yield Finding(each.name, "ok", each.does) if each.there else Finding(each.name, "missing", each.gap)
 
 
+def _look_there(user: User) -> Iterator[Finding]:
+    if user["stack"] is None:
+        yield from look_there(user["endpoint"], user["token"], user["folder"])
+        return
+    given = [f"--{name}" for name, value in (("endpoint", user["endpoint"]), ("token", user["token"])) if value]
+    if user["folder"] is not None or given:
+        text = f"--stack finds the master by AWS credentials: leave out {', '.join(given) or '--data'}, or --stack"
+        raise click.UsageError(text)
+    yield from check_stack(user["stack"], user["region"])
+
+
 def look_there(endpoint: str | None, token: str | None, folder: Path | None) -> Iterator[Finding]:
     """At the master that is configured, if there is one."""
     try:
@@ -96,7 +106,7 @@ def look_there(endpoint: str | None, token: str | None, folder: Path | None) -> 
         return
     yield Finding("master", "ok", f"release {who.release} answers at {connection.endpoint}")
     yield Finding("token", "ok", f"good for the role {who.role!r}" + (f", account {who.name}" if who.name else ""))
-    yield from _clock(connection.endpoint)
+    yield from check_clock(connection.endpoint)
     yield from _payloads(connection.endpoint, who.role, endpoint, token, folder)
 
 
@@ -116,26 +126,3 @@ def _payloads(there: str, role: str, endpoint: str | None, token: str | None, fo
         yield Finding("payload", "bad", str(error))
     finally:
         connection.close()
-
-
-def _clock(endpoint: str) -> Iterator[Finding]:
-    before = time.time()
-    try:
-        with urllib.request.urlopen(endpoint, timeout=_ANSWER_S) as answer:  # noqa: S310 - checked: http or https
-            date = answer.headers.get("Date")
-    except urllib.error.HTTPError as error:  # any answer tells the time
-        date = error.headers.get("Date")
-        error.close()
-    except (OSError, http.client.HTTPException):
-        return
-    if date is None:
-        return
-    try:
-        theirs = parsedate_to_datetime(date).timestamp()
-    except (ValueError, OverflowError):
-        detail = f"the answer of {endpoint} has no time that can be read, but {date!r}: see what changes it on the way"
-        yield Finding("clock", "missing", detail)
-        return
-    skew_s = max(before - theirs - 1.0, theirs - time.time(), 0.0)  # a Date has whole seconds
-    fine = skew_s <= SKEW_S
-    yield Finding("clock", "ok" if fine else "bad", f"{skew_s:.0f} s from the master's" + ("" if fine else ": set it"))

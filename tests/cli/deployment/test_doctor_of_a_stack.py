@@ -1,0 +1,110 @@
+"""`cloudpar doctor --stack`: a deployment, as its operator sees it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cli.deployment.conftest import outputs
+from cli.deployment.stand_in import NAME, StandIn
+from cli.deployment.test_status import deployed
+from cloudpar.cli.application import run
+from cloudpar.deployment import profile
+from cloudpar.deployment.profile import Profile
+from sdk.fake_master import TOKEN, FakeMaster
+
+__all__ = ["deployed"]
+
+
+@pytest.fixture
+def well(deployed: StandIn) -> Iterator[FakeMaster]:
+    """A deployment of this release whose endpoint answers."""
+    there = json.loads((deployed.folder / "stack.json").read_text())
+    record = {"Type": "AWS::SSM::Parameter", "Properties": {"Value": '{"maxInstances": "5"}'}}
+    deployed.deployed = {"Resources": {**deployed.template["Resources"], "Settings": record}}
+    with FakeMaster() as running:
+        deployed.deploy(there["outputs"] | {"Endpoint": running.endpoint})
+        yield running
+
+
+def examine(capsys: pytest.CaptureFixture[str], code: int = 0) -> dict[str, dict[str, Any]]:
+    capsys.readouterr()
+    assert run(["doctor", "--stack", NAME, "--json"]) == code
+    return {each["what"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
+
+
+def test_a_deployment_that_is_well(well: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
+    profile.write(Profile(well.endpoint, TOKEN))
+    found = examine(capsys)
+    names = ("Python", "stack", "settings", "master", "endpoint", "clock", "profile", "workers")
+    assert {name: found[name]["verdict"] for name in names} == dict.fromkeys(names, "ok")
+    assert found["settings"]["detail"] == "maxInstances=5"
+    assert "0 instances; at most 4" in found["workers"]["detail"]
+    assert well.seen["start_tasks"] == 0
+
+
+def test_the_pool_that_programs_use_instead_is_named(well: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "programs here start pools on this machine" in examine(capsys)["profile"]["detail"]
+    profile.write(Profile("https://other.example", TOKEN))
+    found = examine(capsys)["profile"]
+    assert found["verdict"] == "missing"
+    assert "use https://other.example: `cloudpar deploy --activate`" in found["detail"]
+
+
+def test_an_endpoint_that_does_not_answer_is_bad(
+    deployed: StandIn, well: FakeMaster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.deploy(outputs("http://127.0.0.1:9"))
+    found = examine(capsys, 1)
+    assert found["endpoint"]["verdict"] == "bad"
+    assert "http://127.0.0.1:9 does not answer this machine" in found["endpoint"]["detail"]
+    assert found["master"]["verdict"] == "ok"
+
+
+def test_a_launch_that_failed_has_awss_reason(
+    deployed: StandIn, well: FakeMaster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.group = {"MaxSize": 4, "DesiredCapacity": 1, "Instances": []}
+    deployed.activities = [
+        {"Description": "Launching a new EC2 instance.", "StatusCode": "Failed", "StatusMessage": "No spot capacity."}
+    ]
+    found = examine(capsys, 1)["workers"]
+    assert (found["verdict"], "AWS says: No spot capacity." in found["detail"]) == ("bad", True)
+
+
+def test_an_account_function_that_fails_is_bad(
+    deployed: StandIn, well: FakeMaster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.account_function = lambda _: RuntimeError("no table")
+    found = examine(capsys, 1)["master"]
+    assert (found["verdict"], "failed: no table" in found["detail"]) == ("bad", True)
+
+
+def test_a_stack_of_an_earlier_release_keeps_no_settings(
+    deployed: StandIn, well: FakeMaster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.deployed = deployed.template
+    found = examine(capsys)["settings"]
+    assert (found["verdict"], "cloudpar deploy --config FILE" in found["detail"]) == ("missing", True)
+
+
+def test_a_stack_that_was_never_made_whole_says_what_to_do(
+    deployed: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.deploy({}, "ROLLBACK_COMPLETE")
+    found = examine(capsys, 1)
+    assert "run `cloudpar destroy --env dev" in found["stack"]["detail"]
+    assert "master" not in found
+
+
+def test_no_stack_of_that_name(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "there is no stack Cloudpar-dev in us-east-1" in examine(capsys, 1)["stack"]["detail"]
+
+
+@pytest.mark.parametrize("other", [("--token", "t"), ("--endpoint", "http://127.0.0.1:9"), ("--data", "folder")])
+def test_a_stack_beside_another_master_is_refused(
+    aws: StandIn, capsys: pytest.CaptureFixture[str], other: tuple[str, str]
+) -> None:
+    assert run(["doctor", "--stack", NAME, *other]) == 2
+    assert f"leave out {other[0]}, or --stack" in capsys.readouterr().err
