@@ -3,16 +3,19 @@ import functools
 import importlib.util
 import math
 import pickle
+import re
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 import pytest
 
+from cloudpar import Pool
 from cloudpar.errors import SerializationError
 from cloudpar.installed import is_installed, project_path
 from cloudpar.local_modules import LOCAL_MODULES, is_local
@@ -150,7 +153,7 @@ def capturing(value: object) -> Callable[[], object]:
 def test_the_part_that_does_not_pickle_is_named(value: object, name: str) -> None:
     with pytest.raises(SerializationError, match=name) as caught:
         dumps(value, "x")
-    assert "leave it out, or make it inside the task" in str(caught.value)
+    assert re.search("leave it out, or make it inside the task|give a list of its values", str(caught.value))
     assert isinstance(caught.value, TypeError)
     assert caught.value.__cause__ is not None
 
@@ -236,3 +239,28 @@ def test_names() -> None:
     assert function_name(Holder(1)) == "Holder"
     assert function_name(len) == "len"
     assert len(function_name(type("x" * 500, (), {})())) == 200
+
+
+@pytest.mark.parametrize(
+    ("part", "advice"),
+    [
+        (Future(), r"x\[0\] \(a concurrent.futures._base.Future\): .*give what its result\(\) returns"),
+        (ThreadPoolExecutor(1), r"x\[0\] \(a .*ThreadPoolExecutor\): .*a task that starts tasks makes one inside"),
+        ((n for n in range(3)), r"x\[0\] \(a generator\): .*give a list of its values"),
+    ],
+    ids=["future", "executor", "generator"],
+)
+def test_the_advice_is_for_what_does_not_pickle(part: object, advice: str) -> None:
+    with pytest.raises(SerializationError, match=advice):
+        dumps([part], "x")
+
+
+def test_a_future_of_a_pool_is_no_argument(any_pool: Pool) -> None:
+    future: Any = any_pool.submit(abs, -3)
+    with pytest.raises(SerializationError, match=r"give what its result\(\) returns"):
+        any_pool.submit(abs, future)
+    with pytest.raises(SerializationError, match=r"give what its result\(\) returns"):
+        any_pool.map(abs, [1, future])
+    with pytest.raises(SerializationError, match=r"give list\(results\)"):
+        any_pool.submit(list, any_pool.map(abs, [1]))
+    assert future.result() == 3

@@ -22,8 +22,20 @@ if TYPE_CHECKING:
     from .pool import Pool as Pool
     from .references import reference as reference
     from .report import Report as Report
+    from .snapshots import snapshot as snapshot
 
-__all__ = ["Attachment", "MapResults", "Outcome", "Pool", "Report", "TaskFuture", "__version__", "errors", "reference"]
+__all__ = [
+    "Attachment",
+    "MapResults",
+    "Outcome",
+    "Pool",
+    "Report",
+    "TaskFuture",
+    "__version__",
+    "errors",
+    "reference",
+    "snapshot",
+]
 
 _HOMES = {
     "Attachment": "attachment",
@@ -33,6 +45,7 @@ _HOMES = {
     "Report": "report",
     "TaskFuture": "future",
     "reference": "references",
+    "snapshot": "snapshots",
 }
 
 

@@ -32,8 +32,9 @@ from .report import Report
 from .retry import ONCE, Retry
 from .serialization import pickled, refusal
 from .session import Order, Session
+from .snapshots import Repetitions, Snapshot
 from .starter import Starter, Submission
-from .task_code import CodeCache, check_function, function_name
+from .task_code import Code, CodeCache, check_function, function_name
 
 log = logging.getLogger("cloudpar")
 
@@ -61,6 +62,7 @@ class Client:
         self._starter = Starter(self.session, self._shipper, task_timeout_s, retry, self._interrupt_futures)
         self._retry = retry
         self._codes = CodeCache()
+        self._repetitions = Repetitions()
         self._task_timeout_s = task_timeout_s
         self._maps: WeakSet[MapResults[Any]] = WeakSet()
 
@@ -68,14 +70,22 @@ class Client:
         """Have a task started soon, with others that are submitted meanwhile."""
         self._check()
         began = time.perf_counter()
-        code = self._codes.get(function)
+        code = self._code(function)
         if code.codec == "msgpack":
             data, modules = plain.dumps((args, kwargs), "(args, kwargs)"), code.modules
         else:
             data, modules = pickled((args, kwargs), "(args, kwargs)")
+            self._repetitions.of_arguments(code, data)
         future: TaskFuture[Any] = TaskFuture()
         self._starter.submit(Submission(future, code, data, code.modules | modules, time.perf_counter() - began))
         return future
+
+    def _code(self, function: Any) -> Code:
+        if isinstance(function, Snapshot):
+            return function.code
+        code = self._codes.get(function)
+        self._repetitions.of_code(code)
+        return code
 
     def map(
         self,
@@ -106,6 +116,7 @@ class Client:
     def parallel_for(self, start: int, stop: int, body: Callable[[int], object], task_timeout_s: float | None) -> None:
         """Run a loop's body as tasks, and bring home what it writes."""
         check_function(body)
+        body = body.function if isinstance(body, Snapshot) else body
         if start >= stop:
             return
         captured = _captured(body)
@@ -132,9 +143,11 @@ class Client:
         name: str | None = None,
         modules: frozenset[str] = frozenset(),
     ) -> StartNext:
+        code: Code | None = None  # what it captures is copied once, also for many packages
         iterator: Iterable[Any] = values if limits.buffersize is None else iter(values)
 
         def start_next(inbox: Inbox, base: int, limit: int | None, _keep: object = keep) -> Share | None:
+            nonlocal code
             self._check()
             if limit is not None and self.session.closed:
                 raise RuntimeError(
@@ -142,15 +155,17 @@ class Client:
                     "read its results to their end before the pool ends, or leave out buffersize"
                 )
             began = time.perf_counter()
-            code = self._codes.get(function)
+            code = code or self._code(function)
             start = self.session.origin()
             packed = pack(iterator, limit, code.codec, start.seals)
             if packed is None:
                 return None
             packed.needs.modules.update(modules)
-            code = self._shipper.ship(code, packed.needs)
+            shipped = self._shipper.ship(code, packed.needs)
+            if limit is None:
+                code = None  # it may be large, and there is only this package
             order = Order(
-                code=code if name is None else code._replace(name=name),
+                code=shipped if name is None else shipped._replace(name=name),
                 packed=packed,
                 call=call,
                 chunksize=limits.chunksize,

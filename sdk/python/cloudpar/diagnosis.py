@@ -7,11 +7,29 @@ from typing import Any
 
 DEPTH, WIDTH = 12, 200
 
+_ANY_MEND = "leave it out, or make it inside the task (open files, locks, connections and generators stay here)"
+_FUTURE = (
+    "a future stays here, and its value may travel: give what its result() returns, or submit the task that needs it "
+    "in its add_done_callback"
+)
+_MENDS = {
+    "concurrent.futures._base.Future": _FUTURE,
+    "_asyncio.Future": "give its value: await it before the call",
+    "asyncio.futures.Future": "give its value: await it before the call",
+    "builtins.coroutine": "await it before the call, and give its value",
+    "builtins.generator": "give a list of its values, or make the generator inside the task",
+    "cloudpar.map_results.MapResults": "give list(results), or map over the results themselves",
+    "concurrent.futures._base.Executor": "a pool stays here: a task that starts tasks makes one inside, by Pool()",
+}
+"""By a class or its base, as module and name: the classes need not be imported for this."""
 
-def culprit(value: object, name: str, dumps: Callable[[object], object]) -> str:
-    """Name the innermost part of `value` that `dumps` refuses, as an expression that begins with `name`."""
+
+def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tuple[str, object]:
+    """Find the innermost part of `value` that `dumps` refuses: an expression that begins with `name`, and the part."""
     seen: set[int] = set()
     for _ in range(DEPTH):
+        if _own_mend(value):
+            break  # a lock inside would tell less
         seen.add(id(value))
         for part_name, part in _parts(value, name):
             if id(part) not in seen and not _passes(part, dumps):
@@ -19,7 +37,17 @@ def culprit(value: object, name: str, dumps: Callable[[object], object]) -> str:
                 break
         else:
             break
-    return f"{name} (a {type(value).__module__}.{type(value).__qualname__})".replace("builtins.", "")
+    return f"{name} (a {type(value).__module__}.{type(value).__qualname__})".replace("builtins.", ""), value
+
+
+def mend(part: object) -> str:
+    """What to do about a part of a value that does not pickle."""
+    return _own_mend(part) or _ANY_MEND
+
+
+def _own_mend(part: object) -> str | None:
+    kinds = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(part).__mro__]
+    return next((_MENDS[kind] for kind in kinds if kind in _MENDS), None)
 
 
 def _passes(part: object, dumps: Callable[[object], object]) -> bool:

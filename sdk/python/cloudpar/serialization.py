@@ -11,7 +11,7 @@ import cloudpickle
 from cloudpickle.cloudpickle import _should_pickle_by_reference
 
 from . import reducers
-from .diagnosis import culprit
+from .diagnosis import culprit, mend
 from .errors import SerializationError
 from .local_modules import LOCAL_MODULES
 from .project import imports, remote
@@ -162,13 +162,12 @@ def refusal(error: Exception, value: object, what: str) -> SerializationError:
     if isinstance(error, SerializationError):
         return error
     with LOCAL_MODULES.by_value():
-        name = culprit(value, what, _dumps)
+        name, part = culprit(value, what, _dumps)
     if isinstance(error, RecursionError):
-        reason, mend = "it is nested too deeply", "send it in another form, such as a list of its nodes"
+        reason, advice = "it is nested too deeply", "send it in another form, such as a list of its nodes"
     else:
-        reason = str(error) or type(error).__name__
-        mend = "leave it out, or make it inside the task (open files, locks, connections and generators stay here)"
-    return SerializationError(f"cannot pickle {name}: {reason}; {mend}")
+        reason, advice = str(error) or type(error).__name__, mend(part)
+    return SerializationError(f"cannot pickle {name}: {reason}; {advice}")
 
 
 def loads(data: bytes) -> Any:

@@ -1,0 +1,93 @@
+"""Functions that are serialized once for many calls, with everything that they capture."""
+
+import functools
+import logging
+import pickle
+import threading
+import zlib
+from typing import Any
+
+from .task_code import Code, serialize
+
+LARGE_BYTES = 10 << 20
+"""From this size on, in bytes, what is sent a second time is warned of."""
+
+log = logging.getLogger("cloudpar")
+
+
+class Snapshot:
+    """A function as it was when it was serialized; what `snapshot` returns."""
+
+    def __init__(self, function: Any) -> None:
+        self.code = serialize(function)
+        self.function = function
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the function in this process."""
+        return self.function(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickle.loads, (self.code.data,)
+
+
+def snapshot(function: Any) -> Snapshot:
+    """Serialize a function with all that it captures, now and once, for many calls of `Pool.submit` and `Pool.map`.
+
+    A function that captures a large array or frame is otherwise serialized by each call, since what it captures may
+    have changed meanwhile. A snapshot does not see later changes, is uploaded once, and unpickled once an executor.
+
+    Args:
+        function: Any callable; `functools.partial` binds arguments to one.
+
+    Raises:
+        SerializationError: It does not pickle; the text names the part.
+        TooLarge: It captures more than 1 GiB.
+        TypeError: It is not callable, or is an async function.
+
+    Example:
+        >>> from cloudpar import Pool, snapshot
+        >>> table = list(range(1000))
+        >>> total = snapshot(lambda start: sum(table[start:]))
+        >>> table.clear()
+        >>> with Pool(workers=2) as pool:
+        ...     [pool.submit(total, start).result() for start in (0, 998)]
+        [499500, 1997]
+    """
+    return Snapshot(function)
+
+
+class Repetitions:
+    """Warns, once for a function, when a call serializes the same large bytes again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sent: dict[object, None] = {}
+        self._warned: set[str] = set()
+
+    def of_code(self, code: Code) -> None:
+        """A call has serialized a function."""
+        if len(code.data) >= LARGE_BYTES and self._again(code.hash, code.name):
+            log.warning(
+                "cloudpar: another call serializes %s with the same %d MB that it captures: "
+                "f = cloudpar.snapshot(f) does that once for many calls",
+                code.name, len(code.data) >> 20,
+            )  # fmt: skip
+
+    def of_arguments(self, code: Code, data: bytes) -> None:
+        """A call of submit has serialized arguments."""
+        if len(data) >= LARGE_BYTES and self._again((len(data), zlib.crc32(data)), f"{code.name}()"):
+            log.warning(
+                "cloudpar: another call serializes the same %d MB of arguments of %s: "
+                "f = cloudpar.snapshot(functools.partial(f, data)) does that once for many calls",
+                len(data) >> 20, code.name,
+            )  # fmt: skip
+
+    def _again(self, key: object, name: str) -> bool:
+        with self._lock:
+            if key not in self._sent:
+                self._sent[key] = None
+                return False
+            first = name not in self._warned
+            self._warned.add(name)
+            return first
