@@ -220,8 +220,8 @@ def test_progress_is_shown_if_wanted(master: FakeMaster, monkeypatch: pytest.Mon
     master.page_tasks = 1
     with Pool(master.endpoint, TOKEN, progress=True) as pool:
         assert list(pool.map(abs, range(4))) == [0, 1, 2, 3]
-    assert "4/4" in stream.getvalue()
-    assert "0 errors, 1 executor " in stream.getvalue()
+    assert "abs: 4 of 4, 0 errors, " in stream.getvalue()
+    assert "0 errors, 1 executor" in stream.getvalue()
 
 
 def test_progress_is_not_shown_elsewhere(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,10 @@
-"""While workers start, progress says so, and why none can."""
+"""Progress in terminals, notebooks and files; while workers start it says so, and why none can."""
 
+import io
 import logging
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -23,21 +26,25 @@ def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def package(bars: Bars, waited_s: float = 0.0) -> Awaited:
     """A map's package that was started so long ago."""
     share = Inbox(lambda _: None).share(0, 4)
-    awaited = Awaited(Package(4), share, on_news=bars.update)
+    awaited = Awaited(Package(4), share, on_news=bars.update, name="main.<locals>.simulate")
     awaited.package.started("p")
     awaited.started_at -= waited_s
     share.started(awaited)
     return awaited
 
 
-def news(awaited: Awaited, fleet: FleetStatus | None, executors: int = 0, state: str = "running") -> None:
-    progress = Progress(tasks=4, executors=executors)
+def news(
+    awaited: Awaited, fleet: FleetStatus | None, executors: int = 0, state: str = "running", *, done: int = 0
+) -> None:
+    progress = Progress(tasks=4, executors=executors, done=done, mean_us=60_000_000 if done else 0)
     awaited.fleet = fleet
     awaited.take(PackageStatus(package_id="p", state=state, cursor=1, progress=progress))  # type: ignore[arg-type]
 
 
-def test_workers_that_start(capsys: pytest.CaptureFixture[str]) -> None:
-    awaited = package(Bars(progress=True, endpoint="http://here:1"), waited_s=40.2)
+def test_workers_that_start(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    awaited = package(Bars(progress=True, endpoint="http://here:1"))
+    clock = SimpleNamespace(monotonic=lambda: awaited.started_at + 40.2)
+    monkeypatch.setattr("cloudpar.progress.time", clock)
     news(awaited, FleetStatus(running=0, starting=2))
     news(awaited, None, state="cancelled")
     shown = capsys.readouterr().err
@@ -105,3 +112,110 @@ def test_without_a_bar_it_is_in_the_log(
     assert [record.getMessage() for record in caplog.records] == [f"cloudpar: no worker can start yet: {FULL}"]
     shown = capsys.readouterr().err
     assert shown == ""
+
+
+# displays
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def cell(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool, dict[str, str]]]:
+    """What a notebook's cell is told to display: the display's id, whether it is there already, and the data."""
+    displayed: list[tuple[str, bool, dict[str, str]]] = []
+    ipython: Any = ModuleType("IPython")
+    ipython.get_ipython = lambda: SimpleNamespace(kernel=object())
+    ipython.display = ModuleType("IPython.display")
+    ipython.display.display = lambda data, *, raw, display_id, update: displayed.append((display_id, update, data))
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
+    monkeypatch.setattr("cloudpar.progress.AFTER_S", 0.0)
+    monkeypatch.setattr("cloudpar.progress_displays.REDRAWN_S", 0.0)
+    return displayed
+
+
+def test_a_notebook_shows_a_bar_by_default(
+    cell: list[tuple[str, bool, dict[str, str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    awaited = package(Bars(None, "http://here:1"), waited_s=1)
+    news(awaited, None, executors=1, done=1)
+    news(awaited, None, executors=2, done=2)
+    news(awaited, None, state="cancelled", done=2)
+    (first, *_), ids = cell, {name for name, _, _ in cell}
+    assert [update for _, update, _ in cell] == [False, True, True]
+    assert len(ids) == 1, "one bar, drawn in its place"
+    assert first[2]["text/plain"] == "simulate: 1 of 4, 0 errors, 1 executor, 3 min left"
+    assert '<progress value="1" max="4"></progress>' in first[2]["text/html"]
+    assert cell[1][2]["text/plain"] == "simulate: 2 of 4, 0 errors, 2 executors, 60 s left"
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_notebooks_bar_is_not_sent_for_every_result(
+    cell: list[tuple[str, bool, dict[str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloudpar.progress_displays.REDRAWN_S", 1e9)
+    awaited = package(Bars(None, "http://here:1"), waited_s=1)
+    for _ in range(100):
+        news(awaited, None, executors=1, done=1)
+    news(awaited, None, state="cancelled", done=1)
+    assert [update for _, update, _ in cell] == [False, True]
+
+
+def test_a_notebooks_bar_takes_names_as_text(cell: list[tuple[str, bool, dict[str, str]]]) -> None:
+    awaited = package(Bars(None, "http://here:1"), waited_s=1)
+    awaited.name = "<lambda>"
+    news(awaited, None, executors=1)
+    assert "&lt;lambda&gt;" in cell[0][2]["text/html"]
+
+
+def test_no_bar_where_the_pool_says_so(cell: list[tuple[str, bool, dict[str, str]]]) -> None:
+    news(package(Bars(progress=False, endpoint="http://here:1"), waited_s=1), None, executors=1)
+    assert cell == []
+
+
+def test_a_display_that_fails_costs_no_results(
+    cell: list[tuple[str, bool, dict[str, str]]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("cloudpar.progress_displays._publish", lambda *_, **__: 1 / 0)
+    awaited = package(Bars(None, "http://here:1"), waited_s=1)
+    for _ in range(3):
+        news(awaited, None, executors=1)
+    news(awaited, None, state="cancelled")
+    assert awaited.ended.is_set()
+    assert caplog.text.count("progress can no longer be shown: ZeroDivisionError") == 1
+
+
+def test_ipython_without_a_kernel_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    for shell in (None, SimpleNamespace()):
+        ipython: Any = ModuleType("IPython")
+        ipython.get_ipython = lambda shell=shell: shell
+        monkeypatch.setitem(sys.modules, "IPython", ipython)
+        assert not Bars(None, "http://here:1")._wanted
+
+
+def test_a_terminal_shows_the_functions_name_and_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    awaited = package(Bars(None, "http://here:1"), waited_s=60)
+    news(awaited, None, executors=2, done=2)
+    news(awaited, None, state="cancelled", done=2)
+    shown = screen.getvalue()
+    assert "simulate" in shown
+    assert "2/4" in shown
+    assert "60 s left" in shown
+
+
+def test_a_file_gets_lines_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("cloudpar.progress_displays.time", SimpleNamespace(monotonic=lambda: now))
+    awaited = package(Bars(progress=True, endpoint="http://here:1"))
+    for now in (0.0, 1.0, 9.0, 11.0, 12.0):
+        news(awaited, None, executors=2, done=2 if now < 10 else 3)
+    news(awaited, None, state="cancelled", done=3)
+    first, second, last = capsys.readouterr().err.splitlines()
+    assert first == "simulate: 2 of 4, 0 errors, 2 executors, 60 s left"
+    assert second == "simulate: 3 of 4, 0 errors, 2 executors, 30 s left"
+    assert last == "simulate: 0 of 4, 0 errors, 0 s"

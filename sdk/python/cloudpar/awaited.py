@@ -54,11 +54,13 @@ class Awaited:
         seals: Seals | None = None,
         attached: bool = False,
         places: Places | None = None,
+        name: str = "",
     ) -> None:
         self.package = package
         self.receiver = receiver
         self.serialize_s = serialize_s
         self.attached = attached
+        self.name = name
         self._places = places
         self.readers = 0
         self.started_at = time.monotonic()

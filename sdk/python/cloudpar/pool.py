@@ -63,7 +63,7 @@ class Pool(MapMethods):
         retry_on: Only after these exceptions, and those derived from them.
         output: What to do with what tasks print: "print" it with the task's index in front, call a function of
             (index, stdout, stderr), or None: drop it.
-        progress: Whether to show progress while results are waited for; None: in a terminal, after 2 s.
+        progress: Whether to show progress while results are waited for; None: in a terminal or a notebook, after 2 s.
 
     Raises:
         ConfigurationError: Only one of endpoint and token is known, or one of them cannot be used.

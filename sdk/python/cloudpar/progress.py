@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from . import notices
 from .awaited import Awaited
 from .inbox import Share
+from .progress_displays import Bar, Display, Lines, Notebook, Terminal, in_notebook
 from .quantity import quantity
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from collections.abc import Callable
 
-    from cloudpar_protocol.client_messages import FleetStatus
+    from cloudpar_protocol.client_messages import FleetStatus, Progress
 
 AFTER_S = 2.0
 """Nobody wants a bar for what is done at once."""
@@ -28,25 +29,40 @@ TELL_GROWTH = 3.0
 REMEMBERED = 1_000
 """How many lines are remembered, so that none is printed twice."""
 
+LABEL_CHARS = 40
+"""A bar's label is cut to this."""
+
 log = logging.getLogger("cloudpar")
 
 
 class Bars:
-    """Shows packages of maps on standard error while they run, and how their workers start."""
+    """Shows packages of maps while they run, and how their workers start.
+
+    Without a word (`progress` None) it shows them in terminals and in notebooks, and nowhere else.
+    """
 
     def __init__(self, progress: bool | None, endpoint: str) -> None:
         self._endpoint = endpoint
         self._forced = progress is True
-        self._wanted = sys.stderr is not None and sys.stderr.isatty() if progress is None else progress
+        terminal, notebook = sys.stderr is not None and sys.stderr.isatty(), in_notebook()
+        self._wanted = (terminal or notebook) if progress is None else progress
+        self._make: Callable[[], Display] = Notebook if notebook else Terminal if terminal else Lines
         self._lock = threading.Lock()
-        self._bars: dict[Awaited, TaskID] = {}
-        self._display: Progress | None = None
+        self._shown: set[Awaited] = set()
+        self._display: Display | None = None
         self._said: str | None = None
         self._noted: dict[str, None] = {}
         self._tell_s = TELL_S
 
     def update(self, awaited: Awaited) -> None:
         """There is news of a package."""
+        try:
+            self._update(awaited)
+        except Exception as error:  # noqa: BLE001  # results matter more: the thread that calls this receives them
+            self._wanted, self._display = False, None
+            log.warning("cloudpar: progress can no longer be shown: %r", error)
+
+    def _update(self, awaited: Awaited) -> None:
         self._explain(awaited)
         self._note(awaited)
         if not self._wanted or not isinstance(awaited.receiver, Share):
@@ -54,23 +70,22 @@ class Bars:
             return
         with self._lock:
             if awaited.ended.is_set():
-                self._remove(awaited)
+                self._end(awaited)
             elif self._forced or time.monotonic() - awaited.started_at > AFTER_S:
                 self._show(awaited)
 
     def _show(self, awaited: Awaited) -> None:
         if self._display is None:
-            self._display = _display()
-            self._display.start()
-        if awaited not in self._bars:
-            self._bars[awaited] = self._display.add_task(awaited.id, total=awaited.package.tasks, state="")
+            self._display = self._make()
+        self._shown.add(awaited)
         progress = awaited.package.progress
         waited_s = time.monotonic() - awaited.started_at
         if awaited.fleet is not None and not progress.executors:
             state = waiting(awaited.fleet, waited_s)
         else:
             state = f"{quantity(progress.errors, 'error')}, {quantity(progress.executors, 'executor')}"
-        self._display.update(self._bars[awaited], completed=progress.done, state=state)
+        left = remaining(progress, waited_s)
+        self._display.show(awaited, Bar(label(awaited), progress.done, awaited.package.tasks, state, left))
 
     def _explain(self, awaited: Awaited) -> None:
         """Why no worker can start: once for each reason, above the bars or in the log."""
@@ -101,7 +116,7 @@ class Bars:
         if self._display is None:
             log.warning("cloudpar: %s", text)
         else:
-            self._display.console.print(f"cloudpar: {text}", markup=False, highlight=False)
+            self._display.say(f"cloudpar: {text}")
 
     def _tell(self, awaited: Awaited) -> None:
         """How workers start, in the log, where there is no bar."""
@@ -113,14 +128,49 @@ class Bars:
                 self._tell_s = waited_s * TELL_GROWTH
                 log.warning("cloudpar: no result yet: %s", waiting(awaited.fleet, waited_s))
 
-    def _remove(self, awaited: Awaited) -> None:
-        bar = self._bars.pop(awaited, None)
-        if bar is None or self._display is None:
+    def _end(self, awaited: Awaited) -> None:
+        if awaited not in self._shown or self._display is None:
             return
-        self._display.update(bar, completed=awaited.package.received)
-        if not self._bars:
-            self._display.stop()
+        self._shown.discard(awaited)
+        package, took_s = awaited.package, (awaited.ended_at or time.monotonic()) - awaited.started_at
+        state = f"{quantity(package.progress.errors, 'error')}, {span(took_s)}"
+        self._display.end(awaited, Bar(label(awaited), package.received, package.tasks, state))
+        if not self._shown:
             self._display = None
+
+
+def label(awaited: Awaited) -> str:
+    """What to call a package: its function's name, without the functions that it is nested in."""
+    name = awaited.name.rpartition("<locals>.")[2] or awaited.id
+    return name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 3]}..."
+
+
+def remaining(progress: "Progress", elapsed_s: float) -> str:
+    """How much longer a package takes, in words: by its tasks' mean duration, if the master knows it.
+
+    >>> from cloudpar_protocol.client_messages import Progress
+    >>> remaining(Progress(tasks=1000, done=400, executors=4, mean_us=2_000_000), elapsed_s=200.0)
+    '5 min left'
+    """
+    if not progress.done or progress.done >= progress.tasks:
+        return ""
+    rest = progress.tasks - progress.done
+    if progress.mean_us and progress.executors:
+        left_s = rest * progress.mean_us / 1e6 / progress.executors
+    else:
+        left_s = elapsed_s * rest / progress.done
+    return f"{span(left_s)} left"
+
+
+def span(seconds: float) -> str:
+    """A duration as people say it.
+
+    >>> span(7.4), span(300), span(9000)
+    ('7 s', '5 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def waiting(fleet: "FleetStatus", waited_s: float) -> str:
@@ -131,17 +181,3 @@ def waiting(fleet: "FleetStatus", waited_s: float) -> str:
     '0 workers, 2 starting, 40 s'
     """
     return f"{quantity(fleet.running, 'worker')}, {fleet.starting} starting, {waited_s:.0f} s"
-
-
-def _display() -> "Progress":
-    from rich.console import Console  # noqa: PLC0415  # costs what most processes need not pay
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )

@@ -147,6 +147,7 @@ class Session:
             on_news=self._news,
             seals=seals,
             places=order.places,
+            name=order.code.name,
         )
         self._nesting.begins_to_wait(awaited)  # the start itself may wait until other packages have ended
         self._awaiter.start_begins()

@@ -1,0 +1,175 @@
+"""Where progress is shown: a terminal, a notebook, or a stream that keeps what is written to it."""
+
+import html
+import sys
+import time
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+REDRAWN_S = 0.3
+"""A notebook's bar is sent at most so often: each time is a message to the browser, and is kept in the file."""
+
+LINES_S = 10.0
+"""Lines for a file or a pipe are written this far apart."""
+
+
+class Bar(NamedTuple):
+    """One package's progress.
+
+    Attributes:
+        label: The function's name.
+        done: Tasks that have ended.
+        tasks: All of its tasks.
+        state: Errors, executors, or how workers start.
+        left: How much longer it takes, in words; empty if that is not known.
+
+    Example:
+        >>> Bar("simulate", 3120, 10000, "0 errors, 4 executors", "3 min left").text()
+        'simulate: 3,120 of 10,000, 0 errors, 4 executors, 3 min left'
+    """
+
+    label: str
+    done: int
+    tasks: int
+    state: str
+    left: str = ""
+
+    def text(self) -> str:
+        """One line of plain text."""
+        return ", ".join(filter(None, (f"{self.label}: {self.done:,} of {self.tasks:,}", self.state, self.left)))
+
+
+class Display(Protocol):
+    """One place of that kind. Called by one thread at a time."""
+
+    def show(self, key: Hashable, bar: Bar) -> None:
+        """Draw a bar, or draw it again."""
+
+    def end(self, key: Hashable, bar: Bar) -> None:
+        """Draw a bar for the last time, if it was drawn before."""
+
+    def say(self, text: str) -> None:
+        """Write a line above the bars."""
+
+
+class Terminal:
+    """Bars that move in a terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console  # noqa: PLC0415  # costs what most processes need not pay
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}", markup=False),
+            TextColumn("{task.fields[left]}", markup=False),
+            console=Console(stderr=True),
+        )
+        self._bars: dict[Hashable, TaskID] = {}
+
+    def show(self, key: Hashable, bar: Bar) -> None:
+        """Draw a bar, or draw it again."""
+        if key in self._bars:
+            self._progress.update(self._bars[key], completed=bar.done, state=bar.state, left=bar.left)
+            return
+        self._bars[key] = self._progress.add_task(
+            bar.label, total=bar.tasks, completed=bar.done, state=bar.state, left=bar.left
+        )
+        self._progress.start()
+
+    def end(self, key: Hashable, bar: Bar) -> None:
+        """Draw a bar for the last time; below the last one the terminal goes on."""
+        task = self._bars.pop(key, None)
+        if task is None:
+            return
+        self._progress.update(task, completed=bar.done, state=bar.state, left=bar.left)
+        if not self._bars:
+            self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """Write a line above the bars."""
+        self._progress.console.print(text, markup=False, highlight=False)
+
+
+class Notebook:
+    """Bars in the output of a cell: HTML for browsers, and one line of text for everything else. Needs no widgets."""
+
+    def __init__(self) -> None:
+        self._bars: dict[Hashable, tuple[str, float]] = {}
+
+    def show(self, key: Hashable, bar: Bar) -> None:
+        """Draw a bar, or draw it again unless that was just done."""
+        name, drawn_at = self._bars.get(key, ("", 0.0))
+        now = time.monotonic()
+        if not name:
+            name = uuid4().hex
+            _publish(bar, name, again=False)
+        elif now - drawn_at < REDRAWN_S:
+            return
+        else:
+            _publish(bar, name, again=True)
+        self._bars[key] = name, now
+
+    def end(self, key: Hashable, bar: Bar) -> None:
+        """Draw a bar for the last time."""
+        name, _ = self._bars.pop(key, ("", 0.0))
+        if name:
+            _publish(bar, name, again=True)
+
+    def say(self, text: str) -> None:
+        """Write a line to the cell's output."""
+        _write(text)
+
+
+class Lines:
+    """Plain lines on standard error, such as for a file of logs."""
+
+    def __init__(self) -> None:
+        self._written_at: dict[Hashable, float] = {}
+
+    def show(self, key: Hashable, bar: Bar) -> None:
+        """Write a line, now and then."""
+        now = time.monotonic()
+        if now - self._written_at.get(key, -LINES_S) >= LINES_S:
+            self._written_at[key] = now
+            _write(bar.text())
+
+    def end(self, key: Hashable, bar: Bar) -> None:
+        """Write how it ended."""
+        if self._written_at.pop(key, None) is not None:
+            _write(bar.text())
+
+    def say(self, text: str) -> None:
+        """Write a line."""
+        _write(text)
+
+
+def _write(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook: Jupyter, Colab, VS Code or the like."""
+    ipython = sys.modules.get("IPython")
+    shell: Any = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def _publish(bar: Bar, name: str, *, again: bool) -> None:
+    from IPython.display import display  # noqa: PLC0415  # only a notebook has it
+
+    rest = ", ".join(filter(None, (f"{bar.done:,} of {bar.tasks:,}", bar.state, bar.left)))
+    drawn = f'<progress value="{bar.done}" max="{bar.tasks}"></progress>'
+    data = {
+        "text/plain": bar.text(),
+        "text/html": f"<div>{html.escape(bar.label)} {drawn} {html.escape(rest)}</div>",
+    }
+    display(data, raw=True, display_id=name, update=again)
