@@ -1,4 +1,7 @@
+import importlib
+import sys
 from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -23,3 +26,18 @@ def test_two_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         wait([second], timeout=0.1)  # as long as it takes who does not wait for the other
         on.set()
         assert first.result() == second.result() != {}
+
+
+def test_a_module_that_is_imported_again_from_another_folder_is_found_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modules, paths = LocalModules(), []
+    for name in "one", "other":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "moved_about.py").write_text("")
+        monkeypatch.syspath_prepend(str(tmp_path / name))
+        sys.modules.pop("moved_about", None)
+        importlib.import_module("moved_about")
+        paths.append(modules.units()["moved_about"].path)
+    del sys.modules["moved_about"]
+    assert paths == [str(tmp_path / name / "moved_about.py") for name in ("one", "other")]

@@ -49,7 +49,8 @@ class LocalModules:
         """Local modules by name."""
         with self._lock:  # whoever comes while another looks would find what was known before
             now = len(sys.modules), next(reversed(sys.modules))
-            if now != self._seen:
+            # One that was dropped and imported again, perhaps from another folder, changes neither figure.
+            if now != self._seen or any(sys.modules.get(name) is not module for name, module in self._local.items()):
                 self._seen = now
                 modules = dict(sys.modules)
                 local = {
