@@ -10,13 +10,16 @@ export type PoolEvent =
   | { readonly type: 'master_back'; readonly endpoint: string; readonly awayS: number }
   /** The master has made a request wait for over 5 s, because the account is at one of its limits. */
   | { readonly type: 'request_delayed'; readonly waitedS: number; readonly message: string }
-  /** A package waits for its first worker. `message` says why no more can start, if the master knows. */
+  /**
+   * Packages have had no result for 5 s or more: no worker has come yet, or their tasks are long. `running` and
+   * `starting` count the workers' hosts, and `message` says why no more can start, where the master knows; else null.
+   */
   | {
       readonly type: 'waiting_for_workers';
       readonly packageIds: readonly string[];
       readonly waitedS: number;
-      readonly running: number;
-      readonly starting: number;
+      readonly running: number | null;
+      readonly starting: number | null;
       readonly message: string | null;
     }
   /** News of a package. */
@@ -72,8 +75,10 @@ function textOf(event: Exclude<PoolEvent, { type: 'progress' }>): string {
     case 'request_delayed':
       return `the master has made a request wait for ${event.waitedS.toFixed(0)} s: ${event.message}`;
     case 'waiting_for_workers': {
-      const workers = `${event.running} workers, ${event.starting} starting, ${event.waitedS.toFixed(0)} s`;
-      return `no result yet: ${workers}${event.message === null ? '' : `; ${event.message}`}`;
+      const waited = `no result after ${event.waitedS.toFixed(0)} s`;
+      return event.running === null
+        ? `${waited}: the tasks are long, or no worker runs (\`cloudpar worker\` starts one)`
+        : `${waited}: ${event.running} workers, ${event.starting} starting${event.message ? `; ${event.message}` : ''}`;
     }
     default:
       return (

@@ -104,7 +104,7 @@ export class MapResults<T> implements AsyncIterable<T> {
       started = await this.#plan.startNext(this.#free, receiver, this.#ends.signal);
     } finally {
       if (started === undefined) {
-        this.#buffer.parts.splice(this.#buffer.parts.indexOf(part), 1);
+        this.#buffer.remove(part);
       }
     }
     if (started !== undefined) {
@@ -181,7 +181,7 @@ export class MapResults<T> implements AsyncIterable<T> {
 
   /** How far the tasks are that have started; undefined before the first. */
   get progress(): Progress | undefined {
-    return this.#latest === undefined ? undefined : (this.#buffer.progress ?? this.#latest.progress);
+    return this.#buffer.progress;
   }
 
   /** Stop what runs of it, and drop the rest. Whoever reads on gets TaskCancelled. */

@@ -76,11 +76,13 @@ export class ResultBuffer {
   readonly #site: CallSite | undefined;
   readonly #arrived = new Map<number, [Part, TaskResult]>();
   readonly #news = new Wakeup();
-  readonly parts: Part[] = [];
+  #parts: Part[] = [];
   #unreadBytes = 0;
   #downloadingBytes = 0;
   #reading = false;
   #next = 0;
+  /** Of the packages that were read to their end, together. */
+  #read: Progress | undefined;
   /** Tasks whose results ended in an error, as far as they have come. */
   errors = 0;
 
@@ -93,19 +95,20 @@ export class ResultBuffer {
   /** Make room for one more package. */
   part(base: number): Part {
     const part = new Part(this, base);
-    this.parts.push(part);
+    this.#parts.push(part);
     return part;
   }
 
   /** Tasks whose results were not read. */
   get unread(): number {
-    return this.parts.reduce((sum, { unread }) => sum + unread, 0);
+    return this.#parts.reduce((sum, { unread }) => sum + unread, 0);
   }
 
   /** How far the packages are, together. */
   get progress(): Progress | undefined {
-    const known = this.parts.flatMap((part) => part.package?.progress ?? []);
-    return known.length === 0 ? undefined : known.reduce(sumOf);
+    const known = this.#parts.flatMap((part) => part.package?.progress ?? []);
+    const all = this.#read === undefined ? known : [this.#read, ...known];
+    return all.length === 0 ? undefined : all.reduce(sumOf);
   }
 
   put(part: Part, results: readonly TaskResult[]): void {
@@ -151,7 +154,7 @@ export class ResultBuffer {
 
   #regulate(): void {
     const paused = this.#isFull && !(this.#reading && this.#waitsInVain);
-    for (const part of this.parts) {
+    for (const part of this.#parts) {
       if (part.package !== undefined && !part.ended) {
         this.#supply.pause(part.package, paused);
       }
@@ -187,7 +190,7 @@ export class ResultBuffer {
 
   /** Why the next result will never come, if so. Of an ordered map, only once those before it were read. */
   failure(): CloudparError | undefined {
-    const parts = this.#ordered ? this.parts.slice(0, 1) : this.parts;
+    const parts = this.#ordered ? this.#parts.slice(0, 1) : this.#parts;
     return parts.find(({ ended, unread, failure }) => ended && unread > 0 && failure !== undefined)?.failure;
   }
 
@@ -199,9 +202,16 @@ export class ResultBuffer {
     this.#reading = false;
   }
 
+  /** There is no package of that part. */
+  remove(part: Part): void {
+    this.#parts = this.#parts.filter((each) => each !== part);
+  }
+
   #drop(part: Part): void {
-    this.parts.splice(this.parts.indexOf(part), 1);
+    this.remove(part);
     if (part.package !== undefined) {
+      const { progress } = part.package;
+      this.#read = this.#read === undefined ? progress : sumOf(this.#read, progress);
       this.#supply.read(part.package);
     }
     this.#news.wake();
@@ -209,7 +219,7 @@ export class ResultBuffer {
 
   /** Want nothing more: what still runs is cancelled, and its storage freed. */
   clear(): void {
-    for (const part of [...this.parts]) {
+    for (const part of [...this.#parts]) {
       this.#drop(part);
     }
     this.#arrived.clear();

@@ -1,41 +1,20 @@
 import { randomBytes } from 'node:crypto';
+import { Acknowledgements } from './acknowledgements.ts';
 import { Awaiting, type Question } from './awaiting.ts';
 import type { Connection } from './connection.ts';
 import { Downloads, type Gate } from './downloads.ts';
 import { CloudparError } from './errors.ts';
 import { type Events, guarded } from './events.ts';
 import { FleetWatch } from './fleet-watch.ts';
-import { BULK_ITEMS } from './limits.ts';
-import type { CallStyle, Draft, Message } from './messages.ts';
+import type { Message } from './messages.ts';
+import { type Order, type Origin, startMessage } from './orders.ts';
 import { type News, Package, type TaskResult } from './package.ts';
-import type { Packed } from './packing.ts';
 import { isSealed, Seals, sealedPackageId } from './seals.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
 import { upload } from './uploads.ts';
 
-/** Acknowledgements wait this long for company. */
-const ACKNOWLEDGE_MS = 1000;
-
 /** Closing waits for a master that does not answer no longer than this, at each of two steps. */
 const CLOSE_S = 2;
-
-/** What to start: code, data, and how the one is called with the other. */
-export interface Order {
-  readonly code: Draft<'TaskCode'>;
-  readonly packed: Packed;
-  readonly call: CallStyle;
-  readonly chunksize?: number | undefined;
-  readonly taskTimeoutS?: number | undefined;
-  readonly retries?: number | undefined;
-  readonly retryOn?: readonly string[] | undefined;
-  readonly origin: Origin;
-}
-
-/** What a package begins with: its idempotency key and, at a master that knows seals, its seals. */
-export interface Origin {
-  readonly key: string;
-  readonly seals: Seals | undefined;
-}
 
 /** What a task wrote to standard output and error. */
 export interface Output {
@@ -65,9 +44,7 @@ export class Session {
   readonly #receivers = new Map<Package, Receiver>();
   /** Of the receivers' packages, those that others have started. */
   readonly #attached = new Set<Package>();
-  #read: string[] = [];
-  readonly #acknowledging = new Set<Promise<void>>();
-  #acknowledgeTimer: NodeJS.Timeout | undefined;
+  readonly #acknowledgements: Acknowledgements;
   readonly events: Events;
   readonly #onOutput: (output: Output) => void;
   readonly #starting = new Set<Promise<unknown>>();
@@ -86,7 +63,8 @@ export class Session {
   ) {
     this.connection = connection;
     this.events = events;
-    this.#fleetWatch = new FleetWatch(events);
+    this.#acknowledgements = new Acknowledgements(connection);
+    this.#fleetWatch = new FleetWatch(events, () => this.#awaiting.underWay, surroundings.now);
     this.#onOutput = onOutput;
     this.#surroundings = surroundings;
     this.#downloads = new Downloads(connection, this.id);
@@ -134,7 +112,7 @@ export class Session {
       const { package_id } = await call;
       const made = new Package(package_id, packed.n, this.#surroundings.now(), origin.seals);
       if (signal.aborted) {
-        this.#free(package_id);
+        this.#acknowledgements.add(package_id, true);
         throw signal.reason;
       }
       started = receiver === undefined ? undefined : made;
@@ -142,7 +120,7 @@ export class Session {
       return made;
     } catch (error) {
       if (signal.aborted && origin.seals !== undefined) {
-        this.#free(origin.seals.packageId); // a try whose answer was lost may have started it
+        this.#acknowledgements.add(origin.seals.packageId, true); // a try whose answer was lost may have started it
       }
       throw error;
     } finally {
@@ -155,6 +133,7 @@ export class Session {
   #begin(begun: Package, receiver: Receiver | undefined): void {
     if (receiver !== undefined) {
       this.#receivers.set(begun, receiver);
+      this.#fleetWatch.begin();
       receiver.started?.(begun);
     }
   }
@@ -217,30 +196,7 @@ export class Session {
     const isOurs = this.#receivers.has(done);
     this.forget(done);
     if (isOurs) {
-      this.#free(done.id, done.phase === 'running');
-    }
-  }
-
-  #free(packageId?: string, now = true): void {
-    if (packageId !== undefined) {
-      this.#read.push(packageId);
-    }
-    if (now || this.#read.length >= BULK_ITEMS) {
-      const sent = this.acknowledge().catch(() => undefined); // it is deleted some days later anyway
-      this.#acknowledging.add(sent);
-      void sent.then(() => this.#acknowledging.delete(sent));
-    } else {
-      this.#acknowledgeTimer ??= setTimeout(() => this.#free(), ACKNOWLEDGE_MS);
-      this.#acknowledgeTimer.unref();
-    }
-  }
-
-  /** Tell the master what has been read. */
-  async acknowledge(): Promise<void> {
-    clearTimeout(this.#acknowledgeTimer);
-    this.#acknowledgeTimer = undefined;
-    while (this.#read.length > 0) {
-      await this.connection.call('acknowledge', { package_ids: this.#read.splice(0, BULK_ITEMS) });
+      this.#acknowledgements.add(done.id, done.phase === 'running');
     }
   }
 
@@ -250,7 +206,7 @@ export class Session {
     await this.#briefly(Promise.allSettled(this.#starting));
     for (const [each, receiver] of [...this.#receivers]) {
       if (!this.#attached.has(each)) {
-        this.#read.push(each.id);
+        this.#acknowledgements.add(each.id, each.phase === 'running');
       }
       this.forget(each);
       if (each.phase === 'running') {
@@ -259,7 +215,8 @@ export class Session {
       }
     }
     this.#wake.abort();
-    await this.#briefly(Promise.all([this.acknowledge(), ...this.#acknowledging]));
+    this.#fleetWatch.end();
+    await this.#briefly(this.#acknowledgements.send());
     this.connection.close();
   }
 
@@ -307,7 +264,7 @@ export class Session {
     try {
       const reply = await this.connection.call('await_tasks', question.request, options);
       const found = this.#awaiting.answered(question, reply, now() - askedAt, now());
-      this.#fleetWatch.answered(question.asked, reply.fleet, now());
+      this.#fleetWatch.answered(reply.fleet);
       for (const [awaited, news] of found) {
         this.#handOn(awaited, news);
       }
@@ -361,30 +318,4 @@ export class Session {
 
 function isGate(receiver: Receiver | undefined): receiver is Receiver & Gate {
   return receiver?.admits !== undefined && receiver.downloaded !== undefined;
-}
-
-function startMessage(order: Order, data: Draft<'StartTasks'>['data'], session: string): Draft<'StartTasks'> {
-  const { code, packed, origin } = order;
-  return {
-    idempotency_key: origin.key,
-    session,
-    name: code.reference ?? '',
-    n: packed.n,
-    code,
-    data,
-    call: order.call,
-    codec: 'msgpack',
-    python: '',
-    chunksize: order.chunksize ?? null,
-    task_timeout_s: order.taskTimeoutS ?? null,
-    retries: order.retries ?? 0,
-    retry_on: [...(order.retryOn ?? [])],
-    seal: origin.seals === undefined ? null : sealOf(origin.seals, order),
-  };
-}
-
-function sealOf(seals: Seals, { code, packed: { n, data }, call }: Order): Uint8Array {
-  const range = data.type === 'range' ? ([data.start, data.step] as const) : undefined;
-  const { hash, reference = null } = code;
-  return seals.code({ hash, reference }, { call, codec: 'msgpack', python: '', tasks: n, range });
 }

@@ -8,7 +8,7 @@ import { resultOf } from './statuses.ts';
 
 /** The id of the package that was started as the given one, from 0. */
 export function idOf(number: number): string {
-  return `p${number}`.padEnd(32, '0');
+  return `p${String(number).padStart(31, '0')}`;
 }
 
 /** What a package at the fake master comes to. */

@@ -1,0 +1,44 @@
+import type { Connection } from './connection.ts';
+import { BULK_ITEMS } from './limits.ts';
+
+/** Acknowledgements wait this long for others to go with. */
+const GATHER_MS = 1000;
+
+/** Packages of which nothing is wanted any more: the master cancels what runs of them, and frees their storage. */
+export class Acknowledgements {
+  readonly #connection: Connection;
+  readonly #sending = new Set<Promise<void>>();
+  #waiting: string[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** @param now Do not wait for others: a package that still runs costs compute time. */
+  add(packageId: string, now: boolean): void {
+    this.#waiting.push(packageId);
+    if (now || this.#waiting.length >= BULK_ITEMS) {
+      void this.send();
+    } else {
+      this.#timer ??= setTimeout(() => void this.send(), GATHER_MS);
+      this.#timer.unref();
+    }
+  }
+
+  /** Send those that wait; resolves once all that were sent are answered. It never rejects. */
+  async send(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const sent = this.#sendAll().catch(() => undefined); // the master deletes packages some days later anyway
+    this.#sending.add(sent);
+    await Promise.all(this.#sending);
+    this.#sending.delete(sent);
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      await this.#connection.call('acknowledge', { package_ids: this.#waiting.splice(0, BULK_ITEMS) });
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import type { CallStyle, Draft } from './messages.ts';
+import type { Packed } from './packing.ts';
+import type { Seals } from './seals.ts';
+
+/** What to start: code, data, and how the one is called with the other. */
+export interface Order {
+  readonly code: Draft<'TaskCode'>;
+  readonly packed: Packed;
+  readonly call: CallStyle;
+  readonly chunksize?: number | undefined;
+  readonly taskTimeoutS?: number | undefined;
+  readonly retries?: number | undefined;
+  readonly retryOn?: readonly string[] | undefined;
+  readonly origin: Origin;
+}
+
+/** What a package begins with: its idempotency key and, at a master that knows seals, its seals. */
+export interface Origin {
+  readonly key: string;
+  readonly seals: Seals | undefined;
+}
+
+/** The request that starts a package, once its data is where the workers find it. */
+export function startMessage(order: Order, data: Draft<'StartTasks'>['data'], session: string): Draft<'StartTasks'> {
+  const { code, packed, origin } = order;
+  return {
+    idempotency_key: origin.key,
+    session,
+    name: code.reference ?? '',
+    n: packed.n,
+    code,
+    data,
+    call: order.call,
+    codec: 'msgpack',
+    python: '',
+    chunksize: order.chunksize ?? null,
+    task_timeout_s: order.taskTimeoutS ?? null,
+    retries: order.retries ?? 0,
+    retry_on: [...(order.retryOn ?? [])],
+    seal: origin.seals === undefined ? null : sealOf(origin.seals, order),
+  };
+}
+
+function sealOf(seals: Seals, { code, packed: { n, data }, call }: Order): Uint8Array {
+  const range = data.type === 'range' ? ([data.start, data.step] as const) : undefined;
+  const { hash, reference = null } = code;
+  return seals.code({ hash, reference }, { call, codec: 'msgpack', python: '', tasks: n, range });
+}
