@@ -56,6 +56,13 @@ def test_no_more_tasks_begin_that_would_only_wait_as_well() -> None:
     assert fed(worker) == [(1, lease.lease_id)]
 
 
+def test_tasks_that_run_count_as_if_they_were_about_to_wait() -> None:
+    worker = waiting(parents(5), executors=2)
+    worker.done(0)
+    assert {executor_id for executor_id, _ in fed(worker)} == {0}  # one of two waits: one more may begin
+    assert [each.executor_id for each in worker.state.facts.executors.values() if each.running] == [0, 1]
+
+
 def test_more_is_asked_for_while_nothing_that_is_here_may_run() -> None:
     worker = waiting(parents())
     worker.hear(on.Retrieved([parents(5)]))

@@ -30,13 +30,17 @@ def may_begin(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
         return False
     if not facts.nested:
         return True
-    running = sum([each.running is not None and not each.awaits for each in facts.executors.values() if not each.stop])
-    return has_room(facts, lease) and (executor.running is not None or running < facts.wanted_executors)
+    others = [each for each in facts.executors.values() if each.running and not each.stop and each is not executor]
+    running = len([each for each in others if not each.awaits])
+    # What runs counts, too: it may be about to wait.
+    alike = len([each for each in others if each.depth == lease.depth])
+    most = facts.wanted_executors
+    return (alike < most or _is_crowded(facts)) and (executor.running is not None or running < most)
 
 
 def has_room(facts: Facts, lease: Lease) -> bool:
     """Whether tasks of this depth may begin at all."""
-    if not facts.nested or len(facts.leases) >= LEASES:
+    if not facts.nested or _is_crowded(facts):
         return True
     waiting = [each for each in facts.executors.values() if each.awaits and each.depth == lease.depth]
     return len(waiting) < facts.wanted_executors
@@ -78,6 +82,10 @@ def stop_overfull(facts: Facts) -> None:
     if len(waiting) > 1 and (held := _held_bytes(facts)) > most:
         newest = max(waiting, key=lambda each: each.awaits_since_us)
         facts.kill(newest, outcomes.nested_memory(len(waiting), held, most, *newest.position()))
+
+
+def _is_crowded(facts: Facts) -> bool:
+    return len(facts.leases) >= LEASES
 
 
 def _held_bytes(facts: Facts) -> int:
