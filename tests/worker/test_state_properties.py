@@ -28,7 +28,7 @@ class Executor:
 
     def __init__(self, python: str) -> None:
         self.python = python
-        self.forked = self.killed = False
+        self.forked = self.killed = self.waits = False
         self.account: str | None = None
         self.queue: deque[Task] = deque()
         self.unread: list[TaskResult] = []
@@ -97,6 +97,10 @@ class Worker(RuleBasedStateMachine):
         executor = self.executors[feed.executor_id]
         assert executor.forked
         assert not executor.killed
+        assert not executor.waits
+        if not executor.queue and not executor.unread:
+            running = [one for one in self.executors.values() if one.queue and not (one.waits or one.killed)]
+            assert len(running) < EXECUTORS
         assert executor.account in {None, feed.lease.account}
         executor.account = feed.lease.account
         assert executor.python == feed.lease.python or feed.lease.codec == "msgpack"
@@ -192,6 +196,7 @@ class Worker(RuleBasedStateMachine):
         executor = self.executors[number]
         results, executor.unread = executor.unread, []
         if results:
+            executor.waits = False
             self.say(on.Results(number, results, self.now))
 
     @rule(which=st.integers(0, EXECUTORS), code=st.sampled_from([-signal.SIGSEGV, -signal.SIGKILL, 0, 3, None]))
@@ -223,6 +228,14 @@ class Worker(RuleBasedStateMachine):
         if busy:
             self.say(on.GarbageCame(busy[which % len(busy)], "noise"))
 
+    @rule(which=st.integers(0, 3 * EXECUTORS), waits=st.sampled_from([True, True, False]))
+    def wait(self, which: int, waits: bool) -> None:
+        busy = [number for number, one in self.executors.items() if one.queue and not one.unread and not one.killed]
+        if busy:
+            number = busy[which % len(busy)]
+            self.executors[number].waits = waits
+            self.say(on.TaskWaits(number, waits))
+
     @precondition(lambda self: self.looks)
     @rule()
     def look(self) -> None:
@@ -248,6 +261,7 @@ class Worker(RuleBasedStateMachine):
                 "python": st.sampled_from(["3.11", "3.11", "3.12", "3.12", "3.13"]),
                 "codec": st.sampled_from(["pickle", "pickle", "msgpack"]),
                 "budget_us": st.sampled_from([10**12, 10**12, 0, 3000]),
+                "depth": st.sampled_from([0, 0, 1, 2]),
             }
         ),
     )
