@@ -118,6 +118,19 @@ def test_processes_share_work_where_there_is_shared_memory(
         assert note in (result.traceback or "")
 
 
-def test_what_has_nothing_to_do_with_shared_memory_has_no_note_about_it(shared: Shared) -> None:
+def test_a_file_that_is_closed_to_tasks_has_a_note_with_the_option_that_opens_it(shared: Shared) -> None:
     error = pickle.loads(shared.run(lambda _: Path("/etc/shadow").read_text()).data or b"N.")
+    assert type(error) is PermissionError
+    (note,) = error.__notes__
+    assert "'/etc/shadow' is closed to them" in note
+    assert "cloudpar worker --readable PATH" in note
+
+
+def test_a_file_that_the_task_itself_has_closed_has_no_note(shared: Shared) -> None:
+    def closed(_: Clues) -> str:
+        file = Path(tempfile.mkdtemp()) / "mine"
+        file.touch(mode=0)
+        return file.read_text()
+
+    error = pickle.loads(shared.run(closed).data or b"N.")
     assert (type(error), hasattr(error, "__notes__")) == (PermissionError, False)

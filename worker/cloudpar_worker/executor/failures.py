@@ -1,7 +1,6 @@
 """An exception of task code, made ready to travel: its pickle, its line, its traceback."""
 
 import pickle
-import platform
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
@@ -123,20 +122,6 @@ def with_attempts(trace: str, failed: Sequence[str]) -> str:
         return trace
     before = "".join(f"Attempt {number} raised {text}\n" for number, text in enumerate(failed, 1))
     return bounded(f"{before}Attempt {len(failed) + 1}, the last one:\n{trace}")
-
-
-def add_mend(error: BaseException, what: str) -> None:
-    """Say how to mend an exception that the unpickling of `what` raised."""
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        top = error.name.partition(".")[0]
-        add_note(
-            error,
-            f"The worker on {platform.node()} (Python {platform.python_version()}) has no module {error.name!r}, which "
-            f"{what} needs. Install {top!r} at the worker; if it is a module of your own project, keep it beside the "
-            f"script so that it is shipped with the task code.",
-        )
-    else:
-        add_note(error, f"Raised at the worker while it unpickled {what}.")
 
 
 def add_note(error: BaseException, note: str) -> None:

@@ -9,7 +9,6 @@ from cloudpar_protocol.payloads import Codec
 
 from . import references
 from .code_cache import CodeCache
-from .failures import add_mend
 
 _COLLECT_FUNCTIONS: Final = 64
 _COLLECT_BYTES: Final = 32 * 1024 * 1024
@@ -53,8 +52,6 @@ class FunctionCache:
                 if not callable(entry):
                     entry = TypeError(f"the task code is a {type(entry).__name__}, not callable: send a function")
             except BaseException as error:  # noqa: BLE001 - importing task code may raise anything
-                if codec == "pickle":
-                    add_mend(error, "the task code")
                 entry = error
             self._entries[code_hash] = entry
         if isinstance(entry, BaseException):

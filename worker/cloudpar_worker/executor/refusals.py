@@ -21,10 +21,12 @@ class Refusals(NamedTuple):
     Attributes:
         closed_ports: Of TCP, to which they may not connect.
         shared_memory: Whether they have it, and so locks between processes.
+        files: Whether they may use only the system's files, their own, and those that the operator has opened to them.
     """
 
     closed_ports: Sequence[int] = ()
     shared_memory: bool = True
+    files: bool = False
 
     def explain(self, error: BaseException) -> None:
         """Say on an exception why, if one of these is what it came from."""
@@ -41,6 +43,8 @@ class Refusals(NamedTuple):
             return None if self.shared_memory else _no_shared_memory()
         if self.closed_ports and error.filename is None:  # of a file it would have the name
             return _no_connection(self.closed_ports)
+        if self.files and error.filename is not None and not _is_own(error.filename):
+            return _closed(error.filename)
         return None
 
 
@@ -51,6 +55,21 @@ def _wants_shared_memory(error: OSError) -> bool:
     module = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
     file = error.filename if isinstance(error.filename, str) else ""
     return module.rpartition(".")[2] in _ITS_MODULES or file.startswith(SHARED_MEMORY + os.sep)
+
+
+def _is_own(filename: object) -> bool:
+    """Whether a file lies in the executor's private folder, where it may do anything."""
+    own = os.environ.get("TMPDIR")
+    return own is not None and os.path.realpath(os.fsdecode(filename)).startswith(os.path.realpath(own) + os.sep)  # type: ignore[arg-type]
+
+
+def _closed(filename: object) -> str:
+    return (
+        f"Tasks on the worker on {platform.node()} are confined, since the worker is shared: {os.fsdecode(filename)!r} "  # type: ignore[arg-type]
+        "is closed to them. Its operator opens files and folders to tasks by `cloudpar worker --readable PATH` (and "
+        "--writable PATH); a worker whose tasks are all its operator's own needs no confines: --isolation own "
+        "(docs/isolation.md). Or send what is in the file as task data."
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

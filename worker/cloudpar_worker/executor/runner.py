@@ -12,9 +12,10 @@ from cloudpar_protocol.brief import brief_call
 from cloudpar_protocol.limits import BLOB_BYTES
 from cloudpar_protocol.payloads import CallStyle, TaskResult
 
+from .advice import advise
 from .capture import Capture
 from .codecs import SERIALIZATIONS, Serialization
-from .failures import add_mend, bounded, is_among, line, remote_traceback, with_attempts
+from .failures import bounded, is_among, line, remote_traceback, with_attempts
 from .frames import LENGTH, SKIPPED, UNFIT, Run, decode_run, encode_result_into
 from .functions import FunctionCache
 from .lacks import lack
@@ -134,12 +135,12 @@ class Runner:
         self, run: Run, index: int, error: BaseException, began: int, *, unpickling: str, called_with: str | None
     ) -> tuple[TaskResult, str]:
         """The result of a task that raised; and, if it is tried again, what it raised, as a line."""
-        if unpickling == "the task data" and run.codec == "pickle":
-            add_mend(error, unpickling)
         self._refusals.explain(error)
         lacks = lack(error, unpickling=bool(unpickling))
         if lacks and run.elsewhere:
             return _unfit(index, lacks, began), ""
+        if not unpickling or run.codec == "pickle":  # references have a text of their own
+            advise(error, unpickling or "the task")
         again = run.retries and not (unpickling or lacks) and is_among(error, run.retry_on)
         result = _failure(index, error, began, SERIALIZATIONS[run.codec], called_with=called_with)
         return result, line(error) if again else ""
@@ -158,6 +159,7 @@ class Runner:
                 lacks = lack(error, unpickling=False)
                 if lacks and run.elsewhere:
                     return _unfit(index, lacks, began)
+                advise(error, "the task")
                 if lacks or len(failed) == run.retries or not is_among(error, run.retry_on):
                     return _failure(index, error, began, codec, called_with=brief_call(data, run.call), failed=failed)
                 failed.append(line(error))

@@ -54,7 +54,7 @@ class Zygote:
         self._cells = Cells(confinement, self._executors.keys()) if confinement else None
         self._refusals = Refusals()
         if confinement and self._cells:
-            self._refusals = Refusals(confinement.closed_ports, shared_memory=self._cells.own_users)
+            self._refusals = Refusals(confinement.closed_ports, self._cells.own_users, files=True)
         self._scales = Scales()
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)

@@ -1,0 +1,84 @@
+"""What a task's exception says about this worker's modules: which fix it names."""
+
+import sys
+from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+from cloudpar_worker.executor import advice
+from cloudpar_worker.executor.advice import advise
+from worker.scripted_master import ScriptedMaster
+from worker.tasks import error_of, run
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of installed libraries, with `numbers_of_old` 1.26."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "numbers_of_old").mkdir()
+    (tmp_path / "numbers_of_old" / "__init__.py").write_text("")
+    info = tmp_path / "numbers_of_old-1.26.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: numbers-of-old\nVersion: 1.26\n")
+    (info / "RECORD").write_text("numbers_of_old/__init__.py,,\n")
+    caches = advice.release_of, advice._missing
+    for cache in caches:
+        cache.cache_clear()
+    yield tmp_path
+    for cache in caches:
+        cache.cache_clear()
+    sys.modules.pop("numbers_of_old", None)
+
+
+def note_on(error: BaseException, what: str = "the task data") -> str:
+    advise(error, what)
+    (note,) = error.__notes__
+    return str(note)
+
+
+def test_a_module_that_another_release_has_names_both_sides(library: Path) -> None:
+    import numbers_of_old  # type: ignore[import-not-found]  # noqa: PLC0415 - the fixture's
+
+    note = note_on(ModuleNotFoundError("No module named 'numbers_of_old._core'", name="numbers_of_old._core"))
+    assert "has numbers-of-old 1.26, without 'numbers_of_old._core'" in note
+    assert "another release than the client's" in note
+    assert "no module" not in note
+    missing = AttributeError("Can't get attribute 'x' on <module>", name="x", obj=numbers_of_old)
+    assert "has numbers-of-old 1.26. If the client has another release" in note_on(missing)
+    assert "has numbers-of-old 1.26" in note_on(ImportError("cannot import name 'x'", name="numbers_of_old"))
+
+
+def test_an_extension_module_for_another_platform_is_named_with_what_loads_here(library: Path) -> None:
+    (library / "native.cpython-39-powerpc.so").touch()
+    note = note_on(ModuleNotFoundError("No module named 'native'", name="native"), "the task code")
+    assert "cannot load native.cpython-39-powerpc.so" in note
+    assert EXTENSION_SUFFIXES[0] in note
+    assert "Build and install 'native' at the worker" in note
+
+
+@pytest.mark.parametrize(("module", "distribution"), [("sklearn_of_nowhere", "sklearn_of_nowhere"), ("cv2", "opencv")])
+def test_a_missing_module_is_installed_or_of_the_project(module: str, distribution: str) -> None:
+    note = note_on(ModuleNotFoundError(f"No module named {module!r}", name=module))
+    assert f"has no module {module!r}" in note
+    assert f"install '{distribution}" in note
+    assert "import it by a plain `import`" in note
+
+
+def test_another_exception_of_the_task_itself_has_no_note() -> None:
+    error = ValueError("the task's")
+    advise(error, "the task")
+    assert not hasattr(error, "__notes__")
+    assert note_on(ValueError("data")) == "Raised at the worker while it unpickled the task data."
+
+
+def test_a_module_that_a_task_imports_has_the_note_too(pool: ScriptedMaster) -> None:
+    def work(_number: int) -> None:
+        import a_module_of_nowhere  # type: ignore[import-not-found]  # noqa: F401, PLC0415
+
+    (result,) = run(pool, work)
+    error = error_of(result)
+    (note,) = error.__notes__
+    assert "has no module 'a_module_of_nowhere', which the task needs" in note
+    assert note in str(result.traceback)

@@ -1,0 +1,107 @@
+"""What to do about an exception that comes of what this worker lacks, as a note on it."""
+
+import os
+import platform
+import sys
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
+from typing import Final
+
+from .failures import add_note
+
+_OTHER_NAMES: Final = {
+    "bs4": "beautifulsoup4", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "dotenv": "python-dotenv",
+    "PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml",
+}  # fmt: skip
+"""Distributions that are named otherwise than their module."""
+
+
+def advise(error: BaseException, what: str) -> None:
+    """Say what to do about an exception that `what` has raised, if this worker's modules may be to blame for it.
+
+    Args:
+        error: Gets the note.
+        what: "the task", or "the task code" or "the task data", if it raised while these were unpickled.
+    """
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        add_note(error, _missing(error.name, what))
+    elif what != "the task":
+        version = _version_of(error)
+        add_note(error, version or f"Raised at the worker while it unpickled {what}.")
+
+
+@cache  # thousands of tasks may fail for one module
+def _missing(name: str, what: str) -> str:
+    top = name.partition(".")[0]
+    extension = _other_extension(name)
+    if extension:
+        return (
+            f"{_here()} cannot load {extension}, which {what} needs: it was built for another platform or another "
+            f"Python, and here such files end in {EXTENSION_SUFFIXES[0]}. Build and install {top!r} at the worker, or "
+            "run the client where workers are alike."
+        )
+    release = release_of(top)
+    if release:
+        return (
+            f"{_here()} has {release}, without {name!r}, which {what} needs: it is another release than the client's. "
+            f"Install at the worker the one that {_how_to_see(top)} shows at the client, or that one here."
+        )
+    return (
+        f"{_here()} has no module {name!r}, which {what} needs. If it is installed at the client, install "
+        f"{_OTHER_NAMES.get(top, top)!r} at the worker, too. If it is a module of your own project, import it by a "
+        "plain `import` in the function or at the top of its file, so that it travels with the task code."
+    )
+
+
+def _version_of(error: BaseException) -> str | None:
+    """Something that is missing in a module which is here."""
+    top = ""
+    if isinstance(error, ImportError) and error.name:
+        top = error.name.partition(".")[0]
+    elif isinstance(error, AttributeError):
+        module = sys.modules.get(getattr(error.obj, "__name__", None) or "")
+        top = module.__name__.partition(".")[0] if module is not None and module is error.obj else ""
+    release = release_of(top) if top else None
+    if release is None:
+        return None
+    return (
+        f"{_here()} has {release}. If the client has another release ({_how_to_see(top)} shows it), have the same on "
+        "both sides."
+    )
+
+
+@cache
+def release_of(top: str) -> str | None:
+    """Name and version of the distribution that brings a module here; None: no distribution does."""
+    from importlib import metadata  # noqa: PLC0415 - only once something has failed
+
+    if PathFinder.find_spec(top) is None:
+        return None
+    try:
+        names = metadata.packages_distributions().get(top, [])
+        return f"{names[0]} {metadata.version(names[0])}" if names else None
+    except (metadata.PackageNotFoundError, OSError):
+        return None
+
+
+def _other_extension(name: str) -> str | None:
+    """An extension module of that name that this interpreter does not load."""
+    package, _, last = name.rpartition(".")
+    folders = list(getattr(sys.modules.get(package), "__path__", ())) if package else sys.path
+    for folder in folders:
+        try:
+            names = os.listdir(folder or os.curdir)  # noqa: PTH208 - pathlib would be imported for this alone
+        except OSError:
+            continue
+        for found in names:
+            if found.startswith(f"{last}.") and found.endswith((".so", ".pyd", ".dylib")):
+                return found
+    return None
+
+
+def _how_to_see(top: str) -> str:
+    return f"`python -m pip show {_OTHER_NAMES.get(top, top)}`"
+
+
+def _here() -> str:
+    return f"The worker on {platform.node()} (Python {platform.python_version()})"
