@@ -5,16 +5,6 @@ from pathlib import Path
 
 from .migrations import FORMAT, convert
 
-COLUMNS = (
-    "account TEXT NOT NULL DEFAULT ''",
-    "package TEXT NOT NULL DEFAULT ''",
-    "first INTEGER NOT NULL DEFAULT 0",
-    "cost_us INTEGER NOT NULL DEFAULT 1",
-    "python TEXT NOT NULL DEFAULT ''",
-)
-"""Columns of `messages` that 0.2.0 did not have. Messages of that version are all of one package without a name, which
-fits every worker."""
-
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS packages (
     package_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, started_at REAL NOT NULL, version INTEGER NOT NULL,
@@ -50,9 +40,10 @@ CREATE INDEX IF NOT EXISTS settlements_at ON settlements (at);
 CREATE TABLE IF NOT EXISTS grants (account_id TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (account_id, key));
 CREATE TABLE IF NOT EXISTS messages (
     id INTEGER PRIMARY KEY, body TEXT NOT NULL, state TEXT NOT NULL, visible_at REAL NOT NULL,
-    receives INTEGER NOT NULL DEFAULT 0, receipt TEXT, {columns}
+    receives INTEGER NOT NULL DEFAULT 0, receipt TEXT, account TEXT NOT NULL DEFAULT '',
+    package TEXT NOT NULL DEFAULT '', first INTEGER NOT NULL DEFAULT 0, cost_us INTEGER NOT NULL DEFAULT 1,
+    python TEXT NOT NULL DEFAULT ''
 );
-DROP INDEX IF EXISTS messages_waiting;
 CREATE INDEX IF NOT EXISTS messages_lines ON messages (account, package, id) WHERE state = 'waiting';
 CREATE INDEX IF NOT EXISTS messages_hidden ON messages (visible_at) WHERE state = 'hidden';
 CREATE INDEX IF NOT EXISTS messages_dead ON messages (id) WHERE state = 'dead';
@@ -60,7 +51,7 @@ CREATE INDEX IF NOT EXISTS messages_receipt ON messages (receipt);
 CREATE TABLE IF NOT EXISTS sent_groups (name TEXT PRIMARY KEY, until REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS attempts (attempt_id TEXT NOT NULL, receipt TEXT NOT NULL, until REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS attempts_id ON attempts (attempt_id);
-""".format(columns=", ".join(COLUMNS))
+"""
 
 
 class Database:
@@ -76,7 +67,6 @@ class Database:
             for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -8000", "temp_store = MEMORY"):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._prepare(path)
-            self._add_columns()
             self._connection.executescript(SCHEMA)
         except sqlite3.Error:
             self._connection.close()
@@ -90,16 +80,8 @@ class Database:
         """Nothing was stored here before."""
         if tables:
             convert(self._connection, path)
-            self._add_columns()
         else:
             self._connection.execute(f"PRAGMA user_version = {FORMAT}")
-
-    def _add_columns(self) -> None:
-        """Give the table of an earlier version what it lacks. That version can still use it."""
-        there = [name for _, name, *_ in self._connection.execute("PRAGMA table_info (messages)")]
-        for column in COLUMNS if there else ():
-            if column.split()[0] not in there:
-                self._connection.execute(f"ALTER TABLE messages ADD COLUMN {column}")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

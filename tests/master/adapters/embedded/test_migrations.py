@@ -16,21 +16,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from cloudpar_master.adapters.embedded import migrations
+from cloudpar_master.adapters.embedded import format_4, migrations
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.migrations import FORMAT, FormatError
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
 from cloudpar_master.adapters.embedded.signals import NoSignals
+from cloudpar_master.adapters.embedded.system import RandomIds
+from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.core.head import Piece
+from cloudpar_master.ports import Sending
+from master.stores import SetClock
 from system.mixture import LAST_OF, ROOT
 
 PACKAGE, STARTED_AT = "p1", 1_000.5
 BILLING_ID = "p1@1000500"
 
 
-def schema_of_0_1_0() -> str:
-    """The tables as 0.1.0 made them."""
-    name = f"{LAST_OF['0.1.0']}:functions/cloudpar_master/adapters/embedded/database.py"
+def schema_of(release: str) -> str:
+    """The tables as an earlier release made them."""
+    name = f"{LAST_OF[release]}:functions/cloudpar_master/adapters/embedded/database.py"
     source = subprocess.run(["git", "show", name], cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S607
     found = next(
         node.value for node in ast.parse(source).body
@@ -66,7 +70,7 @@ def old(tmp_path: Path) -> Path:
     """A database of 0.1.0 with a package that is at work, and an account."""
     path = tmp_path / "master.sqlite"
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(schema_of_0_1_0())
+        connection.executescript(schema_of("0.1.0"))
         connection.execute("INSERT INTO accounts VALUES ('a1', 'ada', 'hash', 'active', 100, 7, 20, 1.0)")
         connection.execute("INSERT INTO slices VALUES (?, 0, 20)", (PACKAGE,))
         data = {"type": "inline", "items": [b"12345"] * 9}
@@ -77,6 +81,9 @@ def old(tmp_path: Path) -> Path:
         pages = [(2, "a", 0, "", results(0)), (2, "b", 0, "", results(1)), (4, "c", 2, "a", results(8)),
                  (4, "d", 2, "b", results(0, 2))]  # fmt: skip
         connection.executemany("INSERT INTO pages VALUES ('p1', ?, ?, ?, ?, ?)", pages)
+        messages = [("p1#0#3#1",), ("p1#3#9#2",), ("p10#0#4#1",)]
+        insert = "INSERT INTO messages (body, state, visible_at) VALUES (?, 'waiting', 1.0)"
+        connection.executemany(insert, messages)
         connection.commit()
     return path
 
@@ -112,6 +119,36 @@ def test_a_running_package_of_0_1_0_keeps_its_results_its_place_and_its_slices(o
     database.close()
     assert query(old, "SELECT * FROM slices") == [(BILLING_ID, 0, 20)]
     assert query(old, "PRAGMA user_version") == [(FORMAT,)]
+
+
+def test_chunks_that_wait_know_their_account_their_package_and_its_python(old: Path) -> None:
+    Database(old).close()
+    found = query(old, "SELECT body, account, package, first, python FROM messages ORDER BY id")
+    assert found == [
+        ("p1#0#3#1", "a1", PACKAGE, 1, "3.11"), ("p1#3#9#2", "a1", PACKAGE, 0, "3.11"), ("p10#0#4#1", "", "", 0, "")
+    ]  # fmt: skip
+
+
+def test_a_running_package_knows_which_python_it_needs(old: Path) -> None:
+    database = Database(old)
+    found = SqlitePackageStore(database, NoSignals()).load(PACKAGE)
+    database.close()
+    assert found is not None
+    assert found.python == "3.11"
+
+
+def test_chunks_that_wait_in_a_queue_of_0_2_0_are_handed_out(tmp_path: Path, clock: SetClock) -> None:
+    path = tmp_path / "master.sqlite"
+    with closing(sqlite3.connect(path)) as earlier:
+        earlier.executescript(schema_of("0.2.0"))
+        earlier.execute("PRAGMA user_version = 4")
+        earlier.execute("INSERT INTO messages (body, state, visible_at) VALUES ('old', 'waiting', 0.0)")
+        earlier.commit()
+    with closing(Database(path)) as database:
+        queue = SqliteTaskQueue(database, clock, RandomIds(), NoSignals())
+        queue.send([Sending("new", "new", "ann", "p")])
+        assert {message.body for message in queue.receive(10, 6.0, "a")} == {"old", "new"}
+    assert path.with_name("master.sqlite.format-4").exists()
 
 
 def test_a_converted_database_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
@@ -162,12 +199,12 @@ def test_a_conversion_that_fails_changes_nothing_and_the_next_start_converts(
     old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def convert_and_fail(connection: sqlite3.Connection) -> None:
-        migrations._from_0_1_0(connection)
+        format_4.convert(connection)
         raise sqlite3.OperationalError("database or disk is full")
 
     before = dump(old)
     with monkeypatch.context() as patch:
-        patch.setitem(migrations.STEPS, 0, (FORMAT, convert_and_fail))
+        patch.setitem(migrations.STEPS, 0, (4, convert_and_fail))
         with pytest.raises(sqlite3.OperationalError, match="full"):
             Database(old)
     assert dump(old) == before
@@ -178,14 +215,14 @@ def test_a_conversion_that_fails_changes_nothing_and_the_next_start_converts(
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from cloudpar_master.adapters.embedded import migrations
+from cloudpar_master.adapters.embedded import format_4, migrations
 from cloudpar_master.adapters.embedded.database import Database
-whole = migrations._from_0_1_0
+whole = migrations.STEPS[0][1]
 def die(connection):
     connection.execute("PRAGMA cache_spill = 1")
     whole(connection)
     os.kill(os.getpid(), signal.SIGKILL)
-migrations.STEPS[0] = (migrations.FORMAT, die)
+migrations.STEPS[0] = (4, die)
 Database(Path(sys.argv[1]))
 """
 

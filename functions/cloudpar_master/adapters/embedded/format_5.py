@@ -1,0 +1,40 @@
+"""From the database of 0.2.0 to that of 0.3.0.
+
+Stored bytes are read and written as plain dictionaries, never by today's classes: those change, and this must not.
+"""
+
+import sqlite3
+
+import msgspec
+
+COLUMNS = (
+    "account TEXT NOT NULL DEFAULT ''",
+    "package TEXT NOT NULL DEFAULT ''",
+    "first INTEGER NOT NULL DEFAULT 0",
+    "cost_us INTEGER NOT NULL DEFAULT 1",
+    "python TEXT NOT NULL DEFAULT ''",
+)
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def convert(connection: sqlite3.Connection) -> None:
+    """Convert all of it, within the caller's transaction.
+
+    Packages take turns, and go only to workers that can run them. So a head names the Python that its tasks need, and a
+    message the account, the package and the Python that it is for.
+    """
+    for column in COLUMNS:
+        connection.execute(f"ALTER TABLE messages ADD COLUMN {column}")
+    connection.execute("DROP INDEX IF EXISTS messages_waiting")
+    select = "SELECT package_id, account_id, head, spec FROM packages JOIN specs USING (package_id)"
+    for package_id, account_id, encoded, spec in connection.execute(select).fetchall():
+        start = msgspec.msgpack.decode(spec)["start"]
+        python = start["python"] if start["codec"] == "pickle" else ""
+        head = _encode(msgspec.msgpack.decode(encoded) | {"python": python})
+        connection.execute("UPDATE packages SET head = ? WHERE package_id = ?", (head, package_id))
+        # A message's body begins with the package's id and the number of its first task.
+        connection.execute(
+            "UPDATE messages SET account = ?, package = ?, python = ?, first = body LIKE ? WHERE body LIKE ?",
+            (account_id, package_id, python, f"{package_id}#0#%", f"{package_id}#%"),
+        )
