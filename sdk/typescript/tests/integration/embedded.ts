@@ -2,13 +2,14 @@
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
+import type { Address } from '../../src/index.ts';
 
 const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
 export const PYTHON = join(PACKAGE, '../../.venv/bin/python');
@@ -45,7 +46,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (text === '') {
     await ended;
   }
-  const { endpoint, token } = JSON.parse(text) as { endpoint: string; token: string };
+  const { endpoint, token } = await addressOf(text);
   project.provide('endpoint', endpoint);
   project.provide('token', token);
   await building;
@@ -59,4 +60,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
       throw new Error(`cloudpar up did not end well within ${ENDS_MS} ms: ${said.join('')}`);
     }
   };
+}
+
+/** The address of a master, from what `cloudpar up --json` prints: Node's pipes are sockets, which get no tokens. */
+export async function addressOf(printed: string): Promise<Address> {
+  const { connection_file } = JSON.parse(printed) as { connection_file: string };
+  return JSON.parse(await readFile(connection_file, 'utf8')) as Address;
 }
