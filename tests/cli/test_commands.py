@@ -92,7 +92,7 @@ def test_a_package_while_it_runs_and_after_its_cancellation(cluster: Up, tmp_pat
         assert (cancelled["state"], cancelled["cancelled"], cancelled["had_ended"]) == ("cancelled", 3, False)
         again = cloudpar("packages", "cancel", package_id, *cluster.user())
         assert (again.returncode, "had ended" in again.stdout) == (0, True)
-        with pytest.raises(PackageFailed):
+        with pytest.raises(PackageFailed, match="cancelled by its account 'default'"):
             list(results)
     listed = cloudpar("packages", "list", "--data", str(cluster.folder))
     assert package_id in listed.stdout
@@ -118,6 +118,17 @@ def test_the_admin_token_is_good_for_everybodys_packages(cluster: Up) -> None:
         assert package_id in [each["package_id"] for each in cloudpar_json("packages", "list", *admin)["packages"]]
         assert cloudpar_json("packages", "cancel", str(package_id), *admin)["package_id"] == package_id
     assert len(cloudpar_json("top", "--once", *admin)["accounts"]) == len(cluster.accounts())
+
+
+def test_a_cancel_by_the_operator_says_so(cluster: Up, tmp_path: Path) -> None:
+    running, gate = pipe(tmp_path / "running"), pipe(tmp_path / "never")
+    admin = ["--endpoint", cluster.endpoint, "--token", cluster.connection["admin_token"]]
+    with cluster.pool() as pool:
+        results = pool.starmap(pass_gate, [(running, gate)])
+        Path(running).read_text()
+        assert cloudpar_json("packages", "cancel", str(results.package_id), *admin)["cancelled"] == 1
+        with pytest.raises(PackageFailed, match="cancelled by the operator"):
+            list(results)
 
 
 def test_top_goes_on_until_ctrl_c(cluster: Up) -> None:

@@ -215,7 +215,8 @@ class ClientService:
         if asked and len(head.cancelled) + len(asked) > CANCELLED_RANGES:
             raise BadRequest(f"tasks in over {CANCELLED_RANGES} places were cancelled: {CANCEL_ALL}")
         before = head.cancelled
-        event = CancelAsked(ranges=asked, only_queued=request.only_queued)
+        by = f"its account {account.name!r}" if account else "the operator"
+        event = CancelAsked(ranges=asked, only_queued=request.only_queued, message=f"cancelled by {by}")
         if not head.ended:
             head = self._folding.confirm(head.package_id, f"c#{self._on.ids.fresh()}", event, opened) or head
         if asked is not None:
@@ -255,7 +256,9 @@ class ClientService:
             )
             for head in heads
         ]
-        return ListPackagesReply(packages=summaries)
+        # A worker that serves several packages is in the fleet of each.
+        fleet = {number: member.executors for head in heads if not head.ended for number, member in head.fleet.items()}
+        return ListPackagesReply(packages=summaries, executors=sum(fleet.values()))
 
     def _visible(self, account: AccountRecord | None, package_id: str) -> Opened | None:
         """A package as it is now; another account's is as if it were not there."""

@@ -301,5 +301,8 @@ class PackageSummary(Struct, frozen=True, kw_only=True):
 
 
 class ListPackagesReply(Struct, frozen=True, kw_only=True):
+    """`executors` published lately for any running package listed, each counted once; None: the master is older."""
+
     v: int = PROTOCOL_VERSION
     packages: list[PackageSummary]
+    executors: Count | None = None

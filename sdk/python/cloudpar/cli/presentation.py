@@ -50,7 +50,7 @@ def account_table(accounts: list[Account]) -> Table:
         table.add_column(heading, justify="right")
     for each in accounts:
         table.add_row(
-            each.account_id, words(each.name), _state(each.state),
+            each.account_id, words(each.name), state(each.state),
             spans.show(each.granted_us), spans.show(each.spent_us), spans.show(each.reserved_us),
             spans.show(max(0, each.granted_us - each.spent_us - each.reserved_us)),
         )  # fmt: skip
@@ -69,7 +69,7 @@ def package_table(packages: list[PackageSummary]) -> Table:
     for each in packages:
         progress = each.progress
         table.add_row(
-            each.package_id, words(each.name) or "-", _state(each.state), *([each.account_id] if several else []),
+            each.package_id, words(each.name) or "-", state(each.state), *([each.account_id] if several else []),
             f"{progress.tasks:,}", f"{progress.done:,}", f"{progress.errors:,}",
             str(progress.executors) if each.state == "running" else "-",
             spans.show(progress.charged_us), age(each.started_at, now),
@@ -82,5 +82,6 @@ def age(then: float, now: float) -> str:
     return spans.show(max(0, round(now - then)) * 1_000_000)
 
 
-def _state(state: str) -> str:
-    return f"[{_STATE_STYLES[state]}]{state}[/]"
+def state(name: str) -> str:
+    """An account's or a package's state in its colour."""
+    return f"[{_STATE_STYLES[name]}]{name}[/]"

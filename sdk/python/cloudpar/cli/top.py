@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 from typing import Unpack
 
 import click
@@ -15,11 +16,15 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
 from cloudpar_protocol.client_messages import Hello, ListPackages, PackageSummary
 
+from . import top_tables
 from .access import json_option
 from .master import Master, User, as_user, of_user
-from .presentation import account_table, console, package_table, print_json
+from .presentation import console, print_json
 
 ROWS = 20
+
+RATE_S = 10.0
+"""Over how long the rate of tasks is measured while the screen is shown: results come in bulk."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -28,7 +33,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     Attributes:
         at: When, in seconds since 1970.
         endpoint: Which master.
-        executors: Those that published lately, over all packages.
+        executors: Those that published lately for any running package, each counted once.
         packages: Newest first.
         accounts: All of them with the admin token, otherwise one's own.
     """
@@ -48,7 +53,8 @@ class Snapshot(msgspec.Struct, frozen=True):
 def take(master: Master) -> Snapshot:
     """Ask the master."""
     caller = master.call(routes.HELLO, Hello())
-    found = master.call(routes.LIST_PACKAGES, ListPackages()).packages
+    listed = master.call(routes.LIST_PACKAGES, ListPackages())
+    found = listed.packages
     at = time.time()
     if caller.role == "admin":
         accounts = master.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
@@ -62,7 +68,9 @@ def take(master: Master) -> Snapshot:
             created_at=at,
         )
         accounts = [own]
-    executors = sum(each.progress.executors for each in found if each.state == "running")
+    executors = listed.executors
+    if executors is None:  # a master of an earlier release: a sum would count an executor once for each package
+        executors = max((each.progress.executors for each in found if each.state == "running"), default=0)
     return Snapshot(at=at, endpoint=master.endpoint, executors=executors, packages=found, accounts=accounts)
 
 
@@ -74,7 +82,28 @@ def draw(now: Snapshot, before: Snapshot | None = None) -> Group:
         head += f"   {max(0, now.done - before.done) / (now.at - before.at):,.0f} tasks/s"
     # Running packages first: on a busy pool the screen is full before the list ends.
     rows = sorted(now.packages, key=lambda each: each.state != "running")[:ROWS]
-    return Group(Text(head, style="bold"), package_table(rows), account_table(now.accounts[:ROWS]))
+    names = {each.account_id: each.name for each in now.accounts}
+    return Group(
+        Text(head, style="bold"),
+        top_tables.packages(rows, names, _left_s(now, before)),
+        top_tables.accounts(now.accounts[:ROWS]),
+    )
+
+
+def _left_s(now: Snapshot, before: Snapshot | None) -> dict[str, float]:
+    """How long each running package takes yet: by its tasks since the earlier snapshot, or by their mean duration."""
+    done_before = {} if before is None else {each.package_id: each.progress.done for each in before.packages}
+    left: dict[str, float] = {}
+    for each in now.packages:
+        progress = each.progress
+        rest, done = progress.tasks - progress.done, progress.done - done_before.get(each.package_id, progress.done)
+        if each.state != "running":
+            continue
+        if before is not None and done > 0:
+            left[each.package_id] = rest * (now.at - before.at) / done
+        elif progress.executors and progress.mean_us:
+            left[each.package_id] = rest * progress.mean_us / progress.executors / 1e6
+    return left
 
 
 @click.command()
@@ -113,8 +142,12 @@ def _stream(master: Master, snapshot: Snapshot, interval_s: float) -> None:
 
 def _watch(master: Master, snapshot: Snapshot, interval_s: float) -> None:
     never = threading.Event()
+    earlier = deque([snapshot])
     with Live(draw(snapshot), console=console(), auto_refresh=False, transient=True) as live:
         while True:
             never.wait(interval_s)
-            before, snapshot = snapshot, take(master)
-            live.update(draw(snapshot, before), refresh=True)
+            snapshot = take(master)
+            while len(earlier) > 1 and snapshot.at - earlier[0].at > RATE_S:
+                earlier.popleft()
+            live.update(draw(snapshot, earlier[0]), refresh=True)
+            earlier.append(snapshot)

@@ -414,11 +414,16 @@ export interface components {
             /** @default 100 */
             limit?: number;
         };
-        /** ListPackagesReply */
+        /**
+         * ListPackagesReply
+         * @description `executors` published lately for any running package listed, each counted once; None: the master is older.
+         */
         ListPackagesReply: {
             /** @default 1 */
             v?: number;
             packages: components["schemas"]["PackageSummary"][];
+            /** @default null */
+            executors?: number | null;
         };
         /**
          * PackageStatus

@@ -131,5 +131,20 @@ def test_a_list_shows_what_each_was_charged_and_why_it_failed(world: World, ann:
     )  # fmt: skip
     assert (oldest.reason, oldest.message) == (None, None)
     assert (newest.package_id, newest.state, newest.ended_at) == (second, "cancelled", world.clock.now())
-    assert (newest.reason, newest.message) == ("cancelled", "cancelled by its client")
+    assert (newest.reason, newest.message) == ("cancelled", "cancelled by its account 'ann'")
     assert len(world.client.list_packages(ann, ListPackages(limit=1)).packages) == 1
+
+
+def test_a_worker_that_serves_two_packages_has_its_executors_counted_once(world: World, ann: AccountRecord) -> None:
+    packages = [world.start(ann), world.start(ann)]
+    leases = world.retrieve()
+    for package_id in packages:
+        first, second = [each for each in leases if each.package_id == package_id][:2]
+        world.publish(publication(first, [first.start]), worker_id="first")
+        world.publish(publication(second, [second.start]), worker_id="second")
+    listed = world.client.list_packages(ann, ListPackages())
+    assert [each.progress.executors for each in listed.packages] == [4, 4]
+    assert listed.executors == 4
+    for package_id in packages:
+        world.cancel(ann, package_id)
+    assert world.client.list_packages(ann, ListPackages()).executors == 0

@@ -13,7 +13,7 @@ def test_a_cancelled_package_never_runs(world: World, ann: AccountRecord) -> Non
     assert world.retrieve() == []
     assert world.on.queue.waiting() == 0, "the messages are cleared as they surface"
     status = world.status(ann, package_id)
-    assert (status.state, status.reason, status.message) == ("cancelled", "cancelled", "cancelled by its client")
+    assert (status.state, status.reason, status.message) == ("cancelled", "cancelled", "cancelled by its account 'ann'")
 
 
 def test_what_runs_is_told_to_stop_and_is_charged_once(world: World, ann: AccountRecord) -> None:

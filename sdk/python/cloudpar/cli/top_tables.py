@@ -1,0 +1,66 @@
+"""The tables of `cloudpar top`, which fit 80 columns: beginnings of ids, as every command takes them, and no frames."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from cloudpar_protocol.account_messages import Account
+from cloudpar_protocol.client_messages import PackageSummary
+
+from . import spans
+from .presentation import state, words
+
+ID_CHARS = 8
+"""Characters of an id that are shown: two of a thousand packages begin alike once in ten thousand lists."""
+
+NAME_CHARS = 12
+
+
+def packages(listed: Sequence[PackageSummary], names: Mapping[str, str], left_s: Mapping[str, float]) -> Table:
+    """Packages with their progress, and with their accounts if these are several.
+
+    Args:
+        listed: In this order.
+        names: Of the accounts, by id.
+        left_s: Estimates of the time until the end, by package id.
+    """
+    several = len({each.account_id for each in listed}) > 1
+    table = _table("Packages" if listed else None)
+    table.expand = True  # the function has the width that the other columns leave
+    table.add_column("package", no_wrap=True)
+    table.add_column("function", no_wrap=True, overflow="ellipsis", min_width=6, ratio=1)
+    table.add_column("state", no_wrap=True)
+    if several:
+        table.add_column("account", no_wrap=True, overflow="ellipsis", max_width=8)
+    for heading in ("tasks", "done", "errors", "exec", "charged", "left"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for each in listed:
+        progress, running = each.progress, each.state == "running"
+        account = words(names.get(each.account_id, each.account_id))
+        table.add_row(
+            each.package_id[:ID_CHARS], words(each.name) or "-", state(each.state), *([account] if several else []),
+            f"{progress.tasks:,}", f"{progress.done * 100 // progress.tasks if progress.tasks else 100} %",
+            f"{progress.errors:,}", str(progress.executors) if running else "-", spans.show(progress.charged_us),
+            spans.show(round(left_s[each.package_id]) * 1_000_000) if each.package_id in left_s else "-",
+        )  # fmt: skip
+    return table
+
+
+def accounts(listed: Sequence[Account]) -> Table:
+    """Accounts with their quotas."""
+    table = _table("Accounts" if listed else None)
+    for heading in ("account", "name", "state"):
+        table.add_column(heading, no_wrap=True, overflow="ellipsis", max_width=NAME_CHARS)
+    for heading in ("granted", "spent", "reserved", "left"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for each in listed:
+        table.add_row(
+            each.account_id[:ID_CHARS], words(each.name), state(each.state), spans.show(each.granted_us),
+            spans.show(each.spent_us), spans.show(each.reserved_us),
+            spans.show(max(0, each.granted_us - each.spent_us - each.reserved_us)),
+        )  # fmt: skip
+    return table
+
+
+def _table(title: str | None) -> Table:
+    return Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0), pad_edge=False)
