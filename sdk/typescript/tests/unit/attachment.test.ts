@@ -1,7 +1,7 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { Gone, NotFound, range, SerializationError } from '../../src/index.ts';
 import { Seals } from '../../src/seals.ts';
-import { FakeMaster, idOf } from './fake-master.ts';
+import { FakeMaster, idOf, settled } from './fake-master.ts';
 
 let master: FakeMaster;
 
@@ -55,6 +55,20 @@ test('a loop over a package that still runs ends with the pool, and the package 
   setImmediate(() => void pool.close());
   await expect(next).rejects.toThrow('the pool was closed');
   expect(master.acknowledged).toEqual([]);
+});
+
+test('reading does not wait for the question about another package that the master holds open', async () => {
+  const pool = master.pool();
+  const { packageId } = await pool.start<number>('m:f', range(1));
+  master.before = () => {
+    Object.assign(master.packages.get(idOf(1)) ?? {}, { state: 'running', results: [] });
+  };
+  const held = pool.map('m:f', range(1));
+  await held.packageId;
+  await vi.waitFor(() => expect(master.count('await_tasks')).toBeGreaterThan(0));
+  await settled();
+  expect(await (await pool.attach(packageId)).results()).toEqual([0]);
+  await pool.close();
 });
 
 test('what cannot be attached to says why', async () => {
