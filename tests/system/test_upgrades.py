@@ -1,13 +1,14 @@
 """A data folder of every release, as a killed master left it, goes on under today's master."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from cli.operation import Up
+from cli.operation import Up, cloudpar_json
 from cloudpar import Pool
 from cloudpar_master.adapters.embedded.migrations import FORMAT, RELEASES
 from system import earlier_release
@@ -18,8 +19,9 @@ FILL_S = 100.0
 
 
 class Left(NamedTuple):
-    """A folder that an earlier release left."""
+    """A folder that an earlier release left, and this release's Python."""
 
+    python: Path
     folder: Path
     gate: Path
     told: dict[str, Any]
@@ -41,7 +43,7 @@ def left(release: str, tmp_path_factory: pytest.TempPathFactory) -> Left:
     command = [str(python), "-P", earlier_release.__file__, str(data), str(gate)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FILL_S)
     assert ended.returncode == 0, ended.stderr
-    return Left(data, gate, json.loads(ended.stdout))
+    return Left(python, data, gate, json.loads(ended.stdout))
 
 
 def test_accounts_quotas_tokens_and_packages_of_an_earlier_release_go_on(left: Left) -> None:
@@ -76,3 +78,35 @@ def test_the_database_is_kept_as_the_earlier_release_left_it(left: Left, release
     kept = {each.name for each in left.folder.glob("master.sqlite.*")}
     expected = {f"master.sqlite.format-{number}" for number, name in RELEASES.items() if name == release}
     assert kept == expected - {f"master.sqlite.format-{FORMAT}"}
+
+
+def test_the_earlier_release_goes_on_with_the_copy(left: Left, tmp_path: Path) -> None:
+    """As docs/operations.md says. It runs after the tests before, too."""
+    (kept,) = left.folder.glob("master.sqlite.*")
+    data = tmp_path / "data"
+    shutil.copytree(left.folder, data)
+    for name in ("master.sqlite-wal", "master.sqlite-shm"):
+        (data / name).unlink(missing_ok=True)
+    shutil.move(data / kept.name, data / "master.sqlite")
+    up = [
+        str(left.python),
+        "-P",
+        "-m",
+        "cloudpar",
+        "up",
+        "--workers",
+        "0",
+        "--port",
+        "0",
+        "--data",
+        str(data),
+        "--json",
+    ]
+    with subprocess.Popen(up, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        connection = json.loads(process.stdout.readline())
+        found = cloudpar_json(
+            "account", "list", "--endpoint", connection["endpoint"], "--admin-token", connection["admin_token"]
+        )
+        process.terminate()
+    assert [each["name"] for each in found["accounts"]] == ["default", "ada", "grace"]

@@ -171,6 +171,13 @@ def test_other_tables_are_refused_unless_they_are_named(
     assert [call for call in cdk_calls(aws) if "prepare-change-set" in call] == []
 
 
+def test_the_settings_of_a_first_deployment_that_failed_stay(master: FakeMaster, aws: StandIn) -> None:
+    deploy("--set", "maxInstances=5")
+    aws.deploy({}, "ROLLBACK_COMPLETE")
+    deploy("--set", "zones=2")
+    assert kept(aws) == {"maxInstances": "5", "zones": "2"}
+
+
 def change(action: str, name: str, kind: str, **more: str) -> dict[str, Any]:
     return {"Action": action, "LogicalResourceId": name, "ResourceType": kind, **more}
 

@@ -43,9 +43,12 @@ class Update(msgspec.Struct, frozen=True):
         there = stack.find(aws, name)
         if there is not None and there.failed:
             there.refuse_protected(aws.region)  # the CDK deletes it first
-        body = stack.template(aws, name) if there is not None and there.made else None
-        wanted = settings.wanted(body, request, name)
-        return cls(name, there, body, wanted, settings.changes(settings.known(body), wanted))
+        said = stack.template(aws, name) if there is not None else {}
+        body = said if there is not None and there.made else None
+        # A first deployment that failed left nothing in use, and yet the settings that it was given.
+        before = said if body is not None or settings.kept(said) is not None else None
+        wanted = settings.wanted(before, request, name)
+        return cls(name, there, body, wanted, settings.changes(settings.known(before), wanted))
 
     @property
     def kind(self) -> str:
