@@ -10,7 +10,11 @@ import psutil
 import pytest
 
 from cli.operation import CLOUDPAR, END_S, Up, cloudpar, environment, pass_gate, pipe, worker
+from cloudpar.cli.data_folder import ConnectionFile
+from cloudpar.cli.up_announcement import with_tokens
+from docs.pages import ROOT
 
+OWN = ["--executors", "1", "--isolation", "own"]
 DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 
 
@@ -34,9 +38,9 @@ def test_a_worker_with_another_token(cluster: Up, role: str) -> None:
     assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)
 
 
-def start(endpoint: str, token: str, *more: str) -> "subprocess.Popen[str]":
+def start(endpoint: str, token: str, *options: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [*CLOUDPAR, "worker", "--endpoint", endpoint, "--executors", "1", "--isolation", "own", *more],
+        [*CLOUDPAR, "worker", "--endpoint", endpoint, *options],
         env=environment(CLOUDPAR_WORKER_TOKEN=token), stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -48,7 +52,7 @@ def agent_of(process: "subprocess.Popen[str]") -> psutil.Process:
 def test_a_worker_that_was_started_first_waits_for_its_master(folder: Path) -> None:
     with Up(folder, workers=0) as up:
         port, token = int(up.endpoint.rpartition(":")[2]), up.connection["worker_token"]
-    with start(up.endpoint, token, "--wait") as early:
+    with start(up.endpoint, token, *OWN, "--wait") as early:
         assert early.stderr is not None
         waiting = early.stderr.readline()
         assert re.match(rf"{DATE} cloudpar: waiting for a master at {up.endpoint} \(.*refused", waiting)
@@ -63,7 +67,7 @@ def test_a_worker_that_was_started_first_waits_for_its_master(folder: Path) -> N
 
 def test_a_worker_that_waits_ends_when_it_is_asked_to() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:  # it accepts connections and answers nothing
-        with start(f"http://127.0.0.1:{server.getsockname()[1]}", "token", "--wait") as process:
+        with start(f"http://127.0.0.1:{server.getsockname()[1]}", "token", *OWN, "--wait") as process:
             assert process.stderr is not None
             assert "waiting for a master" in process.stderr.readline()
             process.terminate()
@@ -103,3 +107,21 @@ def test_an_agent_that_is_killed_while_it_drains_stays_away(folder: Path, tmp_pa
         _, errors = process.communicate(timeout=END_S)
     assert process.returncode == 128 + signal.SIGKILL
     assert "the worker ended (killed by SIGKILL) before it had handed in everything" in errors
+
+
+def commands(text: str) -> list[list[str]]:
+    """The options of each `cloudpar worker` in a text, without those that name a master."""
+    found = re.findall(r"cloudpar worker --endpoint \S+ (.+)", text)
+    return [options.split() for options in found]
+
+
+def test_the_worker_of_the_readme_starts_as_it_stands(folder: Path) -> None:
+    """Also as root with a Python in a home folder, as in many containers."""
+    (options,) = commands((ROOT / "README.md").read_text(encoding="utf-8"))
+    with Up(folder, workers=0) as up, start(up.endpoint, up.connection["worker_token"], *options) as process:
+        assert process.stderr is not None
+        assert "working for" in process.stderr.readline()
+        process.terminate()
+        process.communicate(timeout=END_S)
+    connection = ConnectionFile(endpoint="http://127.0.0.1:1", token="t", worker_token="w", admin_token="a")
+    assert commands(with_tokens(connection)) == [options]

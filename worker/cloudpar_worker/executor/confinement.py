@@ -60,9 +60,9 @@ _ONE_USER: Final = (
     "container does, with a Python that every user may read"
 )
 _ROOT: Final = (
-    "tasks would be root's, read what it may of /etc, such as passwords, and change modes of its files: so a worker of "
-    "a shared pool does not start here as root. {mend}; or start it as an ordinary user; or, if all tasks are yours, "
-    "with --isolation own"
+    "if all tasks are yours, add --isolation own. If they are of several people, {mend}; or start the worker as an "
+    "ordinary user. Otherwise tasks would be root's, read what it may of /etc, such as passwords, and change modes of "
+    "its files"
 )
 
 
@@ -85,7 +85,7 @@ def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
     """
     version = landlock.version()
     mend = users.hindrance(tmp)
-    gap = _ONE_USER if os.geteuid() else _ROOT.format(mend=mend[:1].upper() + mend[1:])
+    gap = _ONE_USER if os.geteuid() else _ROOT.format(mend=mend)
     return [
         Mechanism(OWN_USERS, not mend, gap),
         Mechanism(
@@ -142,7 +142,11 @@ def has_own_users(found: list[Mechanism]) -> bool:
 def refusal(found: list[Mechanism]) -> str | None:
     """Why no worker of a shared pool may start here, with the mends: its tasks would be root's."""
     open_to_root = [each for each in found if each.name == OWN_USERS and not each.there and os.geteuid() == 0]
-    return f"refuses to start without {OWN_USERS}: {open_to_root[0].gap}" if open_to_root else None
+    return (
+        f"cannot give each executor a user of its own, so it does not start as root: {open_to_root[0].gap}"
+        if open_to_root
+        else None
+    )
 
 
 def sentence(missing: list[Mechanism]) -> str:

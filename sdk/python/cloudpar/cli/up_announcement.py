@@ -28,19 +28,20 @@ def announce(connection: ConnectionFile, folder: Path, executors: int, *, as_jso
         f"cloudpar: the master is at {connection.endpoint} with {quantity(executors, 'executor')} here, "
         f"its data in {folder}\n"
     )
-    click.echo(_with_tokens(connection) if _is_terminal() else _without_tokens(connection, folder))
+    click.echo(with_tokens(connection) if _is_terminal() else _without_tokens(connection, folder))
     click.echo("\nCtrl-C lets the executors finish their tasks, and ends.")
     sys.stdout.flush()
 
 
-def _with_tokens(connection: ConnectionFile) -> str:
+def with_tokens(connection: ConnectionFile) -> str:
+    """What a person at a terminal pastes."""
     return (
         f"To use it:\n\n"
         f"  export CLOUDPAR_ENDPOINT={connection.endpoint}\n"
         f"  export CLOUDPAR_TOKEN={connection.token}\n\n"
-        f"To add a worker:\n\n"
+        f"To add a worker, if all tasks are yours (docs/isolation.md has the others):\n\n"
         f"  export CLOUDPAR_WORKER_TOKEN={connection.worker_token}\n"
-        f"  cloudpar worker --endpoint {connection.endpoint} --executors 2"
+        f"  cloudpar worker --endpoint {connection.endpoint} --executors 2 --isolation own"
     )
 
 
