@@ -3,7 +3,7 @@
 from itertools import chain
 from pathlib import Path
 
-from cloudpar_master.ports import Message, Sending
+from cloudpar_master.ports import Fit, Message, Sending
 from master.races import race
 from master.stores import Factory, SetClock, Stores
 
@@ -153,3 +153,25 @@ def test_the_first_chunk_of_a_package_comes_before_all_others(stores: Stores) ->
     take(stores, 2)
     stores.queue.send([Sending("new", "new", "bob", "new", first=True)])
     assert bodies(take(stores, 1)) == ["new"]
+
+
+def test_a_queue_brings_what_fits_or_leaves_it_to_its_caller(stores: Stores) -> None:
+    """SQS does not look at messages: it brings all of them, and never says that it passed over one."""
+    needs = [("p1", "3.11"), ("p2", "3.12"), ("p3", ""), ("p4", "3.11")]
+    messages = [
+        Sending(f"g{number}", package, "ann", package, python=python) for number, (package, python) in enumerate(needs)
+    ]
+    stores.queue.send(messages)
+    fit = Fit(("3.11",), ("p4",))
+    passed_over = stores.queue.passed_over(fit, 10)
+    brought = set(bodies(stores.queue.receive(10, VISIBILITY_S, stores.ids.fresh(), (), fit)))
+    assert (brought, set(passed_over)) in [({"p1", "p3"}, {"p2", "p4"}), ({"p1", "p2", "p3", "p4"}, set())]
+    assert set(bodies(take(stores, 10))) == {"p1", "p2", "p3", "p4"} - brought
+
+
+def test_a_worker_that_has_not_told_anything_fits_all(stores: Stores) -> None:
+    stores.queue.send(
+        [Sending("g1", "b1", "ann", "p1", python="3.11"), Sending("g2", "b2", "ann", "p2", python="3.12")]
+    )
+    assert stores.queue.passed_over(Fit(), 10) == []
+    assert len(take(stores, 10)) == 2

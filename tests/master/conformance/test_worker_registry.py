@@ -1,0 +1,57 @@
+"""WorkerRegistry: which workers there are, and what they told of themselves."""
+
+from pathlib import Path
+
+from cloudpar_master.ports import Fit, WorkerRecord
+from master.stores import Factory, SetClock, Stores
+
+MEMORY_S = 60.0
+FIT = Fit(("3.11", "3.12"), ("p1", "p2"))
+
+
+def live(stores: Stores, clock: SetClock) -> dict[str, WorkerRecord]:
+    clock.move(10)  # longer than a registry may show what was
+    return {worker.worker_id: worker for worker in stores.registry.workers(clock.now() - MEMORY_S)}
+
+
+def test_a_worker_is_found_as_it_told_last(stores: Stores, clock: SetClock) -> None:
+    stores.registry.note(WorkerRecord("w", clock.now(), "host", 4))
+    stores.registry.note(WorkerRecord("w", clock.now(), "host", 4, FIT))
+    found = live(stores, clock)["w"]
+    assert (found.host, found.executors, found.fit) == ("host", 4, FIT)
+
+
+def test_a_worker_that_was_not_heard_of_for_long_is_gone(stores: Stores, clock: SetClock) -> None:
+    stores.registry.note(WorkerRecord("gone", clock.now()))
+    clock.move(MEMORY_S)
+    stores.registry.note(WorkerRecord("here", clock.now()))
+    assert set(live(stores, clock)) == {"here"}
+
+
+def test_beats_keep_a_worker_and_what_it_told(stores: Stores, clock: SetClock) -> None:
+    stores.registry.note(WorkerRecord("w", clock.now(), "host", 4, FIT))
+    for _ in range(20):
+        clock.move(MEMORY_S / 3)
+        stores.registry.beat("w", clock.now())
+    found = live(stores, clock)["w"]
+    assert (found.host, found.fit) == ("host", FIT)
+
+
+def test_a_beat_of_an_unknown_worker_excludes_nothing(stores: Stores, clock: SetClock) -> None:
+    """It came before a restart: if it is known at all, it is one that can run everything."""
+    stores.registry.beat("unknown", clock.now())
+    assert all(worker.fit == Fit() for worker in live(stores, clock).values())
+
+
+def test_a_registry_that_was_not_restarted_knows_all(stores: Stores, clock: SetClock) -> None:
+    assert stores.registry.knows_all(clock.now())
+
+
+def test_processes_of_one_deployment(factory: Factory, tmp_path: Path, clock: SetClock) -> None:
+    """What one tells stays what it told, whatever other workers are noted."""
+    with factory(tmp_path, clock) as stores:
+        for number in range(5):
+            stores.registry.note(WorkerRecord(f"w{number}", clock.now(), f"host-{number}", 1, FIT))
+        assert {name: worker.host for name, worker in live(stores, clock).items()} == {
+            f"w{number}": f"host-{number}" for number in range(5)
+        }

@@ -1,0 +1,283 @@
+"""Chunks go to workers that can run them, and what becomes of packages that no worker can run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.placement import NAMED
+from cloudpar_master.services.worker_service import UNFIT_DELAY_S
+from cloudpar_protocol.payloads import TaskCode, Unfit
+from cloudpar_protocol.worker_messages import GiveBack, Lease, RetrieveTasks, RetrieveTasksReply, Return
+from master.memory import stores as memory
+from master.services.world import POLICY, World, master, publication
+
+LACKS = Unfit("host-a", "no module named 'numpy'")
+BY_NAME: dict[str, Any] = {"code": TaskCode("0" * 64, reference="math:factorial"), "codec": "msgpack", "python": "-"}
+
+
+class Agent:
+    """A worker that tells what it can run."""
+
+    def __init__(self, world: World, name: str, *pythons: str) -> None:
+        self.name = name
+        self.set_aside: list[str] = []
+        self._world = world
+        self._pythons = list(pythons) or ["3.11"]
+
+    def ask(self, chunks: int = 1) -> RetrieveTasksReply:
+        request = RetrieveTasks(
+            attempt_id=f"{self.name} {next(self._world.numbers)}", worker_id=self.name, executors=1, chunks=chunks,
+            host=f"host-{self.name}", pythons=self._pythons, set_aside=self.set_aside,
+        )  # fmt: skip
+        return self._world.worker.retrieve_tasks(request)
+
+    def take(self, chunks: int = 1) -> list[Lease]:
+        return self.ask(chunks).leases
+
+    def give_back(self, lease: Lease, used_us: int = 0) -> None:
+        """It lacks something that the package needs."""
+        self.set_aside.append(lease.package_id)
+        back = Return(
+            package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt, start=lease.start,
+            end=lease.end, generation=lease.generation, seq=0, ranges=lease.ranges, closes=True, unfit=LACKS,
+            used_us=used_us,
+        )  # fmt: skip
+        self._world.worker.give_back(GiveBack(worker_id=self.name, returns=[back]))
+
+
+@pytest.fixture(params=["a queue that looks", "a queue that cannot look"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    with master(tmp_path, factory=memory.in_memory) as made:
+        memory._data[tmp_path].letters.looks = request.param == "a queue that looks"
+        yield made
+
+
+@pytest.fixture
+def ann(world: World) -> AccountRecord:
+    return world.account()
+
+
+def finish(world: World, agent: Agent) -> int:
+    """Run what an agent is handed until nothing comes; how many tasks it ran."""
+    tasks = 0
+    while leases := agent.take(100):
+        for lease in leases:
+            world.publish(publication(lease), worker_id=agent.name)
+            tasks += sum(end - start for start, end in lease.ranges)
+    return tasks
+
+
+def test_a_worker_is_handed_only_packages_of_its_pythons(world: World, ann: AccountRecord) -> None:
+    old, new, both = Agent(world, "a", "3.11"), Agent(world, "b", "3.12"), Agent(world, "c", "3.11", "3.12")
+    for python in ("3.11", "3.12"):
+        world.start(ann, 10, python=python)
+    by_name = world.start(ann, 10, **BY_NAME)
+    (lease,) = both.take()
+    world.publish(publication(lease), worker_id="c")
+    handed = {agent.name: [lease.python for lease in agent.take(100)] for agent in (old, new)}
+    assert set(handed["a"]) <= {"3.11", "-"}
+    assert set(handed["b"]) <= {"3.12", "-"}
+    assert by_name
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12"])
+def test_packages_of_two_pythons_are_done_by_two_workers(world: World, ann: AccountRecord, python: str) -> None:
+    old, new = Agent(world, "a", "3.11"), Agent(world, "b", "3.12")
+    packages = [world.start(ann, 10, python=python) for _ in range(5)]
+    right, wrong = (old, new) if python == "3.11" else (new, old)
+    assert (finish(world, wrong), finish(world, right), finish(world, wrong)) == (0, 50, 0)
+    assert {world.status(ann, package_id).state for package_id in packages} == {"completed"}
+
+
+def test_a_worker_of_an_earlier_release_is_handed_everything(world: World, ann: AccountRecord) -> None:
+    world.start(ann, 5, python="3.12")
+    (lease,) = world.retrieve()
+    assert (lease.python, lease.elsewhere) == ("3.12", True)
+
+
+def test_a_package_whose_python_no_worker_has_fails_after_the_grace_period(world: World, ann: AccountRecord) -> None:
+    agent, package_id = Agent(world, "a"), world.start(ann, python="3.12")
+    assert agent.take() == []
+    world.clock.move(POLICY.grace_s - 1)
+    assert agent.take() == []
+    assert world.status(ann, package_id).state == "running"
+    world.clock.move(2)
+    assert agent.take() == []
+    status = world.status(ann, package_id)
+    assert (status.state, status.reason) == ("failed", "python")
+    assert status.message == (
+        "the package was made by Python 3.12, and no connected worker runs Python 3.12 (host-a has Python 3.11): use "
+        "Python 3.11 at the client, or start workers with Python 3.12"
+    )
+
+
+def test_the_client_alone_brings_the_decision_where_workers_do_not_ask(world: World, ann: AccountRecord) -> None:
+    busy = Agent(world, "a")
+    world.start(ann, 5)
+    (lease,) = busy.take()
+    package_id = world.start(ann, python="3.12")
+    for _ in range(3):
+        world.clock.move(POLICY.grace_s - 1)
+        world.extend(lease, worker_id="a")
+        status = world.status(ann, package_id)
+    assert (status.state, status.reason) == ("failed", "python")
+
+
+def test_a_worker_that_joins_within_the_grace_period_runs_the_package(world: World, ann: AccountRecord) -> None:
+    agent, package_id = Agent(world, "a"), world.start(ann, python="3.12")
+    agent.take()
+    world.clock.move(POLICY.grace_s - 1)
+    assert finish(world, Agent(world, "b", "3.12")) == 10
+    assert world.status(ann, package_id).state == "completed"
+
+
+def test_the_grace_period_begins_again_when_the_last_worker_that_fits_is_gone(world: World, ann: AccountRecord) -> None:
+    old, new = Agent(world, "a"), Agent(world, "b", "3.12")
+    package_id = world.start(ann, python="3.12")
+    old.take()
+    world.clock.move(POLICY.grace_s - 1)
+    new.take()  # it has a chunk, and is never heard of again
+    old.take()
+    world.clock.move(POLICY.fleet_memory_s + 1)
+    old.take()
+    world.clock.move(POLICY.grace_s - 1)
+    old.take()
+    assert world.status(ann, package_id).state == "running"
+    world.clock.move(2)
+    old.take()
+    assert world.status(ann, package_id).reason == "python"
+
+
+def test_a_busy_worker_that_fits_is_waited_for(world: World, ann: AccountRecord) -> None:
+    old, new = Agent(world, "a"), Agent(world, "b", "3.12")
+    world.start(ann, 5, python="3.12")
+    (lease,) = new.take()
+    package_id = world.start(ann, python="3.12")
+    for _ in range(20):
+        world.clock.move(POLICY.lease_s / 2)
+        world.extend(lease, worker_id="b")
+        assert old.take() == []
+    assert world.status(ann, package_id).state == "running"
+
+
+def test_what_a_worker_gives_back_for_what_it_lacks_goes_to_another(world: World, ann: AccountRecord) -> None:
+    lacking, whole = Agent(world, "a"), Agent(world, "b")
+    package_id = world.start(ann, 10)
+    whole.take()  # it is known, and busy
+    for lease in lacking.take():
+        assert lease.elsewhere
+        lacking.give_back(lease)
+    assert lacking.take(100) == []
+    finish(world, whole)
+    world.clock.move(2 * POLICY.lease_s)
+    finish(world, whole)
+    status = world.status(ann, package_id)
+    assert (status.state, status.progress.errors) == ("completed", 0)
+    assert status.set_aside == [LACKS]
+    assert status.progress.charged_us == 10 * 1_000
+
+
+def test_a_package_that_no_worker_can_run_is_run_all_the_same(world: World, ann: AccountRecord) -> None:
+    agents = [Agent(world, "a"), Agent(world, "b")]
+    package_id = world.start(ann, 10)
+    for agent in agents:
+        (lease,) = agent.take()
+        agent.give_back(lease)
+    assert agents[0].take() == []  # the other one has not told yet
+    (lease,) = agents[1].take()
+    assert (lease.package_id, lease.elsewhere) == (package_id, False)
+    world.publish(publication(lease, outcome="error"), worker_id="b")
+    assert world.status(ann, package_id).set_aside == []  # the error says it
+
+
+def test_time_that_a_task_used_before_it_failed_for_a_lack_is_charged_once(world: World, ann: AccountRecord) -> None:
+    lacking, whole = Agent(world, "a"), Agent(world, "b")
+    package_id = world.start(ann, 5)
+    (lease,) = lacking.take()
+    lacking.give_back(lease, used_us=7_000)
+    lacking.give_back(lease, used_us=7_000)
+    finish(world, whole)
+    assert world.status(ann, package_id).progress.charged_us == 5 * 1_000 + 7_000
+
+
+def test_chunks_that_are_passed_over_do_not_look_lost(world: World, ann: AccountRecord) -> None:
+    wrong, right = Agent(world, "a"), Agent(world, "b", "3.12")
+    right.take()
+    package_id = world.start(ann, 5, python="3.12")
+    for _ in range(50):
+        assert wrong.take(10) == []
+    (lease,) = right.take()
+    assert (lease.package_id, lease.attempt) == (package_id, 1)
+
+
+def test_a_worker_that_is_handed_only_what_it_cannot_run_asks_less_often(
+    world: World, ann: AccountRecord, tmp_path: Path
+) -> None:
+    wrong, right = Agent(world, "a"), Agent(world, "b", "3.12")
+    right.take()
+    world.start(ann, 500, python="3.12", chunksize=1)
+    reply = wrong.ask(3)
+    assert reply.leases == []
+    if not memory._data[tmp_path].letters.looks:
+        assert reply.retry_after_s >= UNFIT_DELAY_S
+
+
+def test_behind_chunks_that_do_not_fit_one_that_fits_is_found(world: World, ann: AccountRecord) -> None:
+    agent = Agent(world, "a")
+    Agent(world, "b", "3.12").take()
+    world.start(ann, 8, python="3.12", chunksize=1)
+    package_id = world.start(ann, 5)
+    (lease,) = agent.take()
+    assert lease.package_id == package_id
+
+
+def test_an_idle_worker_that_cannot_run_a_package_opens_no_window_of_it(world: World, ann: AccountRecord) -> None:
+    agent = Agent(world, "a")
+    package_id = world.start(ann, 1_000, python="3.12", chunksize=1)
+    window = world.head(package_id).window
+    for _ in range(5):
+        agent.take()
+    assert world.head(package_id).window == window
+
+
+def test_a_client_is_told_which_workers_there_are(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann, python="3.12")
+    assert world.status(ann, package_id).placement is None
+    world.clock.move(5)
+    placement = world.status(ann, package_id).placement
+    assert placement is not None
+    assert (placement.workers, placement.fitting, placement.python) == (0, 0, "3.12")
+    Agent(world, "a").take()
+    placement = world.status(ann, package_id).placement
+    assert placement is not None
+    assert (placement.workers, placement.fitting) == (1, 0)
+    assert placement.others == [Unfit("host-a", "only Python 3.11")]
+
+
+def test_the_message_names_some_of_many_workers(world: World, ann: AccountRecord) -> None:
+    agents = [Agent(world, f"w{number}") for number in range(NAMED + 3)]
+    package_id = world.start(ann, python="3.12")
+    for agent in agents * 2:
+        agent.take()
+    world.clock.move(POLICY.grace_s + 1)
+    agents[0].take()
+    assert "and 3 more" in (world.status(ann, package_id).message or "")
+
+
+def test_after_a_restart_the_master_waits_for_workers_that_it_does_not_know_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with master(tmp_path) as world:
+        registry: Any = world.on.registry
+        registry._forgot_at = world.clock.now()
+        ann, agent = world.account(), Agent(world, "a")
+        package_id = world.start(ann)
+        (lease,) = agent.take()
+        agent.give_back(lease)
+        assert agent.take() == []
+        world.clock.move(6)
+        (lease,) = agent.take()
+        assert (lease.package_id, lease.elsewhere) == (package_id, False)

@@ -1,0 +1,92 @@
+"""A worker that cannot run a package gives it back with the reason, and asks for no more of it."""
+
+from cloudpar_protocol.limits import BULK_ITEMS
+from cloudpar_protocol.payloads import TaskResult, Unfit
+from cloudpar_protocol.worker_messages import Return
+from cloudpar_worker import instructions as do
+from cloudpar_worker import stimuli as on
+from cloudpar_worker.executor.frames import UNFIT
+from cloudpar_worker.lease_record import FREE_US
+from worker.driven import CODE, Worker
+from worker.leases import lease_of
+
+NUMPY = "no module named 'numpy'"
+
+
+def unfit(index: int, duration_us: int = 10) -> TaskResult:
+    return TaskResult(index, UNFIT, duration_us, message=NUMPY)
+
+
+def returns(worker: Worker) -> list[Return]:
+    return [item for given in worker.of(do.GiveBackTasks) for item in given.returns]
+
+
+def results(worker: Worker, *found: TaskResult) -> None:
+    worker.hear(on.Results(0, list(found), worker.now - 1))
+
+
+def test_a_task_that_lacks_a_module_goes_back_with_all_that_was_not_begun() -> None:
+    lease = lease_of(CODE, 5, elsewhere=True)
+    worker = Worker(lease)
+    results(worker, unfit(0))
+    (back,) = returns(worker)
+    assert (back.ranges, back.unfit, back.used_us, back.closes) == ([(0, 5)], Unfit("", NUMPY), 0, True)
+    assert [warned.text for warned in worker.of(do.Warn)] == [
+        f"this worker cannot run package {lease.package_id}, whose tasks go to other workers: {NUMPY}"
+    ]
+    worker.hear(on.GivenBack([lease.lease_id]))
+    assert [asked.set_aside for asked in worker.of(do.Retrieve)] in ([], [[lease.package_id]])
+    assert worker.state.facts.set_aside == {lease.package_id: Unfit("", NUMPY)}
+    assert worker.of(do.Publish) == []
+
+
+def test_results_that_it_had_before_are_published() -> None:
+    worker = Worker(lease_of(CODE, 2, elsewhere=True))
+    results(worker, TaskResult(0, "ok", 10, data=b"value"))
+    worker.hear(on.TimePassed(), after_us=1_000_000)
+    results(worker, unfit(1))
+    assert [item.ranges for item in returns(worker)] == [[(1, 2)]]
+
+
+def test_a_long_task_is_charged_for_what_is_not_free() -> None:
+    worker = Worker(lease_of(CODE, 1, elsewhere=True))
+    worker.hear(on.TimePassed(), after_us=2 * FREE_US)
+    results(worker, unfit(0, 2 * FREE_US))
+    (back,) = returns(worker)
+    assert FREE_US <= back.used_us + 100_000 <= FREE_US + 200_000
+
+
+def test_what_comes_of_the_package_by_an_earlier_retrieval_goes_back_at_once() -> None:
+    first = lease_of(CODE, 1, elsewhere=True)
+    worker = Worker(first)
+    results(worker, unfit(0))
+    again = lease_of(CODE, 3, elsewhere=True, package_id=first.package_id)
+    worker.hear(on.Retrieved([again]))
+    assert [item.ranges for item in returns(worker)] == [again.ranges]
+    assert worker.of(do.Feed) == []
+
+
+def test_what_no_worker_can_run_is_run() -> None:
+    first = lease_of(CODE, 1, elsewhere=True)
+    worker = Worker(first)
+    results(worker, unfit(0))
+    worker.hear(on.GivenBack([first.lease_id]))
+    worker.hear(on.Retrieved([lease_of(CODE, 3, package_id=first.package_id)]))
+    assert worker.state.facts.set_aside == {}
+    assert worker.of(do.Feed) != []
+
+
+def test_a_python_that_does_not_start_sets_its_packages_aside() -> None:
+    lease = lease_of(CODE, 5, python="3.12", elsewhere=True)
+    worker = Worker(lease, pythons=("3.13", "3.12"))
+    worker.hear(on.PythonFailed("3.12"))
+    (back,) = returns(worker)
+    assert (back.ranges, back.unfit) == ([(0, 5)], Unfit("", "no Python 3.12"))
+    assert worker.state.facts.pythons == ["3.13"]
+
+
+def test_the_oldest_packages_are_forgotten() -> None:
+    worker = Worker()
+    for number in range(BULK_ITEMS + 5):
+        worker.state.facts.set_package_aside(f"p{number}", NUMPY)
+    assert list(worker.state.facts.set_aside) == [f"p{number}" for number in range(5, BULK_ITEMS + 5)]
