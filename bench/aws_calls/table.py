@@ -177,7 +177,7 @@ class Tables:
 
     def _between(self, table: str, asked: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[Row]:
         condition = asked["KeyConditionExpression"]
-        pk = plain(values[":pk"])
+        pk = plain(values[condition.split()[2]])
         order, rows = self._order[table, pk], self._rows[table, pk]
         first, last = 0, len(order)
         if "BETWEEN" in condition:
