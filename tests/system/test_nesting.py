@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures as cf
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -43,8 +44,6 @@ def by_wait(pool: Pool) -> int:
 
 
 def by_callback(pool: Pool) -> int:
-    import threading  # noqa: PLC0415 - in the task
-
     found: list[int] = []
     last = threading.Event()
 
@@ -185,3 +184,23 @@ def test_a_captured_pool_is_refused_with_what_to_do_instead(up: Up, call: str) -
         start(pool)
     with Pool(workers=1) as own, pytest.raises(SerializationError, match="this pool started its master itself"):
         start(own)
+
+
+def test_packages_of_a_task_that_is_stopped_go_on(up: Up, tmp_path: Path) -> None:
+    endpoint, token, note = up.endpoint, up.connection["token"], tmp_path / "note"
+
+    def parent(_number: int) -> None:
+        pool = Pool(endpoint, token, progress=False)
+        future = pool.submit(square, 5)
+        package_id = pool.map(square, range(4)).package_id
+        future.result()
+        note.write_text(str(package_id))
+        threading.Event().wait()
+
+    with up.pool() as pool:
+        future = pool.submit(parent, 0)
+        while not (note.exists() and note.read_text()):
+            assert not future.done(), future.exception()
+            threading.Event().wait(0.01)
+        assert future.cancel()
+        assert pool.attach(note.read_text()).results() == [0, 1, 4, 9]

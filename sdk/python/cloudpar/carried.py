@@ -1,6 +1,7 @@
 """Functions of this package that run at workers, which need not have it: they travel by value, deflated."""
 
 import pickle
+import threading
 import zlib
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +21,9 @@ def reduced(function: Callable[..., Any], module: ModuleType) -> tuple[Any, ...]
     return pickle.loads, (_Inflated(_pickled(function, module)),)
 
 
+_registering = threading.Lock()
+
+
 class _Inflated:
     """Pickles as a call that inflates bytes at the worker."""
 
@@ -33,8 +37,9 @@ class _Inflated:
 @cache
 def _pickled(function: Callable[..., Any], module: ModuleType) -> bytes:
     """Pickled once for a process and not with each task code: that may cost 17 ms and 43 KB, deflated 20 KB."""
-    cloudpickle.register_pickle_by_value(module)
-    try:
-        return zlib.compress(cloudpickle.dumps(function, protocol=5), 9)
-    finally:
-        cloudpickle.unregister_pickle_by_value(module)
+    with _registering:  # the registry is the process's: one thread would take out what another one still needs
+        cloudpickle.register_pickle_by_value(module)
+        try:
+            return zlib.compress(cloudpickle.dumps(function, protocol=5), 9)
+        finally:
+            cloudpickle.unregister_pickle_by_value(module)
