@@ -18,6 +18,7 @@ from .exchange import (
 )
 from .executor_record import ExecutorRecord
 from .facts import NEVER, Facts
+from .peeking import fetch, peek
 from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, stop
 
 FULL_US: Final = 100_000
@@ -49,10 +50,12 @@ def settle(facts: Facts, now_us: int) -> None:
         return_unfit(facts)
         isolate(facts, now_us)
         recall(facts, now_us)
+        fetch(facts, now_us)
         feed(facts, now_us, list(facts.executors.values()))
         share(facts, now_us)
         download(facts)
         retrieve(facts, now_us)
+        peek(facts, now_us)
     publish(facts, now_us)
     extend(facts, now_us)
     measure(facts, now_us)
@@ -71,7 +74,7 @@ def _exit(facts: Facts, now_us: int) -> None:
         return
     if facts.busy:
         facts.busy_us = now_us
-    retrieving = facts.retrieving and now_us - facts.draining_us < ABANDON_RETRIEVAL_US
+    retrieving = (facts.retrieving or facts.fetching) and now_us - facts.draining_us < ABANDON_RETRIEVAL_US
     if facts.gave_up or not (facts.leases or retrieving):
         facts.exited = True
         facts.out.append(do.Exit(list(facts.leases.values())))
@@ -80,8 +83,10 @@ def _exit(facts: Facts, now_us: int) -> None:
 def _deadline(facts: Facts, now_us: int) -> int:
     """The earliest time at which `settle` would do something that it does not do now."""
     times = [facts.measure_us, facts.beat_us if not facts.beating else NEVER]
-    if not facts.retrieving and facts.draining_us is None:
-        times += [each for each in (facts.retrieve_us, facts.company_us) if each > now_us]
+    if facts.draining_us is None:
+        due = [facts.peek_us, facts.fetch_until_us]
+        due += [] if facts.retrieving else [facts.retrieve_us, facts.company_us]
+        times += [each for each in due if each > now_us]
     if facts.spawn_us > now_us:
         times.append(facts.spawn_us)
     if facts.draining_us is not None and now_us < facts.draining_us + ABANDON_RETRIEVAL_US:

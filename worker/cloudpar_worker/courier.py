@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from cloudpar_protocol import routes
 from cloudpar_protocol.errors import InvalidToken, RequestError
-from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S, LINK_S
+from cloudpar_protocol.limits import BULK_ITEMS, LINK_S
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
@@ -37,6 +37,7 @@ from .verifying import SealBroken, verify
 
 Job = Callable[[], on.Stimulus]
 _FRESH_LINK_S = LINK_S * 2 / 3
+_PEEK_RETRY_US = 2_000_000
 _REFUSED, _BROKEN = 3, 70
 """The agent's exit codes when the master does not know its token, and when the agent has a bug."""
 
@@ -51,6 +52,7 @@ class Courier:
         reach = Reach(lambda stalled_us: deliver(on.NothingSucceeds(stalled_us)))
         self._retrieval = MasterClient(endpoint, token, reach)
         self._client = MasterClient(endpoint, token, reach)
+        self._peeks = MasterClient(endpoint, token, reach)
         self.payloads = PayloadStore(self._client)
         self._queues: dict[str, queue.SimpleQueue[Job]] = {}
         self._arrivals: dict[str, float] = {}
@@ -78,42 +80,66 @@ class Courier:
             self._deliver(stimulus)
 
     def retrieve(self, wanted: do.Retrieve) -> None:
-        """Ask for chunks; the master may hold the request."""
-        attempt_id = uuid4().hex
+        """Ask for chunks, or whether there are any; the master may hold the request."""
+        request = RetrieveTasks(
+            attempt_id=uuid4().hex,
+            worker_id=self.worker_id,
+            executors=self._executors,
+            chunks=wanted.chunks,
+            hold_s=wanted.hold_s,
+            host=wanted.host,
+            pythons=wanted.pythons,
+            set_aside=wanted.set_aside,
+            besides=wanted.besides,
+            peek=wanted.peek,
+        )
+        if wanted.peek:
+            self._hand("peek", lambda: self._peek(request))
+        elif wanted.besides:
+            self._hand("fetch", lambda: self._retrieve(self._client, request))
+        else:
+            self._hand("retrieve", lambda: self._retrieve(self._retrieval, request))
 
-        def job() -> on.Stimulus:
-            request = RetrieveTasks(
-                attempt_id=attempt_id,
-                worker_id=self.worker_id,
-                executors=self._executors,
-                chunks=wanted.chunks,
-                hold_s=HOLD_S,
-                host=wanted.host,
-                pythons=wanted.pythons,
-                set_aside=wanted.set_aside,
-            )
-            began = time.monotonic()
-            try:
-                reply = self._retrieval.call(routes.RETRIEVE_TASKS, request)
-            except Stopped:
-                return on.Retrieved([])
-            except InvalidToken:
-                raise
-            except RequestError as error:
-                warn(f"the master refused to hand out tasks: {error}")
-                return on.Retrieved([], 2_000_000)
-            elapsed_us = int((time.monotonic() - began) * 1e6)
-            # Held waiting is not the request's cost: the chunk was not there yet.
-            cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))
-            for lease in reply.leases:
-                self._arrivals[lease.lease_id] = time.monotonic()
-            return on.Retrieved(reply.leases, int(reply.retry_after_s * 1e6), cost_us, _broken(reply.leases))
+    def _retrieve(self, client: MasterClient, request: RetrieveTasks) -> on.Stimulus:
+        besides = bool(request.besides)
+        began = time.monotonic()
+        try:
+            reply = client.call(routes.RETRIEVE_TASKS, request)
+        except Stopped:
+            return on.Retrieved([], besides=besides)
+        except InvalidToken:
+            raise
+        except RequestError as error:
+            warn(f"the master refused to hand out tasks: {error}")
+            return on.Retrieved([], 2_000_000, besides=besides)
+        elapsed_us = int((time.monotonic() - began) * 1e6)
+        # Held waiting is not the request's cost: the chunk was not there yet.
+        cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))
+        for lease in reply.leases:
+            self._arrivals[lease.lease_id] = time.monotonic()
+        return on.Retrieved(
+            reply.leases,
+            int(reply.retry_after_s * 1e6),
+            cost_us,
+            _broken(reply.leases),
+            besides=besides,
+            holds=reply.holds,
+            waiting=reply.waiting,
+        )
 
-        self._hand("retrieve", job)
+    def _peek(self, request: RetrieveTasks) -> on.Stimulus:
+        try:
+            reply = self._peeks.call(routes.RETRIEVE_TASKS, request, repeat=False)
+        except InvalidToken:
+            raise
+        except (RequestError, Stopped):
+            return on.Peeked(waiting=False, retry_after_us=_PEEK_RETRY_US)
+        return on.Peeked(reply.waiting, int(reply.retry_after_s * 1e6))
 
     def abandon_retrieval(self) -> None:
         """Stop asking for tasks."""
         self._retrieval.hang_up()
+        self._peeks.hang_up()
 
     def download(self, lease: Lease, tasks: Range) -> None:
         """Get a lease's payload."""

@@ -2,21 +2,24 @@
 
 from typing import Final
 
-from cloudpar_protocol.limits import BULK_ITEMS, PUBLICATION_TASKS
+from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S, PUBLICATION_TASKS
 from cloudpar_protocol.worker_messages import Return
 
 from . import instructions as do
 from . import publishing
-from .assignment import is_payable
+from .choosing import is_payable
 from .facts import NEVER, Facts
 from .lease_record import LeaseRecord
 from .nesting import has_room
 from .prefetching import HORIZON_US, chunks_needed, remaining_us
 from .supervision import running_of
-from .suspects import suspects
+from .suspects import suspects, takes_on
 
 PUBLISH_BYTES: Final = 4 * 1024 * 1024
 PUBLISH_JOBS: Final = 2
+AHEAD_HOLD_S: Final = 0.3
+"""How long a worker without a free executor has a request for chunks held. What came later than that would wait here
+for a task that takes longer than it seemed, while an executor elsewhere may be free."""
 HUNGRY_US: Final = 500_000
 BEATS: Final = 3
 """In the time of a lease."""
@@ -33,6 +36,9 @@ def _free_in_us(facts: Facts, now_us: int) -> list[float]:
             free.append(0.0)
         else:
             mean_us = facts.durations_of(run.record.lease).mean_us
+            if facts.holds and not mean_us:
+                free.append(float(HORIZON_US))  # nobody knows; it asks when it is free
+                continue
             free.append(remaining_us(mean_us, now_us - executor.since_us, executor.queued()))
     return sorted(free, reverse=True)[: facts.wanted_executors]
 
@@ -123,9 +129,7 @@ def download(facts: Facts) -> None:
 
 def retrieve(facts: Facts, now_us: int) -> None:
     """Ask for chunks before the executors run dry."""
-    if facts.retrieving or now_us < facts.retrieve_us or suspects(facts):
-        return
-    if now_us < facts.company_us and any(record.begun for record in facts.leases.values()):
+    if facts.retrieving or now_us < facts.retrieve_us or not takes_on(facts, now_us):
         return
     waiting_us = 0.0
     for record in facts.leases.values():
@@ -137,7 +141,8 @@ def retrieve(facts: Facts, now_us: int) -> None:
     chunks = chunks_needed(_free_in_us(facts, now_us), waiting_us, facts.chunk_us, facts.wanted_executors)
     if chunks:
         facts.retrieving = True
-        facts.out.append(do.Retrieve(min(chunks, BULK_ITEMS), facts.host, list(facts.pythons), list(facts.set_aside)))
+        idle = any(executor.usable and executor.running is None for executor in facts.executors.values())
+        facts.retrieve(min(chunks, BULK_ITEMS), HOLD_S if idle or not facts.holds else AHEAD_HOLD_S)
 
 
 def publish(facts: Facts, now_us: int) -> None:

@@ -61,6 +61,7 @@ class ExecutorRecord:
         self.python = python
         self.ready = False
         self.account: str | None = None
+        self.account_since_us = 0
         self.threads: int | None = None
         self.runs: deque[FedRun] = deque()
         self.stop: Stop | None = None

@@ -12,6 +12,7 @@ from .budgets import Budgets
 from .durations import PackageDurations
 from .executor_record import ExecutorRecord, Stop
 from .lease_record import LeaseRecord
+from .turns import Turns
 
 NEVER: Final = 2**62
 
@@ -34,7 +35,12 @@ class Facts:
         spawn_us, retrieve_us, beat_us, measure_us: When each may happen next.
         company_us: Until when it asks for nothing beside what has begun, since suspects went back.
         patience_us: How long that is the next time.
-        retrieving, beating, publish_jobs: What is under way.
+        retrieving, peeking, fetching, beating, publish_jobs: What is under way; fetching is a retrieval of chunks of
+            other packages than those that have tasks here.
+        holds: The master holds requests.
+        others_wait: A peek has seen such chunks, and none were asked for since.
+        peek_us: When to look again.
+        fetch_until_us: Until when free executors wait for what is being fetched.
         publish_now: Somebody may be waiting for what is pending.
         chunk_us: How long the chunk that came last will take; 0: unknown.
         nested: Tasks wait for tasks of their own, or have lately done so.
@@ -59,6 +65,7 @@ class Facts:
         self.durations: dict[str, PackageDurations] = {}
         self.budgets = Budgets()
         self.set_aside: dict[str, Unfit] = {}
+        self.turns = Turns()
         self.killed: dict[tuple[str, int], int] = {}
         self.unsaid_us: dict[str, int] = {}
         self.next_executor = 0
@@ -66,7 +73,9 @@ class Facts:
         self.spawn_us = self.retrieve_us = self.company_us = 0
         self.patience_us = PATIENCE_US
         self.beat_us = self.measure_us = NEVER
-        self.retrieving = self.beating = False
+        self.retrieving = self.peeking = self.fetching = self.beating = False
+        self.holds = self.others_wait = False
+        self.peek_us = self.fetch_until_us = 0
         self.publish_jobs = 0
         self.publish_now = False
         self.chunk_us = 0.0
@@ -96,7 +105,13 @@ class Facts:
         total_us = sum([result.duration_us for result in results])
         self.durations_of(lease).measured(total_us, len(results))
         self.budgets.used(lease.package_id, total_us)
+        self.turns.ran(lease.package_id, total_us)
         self.out += [do.Discard(lease.lease_id, used) for used in record.finished(results, now_us)]
+
+    def retrieve(self, chunks: int, hold_s: float, besides: Sequence[str] = (), *, peek: bool = False) -> None:
+        """Ask the master for chunks, or whether there are any."""
+        pythons, set_aside = list(self.pythons), list(self.set_aside)
+        self.out.append(do.Retrieve(chunks, hold_s, self.host, pythons, set_aside, list(besides), peek))
 
     def kill(self, executor: ExecutorRecord, stop: Stop) -> None:
         """Stop an executor, once."""

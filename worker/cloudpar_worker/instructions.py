@@ -50,12 +50,18 @@ class Measure(Struct, frozen=True):
 
 
 class Retrieve(Struct, frozen=True):
-    """Ask the master for chunks: of these versions of Python, and not of packages that this worker cannot run."""
+    """Ask the master for chunks: of these versions of Python, and not of packages that this worker cannot run.
+
+    The master may hold the request for `hold_s`. `besides` and `peek` are as in RetrieveTasks.
+    """
 
     chunks: int
+    hold_s: float
     host: str = ""
     pythons: list[str] = []
     set_aside: list[str] = []
+    besides: list[str] = []
+    peek: bool = False
 
 
 class Download(Struct, frozen=True):

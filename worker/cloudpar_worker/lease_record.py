@@ -31,6 +31,7 @@ class LeaseRecord:
         closing: The publication or return that closes the lease is under way.
         undeliverable: Its payload cannot be had: what is unfetched goes back, or,
         abandoned: its lease is left to run out.
+        first: It has the first task of its package, and no executor was ever given any of it.
         refusal: Why none of it can ever run here, as a publication's reason and for people; None: it can.
         unfit: What this worker lacks, so that nothing of it is to run here; None: nothing, or no worker has it.
         lost_us: Execution time of tasks that failed for that, beyond what is free, and that no return has said.
@@ -47,6 +48,7 @@ class LeaseRecord:
         self.ready: list[Range] = list(lease.ranges) if here else []
         self.ready_tasks = ranges.count(self.ready)
         self.fed = 0
+        self.first = lease.start == 0
         self.wanted: list[Range] | None = None
         self.pending: list[TaskResult] = []
         self.pending_bytes = 0
@@ -139,6 +141,7 @@ class LeaseRecord:
             self.ready[0] = (end, self.ready[0][1])
         self.ready_tasks -= end - start
         self.fed += end - start
+        self.first = False
         return start, end
 
     def put_back(self, tasks: Range) -> None:

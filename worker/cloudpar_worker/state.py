@@ -22,6 +22,7 @@ from .facts import PATIENCE_US, Facts
 from .feeding import linger_us
 from .lease_record import LeaseRecord
 from .nesting import memory_limit
+from .peeking import PEEK_AGAIN_US
 from .supervision import OUTPUT_LIMIT_BYTES, SUSPECT_PART
 from .suspects import is_suspect
 
@@ -43,6 +44,7 @@ class WorkerState:
             on.RecallLooked: self._recall_looked,
             on.Measured: self._measured,
             on.Retrieved: self._retrieved,
+            on.Peeked: self._peeked,
             on.Downloaded: self._downloaded,
             on.DownloadFailed: self._download_failed,
             on.Published: self._published,
@@ -197,8 +199,16 @@ class WorkerState:
     # From the master.
 
     def _retrieved(self, stimulus: on.Retrieved, now_us: int) -> None:
-        self.facts.retrieving = False
-        self.facts.retrieve_us = now_us + stimulus.retry_after_us
+        facts = self.facts
+        facts.holds = facts.holds or stimulus.holds
+        facts.others_wait = stimulus.waiting  # if not, what a peek saw may have been these: look again
+        if stimulus.besides:
+            facts.fetching = False
+            if not stimulus.leases:
+                facts.peek_us = now_us + PEEK_AGAIN_US
+        else:
+            facts.retrieving = False
+            facts.retrieve_us = now_us + stimulus.retry_after_us
         if not any(map(is_suspect, stimulus.leases)):
             self.facts.patience_us, self.facts.company_us = PATIENCE_US, now_us
         for lease in stimulus.leases:
@@ -206,6 +216,10 @@ class WorkerState:
                 self._take_over(lease, stimulus.request_us // len(stimulus.leases), now_us)
                 if lease.lease_id in stimulus.broken:
                     self.facts.leases[lease.lease_id].refuse("seal", stimulus.broken[lease.lease_id])
+
+    def _peeked(self, stimulus: on.Peeked, now_us: int) -> None:
+        self.facts.peeking, self.facts.others_wait = False, stimulus.waiting
+        self.facts.peek_us = now_us + stimulus.retry_after_us
 
     def _take_over(self, lease: Lease, request_us: int, now_us: int) -> None:
         facts = self.facts

@@ -79,12 +79,25 @@ class Retrieved(Struct, frozen=True):
     Attributes:
         request_us: What it cost without the time it was held.
         broken: By lease, why none of it is to be run: it is not what its client sealed.
+        besides: It asked for chunks of other packages only.
+        holds: The master holds requests.
+        waiting: More of such chunks wait.
     """
 
     leases: list[Lease]
     retry_after_us: int = 0
     request_us: int = 0
     broken: dict[str, str] = {}
+    besides: bool = False
+    holds: bool = False
+    waiting: bool = False
+
+
+class Peeked(Struct, frozen=True):
+    """Whether chunks of other packages wait at the master, which is to be asked again after some time."""
+
+    waiting: bool
+    retry_after_us: int = 0
 
 
 class Downloaded(Struct, frozen=True):
@@ -159,6 +172,7 @@ Stimulus = (
     | RecallLooked
     | Measured
     | Retrieved
+    | Peeked
     | Downloaded
     | DownloadFailed
     | Published

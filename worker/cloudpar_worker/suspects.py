@@ -36,6 +36,13 @@ def suspects(facts: Facts) -> list[LeaseRecord]:
     return found
 
 
+def takes_on(facts: Facts, now_us: int) -> bool:
+    """Whether this worker may ask for more now: not beside a suspect, nor beside what runs since one went back."""
+    if suspects(facts):
+        return False
+    return now_us >= facts.company_us or not any(record.begun for record in facts.leases.values())
+
+
 def runnable(facts: Facts) -> list[LeaseRecord]:
     """What can be fed: a suspect alone, and all else once no suspect is here."""
     if len(facts.leases) > 1 and suspects(facts):

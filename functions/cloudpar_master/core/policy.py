@@ -28,6 +28,10 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         fleet_memory_s: A worker that published nothing for this long no longer counts at its package; one of which
             nothing at all was heard for this long counts as gone.
         grace_s: A package whose version of Python no live worker has waits so long for one before it fails.
+        open_packages, open_small_packages: How many packages of an account have chunks in the queue, while others wait
+            there: beyond that a package waits, holding nothing, until one of them has ended or executors idle.
+        looks_at_end: When a package ends, the next of its account that waits is looked for at once. Where a look costs,
+            the client that awaits it looks.
         requests_per_s: Requests of one account that a process of the master takes a second, after a burst.
         request_burst: So many it takes at once.
         running_packages: Packages that an account may have running. This one and the next two bound what a start may
@@ -49,6 +53,9 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kept_bytes: Annotated[int, Meta(ge=0)] = 0
     fleet_memory_s: Amount = 60.0
     grace_s: Amount = 10.0
+    open_packages: Count = 50
+    open_small_packages: Count = 200
+    looks_at_end: bool = True
     requests_per_s: Amount = 1_000.0
     request_burst: Count = 5_000
     running_packages: Count = 1_000

@@ -98,6 +98,10 @@ class TaskQueue(Protocol):
         """About how many messages could be received now; a large number may be cut short."""
         ...
 
+    def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
+        """Whether a message that fits, of a package that is not in `besides`, could be received now."""
+        ...
+
     def dead(self, limit: int) -> list[Message]:
         """Messages that were delivered too often. They stay until deleted."""
         ...

@@ -20,6 +20,7 @@ class Bell:
 
     def __init__(self) -> None:
         self._retrievals: deque[_Retrieval] = deque()
+        self._peeks: set[asyncio.Future[None]] = set()
         self._awaits: dict[str, set[asyncio.Future[None]]] = defaultdict(set)
 
     def head_saved(self, package_id: str) -> None:
@@ -28,14 +29,21 @@ class Bell:
             _wake(waiter)
 
     def chunks_sent(self, needs: Iterable[Needs]) -> None:
-        """The queue has more: for each chunk one retrieval that can take it looks, in the order in which they came."""
+        """The queue has more: for each chunk one retrieval that can take it looks, in the order in which they came.
+
+        After them all that peek look.
+        """
+        peeks: Iterable[asyncio.Future[None]] = ()
         for need in needs:
+            peeks = self._peeks
             found = next((each for each in self._retrievals if each.fit.takes(*need)), None)
             if found is not None:
                 self._retrievals.remove(found)
                 found.waiter.set_result(need)
             elif need == ANYTHING:
                 break
+        for peek in peeks:
+            _wake(peek)
 
     def session_started(self, session: str) -> None:
         """A session has a new package: its await looks."""
@@ -43,7 +51,7 @@ class Bell:
 
     def everybody(self) -> None:
         """The server ends: whoever is held looks."""
-        self.chunks_sent([ANYTHING] * len(self._retrievals))
+        self.chunks_sent([ANYTHING] * (len(self._retrievals) + 1))
         for name in list(self._awaits):
             self.head_saved(name)
 
@@ -60,6 +68,15 @@ class Bell:
         finally:
             if retrieval in self._retrievals:
                 self._retrievals.remove(retrieval)
+
+    async def any_chunk(self, timeout_s: float) -> None:
+        """Wait until chunks were sent, whoever takes them."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._peeks.add(waiter)
+        try:
+            await asyncio.wait([waiter], timeout=timeout_s)
+        finally:
+            self._peeks.discard(waiter)
 
     async def news(self, package_ids: list[str], session: str, timeout_s: float) -> None:
         """Wait until one of the packages, or the session, may have something."""

@@ -44,15 +44,18 @@ class Holding:
             reply = self.reception.perform(call)
             assert isinstance(reply, RetrieveTasksReply)  # noqa: S101  the route's reply type
             left_s = deadline - _now()
-            if reply.leases or left_s <= 0:
-                return replace(reply, retry_after_s=0.0)
+            if reply.leases or reply.waiting or left_s <= 0:
+                return replace(reply, retry_after_s=0.0, holds=True)
             if self._ending:
                 return reply
-            if reply.retry_after_s:
+            if request.peek:
+                await self._bell.any_chunk(left_s)
+            elif reply.retry_after_s:
                 await self._bell.chunks(left_s, fit)
             else:  # more may be behind what was stale; others come first
                 await asyncio.sleep(0)
-        self._bell.chunks_sent([ANYTHING])
+        if not request.peek:
+            self._bell.chunks_sent([ANYTHING])
         return RetrieveTasksReply()
 
     def started(self, session: str, package_id: str) -> None:

@@ -1,6 +1,7 @@
 """Start, await, cancel, acknowledge."""
 
 import hashlib
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -29,7 +30,15 @@ from cloudpar_protocol.client_messages import (
     StartTasksReply,
     Upload,
 )
-from cloudpar_protocol.errors import BadRequest, IdempotencyConflict, NotFound, QuotaExhausted, RateLimited, TooLarge
+from cloudpar_protocol.errors import (
+    BadRequest,
+    IdempotencyConflict,
+    NotFound,
+    QuotaExhausted,
+    RateLimited,
+    TooLarge,
+    Unavailable,
+)
 from cloudpar_protocol.payloads import BlobData, InlineData, TaskData
 
 from .account_limits import check_fits, check_room
@@ -40,11 +49,6 @@ from .placement import Placement
 from .result_pages import Results, read_results
 from .submission import check_owner, check_submission, needed_python
 from .upload_links import UploadLinks
-
-OPEN_PACKAGES = 2
-OPEN_SMALL_PACKAGES = 6
-"""While chunks wait in the queue, an account that runs so many packages opens no further one at once, since everybody
-else waits behind the windows of all of them. Small ones (planning.SMALL_PACKAGE) need not wait for two large ones."""
 
 CANCEL_ALL = "cancel the whole package instead"
 
@@ -138,10 +142,14 @@ class ClientService:
         return now.granted_us <= now.spent_us
 
     def _first_window(self, running: Running, request: StartTasks) -> int:
-        """How many chunks a new package may have in the queue; 0: it waits until executors idle (rule 14)."""
-        most = OPEN_SMALL_PACKAGES if request.n <= planning.SMALL_PACKAGE else OPEN_PACKAGES
+        """How many chunks a new package may have in the queue; 0: it waits until others have ended (rule 14).
+
+        Small ones (planning.SMALL_PACKAGE) need not wait for large ones.
+        """
+        policy = self._on.policy
+        most = policy.open_small_packages if request.n <= planning.SMALL_PACKAGE else policy.open_packages
         if running.packages < most or not self._on.queue.waiting():
-            return planning.first_window(request.n, self._on.policy)
+            return planning.first_window(request.n, policy)
         # A task waits for this package, and its executor is not idle for as long as the package has nothing to run.
         return 1 if request.depth else 0
 
@@ -158,7 +166,7 @@ class ClientService:
                 text = "no such package for this token: it never was, or it was deleted over a day ago"
                 missing[cursor.package_id] = text
                 continue
-            head, placement = opened.head, None
+            head, placement = self._opened(opened.head), None
             if self._waits_for_workers(head):
                 head, lonely = self._placement.decided(head), True
                 placement = self._placement.view(head)
@@ -171,6 +179,13 @@ class ClientService:
         delay = 0.0 if missing else min(delays, default=0.0)
         fleet = self._on.watch.status() if lonely else None
         return AwaitTasksReply(packages=statuses, missing=missing, retry_after_s=delay, fleet=fleet)
+
+    def _opened(self, head: Head) -> Head:
+        """A closed package may open now: those that ran when it was started have ended."""
+        if head.closed and not head.ended:
+            with suppress(Unavailable):  # others are at it
+                return self._folding.open_closed(head)
+        return head
 
     def _waits_for_workers(self, head: Head) -> bool:
         return not head.ended and not head.executors and self._on.clock.now() - head.started_at > LONELY_S
@@ -219,6 +234,8 @@ class ClientService:
         event = CancelAsked(ranges=asked, only_queued=request.only_queued, message=f"cancelled by {by}")
         if not head.ended:
             head = self._folding.confirm(head.package_id, f"c#{self._on.ids.fresh()}", event, opened) or head
+            if head.ended:
+                self._folding.open_next(head)
         if asked is not None:
             cancelled = ranges.intersect(asked, head.cancelled)
             if ranges.subtract(ranges.intersect(asked, head.unfinished), head.cancelled):

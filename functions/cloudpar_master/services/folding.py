@@ -1,9 +1,11 @@
 """Carries the fold out: load, fold, save, look again, do what is left to do. Rules 1, 3, 6 and 9 of the design."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
+from cloudpar_master.core import planning
 from cloudpar_master.core.effects import Delete, Effect, Forget, Reserve, Send, Settle, due_at, pending
-from cloudpar_master.core.events import Broken, Deleted, Event, Published, QuotaGranted, Sent, Settled
+from cloudpar_master.core.events import Broken, Deleted, Event, ExecutorsIdle, Published, QuotaGranted, Sent, Settled
 from cloudpar_master.core.fold import Folded, fold
 from cloudpar_master.core.head import SCHEMA, Head, Piece
 from cloudpar_master.core.policy import Policy
@@ -25,6 +27,9 @@ TRIES, HEAVY_TRIES = 20, 2
 
 SMALLEST_COST_US = 1_000
 """What handing out a chunk counts for at least when packages take turns."""
+
+UNCUT = 100
+"""Among how many packages with uncut tasks the next closed one is looked for."""
 
 STALE_S = 2.0
 """Who looks at a head older than this folds it: somebody always comes next (rule 3)."""
@@ -106,6 +111,32 @@ class Folding:
         if not taken:
             raise _busy(package_id)
         return head
+
+    def open_next(self, ended: Head) -> None:
+        """A package has ended: open the oldest of its account's closed ones, if there is any.
+
+        If this process dies before, that one opens when the next package ends, or when executors idle.
+        """
+        packages = self._on.packages
+        wanted = self._on.policy.looks_at_end and not ended.closed
+        uncut = packages.uncut(UNCUT) if wanted else []
+        found = packages.find(uncut) if uncut else {}
+        for package_id in uncut:
+            head, _ = found.get(package_id, (None, None))
+            if head is not None and head.closed and not head.ended and head.account_id == ended.account_id:
+                with suppress(Unavailable):  # others are at it
+                    self.advance(package_id, [(f"o#{ended.package_id}", ExecutorsIdle(executors=1))])
+                return
+
+    def open_closed(self, head: Head) -> Head:
+        """Open a closed package if fewer of its account are open than may be."""
+        policy = self._on.policy
+        most = policy.open_small_packages if head.tasks <= planning.SMALL_PACKAGE else policy.open_packages
+        others = self._on.packages.unsettled(head.account_id)
+        if sum(not other.ended and not other.closed for other in others) >= most:
+            return head
+        event = ExecutorsIdle(executors=1)
+        return self.advance(head.package_id, [(f"o#{head.package_id}#{head.version}", event)]) or head
 
     def _take(self, package_id: str, mine: Sequence[Item], *, opened: Opened | None = None,
               due: bool = False) -> tuple[Head | None, bool]:  # fmt: skip

@@ -79,9 +79,17 @@ class WorkerService:
         self._keys = AccountKeys(deployment)
 
     def retrieve_tasks(self, request: RetrieveTasks) -> RetrieveTasksReply:
-        """Hand out chunks. An empty queue makes packages with uncut tasks open their windows."""
+        """Hand out chunks. An empty queue makes packages with uncut tasks open their windows.
+
+        A worker that names packages in `besides` has work: no window opens for it, and it does not idle.
+        """
         now, fit = self._on.clock.now(), self._placement.heard(request)
+        if request.peek:
+            delay = pacing.worker_delay_s(self._idle.count(now))
+            return RetrieveTasksReply(waiting=self._others_wait(request, fit), retry_after_s=delay)
         found = self._receive_live(request, fit)
+        if request.besides:
+            return RetrieveTasksReply(leases=found.leases, waiting=self._others_wait(request, fit))
         if not found.leases:
             passed_over = sorted(found.unfit) or self._on.queue.passed_over(fit, PASSED_OVER)
             resumed = self._placement.resumed(passed_over) if passed_over else set()
@@ -95,6 +103,9 @@ class WorkerService:
         return RetrieveTasksReply(
             leases=found.leases, retry_after_s=max(delay, UNFIT_DELAY_S) if found.unfit else delay
         )
+
+    def _others_wait(self, request: RetrieveTasks, fit: Fit) -> bool:
+        return self._on.queue.has_others(frozenset(request.besides), fit)
 
     def _receive_live(self, request: RetrieveTasks, fit: Fit) -> Received:
         """Receive until something is wanted still, or nothing comes but what was put back."""
@@ -110,7 +121,8 @@ class WorkerService:
 
     def _receive(self, request: RetrieveTasks, attempt_id: str, fit: Fit, put_back: set[str]) -> Received:
         lease_s = self._on.policy.lease_s
-        messages = self._on.queue.receive(min(request.chunks, RETRIEVED_CHUNKS), lease_s, attempt_id, (), fit)
+        most = min(request.chunks, RETRIEVED_CHUNKS)
+        messages = self._on.queue.receive(most, lease_s, attempt_id, frozenset(request.besides), fit)
         chunks = [(message, *parse_chunk(message.body)) for message in messages]
         found = self._on.packages.find([package_id for _, package_id, _ in chunks])
         heads: dict[str, Head | None] = {package_id: head for package_id, (head, _) in found.items()}
@@ -253,6 +265,9 @@ class WorkerService:
         heads = {package_id: self._folding.advance(package_id, items) for package_id, items in events.items()}
         self._close(request.publications)
         self._placement.beats(request.worker_id)
+        for head in heads.values():
+            if head is not None and head.ended:
+                self._folding.open_next(head)
         views = self._views(request.publications, heads)
         return PublishResultsReply(leases=views, hungry=self._hungry(request.worker_id, views, heads))
 

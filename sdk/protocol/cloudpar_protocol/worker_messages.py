@@ -48,6 +48,9 @@ class RetrieveTasks(Struct, frozen=True, kw_only=True):
         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier release,
             which does not tell; it is handed everything.
         set_aside: The packages that it cannot run, because it lacks something that they need.
+        besides: Packages of which it has tasks that wait: it wants chunks of others. A master that cannot choose hands
+            out what comes.
+        peek: It wants no chunk, but to know whether one waits.
     """
 
     v: int = PROTOCOL_VERSION
@@ -59,6 +62,8 @@ class RetrieveTasks(Struct, frozen=True, kw_only=True):
     host: Name = ""
     pythons: Annotated[list[Name], Meta(max_length=20)] = []
     set_aside: Annotated[list[Id], Meta(max_length=BULK_ITEMS)] = []
+    besides: Annotated[list[Id], Meta(max_length=BULK_ITEMS)] = []
+    peek: bool = False
 
 
 class Lease(Struct, frozen=True, kw_only=True):
@@ -121,11 +126,18 @@ class Lease(Struct, frozen=True, kw_only=True):
 
 
 class RetrieveTasksReply(Struct, frozen=True, kw_only=True):
-    """No lease: ask again after `retry_after_s`."""
+    """No lease: ask again after `retry_after_s`.
+
+    Attributes:
+        holds: This master holds requests, so that a worker may have a `peek` open for as long as it is busy.
+        waiting: A chunk of a package that is not in `besides` waits (still).
+    """
 
     v: int = PROTOCOL_VERSION
     leases: list[Lease] = []
     retry_after_s: Seconds = 0.0
+    holds: bool = False
+    waiting: bool = False
 
 
 class PrepareResult(Struct, frozen=True, kw_only=True):

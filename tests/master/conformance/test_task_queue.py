@@ -133,10 +133,14 @@ def test_one_message_one_winner(factory: Factory, tmp_path: Path, clock: SetCloc
 
 
 def test_packages_in_besides_are_left_out(stores: Stores, others: Stores) -> None:
+    assert not stores.queue.has_others(())
     messages = [Sending(f"g{number}", f"body of g{number}", "ann", f"p{number % 3}") for number in range(6)]
     stores.queue.send(messages)
     assert bodies(others.queue.receive(10, VISIBILITY_S, "attempt", {"p0", "p1"})) == ["body of g2", "body of g5"]
+    assert not stores.queue.has_others({"p0", "p1"})
+    assert stores.queue.has_others({"p0", "p2"})
     assert len(take(stores)) == 4
+    assert not stores.queue.has_others(())
 
 
 def test_packages_take_turns(stores: Stores) -> None:

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
+from msgspec.structs import replace
+
 from cloudpar_protocol import routes
 from cloudpar_protocol.payloads import BlobRef, Outcome, TaskResult, Unfit
 from cloudpar_protocol.worker_messages import (
@@ -115,10 +117,10 @@ class Worker:
             attempt_id=self._world.ids.fresh(), worker_id=self._name, executors=1, chunks=1, host=self._name,
             pythons=["3.11"] if self._lacking else [], set_aside=self._set_aside,
         )  # fmt: skip
-        if self._mortal:
-            reply = self._world.ask_or_die("worker", routes.RETRIEVE_TASKS, request)
-        else:
-            reply = self._world.ask("worker", routes.RETRIEVE_TASKS, request)
+        ask = self._world.ask_or_die if self._mortal else self._world.ask
+        if self._gives_back:
+            ask("worker", routes.RETRIEVE_TASKS, replace(request, peek=True))
+        reply = ask("worker", routes.RETRIEVE_TASKS, request)
         self.jobs = [Job(lease) for lease in reply.leases] if reply else []
         for job in list(self.jobs):
             self._verify(job)

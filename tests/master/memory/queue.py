@@ -90,6 +90,11 @@ class MemoryTaskQueue:
                 oldest.setdefault((letter.account, letter.package), line)
         return list(oldest.values())
 
+    def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
+        with ALONE:
+            self._surface(self._clock.now())
+            return bool(self._lines(besides, fit))
+
     def _repeat(self, attempt_id: str, now: float) -> list[Message]:
         until, receipts = self._letters.attempts.get(attempt_id, (0.0, []))
         return [

@@ -129,6 +129,11 @@ class TimedQueue:
             messages.append(message._replace(wait_us=round((now - self._sent[message.body][1]) * 1e6)))
         return messages
 
+    def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
+        del fit
+        self._look()
+        return bool(self._lines(besides))
+
     def _lines(self, besides: Collection[str]) -> dict[Line, str]:
         """The oldest message of each package."""
         oldest: dict[str, tuple[Line, str]] = {}

@@ -1,9 +1,11 @@
 """One account's work does not delay another's: simulated time, an agent that works ahead as the real one does."""
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.worker_messages import Lease
@@ -69,6 +71,13 @@ def test_ten_tasks_are_not_delayed_by_another_accounts_hundred_thousand(tmp_path
             assert world.clock.now() - began + SWITCH_S < 2.0
 
 
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """Where few packages of an account are open at a time."""
+    with master(tmp_path, replace(POLICY, open_packages=2, open_small_packages=6)) as world:
+        yield world
+
+
 def test_an_account_opens_few_packages_while_others_wait_in_the_queue(world: World, ann: AccountRecord) -> None:
     large = [world.start(ann, tasks=1_000) for _ in range(4)]
     small = [world.start(ann, tasks=32, chunksize=None) for _ in range(4)]
@@ -126,3 +135,35 @@ def test_what_waits_keeps_the_timer_busy_once_only(world: World, ann: AccountRec
     world.clock.move(POLICY.lifetime_s)
     world.timer.tick()
     assert world.status(ann, package_ids[3]).reason == "expired"
+
+
+def test_when_a_package_ends_the_oldest_closed_one_of_its_account_opens(
+    world: World, ann: AccountRecord, bob: AccountRecord
+) -> None:
+    world.start(bob, tasks=1_000)
+    ending, _, *closed = [world.start(ann, tasks=5 if number == 0 else 1_000) for number in range(4)]
+    assert [world.head(each).closed for each in closed] == [True, True]
+    world.work([lease for lease in world.retrieve(chunks=3) if lease.package_id == ending])
+    assert world.head(ending).ended
+    assert [world.head(each).closed for each in closed] == [False, True]
+
+
+def test_when_a_package_is_cancelled_the_oldest_closed_one_of_its_account_opens(
+    world: World, ann: AccountRecord
+) -> None:
+    one, _, *closed = [world.start(ann, tasks=1_000) for _ in range(4)]
+    world.cancel(ann, one)
+    assert [world.head(each).closed for each in closed] == [False, True]
+
+
+def test_where_a_look_costs_the_client_that_awaits_a_closed_package_opens_it(tmp_path: Path) -> None:
+    with master(tmp_path, replace(POLICY, open_packages=2, looks_at_end=False)) as world:
+        ann = world.account("ann")
+        one, _, three, four = [world.start(ann, tasks=1_000) for _ in range(4)]
+        world.status(ann, three)
+        assert world.head(three).closed
+        world.cancel(ann, one)
+        assert world.head(three).closed
+        world.status(ann, three)
+        world.status(ann, four)
+        assert [world.head(each).closed for each in (three, four)] == [False, True]

@@ -101,6 +101,11 @@ class SqsTaskQueue:
         reply = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["ApproximateNumberOfMessages"])
         return int(reply["Attributes"]["ApproximateNumberOfMessages"])
 
+    def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
+        """See the port. Whose messages wait, SQS does not say; no worker asks, since no request is held here."""
+        del besides, fit
+        return self.waiting() > 0
+
     def dead(self, limit: int) -> list[Message]:
         """See the port. In our stack nobody asks: AWS brings dead letters to a function."""
         reply = self._client.receive_message(

@@ -132,6 +132,11 @@ class SqliteTaskQueue:
         count: int = self._db.execute(select, (COUNTED,)).fetchone()[0]
         return count
 
+    def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
+        """See the port."""
+        self._surface(self._clock.now())
+        return any(line.package not in besides and fit.takes(line.package, python) for line, python in self._lines())
+
     def dead(self, limit: int) -> list[Message]:
         """See the port."""
         self._surface(self._clock.now())

@@ -708,6 +708,9 @@ export interface components {
          *         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier release,
          *             which does not tell; it is handed everything.
          *         set_aside: The packages that it cannot run, because it lacks something that they need.
+         *         besides: Packages of which it has tasks that wait: it wants chunks of others. A master that cannot choose hands
+         *             out what comes.
+         *         peek: It wants no chunk, but to know whether one waits.
          */
         RetrieveTasks: {
             /** @default 1 */
@@ -724,10 +727,18 @@ export interface components {
             pythons?: string[];
             /** @default [] */
             set_aside?: string[];
+            /** @default [] */
+            besides?: string[];
+            /** @default false */
+            peek?: boolean;
         };
         /**
          * RetrieveTasksReply
          * @description No lease: ask again after `retry_after_s`.
+         *
+         *     Attributes:
+         *         holds: This master holds requests, so that a worker may have a `peek` open for as long as it is busy.
+         *         waiting: A chunk of a package that is not in `besides` waits (still).
          */
         RetrieveTasksReply: {
             /** @default 1 */
@@ -736,6 +747,10 @@ export interface components {
             leases?: components["schemas"]["Lease"][];
             /** @default 0 */
             retry_after_s?: number;
+            /** @default false */
+            holds?: boolean;
+            /** @default false */
+            waiting?: boolean;
         };
         /**
          * Return

@@ -1,4 +1,6 @@
 from collections.abc import Collection
+from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -9,7 +11,7 @@ from cloudpar_protocol import codec
 from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, RETRIEVED_CHUNKS
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode
 from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
-from master.services.world import CODE, POLICY, WatchedWorld, World, publication
+from master.services.world import CODE, POLICY, WatchedWorld, World, master, publication
 
 
 def test_a_lease_brings_what_a_worker_needs(world: World, ann: AccountRecord) -> None:
@@ -73,11 +75,13 @@ def test_an_idle_worker_opens_the_window(world: World, ann: AccountRecord) -> No
     assert world.head(package_id).window == POLICY.first_window + 3
 
 
-def test_idle_workers_open_only_as_many_windows_as_they_need(world: World, ann: AccountRecord) -> None:
-    packages = [world.start(ann, tasks=1_000) for _ in range(5)]
-    while len(world.retrieve(executors=1)) > 1:
-        pass
-    assert [world.head(package_id).window for package_id in packages] == [9, 8, 0, 0, 0]
+def test_idle_workers_open_only_as_many_windows_as_they_need(tmp_path: Path) -> None:
+    with master(tmp_path, replace(POLICY, open_packages=2)) as world:
+        ann = world.account("ann")
+        packages = [world.start(ann, tasks=1_000) for _ in range(5)]
+        while len(world.retrieve(executors=1)) > 1:
+            pass
+        assert [world.head(package_id).window for package_id in packages] == [9, 8, 0, 0, 0]
 
 
 def test_without_work_it_says_when_to_ask_again(world: World) -> None:
@@ -185,3 +189,37 @@ def test_the_largest_chunks_together_are_one_body(world: World) -> None:
     assert sum(len(answer.leases) for answer in answers) == 20
     assert max(len(answer.leases) for answer in answers) == RETRIEVED_CHUNKS
     assert max(len(codec.encode(answer)) for answer in answers) <= BODY_BYTES
+
+
+def ask(world: World, **changes: Any) -> RetrieveTasksReply:
+    fields: dict[str, Any] = {"attempt_id": f"attempt {next(world.numbers)}", "worker_id": "w", "executors": 2}
+    return world.worker.retrieve_tasks(RetrieveTasks(**({"chunks": 4} | fields | changes)))
+
+
+def test_a_peek_says_whether_other_packages_wait_and_takes_nothing(world: World, ann: AccountRecord) -> None:
+    own, other = world.start(ann), world.start(ann)
+    assert ask(world, peek=True, besides=[own]).waiting
+    assert not ask(world, peek=True, besides=[own, other]).waiting
+    assert not ask(world, peek=True, besides=[own]).leases
+    assert len(world.retrieve_all()) == 4
+    assert not ask(world, peek=True).waiting
+
+
+def test_chunks_of_packages_in_besides_are_not_handed_out(world: World, ann: AccountRecord) -> None:
+    own, other = world.start(ann), world.start(ann)
+    reply = ask(world, besides=[own], chunks=1)
+    assert [lease.package_id for lease in reply.leases] == [other]
+    assert reply.waiting
+    reply = ask(world, besides=[own])
+    assert [lease.package_id for lease in reply.leases] == [other]
+    assert not reply.waiting
+
+
+def test_a_worker_with_work_opens_no_window_and_does_not_idle(world: World, ann: AccountRecord) -> None:
+    own = world.start(ann, tasks=1_000)
+    leases = world.retrieve()
+    window = world.head(own).window
+    assert not ask(world, besides=[own], worker_id="other").leases
+    assert not ask(world, peek=True, worker_id="other").waiting
+    assert world.head(own).window == window
+    assert not world.publish(publication(leases[0], [0])).hungry

@@ -1,0 +1,113 @@
+"""Small work beside long jobs: it begins at the next free executor, within one task's time and SLACK_US."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from master.memory.stores import in_memory
+from master.services.world import master
+from simulation.site import Site
+
+SECOND = 1_000_000
+SLACK_US = 200_000
+
+OpenSite = Callable[..., Site]
+
+
+@pytest.fixture
+def open_site(tmp_path: Path) -> Iterator[OpenSite]:
+    with master(tmp_path, factory=in_memory) as world:
+        yield lambda *executors: Site(world, *executors)
+
+
+MOMENTS = [700_000, 1_300_000, 2_050_000, 3_850_000, 5_990_000, 9_000_000, 10_123_456]
+
+
+@pytest.mark.parametrize("at_us", MOMENTS)
+@pytest.mark.parametrize("executors", [(1,), (2,), (1, 1), (3, 2)])
+@pytest.mark.parametrize("chunksize", [None, 1, 4])
+@pytest.mark.parametrize("other", [False, True], ids=["of the same account", "of another account"])
+def test_a_call_waits_for_one_task_of_a_long_job(
+    open_site: OpenSite, executors: tuple[int, ...], chunksize: int | None, at_us: int, other: bool
+) -> None:
+    site = open_site(*executors)
+    ann = site.account("ann")
+    site.start(ann, 200, 2 * SECOND, chunksize=chunksize)
+    site.run_until(at_us)
+    small = site.start(site.account("bob") if other else ann, 1, 10_000)
+    assert site.run_until_begun(small) - at_us <= 2 * SECOND + SLACK_US
+
+
+def uneven(index: int) -> int:
+    """Between 0.2 and 30 s, and no mean tells anything."""
+    return 200_000 * (1 + index * 7919 % 150)
+
+
+@pytest.mark.parametrize("at_us", MOMENTS)
+@pytest.mark.parametrize("executors", [(2,), (1, 1), (1, 1, 1, 1), (3, 2)])
+@pytest.mark.parametrize("other", [False, True], ids=["of the same account", "of another account"])
+def test_a_call_begins_when_the_next_executor_anywhere_is_free(
+    open_site: OpenSite, executors: tuple[int, ...], at_us: int, other: bool
+) -> None:
+    site = open_site(*executors)
+    ann = site.account("ann")
+    site.start(ann, 500, uneven)
+    site.run_until(at_us)
+    free_us = site.next_end_us()
+    small = site.start(site.account("bob") if other else ann, 1, 10_000)
+    assert site.run_until_begun(small) - free_us <= SLACK_US
+
+
+@pytest.mark.parametrize("at_us", MOMENTS[3:])
+@pytest.mark.parametrize("executors", [(2,), (1, 1), (3, 2)])
+def test_a_call_beside_several_long_jobs_of_several_accounts(
+    open_site: OpenSite, executors: tuple[int, ...], at_us: int
+) -> None:
+    site = open_site(*executors)
+    ann, bob = site.account("ann"), site.account("bob")
+    for number in range(3):
+        site.start(ann, 100, (1 + number) * SECOND)
+    site.start(bob, 100, 2 * SECOND)
+    site.run_until(at_us)
+    free_us = site.next_end_us()
+    small = site.start(ann, 1, 10_000)
+    assert site.run_until_begun(small) - free_us <= SLACK_US
+
+
+@pytest.mark.parametrize("at_us", MOMENTS)
+@pytest.mark.parametrize("task_us", [1_000, 10_000, 45_000, 60_000, 150_000, 300_000])
+@pytest.mark.parametrize("other", [False, True], ids=["of the same account", "of another account"])
+def test_a_call_beside_a_long_job_of_short_tasks(open_site: OpenSite, task_us: int, at_us: int, other: bool) -> None:
+    site = open_site(2)
+    ann = site.account("ann")
+    site.start(ann, 20_000_000 // task_us * 2, task_us)
+    site.run_until(at_us)
+    small = site.start(site.account("bob") if other else ann, 1, 10_000)
+    assert site.run_until_begun(small) - at_us <= task_us + SLACK_US
+
+
+@pytest.mark.parametrize("executors", [(2,), (1, 1), (4,)])
+def test_a_small_map_ends_before_a_long_job_goes_on(open_site: OpenSite, executors: tuple[int, ...]) -> None:
+    site = open_site(*executors)
+    ann = site.account("ann")
+    site.start(ann, 200, 2 * SECOND)
+    site.run_until(3 * SECOND)
+    free_us = site.next_end_us()
+    small = site.start(ann, 8, 10_000)
+    assert site.run_until_done(small) - free_us <= SLACK_US
+
+
+@pytest.mark.parametrize("executors", [(1,), (2,), (1, 1)])
+def test_many_calls_during_a_long_job_share_with_it(open_site: OpenSite, executors: tuple[int, ...]) -> None:
+    """Calls come as fast as all executors could run them. Nobody knows before how long they take: about as long."""
+    site = open_site(*executors)
+    ann = site.account("ann")
+    long = site.start(ann, 1_000, SECOND // 2)
+    every_us = SECOND // 2 // sum(executors)
+    for number in range(100):
+        site.run_until(SECOND + number * every_us)
+        site.start(ann, 1, SECOND // 2)
+    begun = sum(1 for package_id, _ in site.begun if package_id == long)
+    others = len(site.begun) - begun
+    assert 0.25 < begun / others < 1.8

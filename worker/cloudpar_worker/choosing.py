@@ -1,0 +1,71 @@
+"""Which lease an executor serves next."""
+
+from typing import Final
+
+from .executor_record import ExecutorRecord
+from .facts import Facts
+from .feeding import ONE_AHEAD_US
+from .lease_record import LeaseRecord
+from .nesting import may_begin
+from .supervision import running_of
+
+AFFINITY_US: Final = 50_000
+"""How long an executor goes on with short tasks of its account while tasks wait that it cannot serve. A fresh executor,
+which these need, takes about as long."""
+
+SWITCH_US: Final = 1_000_000
+"""If an account has an executor here already, it gets another account's only when its package is this far behind."""
+
+
+def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
+    """The lease to serve next: whose turn it is, with some patience before one that needs another executor."""
+    payable = [record for record in ready if is_payable(facts, record) and may_begin(facts, executor, record.lease)]
+    if not payable:
+        return None
+    ordered = in_turn(facts, payable, now_us)
+    for record in ordered:
+        if executor.serves(record.lease):
+            return record
+        if _is_short_of_executors(facts, record):
+            own = next((other for other in ordered if executor.serves(other.lease)), None)
+            if own is not None and _keeps(facts, executor, own, record, now_us):
+                return own
+            return None if executor.running else record
+    return None
+
+
+def in_turn(facts: Facts, records: list[LeaseRecord], now_us: int) -> list[LeaseRecord]:
+    """Leases, at least one, as their tasks are to run."""
+
+    def running_us(package_id: str) -> int:
+        return sum([now_us - executor.since_us for executor in running_of(facts, package_id)])
+
+    return facts.turns.order(records, running_us, lambda record: facts.durations_of(record.lease).mean_us, now_us)
+
+
+def is_short(facts: Facts, record: LeaseRecord) -> bool:
+    """Whether several tasks of a lease together are fed to an executor."""
+    return 0 < facts.durations_of(record.lease).mean_us < ONE_AHEAD_US
+
+
+def _keeps(facts: Facts, executor: ExecutorRecord, own: LeaseRecord, other: LeaseRecord, now_us: int) -> bool:
+    """Whether an executor serves its own account's lease, although another account's is before it in turn."""
+    waiting_us = now_us - max(other.arrived_us, executor.account_since_us)
+    if is_short(facts, own) and waiting_us < AFFINITY_US:
+        return True
+    if other.first:
+        return False
+    served = any(each.running and each.account == other.lease.account for each in facts.executors.values())
+    return served and facts.turns.behind_us(other.lease.package_id, own.lease.package_id) < SWITCH_US
+
+
+def _is_short_of_executors(facts: Facts, record: LeaseRecord) -> bool:
+    """Whether fewer that can serve a lease are free, or on their way, than it has tasks."""
+    free = [executor for executor in facts.executors.values() if executor.stop is None and executor.running is None]
+    return sum([executor.serves(record.lease) for executor in free]) < record.ready_tasks
+
+
+def is_payable(facts: Facts, record: LeaseRecord) -> bool:
+    """With nothing left, the master first counts what it has not seen yet; then it knows better than this worker."""
+    package_id = record.lease.package_id
+    return facts.budgets.left_us(package_id) > 0 or not facts.budgets.unsettled(package_id)
