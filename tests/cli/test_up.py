@@ -186,6 +186,21 @@ def test_it_prints_no_token_into_a_log(folder: Path) -> None:
     assert not [name for name, token in connection.items() if token in text]
 
 
+@pytest.mark.parametrize("is_journal", [False, True])
+def test_json_has_tokens_through_a_socket_unless_it_is_the_journals(folder: Path, is_journal: bool) -> None:
+    """Node.js gives its children sockets as standard streams; so does systemd, and says so."""
+    command = [*CLOUDPAR, "up", "--workers", "0", "--port", "0", "--data", str(folder), "--json"]
+    ours, theirs = socket.socketpair()
+    status = os.fstat(theirs.fileno())
+    journal = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}" if is_journal else "1:2"}
+    with ours, theirs, subprocess.Popen(command, env=environment(**journal), stdout=theirs.fileno()) as up:
+        told = json.loads(ours.makefile().readline())
+        up.terminate()
+        assert up.wait(END_S) == 0
+    assert ("admin_token" in told) is not is_journal
+    assert ("connection_file" in told) is is_journal
+
+
 def test_json_names_the_file_of_the_tokens_where_its_output_is_kept(folder: Path, tmp_path: Path) -> None:
     command = [*CLOUDPAR, "up", "--workers", "0", "--port", "0", "--data", str(folder), "--json"]
     log = tmp_path / "log"

@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -18,17 +19,17 @@ def announce(connection: ConnectionFile, folder: Path, executors: int, *, as_jso
     """Print how to use the master.
 
     Without a terminal the output may be a log, such as systemd's journal: then it names the file that holds the tokens.
-    `--json` is asked for by a program, which reads a pipe: it gets them, but a file or a journal does not.
+    `--json` is for a program that reads it, and so has them, but not where its output goes into a file or the journal.
     """
     if as_json:
         told = {"endpoint": connection.endpoint, "connection_file": str(connection_path(folder))}
-        print_json(msgspec.structs.asdict(connection) if _is_terminal() or _is_pipe() else told)
+        print_json(told if _is_kept() else msgspec.structs.asdict(connection))
         return
     click.echo(
         f"cloudpar: the master is at {connection.endpoint} with {quantity(executors, 'executor')} here, "
         f"its data in {folder}\n"
     )
-    click.echo(with_tokens(connection) if _is_terminal() else _without_tokens(connection, folder))
+    click.echo(with_tokens(connection) if sys.stdout.isatty() else _without_tokens(connection, folder))
     click.echo("\nCtrl-C lets the executors finish their tasks, and ends.")
     sys.stdout.flush()
 
@@ -54,9 +55,7 @@ def _without_tokens(connection: ConnectionFile, folder: Path) -> str:
     )
 
 
-def _is_terminal() -> bool:
-    return sys.stdout.isatty()
-
-
-def _is_pipe() -> bool:
-    return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+def _is_kept(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether standard output is a file, or systemd's journal, which says in JOURNAL_STREAM which socket it is."""
+    status = os.fstat(sys.stdout.fileno())
+    return stat.S_ISREG(status.st_mode) or environment.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"

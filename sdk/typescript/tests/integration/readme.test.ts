@@ -56,7 +56,7 @@ test("the reader's own module is found by the workers that the README's command 
   const ended = once(up, 'exit');
   try {
     const [text] = (await Promise.race([once(createInterface({ input: up.stdout }), 'line'), ended])) as [string];
-    expect(await run(blocks('js')[0] ?? '', await addressOf(text))).toBe(blocks('text')[0]);
+    expect(await run(blocks('js')[0] ?? '', addressOf(text))).toBe(blocks('text')[0]);
   } finally {
     up.kill('SIGTERM');
     await ended;
