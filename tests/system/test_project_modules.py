@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.operation import Up, environment
+from system.mixture import TODAY, Mixture, unpack
 
 Run = Callable[[str], list[str]]
 
@@ -249,3 +250,28 @@ def test_nothing_of_the_project_stays_at_the_worker(
         assert list(temporary.glob("cloudpar-project-*/*/quant/data/table.csv"))
         up.end()
     assert not list(temporary.glob("cloudpar-project-*"))
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
+def test_workers_and_masters_of_earlier_releases_run_it(version: str, tmp_path: Path, quant: Path) -> None:
+    old = unpack(version, tmp_path / "old")
+    python = Mixture(TODAY, old, old).interpreter(tmp_path / "mixture")
+    (tmp_path / "script.py").write_text(
+        POOL
+        + """
+from collections import namedtuple
+from quant import pricing
+Row = namedtuple("Row", "x")
+expected = [pricing.everything(x) for x in range(3)]
+assert list(pool.map(pricing.everything, range(3))) == expected
+assert list(pool.map(lambda row: pricing.everything(row.x), map(Row, range(3)))) == expected
+assert [pool.submit(f, 1).result() for f in (pricing.slow, pricing.kind)] == [10, "int"]
+print("done")
+pool.shutdown()
+"""
+    )
+    command = [str(python), "script.py"]
+    ended = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False, timeout=90
+    )
+    assert (ended.stdout, ended.stderr) == ("done\n", "")
