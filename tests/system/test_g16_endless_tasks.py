@@ -3,12 +3,7 @@
 Stopped means that their processes are gone, and those that they started, too.
 """
 
-import contextlib
-import ctypes
 import os
-import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +12,7 @@ import pytest
 
 from cloudpar.errors import TaskTimeout
 from system.books import Customer, close_books
+from system.endless import Note, busy_loop, hang_in_c, ignore_signals, swallow_exceptions, with_child
 from system.fleet import Fleet
 from system.site import Site
 from system.work import until
@@ -31,42 +27,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A master and a worker with two executors, for all tests of this file."""
     with Site(tmp_path_factory.mktemp("site")) as site, Fleet(site, 1, executors=2):
         yield site
-
-
-Note = Callable[[int], None]
-"""Takes the id of a process that has to be gone afterwards."""
-
-
-def busy_loop(_note: Note) -> None:
-    while True:
-        pass
-
-
-def hang_in_c(_note: Note) -> None:
-    ctypes.PyDLL(None).sleep(1000)  # keeps the interpreter's lock
-
-
-def ignore_signals(_note: Note) -> None:
-    every = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
-    signal.pthread_sigmask(signal.SIG_BLOCK, every)
-    for number in every:
-        try:
-            signal.signal(number, signal.SIG_IGN)
-        except OSError:  # the C library keeps some for itself
-            continue
-    time.sleep(1000)
-
-
-def swallow_exceptions(_note: Note) -> None:
-    while True:
-        with contextlib.suppress(BaseException):
-            time.sleep(1000)
-
-
-def with_child(note: Note) -> None:
-    child = subprocess.Popen(["sleep", "1000"])  # noqa: S607
-    note(child.pid)
-    child.wait()
 
 
 def is_gone(pid: int) -> bool:
