@@ -4,6 +4,8 @@ import asyncio
 import concurrent.futures as cf
 import copy
 import pickle
+import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from cloudpar import Pool
-from cloudpar.errors import PackageFailed, QuotaExhausted, TaskTimeout
+from cloudpar.errors import PackageFailed, QuotaExhausted, SerializationError, TaskTimeout
 from cloudpar.places import Places
 from cloudpar_protocol.payloads import Outcome, TaskResult
 from sdk.fake_master import FakeMaster
@@ -161,6 +163,16 @@ def test_a_task_that_raises_stop_iteration(embedded: Pool) -> None:
     with pytest.raises(RuntimeError, match="task 0 raised StopIteration") as caught:
         next(embedded.map(stop, [5]))
     assert notes(caught.value) == ["task 0 of 1, value 5"]
+
+
+def test_with_a_buffer_output_and_refused_values_have_the_maps_numbers() -> None:
+    shown: list[int] = []
+    with Pool("local", workers=1, output=lambda index, *_: shown.append(index)) as pool:
+        results = pool.map(lambda x: sys.stdout.write("said"), [0, 1, 2, threading.Lock()], buffersize=1)
+        assert [next(results) for _ in range(3)] == [4] * 3
+        with pytest.raises(SerializationError, match="the data of task 3 "):
+            next(results)
+    assert shown == [0, 1, 2]
 
 
 # odd exceptions

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from cloudpar_protocol.client_messages import FleetStatus, PackageStatus, Placement
 from cloudpar_protocol.payloads import TaskResult, Unfit
 from cloudpar_protocol.seals import Seals
@@ -162,7 +164,7 @@ class Awaited:
             if self._show is not None:
                 for result in results:
                     if result.stdout or result.stderr:
-                        self._show(result)
+                        self._show(self._numbered(result))
             self.receiver.receive(results)
         if self.package.phase == "ended":
             self.ended_at = self.ended_at or time.monotonic()
@@ -173,6 +175,11 @@ class Awaited:
     def _note_caught_up(self) -> None:
         if not self.package.more and not self.package.fetching:
             self.caught_up.set()
+
+    def _numbered(self, result: TaskResult) -> TaskResult:
+        """A result under the number that its task has in its map, which may be several packages (`buffersize`)."""
+        base = 0 if self._places is None else self._places.base
+        return replace(result, index=base + result.index) if base else result
 
     def report(self) -> Report:
         """The six points, as far as they are known now."""

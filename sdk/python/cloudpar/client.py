@@ -157,7 +157,7 @@ class Client:
             began = time.perf_counter()
             code = code or self._code(function)
             start = self.session.origin()
-            packed = pack(iterator, limit, code.codec, start.seals)
+            packed = pack(iterator, limit, code.codec, start.seals, base)
             if packed is None:
                 return None
             packed.needs.modules.update(modules)

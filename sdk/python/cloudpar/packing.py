@@ -91,8 +91,9 @@ class Packer:
         needs: What all of them need besides their own bytes.
     """
 
-    def __init__(self, seals: Seals | None = None) -> None:
+    def __init__(self, seals: Seals | None = None, first: int = 0) -> None:
         self._seals = seals
+        self._first = first
         self._made = bytearray()
         self.needs = Needs()
         self._file: IO[bytes] = io.BytesIO()
@@ -111,7 +112,7 @@ class Packer:
         try:
             self._write(value)
         except Exception as error:
-            raise self._refusal(error, value, f"the data of task {len(self._starts) - 1}") from error
+            raise self._refusal(error, value, f"the data of task {self._first + len(self._starts) - 1}") from error
         self._position = self._file.tell()
         if self._seals is not None:
             self._made += self._seal_last(self._seals)
@@ -162,8 +163,8 @@ class Packer:
         alone = self._position - self._starts[-1] + len(self._made) // n + 2 * OFFSET_BYTES
         if alone > BLOB_BYTES:
             raise TooLarge(
-                f"the data of task {n - 1} alone take {alone:,} bytes, and a package carries {BLOB_BYTES:,}: send a "
-                "reference (a path, a URL) that the task reads itself"
+                f"the data of task {self._first + n - 1} alone take {alone:,} bytes, and a package carries "
+                f"{BLOB_BYTES:,}: send a reference (a path, a URL) that the task reads itself"
             )
         raise TooLarge(
             f"the data of the first {n:,} tasks take {size:,} bytes, and a package carries {BLOB_BYTES:,}: give "
@@ -209,7 +210,11 @@ _LITTLE = array("H", [1]).tobytes() == b"\x01\x00"
 
 
 def pack(
-    values: Iterable[Any], limit: int | None = None, codec: Codec = "pickle", seals: Seals | None = None
+    values: Iterable[Any],
+    limit: int | None = None,
+    codec: Codec = "pickle",
+    seals: Seals | None = None,
+    first: int = 0,
 ) -> Packed | None:
     """Collect and serialize the data of a package; None if there are no values.
 
@@ -218,6 +223,7 @@ def pack(
         limit: Take at most this many (an iterator then goes on from there); None takes all.
         codec: How the task code wants its data.
         seals: The package's, if it is to be sealed.
+        first: The number of the first value in its map, for the texts of errors.
 
     Raises:
         SerializationError: A value cannot be serialized.
@@ -229,7 +235,7 @@ def pack(
             return Packed(len(values), data)
     if limit is None and isinstance(values, Sized) and len(values) > PACKAGE_TASKS:
         raise too_many()
-    packer = Packer(seals) if codec == "pickle" else PlainPacker(seals)
+    packer = Packer(seals, first) if codec == "pickle" else PlainPacker(seals, first)
     try:
         with LOCAL_MODULES.by_value():
             n = _collect(packer, values, limit)
