@@ -70,8 +70,9 @@ def test_functions_and_references_may_be_submitted_in_a_row(embedded: Pool) -> N
 
 def test_an_exception_comes_as_text(embedded: Pool) -> None:
     results = embedded.map(reference("builtins:int"), ["x", "4"])
-    with pytest.raises(TaskRaised, match=r"^ValueError: invalid literal for int\(\) with base 10: 'x'$") as caught:
+    with pytest.raises(TaskRaised, match=r"^ValueError: invalid literal for int\(\) with base 10: 'x'\n") as caught:
         next(results)
+    assert caught.value.__notes__ == ["task 0 of 2, value 'x'"]
     assert "ValueError: invalid literal" in str(caught.value.__cause__)
     assert next(results) == 4
     with pytest.raises(TaskRaised, match=r"has no module 'not_installed_anywhere'.*PYTHONPATH"):

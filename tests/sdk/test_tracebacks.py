@@ -18,8 +18,12 @@ LOCK = threading.Lock()
 INSIDES = str(Path(cloudpar.__file__).parent)
 
 
-def locked(_: object) -> object:
-    return LOCK
+def capturing() -> Callable[[object], object]:
+    lock = LOCK
+    return lambda _: lock
+
+
+locked = capturing()
 
 
 CALLS: dict[str, Callable[[Pool], object]] = {

@@ -34,6 +34,14 @@ def read_the_token_from_its_file(test: Path) -> None:
     test.write_text(text.replace(printed, read))
 
 
+def take_notes_on_errors(test: Path) -> None:
+    """Today's client says on an exception which task it belongs to; pytest matches that text, too."""
+    text = test.read_text()
+    ending = "base 10: 'x'$"
+    assert text.count(ending) == 1
+    test.write_text(text.replace(ending, ending[:-1]))
+
+
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("master_is_old", [False, True], ids=["old clients", "old master"])
 def test_it_mixes(master_is_old: bool, tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
@@ -42,6 +50,7 @@ def test_it_mixes(master_is_old: bool, tmp_path: Path, scale: Scale, reached: Ca
         for starter in STARTERS:
             let_tasks_write_anywhere(old.root / starter)
         read_the_token_from_its_file(old.root / "tests/cli/test_up.py")
+        take_notes_on_errors(old.root / "tests/sdk/test_references.py")
     mixture = Mixture(TODAY, TODAY, old) if master_is_old else Mixture(old, old, TODAY)
     python = mixture.interpreter(tmp_path / "mixture")
     quietly = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
