@@ -53,6 +53,7 @@ class System:
         self.tick_us = 2_000_000
         self.ids = CountedIds()
         self.data = Data()
+        self.data.letters.looks = seed % 2 == 0
         self.policy = Policy(
             lease_s=random.choice([3.0, 6.0]), first_window=random.choice([1, 2, 8]),
             chunk_target_us=random.choice([50_000, 200_000, 2_000_000]), largest_window=random.choice([4, 400]),
