@@ -9,7 +9,7 @@ import pytest
 from cli.operation import END_S, Up, worker
 from cloudpar import Pool
 from cloudpar_protocol.errors import MasterUnreachable
-from system.forwarders import forwarded_port, reverse_proxy
+from system.forwarders import forwarded_port, passed, reverse_proxy
 
 LARGE, HUGE = 500_000, 100_000_000
 
@@ -31,6 +31,8 @@ def test_client_and_worker_behind_forwarded_ports_move_payloads(master: Up) -> N
     with forwarded_port(master.endpoint) as far, forwarded_port(master.endpoint) as near, worker(master, endpoint=far):
         move(near, master.connection["token"], [LARGE] * 4)
         move(near, master.connection["token"], [HUGE])
+        for endpoint in (near, far):  # there and back
+            assert passed(endpoint) > 2 * (4 * LARGE + HUGE)
 
 
 def test_another_host_name_leads_payloads_by_that_name(master: Up) -> None:
@@ -47,6 +49,7 @@ def test_client_and_worker_behind_a_proxy_with_tls_and_a_prefix_move_payloads(
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         stack.enter_context(worker(master, endpoint=endpoint))
         move(endpoint, master.connection["token"], [LARGE] * 4)
+        assert passed(endpoint) > 2 * 2 * 4 * LARGE  # there and back, for the client and for the worker
 
 
 def test_an_unreachable_master_is_named_by_the_address_of_the_client() -> None:
