@@ -110,7 +110,7 @@ def test_a_module_that_no_worker_has_is_the_tasks_own_error(folder: Path, librar
                 list(pool.map(function, values, retries=3))
         with pytest.raises(ModuleNotFoundError) as caught:
             pool.submit(library.double, 1).result()
-        assert any(f"install {LIBRARY!r} at the worker, too" in note for note in caught.value.__notes__)
+        assert any(f"Install {LIBRARY!r} at the worker" in note for note in caught.value.__notes__)
 
 
 def test_clients_of_two_pythons_share_workers_of_one_and_of_both(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ def test_a_module_that_the_worker_has_not(cluster: Up, monkeypatch: pytest.Monke
     with cluster.pool() as pool:
         with pytest.raises(ModuleNotFoundError, match="only_at_the_client") as caught:
             list(pool.map(module.double, [1, 2]))
-        assert any("install 'only_at_the_client' at the worker, too" in note for note in caught.value.__notes__)
+        assert any("Install 'only_at_the_client' at the worker" in note for note in caught.value.__notes__)
 
 
 def test_an_iterable_that_never_ends(cluster: Up, monkeypatch: pytest.MonkeyPatch) -> None:

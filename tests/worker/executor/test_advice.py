@@ -62,7 +62,7 @@ def test_an_extension_module_for_another_platform_is_named_with_what_loads_here(
 def test_a_missing_module_is_installed_or_of_the_project(module: str, distribution: str) -> None:
     note = note_on(ModuleNotFoundError(f"No module named {module!r}", name=module))
     assert f"has no module {module!r}" in note
-    assert f"install '{distribution}" in note
+    assert f"Install '{distribution}" in note
     assert "import it by a plain `import`" in note
 
 

@@ -108,7 +108,7 @@ def test_a_module_that_is_missing_here_is_named(pool: ScriptedMaster) -> None:
         assert isinstance(error, ModuleNotFoundError)
         assert error.name == "only_at_the_client"
         (note,) = error.__notes__
-        assert "install 'only_at_the_client' at the worker, too" in note
+        assert "Install 'only_at_the_client' at the worker" in note
         assert "the task code" in note
 
 

@@ -47,8 +47,8 @@ def _missing(name: str, what: str) -> str:
             f"Install at the worker the one that {_how_to_see(top)} shows at the client, or that one here."
         )
     return (
-        f"{_here()} has no module {name!r}, which {what} needs. If it is installed at the client, install "
-        f"{_OTHER_NAMES.get(top, top)!r} at the worker, too. If it is a module of your own project, import it by a "
+        f"{_here()} has no module {name!r}, which {what} needs. Install {_OTHER_NAMES.get(top, top)!r} at the worker, "
+        "if it is installed at the client. If it is a module of your own project, import it by a "
         "plain `import` in the function or at the top of its file, so that it travels with the task code."
     )
 
