@@ -169,7 +169,7 @@ def test_an_upload_that_is_begun_again(client: Client, stores: Stores) -> None:
     """What an interrupted one left is in nobody's way."""
     client.lost = lambda link: "partNumber=2" in link.url
     client.patience.patience_s = 0.0
-    with pytest.raises(Exception, match="no master answers"):
+    with pytest.raises(Exception, match="no blob store answers"):
         client.send()
     client.lost = lambda _: False
     assert stored(stores, client.send().key) == BODY

@@ -26,7 +26,7 @@ def test_the_masters_memory_stays(cluster: Up) -> None:
 
 
 def test_a_long_package_is_charged_once_like_a_short_one(cluster: Up) -> None:
-    customer = Customer(cluster, "many")
+    customer = Customer(cluster, "more")
     with customer.pool() as pool:
         results = pool.map(abs, range(TASKS // 10))
         assert results.package_id is not None

@@ -75,7 +75,7 @@ class World:
         self._stack = ExitStack()
         self._start()
         account = CreateAccount(
-            idempotency_key=name, name="user", token_hash=hash_token(self._tokens["user"]), quota_us=granted_us
+            idempotency_key=name, name=name, token_hash=hash_token(self._tokens["user"]), quota_us=granted_us
         )
         self.account_id = self.ask("admin", routes.CREATE_ACCOUNT, account).account.account_id
 
