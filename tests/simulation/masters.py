@@ -196,6 +196,6 @@ class Master:
                     self._system.books.say(f"{self.name} timer: {error}")
                 except ExceptionGroup as group:
                     _, others = group.split(PASSING)
-                    if others:
-                        raise others from None
+                    if others:  # what the books have found is one error, as everywhere else
+                        raise next(iter(others.exceptions)) from None
             self._system.schedule.sleep(self._system.tick_us)
