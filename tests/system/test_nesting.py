@@ -2,6 +2,8 @@
 
 import asyncio
 import concurrent.futures as cf
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -204,3 +206,35 @@ def test_packages_of_a_task_that_is_stopped_go_on(up: Up, tmp_path: Path) -> Non
             threading.Event().wait(0.01)
         assert future.cancel()
         assert pool.attach(note.read_text()).results() == [0, 1, 4, 9]
+
+
+def sum_of_squares(number: int) -> tuple[int, int]:
+    """The sum, and how many processes the task has started: a pool of its own would be two."""
+    with Pool() as pool:
+        return sum(pool.map(square, range(number))), len(psutil.Process().children())
+
+
+def test_a_pool_in_a_task_of_a_pool_on_this_machine_is_that_pool() -> None:
+    with Pool("local", workers=1) as pool:
+        assert list(pool.map(sum_of_squares, range(4))) == [(0, 0), (0, 0), (1, 0), (5, 0)]
+
+
+def own_pool(_number: int) -> int:
+    with Pool(workers=1) as pool:
+        return len(psutil.Process().children()) + sum(pool.map(square, range(3)))
+
+
+def test_a_pool_in_a_task_with_workers_of_its_own_starts_them() -> None:
+    with Pool("local", workers=1) as pool:
+        assert pool.submit(own_pool, 0).result() == 2 + 5
+
+
+def a_program_with_a_pool(_number: int) -> str:
+    program = "import psutil, cloudpar\nwith cloudpar.Pool(): print(len(psutil.Process().children()))"
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_program_that_a_task_starts_has_a_pool_of_its_own() -> None:
+    """Nobody would make room while its tasks wait."""
+    with Pool("local", workers=1) as pool:
+        assert pool.submit(a_program_with_a_pool, 0).result() == "2\n"

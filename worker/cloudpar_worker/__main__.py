@@ -56,7 +56,7 @@ def main() -> int:
         print(f"cloudpar: warning: tasks cannot read {shut}: {mend}", file=sys.stderr, flush=True)  # noqa: T201
     for cost in costs(found):
         print(f"cloudpar: {cost}", file=sys.stderr, flush=True)  # noqa: T201
-    zygotes = Zygotes(settings.interpreters, settings.tmp, confinement, settings.threads_per_task)
+    zygotes = Zygotes(settings.interpreters, settings.tmp, confinement, settings.threads_per_task, settings.own_pool)
     rest_capabilities()
     from .agent import Agent  # noqa: PLC0415 - while the zygote starts
 

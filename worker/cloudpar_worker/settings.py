@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from cloudpar_protocol.nesting import OwnPool
 from cloudpar_protocol.payloads import Threads
 
 from .executor.confinement import Confinement
@@ -23,6 +24,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         endpoint: The master, "http://host:port".
         token: A worker token.
         executors: How many tasks run at a time.
+        pool_token: Of the account whose pool has started this worker for itself: `Pool()` in a task is that pool.
         memory_mb: The limit of one executor; None: 90 % of the memory here, divided by the executors.
         threads_per_task: How many threads numeric libraries may start in a task whose package does not say it; None: as
             the environment says, or 1.
@@ -38,6 +40,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     endpoint: Annotated[str, Meta(pattern="^https?://")]
     token: str
     executors: Annotated[int, Meta(ge=1, le=1_000)]
+    pool_token: str | None = None
     memory_mb: Annotated[int, Meta(ge=1)] | None = None
     threads_per_task: Threads | None = None
     tmp: str | None = None
@@ -57,6 +60,13 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     def interpreters(self) -> dict[str, str]:
         """The interpreters for executors by version; the agent's own comes first."""
         return {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable} | self.pythons
+
+    @property
+    def own_pool(self) -> OwnPool | None:
+        """The pool that has started this worker for itself; None if its tasks may be anybody's."""
+        if self.pool_token is None or self.isolation == "shared":
+            return None
+        return OwnPool(self.endpoint, self.pool_token)
 
     @property
     def confinement(self) -> Confinement | None:

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from cloudpar_protocol.nesting import OwnPool
+
 from .environment import for_executors
 from .executor.confinement import Confinement, encode
 from .executor.thread_limits import initial_limits
+from .executor.waiting import OWN_POOL
 from .executor.zygote import MESSAGE
 
 ENDS_S: Final = 15
@@ -18,13 +21,14 @@ ENDS_S: Final = 15
 
 
 class ZygoteProcess:
-    """Runs from its making to `close`. Neither its memory nor its environment has ever seen the token.
+    """Runs from its making to `close`. Neither its memory nor its environment has ever seen the worker's token.
 
     Args:
         interpreter: Which Python.
         tmp: Where its executors put temporary files.
         confinement: Of a shared pool's executors; None: tasks are of whoever started this worker.
         threads_per_task: The limit of numeric libraries that the worker was started with, if any.
+        own_pool: The pool that has started the worker for itself, for its tasks.
     """
 
     def __init__(
@@ -33,10 +37,13 @@ class ZygoteProcess:
         tmp: str | None,
         confinement: Confinement | None = None,
         threads_per_task: int | None = None,
+        own_pool: OwnPool | None = None,
     ) -> None:
         self.socket, theirs = socket.socketpair()
         environment = for_executors(os.environ, shared=confinement is not None)
         environment |= initial_limits(os.environ, threads_per_task)
+        if own_pool is not None:
+            environment[OWN_POOL] = " ".join(own_pool)
         if tmp is not None:
             environment["TMPDIR"] = tmp
         flags = ["-P"] if sys.flags.safe_path else []

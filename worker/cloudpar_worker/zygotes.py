@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from selectors import EVENT_READ, BaseSelector
 from typing import Final, Protocol
 
+from cloudpar_protocol.nesting import OwnPool
+
 from .executor.confinement import Confinement
 from .executor.zygote import KILL, SPAWN, WEIGH
 from .zygote_process import ZygoteProcess
@@ -35,11 +37,13 @@ class Zygotes:
         tmp: str | None,
         confinement: Confinement | None = None,
         threads_per_task: int | None = None,
+        own_pool: OwnPool | None = None,
     ) -> None:
         self._interpreters = interpreters
         self._tmp = tmp
         self._confinement = confinement
         self._threads_per_task = threads_per_task
+        self._own_pool = own_pool
         self._first = next(iter(interpreters))
         self._running = {self._first: self._start(self._first)}
         self._failures: Counter[str] = Counter()
@@ -90,7 +94,9 @@ class Zygotes:
             self._end(python)
 
     def _start(self, python: str) -> ZygoteProcess:
-        return ZygoteProcess(self._interpreters[python], self._tmp, self._confinement, self._threads_per_task)
+        return ZygoteProcess(
+            self._interpreters[python], self._tmp, self._confinement, self._threads_per_task, self._own_pool
+        )
 
     def _register(self, python: str) -> None:
         for selector in self._selectors:

@@ -5,7 +5,14 @@ tasks that they wait for would never run. So the client tells the executor what 
 another executor meanwhile.
 """
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+
+class OwnPool(NamedTuple):
+    """How a task reaches the master of the pool that runs it."""
+
+    endpoint: str
+    token: str
 
 
 class Executor(Protocol):
@@ -13,9 +20,16 @@ class Executor(Protocol):
 
     Attributes:
         depth: Of the task that runs: 0, or one more than that of the task that has started its package.
+        pool: The pool that this executor belongs to, if the pool has started its worker; None in the processes that a
+            task forks, which cannot tell the executor that they wait.
     """
 
     depth: int
+
+    @property
+    def pool(self) -> OwnPool | None:
+        """See the attributes."""
+        ...
 
     def begins_to_wait(self, package: object) -> None:
         """The task has started a package, or reads one: until the other call it counts as waiting."""

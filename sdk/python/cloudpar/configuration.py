@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cloudpar_protocol import nesting
+
 from .errors import ConfigurationError
 
 LOCAL = "local"
@@ -39,6 +41,13 @@ def configure(
     if not any(sources[0][:2]) and not any(sources[1][:2]):
         sources.append(_profile(environment))
     return _merge(sources)
+
+
+def of_the_task() -> Configuration | None:
+    """The pool that runs this task, if it has started its worker for itself; None outside of tasks."""
+    executor = nesting.here()
+    pool = executor.pool if executor is not None else None
+    return None if pool is None else Configuration(pool.endpoint, pool.token, "the pool that runs this task")
 
 
 def _merge(sources: list[tuple[str | None, str | None, str]]) -> Configuration | None:

@@ -43,7 +43,13 @@ class LocalCluster:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
         self.endpoint = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         tokens = {"user_token": self.token, "worker_token": worker_token, "admin_token": admin_token}
-        agent = {"endpoint": self.endpoint, "token": worker_token, "executors": workers, "memory_mb": memory_mb}
+        agent = {
+            "endpoint": self.endpoint,
+            "token": worker_token,
+            "executors": workers,
+            "memory_mb": memory_mb,
+            "pool_token": self.token,
+        }
         listen_fd = self._socket.fileno()
         self._children = (
             Child(

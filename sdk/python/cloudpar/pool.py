@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from cloudpar_protocol.limits import THREADS
 
-from .configuration import LOCAL, configure
+from .configuration import LOCAL, configure, of_the_task
 from .errors import SerializationError
 from .lifetime import Lifetime, first_contact
 from .map_methods import MapMethods
@@ -41,6 +41,8 @@ class Pool(MapMethods):
     then from the profile file (~/.config/cloudpar/profile.toml, or what CLOUDPAR_PROFILE names). With none of these,
     or with the endpoint "local", the pool starts a master and an agent of its own on this machine, on temporary data,
     and ends them with itself.
+
+    In a task of such a pool, `Pool()` is that pool: the task's executor makes room while it waits.
 
     What scripts and notebooks define travels by value: functions, lambdas, closures, classes. Modules of your own
     project travel as files to workers elsewhere; on this machine they are imported from where they are. Modules that
@@ -107,6 +109,8 @@ class Pool(MapMethods):
         self._pid = os.getpid()
         self._shut_down = False
         configuration = configure(endpoint, token)
+        if configuration is None and endpoint is None and workers is None and memory_mb is None:
+            configuration = of_the_task()
         if workers is not None and configuration is not None:
             log.warning(
                 "cloudpar: workers=%d is not heeded: there is a master, named by %s, with workers of its own. "

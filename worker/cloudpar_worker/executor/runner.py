@@ -32,7 +32,14 @@ _LARGE = 1 << 20
 class Runner:
     """One executor's work: reads runs, executes their tasks in order, writes one result a task at once."""
 
-    def __init__(self, channel: socket.socket, capture: Capture, recall: RecallPage, refusals: Refusals) -> None:
+    def __init__(
+        self,
+        channel: socket.socket,
+        capture: Capture,
+        recall: RecallPage,
+        refusals: Refusals,
+        own_pool: nesting.OwnPool | None = None,
+    ) -> None:
         self._channel = channel
         self._capture = capture
         self._recall = recall
@@ -42,7 +49,7 @@ class Runner:
         self._frame = bytearray(256)
         self._forked = False
         self._sending = threading.Lock()
-        self._waits = TaskWaits(self._send)
+        self._waits = TaskWaits(self._send, own_pool)
         nesting.register(self._waits)
         os.register_at_fork(after_in_child=self._after_fork)
 

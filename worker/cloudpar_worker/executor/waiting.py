@@ -5,9 +5,25 @@ A mark goes through the channel of results, in order with them: so the agent kno
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
+from typing import Final
+
+from cloudpar_protocol.nesting import OwnPool
 
 from .frames import GOES_ON, WAITS
+
+OWN_POOL: Final = "CLOUDPAR_OWN_POOL"
+"""The variable by which an agent tells a zygote the endpoint and the token of the pool that has started both."""
+
+
+def take_own_pool(environment: MutableMapping[str, str]) -> OwnPool | None:
+    """The pool, taken out of the environment.
+
+    A program that a task starts must not join the pool: it could not tell the executor that it waits, so all executors
+    might wait for tasks that none of them runs.
+    """
+    endpoint, _, token = environment.pop(OWN_POOL, "").partition(" ")
+    return OwnPool(endpoint, token) if token else None
 
 
 class TaskWaits:
@@ -15,14 +31,21 @@ class TaskWaits:
 
     Args:
         send: Writes a frame to the agent; for any thread.
+        pool: See the protocol.
     """
 
-    def __init__(self, send: Callable[[bytes], None]) -> None:
+    def __init__(self, send: Callable[[bytes], None], pool: OwnPool | None = None) -> None:
         self.depth = 0
+        self._pool = pool
         self._send = send
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._awaited: set[object] = set()
+
+    @property
+    def pool(self) -> OwnPool | None:
+        """See the protocol."""
+        return self._pool if os.getpid() == self._pid else None
 
     def begins_to_wait(self, package: object) -> None:
         """See the protocol."""

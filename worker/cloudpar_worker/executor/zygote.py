@@ -20,6 +20,8 @@ import traceback
 from types import ModuleType
 from typing import Final, NoReturn
 
+from cloudpar_protocol.nesting import OwnPool
+
 from . import project_folders
 from .capture import Capture
 from .cells import Cell, Cells
@@ -31,6 +33,7 @@ from .project_folders import ProjectFolders
 from .recall import RecallPage
 from .refusals import Refusals
 from .runner import Runner
+from .waiting import take_own_pool
 from .weighing import UNKNOWN, Scales
 
 MESSAGE: Final = struct.Struct("<cqq")
@@ -46,8 +49,9 @@ _AGAIN_S: Final = 1.0
 class Zygote:
     """Forks, kills and reaps."""
 
-    def __init__(self, agent: socket.socket, confinement: Confinement | None) -> None:
+    def __init__(self, agent: socket.socket, confinement: Confinement | None, own_pool: OwnPool | None) -> None:
         self._agent = agent
+        self._own_pool = own_pool
         self._executors: dict[int, tuple[int, Cell | None]] = {}
         """Executor id and cell by pid."""
         self._projects = ProjectFolders()
@@ -171,7 +175,7 @@ class Zygote:
             _close_all_but(channel.fileno(), *capture.descriptors)
             sys.modules["__main__"] = ModuleType("__main__")
             channel.sendall(READY)
-            Runner(channel, capture, recall, self._refusals).serve()
+            Runner(channel, capture, recall, self._refusals, self._own_pool).serve()
             code = 0
         except BaseException:  # noqa: BLE001 - the agent finds it on standard error
             traceback.print_exc()
@@ -232,7 +236,7 @@ def main() -> None:
         hide_memory()
     gc.collect()
     gc.freeze()  # what is shared with every executor stays so
-    Zygote(agent, confinement).serve()
+    Zygote(agent, confinement, take_own_pool(os.environ)).serve()
     os._exit(0)  # nothing is left to tidy up, and signals of ended children may still come
 
 
