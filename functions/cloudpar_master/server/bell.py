@@ -15,12 +15,21 @@ class _Retrieval(NamedTuple):
     fit: Fit
 
 
+class _Peek(NamedTuple):
+    waiter: asyncio.Future[None]
+    fit: Fit
+    besides: frozenset[str]
+
+    def is_for(self, need: Needs) -> bool:
+        return need == ANYTHING or (need[0] not in self.besides and self.fit.takes(*need))
+
+
 class Bell:
     """Wakes held requests: the adapters ring it, on the server's own thread."""
 
     def __init__(self) -> None:
         self._retrievals: deque[_Retrieval] = deque()
-        self._peeks: set[asyncio.Future[None]] = set()
+        self._peeks: list[_Peek] = []
         self._awaits: dict[str, set[asyncio.Future[None]]] = defaultdict(set)
 
     def head_saved(self, package_id: str) -> None:
@@ -31,19 +40,20 @@ class Bell:
     def chunks_sent(self, needs: Iterable[Needs]) -> None:
         """The queue has more: for each chunk one retrieval that can take it looks, in the order in which they came.
 
-        After them all that peek look.
+        After them those look that peek for such chunks: all busy workers peek, and most chunks are of what they run.
         """
-        peeks: Iterable[asyncio.Future[None]] = ()
+        heard: set[Needs] = set()
         for need in needs:
-            peeks = self._peeks
+            heard.add(need)
             found = next((each for each in self._retrievals if each.fit.takes(*need)), None)
             if found is not None:
                 self._retrievals.remove(found)
                 found.waiter.set_result(need)
             elif need == ANYTHING:
                 break
-        for peek in peeks:
-            _wake(peek)
+        for peek in self._peeks:
+            if any(map(peek.is_for, heard)):
+                _wake(peek.waiter)
 
     def session_started(self, session: str) -> None:
         """A session has a new package: its await looks."""
@@ -69,14 +79,14 @@ class Bell:
             if retrieval in self._retrievals:
                 self._retrievals.remove(retrieval)
 
-    async def any_chunk(self, timeout_s: float) -> None:
-        """Wait until chunks were sent, whoever takes them."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._peeks.add(waiter)
+    async def peeked(self, timeout_s: float, fit: Fit, besides: Iterable[str]) -> None:
+        """Wait until chunks that fit were sent, of packages that are not in `besides`, whoever takes them."""
+        peek = _Peek(asyncio.get_running_loop().create_future(), fit, frozenset(besides))
+        self._peeks.append(peek)
         try:
-            await asyncio.wait([waiter], timeout=timeout_s)
+            await asyncio.wait([peek.waiter], timeout=timeout_s)
         finally:
-            self._peeks.discard(waiter)
+            self._peeks.remove(peek)
 
     async def news(self, package_ids: list[str], session: str, timeout_s: float) -> None:
         """Wait until one of the packages, or the session, may have something."""

@@ -49,7 +49,7 @@ class Holding:
             if self._ending:
                 return reply
             if request.peek:
-                await self._bell.any_chunk(left_s)
+                await self._bell.peeked(left_s, fit, request.besides)
             elif reply.retry_after_s:
                 await self._bell.chunks(left_s, fit)
             else:  # more may be behind what was stale; others come first

@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from cloudpar_master.ports import Fit
 from cloudpar_master.server.bell import ANYTHING, Bell
 
 HOUR_S = 3600.0
@@ -28,6 +29,23 @@ def test_so_many_chunks_wake_so_many_in_order() -> None:
         bell.chunks_sent([ANYTHING] * 99)
         assert await woken(tasks) == [True] * 4
         bell.chunks_sent([ANYTHING])
+
+    asyncio.run(run())
+
+
+def test_a_peek_is_woken_only_by_chunks_that_it_is_for() -> None:
+    async def run() -> None:
+        bell, old = Bell(), Fit(("3.11",), ("lacking",))
+        tasks = [await waiting(bell.peeked(HOUR_S, old, own)) for own in (["p"], ["p", "q"], [])]
+        bell.chunks_sent([("r", "3.12"), ("lacking", "")])
+        assert await woken(tasks) == [False] * 3
+        bell.chunks_sent([("p", "3.11")])
+        assert await woken(tasks) == [False, False, True]
+        bell.chunks_sent([("q", ""), ("q", "")])
+        assert await woken(tasks) == [True, False, True]
+        bell.chunks_sent([ANYTHING])
+        assert await woken(tasks) == [True] * 3
+        assert bell._peeks == []
 
     asyncio.run(run())
 
