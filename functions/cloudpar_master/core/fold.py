@@ -155,6 +155,8 @@ class _Machine:
         head = self.head
         if event.refused is not None:
             self.end("failed", event.refused, event.message or f"a worker refused it: {event.refused}")
+        elif event.results:
+            head.stranded_at = None  # a worker runs it, whether or not anybody has asked the registry since
         results = sorted(event.results, key=lambda result: result.index)
         accepted = self.commit([result for result in results if result.outcome != "cancelled"], event.generation)
         # A worker stops what it thinks is not wanted. If it is wrong, the task is not cancelled but given back.

@@ -43,7 +43,7 @@ from cloudpar_protocol.payloads import BlobData, InlineData, TaskData
 
 from .account_limits import check_fits, check_room
 from .deployment import Deployment
-from .folding import Folding
+from .folding import Folding, Opening
 from .moments import moment, span
 from .placement import Placement
 from .result_pages import Results, read_results
@@ -159,14 +159,14 @@ class ClientService:
         missing: dict[str, str] = {}
         delays: list[float] = []
         room = limits.BODY_BYTES * 3 // 4
-        lonely = False
+        lonely, others = False, Opening(self._on.packages)
         for cursor in request.packages:
             opened = self._visible(account, cursor.package_id)
             if opened is None:
                 text = "no such package for this token: it never was, or it was deleted over a day ago"
                 missing[cursor.package_id] = text
                 continue
-            head, placement = self._opened(opened.head), None
+            head, placement = self._opened(opened.head, others), None
             if self._waits_for_workers(head):
                 head, lonely = self._placement.decided(head), True
                 placement = self._placement.view(head)
@@ -180,11 +180,11 @@ class ClientService:
         fleet = self._on.watch.status() if lonely else None
         return AwaitTasksReply(packages=statuses, missing=missing, retry_after_s=delay, fleet=fleet)
 
-    def _opened(self, head: Head) -> Head:
+    def _opened(self, head: Head, others: Opening) -> Head:
         """A closed package may open now: those that ran when it was started have ended."""
         if head.closed and not head.ended:
             with suppress(Unavailable):  # others are at it
-                return self._folding.open_closed(head)
+                return self._folding.open_closed(head, others)
         return head
 
     def _waits_for_workers(self, head: Head) -> bool:

@@ -9,7 +9,7 @@ from cloudpar_master.core.events import Broken, Deleted, Event, ExecutorsIdle, P
 from cloudpar_master.core.fold import Folded, fold
 from cloudpar_master.core.head import SCHEMA, Head, Piece
 from cloudpar_master.core.policy import Policy
-from cloudpar_master.ports import InboxItem, Opened, Sending
+from cloudpar_master.ports import InboxItem, Opened, PackageStore, Sending
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.payloads import BlobData
 
@@ -64,6 +64,25 @@ def sending(head: Head, piece: Piece, policy: Policy) -> Sending:
         text, text, head.account_id, head.package_id,
         first=first, cost_us=max(cost_us, SMALLEST_COST_US), python=head.python,
     )  # fmt: skip
+
+
+class Opening:
+    """How many packages of an account are open, read once for all closed ones that ask: these may be hundreds."""
+
+    def __init__(self, packages: PackageStore) -> None:
+        self._packages = packages
+        self._open: dict[str, int] = {}
+
+    def count(self, account_id: str) -> int:
+        """Of the account, with those that were opened since."""
+        if account_id not in self._open:
+            heads = self._packages.unsettled(account_id)
+            self._open[account_id] = sum(not head.ended and not head.closed for head in heads)
+        return self._open[account_id]
+
+    def note(self, head: Head) -> None:
+        """One more may be open."""
+        self._open[head.account_id] += not (head.ended or head.closed)
 
 
 class Folding:
@@ -128,15 +147,16 @@ class Folding:
                     self.advance(package_id, [(f"o#{ended.package_id}", ExecutorsIdle(executors=1))])
                 return
 
-    def open_closed(self, head: Head) -> Head:
+    def open_closed(self, head: Head, others: Opening) -> Head:
         """Open a closed package if fewer of its account are open than may be."""
         policy = self._on.policy
         most = policy.open_small_packages if head.tasks <= planning.SMALL_PACKAGE else policy.open_packages
-        others = self._on.packages.unsettled(head.account_id)
-        if sum(not other.ended and not other.closed for other in others) >= most:
+        if others.count(head.account_id) >= most:
             return head
         event = ExecutorsIdle(executors=1)
-        return self.advance(head.package_id, [(f"o#{head.package_id}#{head.version}", event)]) or head
+        opened = self.advance(head.package_id, [(f"o#{head.package_id}#{head.version}", event)]) or head
+        others.note(opened)
+        return opened
 
     def _take(self, package_id: str, mine: Sequence[Item], *, opened: Opened | None = None,
               due: bool = False) -> tuple[Head | None, bool]:  # fmt: skip

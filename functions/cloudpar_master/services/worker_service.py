@@ -1,7 +1,7 @@
 """Retrieve, publish, extend, give back. All in bulk."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -47,7 +47,7 @@ STALE_ROUNDS = 20
 """After so many receptions of what nobody wants any more, the worker asks again: at once."""
 
 PASSED_OVER = 10
-"""How many packages that a worker cannot run are looked at when it comes away empty."""
+"""How many packages that a worker cannot run are looked at when it asks."""
 
 UNFIT_DELAY_S = 5.0
 """A worker that was handed only what it cannot run asks again after this: the queue cannot look for it, so that each of
@@ -83,7 +83,7 @@ class WorkerService:
 
         A worker that names packages in `besides` has work: no window opens for it, and it does not idle.
         """
-        now, fit = self._on.clock.now(), self._placement.heard(request)
+        now, fit = self._on.clock.now(), self._resume(self._placement.heard(request))
         if request.peek:
             delay = pacing.worker_delay_s(self._idle.count(now))
             return RetrieveTasksReply(waiting=self._others_wait(request, fit), retry_after_s=delay)
@@ -93,8 +93,8 @@ class WorkerService:
         if not found.leases:
             passed_over = sorted(found.unfit) or self._on.queue.passed_over(fit, PASSED_OVER)
             resumed = self._placement.resumed(passed_over) if passed_over else set()
-            if resumed:  # no worker can run these: this one does, so that it is seen how they fail
-                fit = fit._replace(set_aside=tuple(name for name in fit.set_aside if name not in resumed))
+            if resumed:
+                fit = _without(fit, resumed)
                 found = self._receive_live(request, fit)
         if not found.came and self._open_windows(request, fit):
             found = self._receive_live(request, fit)
@@ -103,6 +103,15 @@ class WorkerService:
         return RetrieveTasksReply(
             leases=found.leases, retry_after_s=max(delay, UNFIT_DELAY_S) if found.unfit else delay
         )
+
+    def _resume(self, fit: Fit) -> Fit:
+        """What a worker can run, with the waiting packages that no worker can: it runs these, to show how they fail.
+
+        So a package that fails everywhere need not wait until this worker has nothing else to do.
+        """
+        passed_over = self._on.queue.passed_over(fit, BULK_ITEMS) if fit.set_aside else []
+        waiting = [package_id for package_id in passed_over if package_id in fit.set_aside]
+        return _without(fit, self._placement.resumed(waiting[:PASSED_OVER])) if waiting else fit
 
     def _others_wait(self, request: RetrieveTasks, fit: Fit) -> bool:
         return self._on.queue.has_others(frozenset(request.besides), fit)
@@ -114,9 +123,10 @@ class WorkerService:
         for _ in range(STALE_ROUNDS):
             found = self._receive(request, self._attempts.name(request.attempt_id), fit, put_back)
             unfit |= found.unfit
+            if not found.leases and (found.came or found.unfit):
+                self._attempts.went_stale(request.attempt_id)  # what was put back is deleted as well
             if found.leases or not found.came:
                 break
-            self._attempts.went_stale(request.attempt_id)
         return found._replace(unfit=frozenset(unfit))
 
     def _receive(self, request: RetrieveTasks, attempt_id: str, fit: Fit, put_back: set[str]) -> Received:
@@ -341,6 +351,10 @@ class WorkerService:
             return False
         running = [head for head in heads.values() if head is not None and not head.ended]
         return self._idle.others(worker_id, self._on.clock.now(), running) and self._on.queue.waiting() == 0
+
+
+def _without(fit: Fit, resumed: Collection[str]) -> Fit:
+    return fit._replace(set_aside=tuple(each for each in fit.set_aside if each not in resumed))
 
 
 def _check_keys(publication: Publication) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from cloudpar_master.core.head import Head
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.worker_messages import Lease
 from master.services.world import HOUR_US, POLICY, World, master, publication
@@ -167,3 +168,22 @@ def test_where_a_look_costs_the_client_that_awaits_a_closed_package_opens_it(tmp
         world.status(ann, three)
         world.status(ann, four)
         assert [world.head(each).closed for each in (three, four)] == [False, True]
+
+
+def test_an_await_of_many_closed_packages_reads_those_of_their_account_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with master(tmp_path, replace(POLICY, open_packages=2, looks_at_end=False)) as world:
+        ann = world.account("ann")
+        one, two, *closed = [world.start(ann, tasks=1_000) for _ in range(30)]
+        world.cancel(ann, one)
+        read, asked = world.on.packages.unsettled, []
+
+        def unsettled(account_id: str) -> list[Head]:
+            asked.append(account_id)
+            return read(account_id)
+
+        monkeypatch.setattr(world.on.packages, "unsettled", unsettled)
+        world.news(ann, two, *closed)
+        assert asked == [ann.account_id]
+        assert [world.head(each).closed for each in closed] == [False] + [True] * 27

@@ -151,6 +151,20 @@ def test_the_grace_period_begins_again_when_the_last_worker_that_fits_is_gone(wo
     assert world.status(ann, package_id).reason == "python"
 
 
+def test_the_grace_period_begins_again_when_a_package_has_run_meanwhile(world: World, ann: AccountRecord) -> None:
+    old, new = Agent(world, "a"), Agent(world, "b", "3.12")
+    package_id = world.start(ann, python="3.12")
+    old.take()
+    (lease, *_) = new.take(100)  # nothing is left for which the first worker would have to ask again
+    world.publish(publication(lease), worker_id="b")
+    world.clock.move(POLICY.fleet_memory_s + POLICY.grace_s + 1)
+    old.take()
+    assert world.status(ann, package_id).state == "running"
+    world.clock.move(POLICY.grace_s + 1)
+    old.take()
+    assert world.status(ann, package_id).reason == "python"
+
+
 def test_a_busy_worker_that_fits_is_waited_for(world: World, ann: AccountRecord) -> None:
     old, new = Agent(world, "a"), Agent(world, "b", "3.12")
     world.start(ann, 5, python="3.12")
@@ -191,6 +205,23 @@ def test_a_package_that_no_worker_can_run_is_run_all_the_same(world: World, ann:
     assert (lease.package_id, lease.elsewhere) == (package_id, False)
     world.publish(publication(lease, outcome="error"), worker_id="b")
     assert world.status(ann, package_id).set_aside == []  # the error says it
+
+
+def test_a_package_that_no_worker_can_run_is_run_beside_a_long_one(world: World, ann: AccountRecord) -> None:
+    agent = Agent(world, "a")
+    long = world.start(ann, 1_000)
+    agent.take()
+    package_id = world.start(ann, 1)
+    (lease,) = agent.take()
+    while lease.package_id == long:
+        (lease,) = agent.take()
+    agent.give_back(lease)
+    handed = agent.take()
+    while len(handed) < 5 and handed[-1].package_id == long:
+        handed += agent.take()
+    assert (handed[-1].package_id, handed[-1].elsewhere) == (package_id, False)
+    world.publish(publication(handed[-1], outcome="error"), worker_id="a")
+    assert world.status(ann, package_id).state == "error"
 
 
 def test_time_that_a_task_used_before_it_failed_for_a_lack_is_charged_once(world: World, ann: AccountRecord) -> None:

@@ -205,6 +205,11 @@ def test_a_peek_says_whether_other_packages_wait_and_takes_nothing(world: World,
     assert not ask(world, peek=True).waiting
 
 
+def test_a_peek_sees_a_package_that_no_worker_can_run(world: World, ann: AccountRecord) -> None:
+    package_id = world.start(ann)
+    assert ask(world, peek=True, set_aside=[package_id], pythons=["3.11"]).waiting
+
+
 def test_chunks_of_packages_in_besides_are_not_handed_out(world: World, ann: AccountRecord) -> None:
     own, other = world.start(ann), world.start(ann)
     reply = ask(world, besides=[own], chunks=1)
