@@ -38,6 +38,8 @@ def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["packages", "list", "--data", ".", "--token", "t"], 2, "leave out --token, or --data"),
         (["packages", "list"], 2, "cloudpar up"),
         (["packages", "list", "--endpoint", UNUSED], 2, "no token"),
+        (["packages", "show", ""], 2, "it is empty"),
+        (["packages", "cancel", "", "--endpoint", UNUSED, "--token", "t"], 2, "it is empty"),
         (["packages", "list", "--endpoint", "nonsense", "--token", "t"], 2, "http://"),
         (["account", "list", "--endpoint", "127.0.0.1:1", "--admin-token", "t"], 2, "'127.0.0.1:1' is no URL"),
         (["worker", "--endpoint", "127.0.0.1:1", "--token", "t"], 2, "'127.0.0.1:1' is no URL"),

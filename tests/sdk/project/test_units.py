@@ -9,6 +9,7 @@ import pytest
 
 from cloudpar.installed import is_listed
 from cloudpar.local_modules import LocalModules, is_local
+from cloudpar.project import units
 from cloudpar.project.shipment import reachable
 from cloudpar.project.units import Unit, digest, find_unit
 
@@ -67,6 +68,21 @@ def test_files_are_those_of_the_package_without_caches_links_and_secrets(project
     unit = find_unit("firm")
     assert unit is not None
     assert places(unit) == {f"firm/{name}" for name in kept}
+
+
+def test_a_folder_with_too_many_data_files_keeps_all_of_its_code(
+    project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(units, "DATA_FILES", 2)
+    write(project, firm__in____init____dot__py="", firm__in__part__dot__py="", firm__in__zoo__in__last__dot__py="")
+    write(project, **{f"firm__in__data__in__{number}__dot__txt": "" for number in range(4)})
+    unit = find_unit("firm")
+    assert unit is not None
+    code = {"firm/__init__.py", "firm/part.py", "firm/zoo/last.py"}
+    assert places(unit) == places(unit) == code | {"firm/data/0.txt", "firm/data/1.txt"}
+    assert [record.getMessage().split(", ")[0] for record in caplog.records] == [
+        f"cloudpar: {project / 'firm'} has 4 data files"
+    ]
 
 
 def test_any_change_of_a_file_changes_the_digest(project: Path) -> None:

@@ -16,6 +16,15 @@ from .master import User, as_user, of_user
 from .presentation import age, console, package_table, print_json, words
 
 
+def _not_empty(_context: click.Context, _parameter: click.Parameter, text: str) -> str:
+    if not text:
+        raise click.BadParameter("it is empty, as of a variable that is not set: give the first characters of an id")
+    return text
+
+
+package_argument = click.argument("package_id", callback=_not_empty)
+
+
 @click.group(invoke_without_command=True)
 @click.pass_context
 def packages(context: click.Context) -> None:
@@ -38,7 +47,7 @@ def list_packages(*, limit: int, as_json: bool, **user: Unpack[User]) -> None:
 
 
 @packages.command()
-@click.argument("package_id")
+@package_argument
 @as_user
 @json_option
 def show(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
@@ -55,7 +64,7 @@ def show(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
 
 
 @packages.command()
-@click.argument("package_id")
+@package_argument
 @as_user
 @json_option
 def cancel(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:

@@ -1,6 +1,7 @@
 """Units of a project: a module that lies alone, or a whole package with its data files."""
 
 import hashlib
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -11,14 +12,19 @@ from typing import Any, NamedTuple
 
 from cloudpar.installed import is_installed, is_listed
 
-FILES = 20_000
-"""Files of one unit that are looked at; what a larger folder has besides is left out."""
+DATA_FILES = 20_000
+"""Data files of one unit that are looked at; those beyond are left out, with a warning. Code is never left out: without
+it a worker could not import the unit, and an edit of it would go unnoticed."""
 
 SOURCE_SUFFIXES = (".py", ".pyi")
+_CODE_SUFFIXES = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
 _SECRET_SUFFIXES = (".pem", ".key", ".p12", ".pfx", ".jks", ".kdbx", ".ppk", ".pgpass")
 _SECRET_STEMS = frozenset({"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "credentials", "secrets", "secret"})
 _NOT_SHIPPED = (".pyc", ".pyo")
+
+log = logging.getLogger("cloudpar")
+_warned = set[str]()
 
 
 class File(NamedTuple):
@@ -39,7 +45,7 @@ class File(NamedTuple):
     @property
     def is_code(self) -> bool:
         """Whether an import may need it."""
-        return self.place.endswith((*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES))
+        return _is_code(self.place)
 
 
 class Unit(NamedTuple):
@@ -57,14 +63,21 @@ class Unit(NamedTuple):
 
     def files(self) -> list[File]:
         """All that belongs to it: no symbolic links, no caches, nothing hidden, and no keys or credentials."""
+        if not os.path.isdir(self.path):  # noqa: PTH112
+            return [_file(self.place, self.path, os.stat(self.path))]  # noqa: PTH116
         found: list[File] = []
-        if os.path.isdir(self.path):  # noqa: PTH112
-            for file in _walk(self.path, self.place):
-                found.append(file)
-                if len(found) == FILES:
-                    break
-        else:
-            found.append(_file(self.place, self.path, os.stat(self.path)))  # noqa: PTH116
+        data = 0
+        for place, entry in _walk(self.path, self.place):
+            data += not _is_code(place)
+            if data <= DATA_FILES or _is_code(place):
+                found.append(_file(place, entry.path, entry.stat()))
+        if data > DATA_FILES and self.path not in _warned:
+            _warned.add(self.path)
+            log.warning(
+                "cloudpar: %s has %d data files, and only %d of a package travel to workers elsewhere. Each call looks "
+                "at all of them: keep them outside of the package.",
+                self.path, data, DATA_FILES,
+            )  # fmt: skip
         return sorted(found)
 
     def is_compiled(self) -> bool:
@@ -78,7 +91,11 @@ def digest(files: list[File]) -> str:
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-def _walk(folder: str, place: str) -> Iterator[File]:
+def _is_code(place: str) -> bool:
+    return place.endswith(_CODE_SUFFIXES)
+
+
+def _walk(folder: str, place: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
@@ -93,7 +110,7 @@ def _walk(folder: str, place: str) -> Iterator[File]:
             if name not in _SKIPPED_FOLDERS:
                 yield from _walk(entry.path, f"{place}/{name}")
         elif entry.is_file() and not _is_left_out(name):
-            yield _file(f"{place}/{name}", entry.path, entry.stat())
+            yield f"{place}/{name}", entry
 
 
 def _is_left_out(name: str) -> bool:
