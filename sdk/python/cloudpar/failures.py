@@ -8,8 +8,8 @@ from cloudpar_protocol.payloads import Codec, TaskResult
 
 from . import plain
 from .errors import CloudparError, Gone, PackageFailed, RemoteTraceback, TaskError, TaskRaised
-from .serialization import loads
 from .tracebacks import with_source
+from .unpickling import loads
 
 
 def package_error(state: str, reason: str | None, message: str | None) -> CloudparError:

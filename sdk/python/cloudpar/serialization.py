@@ -10,7 +10,8 @@ from typing import IO, Any, NamedTuple
 import cloudpickle
 from cloudpickle.cloudpickle import _should_pickle_by_reference
 
-from . import reducers
+from cloudpar_protocol import decorated
+
 from .diagnosis import culprit, mend
 from .errors import SerializationError
 from .local_modules import LOCAL_MODULES
@@ -87,12 +88,12 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         known = self._known.get(id(thing))
         if known is not None:
             return known
-        reduced = reducers.reduce(thing)
+        reduced = decorated.reduce(thing, _is_found)
         if reduced is not None:
             return reduced
         if kind is FunctionType or issubclass(kind, type):
             return self._reduce_code(thing)
-        if kind is ModuleType or kind is reducers.LRU_CACHE:
+        if kind is ModuleType or kind is decorated.LRU_CACHE:
             self._modules.add(thing.__name__ if kind is ModuleType else thing.__module__)
         else:
             self._modules.add(str(kind.__module__))
@@ -111,6 +112,13 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if type(thing) is FunctionType:
             self._modules |= imports.of_code(thing.__code__, thing.__module__)
         return super().reducer_override(thing)
+
+
+def _is_found(thing: Any) -> bool:
+    """Whether an executor finds a decorated function by its module and name."""
+    if type(thing) is FunctionType:
+        return bool(_should_pickle_by_reference(thing))
+    return thing.__module__ not in LOCAL_MODULES.strays() and decorated.has_name(thing)
 
 
 def _is_lasting(thing: Any) -> bool:
@@ -168,8 +176,3 @@ def refusal(error: Exception, value: object, what: str) -> SerializationError:
     else:
         reason, advice = str(error) or type(error).__name__, mend(part)
     return SerializationError(f"cannot pickle {name}: {reason}; {advice}")
-
-
-def loads(data: bytes) -> Any:
-    """What `dumps` made of an object, here or at a worker."""
-    return pickle.loads(data)

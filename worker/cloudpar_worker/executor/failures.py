@@ -7,11 +7,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-import cloudpickle
-
 from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS
 
-from . import rebuilding
+from . import by_value, rebuilding
 
 _CUT = "\n... {} characters are left out ...\n"
 
@@ -21,7 +19,7 @@ def serialize(value: Any) -> bytes:
     try:
         return pickle.dumps(value, 5)
     except Exception:  # noqa: BLE001 - whatever it was, cloudpickle decides
-        return cloudpickle.dumps(value, 5)  # type: ignore[no-any-return]
+        return by_value.dumps(value)
 
 
 def bounded(text: str, limit: int = ERROR_TEXT_CHARS) -> str:

@@ -6,7 +6,7 @@ import pickle
 from types import MemberDescriptorType
 from typing import Any, Final
 
-import cloudpickle
+from .by_value import Pickler
 
 _HEAP_TYPE: Final = 1 << 9
 """The flag of types that are made while Python runs, such as those of class statements."""
@@ -70,7 +70,7 @@ def _has_own_way(kind: type) -> bool:
     return _made(next(reducing))
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _Pickler(Pickler):
     def reducer_override(self, obj: Any) -> Any:
         kind = type(obj)
         if not isinstance(obj, BaseException) or not _made(kind) or _has_own_way(kind):

@@ -14,7 +14,7 @@ from cloudpar.effects import shipping, steps
 from cloudpar.effects.remote.bindings import MACHINERY
 from cloudpar.effects.remote.containers import attributes, slots
 from cloudpar.effects.trails import Coordinates, Trail
-from cloudpar.reducers import is_generic
+from cloudpar_protocol.decorated import is_generic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,8 @@
 """How decorators of the standard library travel that plain pickle refuses, or sends as a name that workers do not have.
 
-They are found on functions of `__main__`, which travel by value. What arrives behaves as what was sent; caches arrive
-empty. Workers need the standard library for it, and nothing of this package.
+They are found on functions and classes of `__main__`, which travel by value: in task code and data to an executor, and
+in results back. What arrives behaves as what was sent; caches arrive empty. The side that unpickles needs the standard
+library for it, and nothing of this package.
 """
 
 import functools
@@ -10,10 +11,6 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from cloudpickle.cloudpickle import _should_pickle_by_reference
-
-from .local_modules import LOCAL_MODULES
-
 LRU_CACHE: type = type(functools.lru_cache(len))
 _SINGLE_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 _NAMES = ("__module__", "__name__", "__qualname__", "__doc__")
@@ -21,18 +18,23 @@ _MADE = frozenset({"__wrapped__", "cache_parameters", "register", "dispatch", "r
 """Attributes that the decorators set themselves."""
 
 
-def reduce(thing: Any) -> tuple[Any, ...] | None:
-    """What pickle is to make of a thing, as `__reduce__` says it; None if it is none of these, or found by its name."""
+def reduce(thing: Any, is_found: Callable[[Any], bool]) -> tuple[Any, ...] | None:
+    """What pickle is to make of a thing, as `__reduce__` says it; None if it is none of these, or found by its name.
+
+    Args:
+        thing: Anything.
+        is_found: Whether the side that unpickles finds a decorated function by its module and name.
+    """
     kind = type(thing)
     if kind is functools.cached_property:
         # Before Python 3.12 there is a lock in it.
         kept = {name: value for name, value in vars(thing).items() if name not in {"func", "lock"}}
         return functools.cached_property, (thing.func,), kept
-    if kind is LRU_CACHE and not _is_found(thing):
+    if kind is LRU_CACHE and not is_found(thing):
         parameters = thing.cache_parameters()
         decorator = _Decorator(functools.lru_cache, (parameters["maxsize"], parameters["typed"]))
         return decorator, (thing.__wrapped__,), _added(thing) or None
-    if is_generic(thing) and not _should_pickle_by_reference(thing):
+    if is_generic(thing) and not is_found(thing):
         names = {name: getattr(thing, name) for name in _NAMES}
         state = names, _added(thing), dict(thing.registry)
         return functools.singledispatch, (thing.registry[object],), state, None, None, _fill_generic()
@@ -44,9 +46,9 @@ def is_generic(thing: Any) -> bool:
     return type(thing) is FunctionType and thing.__code__ is _SINGLE_DISPATCH
 
 
-def _is_found(thing: Any) -> bool:
-    """Whether an import finds a thing by its module and name, as it does not those of `__main__`."""
-    if thing.__module__ in {None, "__main__"} or thing.__module__ in LOCAL_MODULES.strays():
+def has_name(thing: Any) -> bool:
+    """Whether this process finds a thing by its module and name, and another one may: not if it is of `__main__`."""
+    if thing.__module__ in {None, "__main__"}:
         return False
     found: Any = sys.modules.get(thing.__module__)
     for name in thing.__qualname__.split("."):

@@ -1,0 +1,27 @@
+"""Results that travel by value, such as an object whose class the client's `__main__` defines."""
+
+import io
+from typing import Any
+
+import cloudpickle
+
+from cloudpar_protocol import decorated
+
+
+class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Also takes what decorators of the standard library have made, as the client's pickler does.
+
+    Otherwise an object whose class has a `cached_property` could be sent to a task, and not come back.
+    """
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How a thing travels; see `pickle.Pickler`."""
+        reduced = decorated.reduce(obj, decorated.has_name)
+        return super().reducer_override(obj) if reduced is None else reduced
+
+
+def dumps(value: Any) -> bytes:
+    """Pickle by value what the client would not find by its name."""
+    file = io.BytesIO()
+    Pickler(file, protocol=5).dump(value)
+    return file.getvalue()
