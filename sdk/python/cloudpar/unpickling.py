@@ -16,13 +16,18 @@ from cloudpickle import cloudpickle
 _MARK = b"_class_setstate"
 """In each pickle that brings a class. Others need no look at what they name."""
 
+_SEARCHED_BYTES = 1 << 16
+"""In larger pickles the mark is not searched for: looking at the few names in them costs less."""
+
 _filling: WeakSet[type] = WeakSet()
 """Classes that a pickle has brought and that have no attributes yet."""
 
 
 def loads(data: bytes) -> Any:
     """Unpickle a value; classes that are here already keep their attributes."""
-    return pickle.loads(data) if _MARK not in data else _Unpickler(io.BytesIO(data)).load()
+    if len(data) <= _SEARCHED_BYTES and _MARK not in data:
+        return pickle.loads(data)
+    return _Unpickler(io.BytesIO(data)).load()
 
 
 class _Unpickler(pickle.Unpickler):
