@@ -58,7 +58,7 @@ def test_files_are_those_of_the_package_without_caches_links_and_secrets(project
     kept = ["__init__.py", "secrets.py", "data/table.csv", "deep/part.py", "deep/__init__.py", "template.html"]
     skipped = [
         "__pycache__/x.pyc", ".git/config", ".env", ".ipynb_checkpoints/a.py", "node_modules/a.js", "server.pem",
-        "id_rsa", "credentials", "credentials.json", "secrets.toml", "old.pyc", "venv/lib/a.py",
+        "prod.env", "id_rsa", "credentials", "credentials.json", "secrets.toml", "old.pyc", "venv/lib/a.py",
     ]  # fmt: skip
     for name in [*kept, *skipped, "venv/pyvenv.cfg"]:
         (firm / name).parent.mkdir(parents=True, exist_ok=True)

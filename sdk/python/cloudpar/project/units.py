@@ -19,7 +19,7 @@ it a worker could not import the unit, and an edit of it would go unnoticed."""
 SOURCE_SUFFIXES = (".py", ".pyi")
 _CODE_SUFFIXES = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
-_SECRET_SUFFIXES = (".pem", ".key", ".p12", ".pfx", ".jks", ".kdbx", ".ppk", ".pgpass")
+_SECRET_SUFFIXES = (".env", ".pem", ".key", ".p12", ".pfx", ".jks", ".kdbx", ".ppk", ".pgpass")
 _SECRET_STEMS = frozenset({"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "credentials", "secrets", "secret"})
 _NOT_SHIPPED = (".pyc", ".pyo")
 
