@@ -83,12 +83,13 @@ export class Grants extends Construct {
     ]);
   }
 
-  /** retrieve, publish, extend, give back: folds; takes from the queue; hands out links. */
+  /** retrieve, publish, extend, give back: folds; takes from the queue; hands out links; notes that workers live. */
   private worker(): void {
     const { services, storage, queue } = this.props;
     this.policy('Worker', services.worker, [
       ...this.folding(),
       this.index('uncut'),
+      allow(['dynamodb:UpdateItem'], [storage.packages.tableArn]),
       allow(
         ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:GetQueueAttributes'],
         [queue.tasks.queueArn],

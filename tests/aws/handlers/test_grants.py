@@ -91,6 +91,7 @@ def recorder(stack: Stores, monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
     monkeypatch.setattr("botocore.session.get_session", watched)
     monkeypatch.setattr("cloudpar_master.adapters.aws.blob_store.FRESH_S", -1.0)  # whatever is there is old
+    monkeypatch.setattr("cloudpar_master.adapters.aws.worker_registry.FRESH_S", -1.0)  # each beat is written
     states.create_accounts(stack)
     secret = secrets.token_bytes(32)
     made_elsewhere = AesGcmSafe(lambda: secret).make("a")
