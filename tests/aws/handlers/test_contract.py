@@ -13,7 +13,7 @@ from aws.stores import CONTRACT, clients
 from cloudpar.deployment.stack import PREFIX
 from cloudpar_handlers.journal import Journal
 from cloudpar_master.adapters.aws.blob_store import FRESH_S
-from cloudpar_master.adapters.aws.deployment import POLICY, from_environment
+from cloudpar_master.adapters.aws.deployment import POLICY, from_environment, read_policy
 from cloudpar_master.adapters.aws.package_store import DAY_S
 from cloudpar_master.core.events import Acknowledged
 from cloudpar_master.core.policy import Policy
@@ -51,6 +51,7 @@ def test_environment() -> None:
 def test_policy() -> None:
     """It stands twice, since the adapters are used without the stack, too."""
     assert msgspec.convert(CONTRACT["policy"], Policy, strict=False) == POLICY
+    assert read_policy(msgspec.json.encode(CONTRACT["policy"]).decode()) == POLICY  # as the functions are given it
 
 
 def test_queue() -> None:

@@ -94,7 +94,7 @@ def read_policy(text: str) -> Policy:
     >>> read_policy('{"lease_s": 30}').lease_s
     30.0
     """
-    figures = {**msgspec.to_builtins(POLICY), **msgspec.json.decode(text or "{}", type=dict[str, float])}
+    figures = {**msgspec.to_builtins(POLICY), **msgspec.json.decode(text or "{}", type=dict[str, float | bool])}
     return msgspec.convert(figures, Policy, strict=False)
 
 
