@@ -5,6 +5,7 @@ import concurrent.futures as cf
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -140,19 +141,25 @@ def test_many_tasks_that_wait_do_not_begin_all_at_once(tmp_path: Path) -> None:
     assert most <= 3  # the zygote, the executor that waits, and the one in its place
 
 
-def test_a_task_that_left_its_tasks_behind_waits_for_nothing(up: Up) -> None:
-    endpoint, token = up.endpoint, up.connection["token"]
+def open_gate(gate: str, number: int) -> int:
+    while not Path(gate).exists():
+        time.sleep(0.01)
+    return number * number
+
+
+def test_a_task_that_left_its_tasks_behind_waits_for_nothing(up: Up, tmp_path: Path) -> None:
+    endpoint, token, gate = up.endpoint, up.connection["token"], tmp_path / "gate"
 
     def leave(_number: int) -> str:
         pool = Pool(endpoint, token, progress=False)
-        ids = [pool.submit(square, 3)]
-        assert ids[0].done() in {True, False}
-        package_ids = pool.detach()
-        return package_ids[0]
+        pool.submit(open_gate, str(gate), 3)  # which no executor runs to its end before the pool is detached
+        (package_id,) = pool.detach()
+        return package_id
 
     with up.pool() as pool:
-        package_ids = list(pool.map(leave, range(3)))
-        assert [pool.attach(package_id).results() for package_id in package_ids] == [[9]] * 3
+        package_ids = list(pool.map(leave, range(1)))
+        gate.touch()
+        assert [pool.attach(package_id).results() for package_id in package_ids] == [[9]]
 
 
 def test_tasks_that_nest_too_deep_say_so(up: Up) -> None:

@@ -34,7 +34,7 @@ END_S = 20.0
 
 @pytest.fixture(scope="module")
 def shared(start: Callable[..., Shared], mode: str) -> Shared:
-    return start(mode, executors=1, processes=PROCESSES[mode], file_mb=FILE_MB, memory_mb=300)
+    return start(mode, executors=1, processes=PROCESSES[mode], file_mb=FILE_MB, memory_mb=4_000)
 
 
 def executor_ends(shared: Shared, pid: int) -> None:

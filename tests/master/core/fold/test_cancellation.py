@@ -132,6 +132,13 @@ def test_what_comes_back_to_a_draining_package_is_queued_to_be_cleared() -> None
     assert all(piece.generation > 2 for piece in head.open)
 
 
+def test_a_cancelled_package_does_not_wait_for_tasks_that_were_given_back() -> None:
+    head = then(running(tasks=10), CancelAsked())
+    assert head.stopping == [(0, 10)]
+    head = then(head, GaveBack(generation=2, ranges=[(0, 4)]), GaveBack(generation=2, ranges=[(4, 10)]))
+    assert (head.stopping, head.open) == ([], [])
+
+
 def test_a_clearing_told_twice_counts_once() -> None:
     head = then(running(), CancelAsked(only_queued=True))
     event = Cleared(generation=2, ranges=[(30, 40)])
