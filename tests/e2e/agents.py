@@ -47,11 +47,12 @@ class Worker:
 
     def kill(self) -> None:
         """As an instance that is switched off: nobody gives anything back."""
-        family = [self.agent(), *self.agent().children(recursive=True)]
+        command = psutil.Process(self.process.pid)  # first: it would start another agent
+        family = [command, *command.children(recursive=True)]
         for each in family:
             each.kill()
-        psutil.wait_procs(family, END_S)
         self.process.wait(END_S)
+        psutil.wait_procs(family, END_S)
 
     def __enter__(self) -> Self:
         return self

@@ -10,7 +10,7 @@ import pytest
 
 from cli.operation import cloudpar_json, environment
 from cloudpar.demo.factorization import correct, factorize
-from cloudpar.errors import NotFound, PackageFailed
+from cloudpar.errors import Gone
 from system.books import Customer, close_books
 from system.work import NUMBERS, TASKS, await_file, mark_and_wait
 
@@ -58,7 +58,7 @@ def test_another_process_fetches_the_results(cluster: Deployment, tmp_path: Path
         env=environment(CLOUDPAR_ENDPOINT=cluster.endpoint, CLOUDPAR_TOKEN=customer.token),
     )  # fmt: skip
     assert (reader.stdout, reader.stderr) == ("['done', 'done', 'done']\n", "")
-    with customer.pool() as pool, pytest.raises((NotFound, PackageFailed)):
+    with customer.pool() as pool, pytest.raises(Gone):
         pool.attach(package_id).results()  # it was acknowledged
 
 
