@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import psutil
 
+from system.work import until
 from worker.scripted_master import TOKEN
 
 
@@ -64,6 +65,18 @@ class RunningAgent:
     def family(self) -> list[psutil.Process]:
         """The zygote, the executors, and what tasks started."""
         return psutil.Process(self.process.pid).children(recursive=True)
+
+    def zygotes(self) -> set[psutil.Process]:
+        """The processes that executors are forked from."""
+        return set(psutil.Process(self.process.pid).children())
+
+    def kill_zygote(self, zygote: psutil.Process) -> None:
+        """Kill one, and wait until the agent has noticed it.
+
+        Until then its executors may still run tasks that come, and so no other zygote is needed.
+        """
+        zygote.kill()
+        until(lambda: not psutil.pid_exists(zygote.pid))  # the agent has waited for it
 
     def wait(self) -> int:
         code = self.process.wait(timeout=20)

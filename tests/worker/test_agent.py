@@ -252,8 +252,8 @@ def test_nothing_outlives_the_agent(master: ScriptedMaster, start_agent: StartAg
 
 def test_a_killed_zygote_is_replaced(master: ScriptedMaster, start_agent: StartAgent) -> None:
     agent = start_agent()
-    zygote = psutil.Process(agent.process.pid).children()[0]
-    zygote.kill()
+    (zygote,) = agent.zygotes()
+    agent.kill_zygote(zygote)
     lease = lease_of(abs, 10)
     master.hand_out(lease)
     assert len(master.wait_for_results(10)) == 10

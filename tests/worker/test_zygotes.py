@@ -44,9 +44,8 @@ def other_python(tmp_path: Path) -> str:
 
 def test_each_lease_has_its_interpreter(master: ScriptedMaster, start_agent: StartAgent, other_python: str) -> None:
     agent = start_agent(executors=1, pythons={OTHER: other_python})
-    zygotes = psutil.Process(agent.process.pid).children
     for number, (python, mark) in enumerate([(PYTHON, None), (OTHER, "other")] * 2):
-        assert len(zygotes()) == (2 if number > 1 else 1)
+        assert len(agent.zygotes()) == (2 if number > 1 else 1)
         lease = lease_of(lambda _: os.environ.get("MARK"), 1, python=python)
         master.hand_out(lease)
         (result,) = master.wait_for_results(1, lease.package_id).values()
@@ -57,11 +56,13 @@ def test_a_killed_zygote_of_another_version_is_replaced(
     master: ScriptedMaster, start_agent: StartAgent, other_python: str
 ) -> None:
     agent = start_agent(pythons={OTHER: other_python})
-    for _ in range(2):
+    of_first_version = agent.zygotes()
+    for _ in range(3):
         lease = lease_of(abs, 3, python=OTHER)
         master.hand_out(lease)
         master.wait_for_results(3, lease.package_id)
-        psutil.Process(agent.process.pid).children()[1].kill()
+        (zygote,) = agent.zygotes() - of_first_version
+        agent.kill_zygote(zygote)
 
 
 def test_an_interpreter_that_does_not_start_stops_nobody_else(
