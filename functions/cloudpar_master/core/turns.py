@@ -1,8 +1,8 @@
 """Whose chunk is handed out next: accounts take turns, and within an account its packages do.
 
-Source: start-time fair queueing (Goyal, Vin and Cheng, 1996). Whoever was handed the least work is next; whoever comes
-new starts level with the one that is furthest behind, so it neither waits for what others had before nor catches up on
-the time when it was not there.
+Source: start-time fair queueing (Goyal, Vin and Cheng, 1996). The account that was handed the least work is next. A new
+account starts level with the one that is furthest behind, so it neither waits for what others had before nor catches up
+on the time when it was not there.
 """
 
 from collections.abc import Collection, Iterable
@@ -56,7 +56,7 @@ class _VirtualTime:
     def lead_us(self, key: str) -> int:
         """How far ahead of all others a key was when it was handed its last chunk.
 
-        That chunk does not count: else whoever has just been handed a long task would wait until others had as much.
+        That chunk does not count: otherwise an account that was just handed a long task would wait until the others had as much.
         """
         return self._last_start_us.get(key, 0) - self.now_us
 

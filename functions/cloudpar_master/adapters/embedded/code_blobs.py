@@ -63,7 +63,7 @@ class CodeBlobs:
         self.trim()
 
     def trim(self) -> None:
-        """Remove the longest unused blobs that nobody needs, while there is too much code."""
+        """While there is too much code, remove the blobs that no package needs and that were unused for longest."""
         if self._bytes <= self._kept_bytes:
             return
         files = sorted(self._files(), key=lambda file: file[1])
