@@ -56,7 +56,7 @@ class _VirtualTime:
     def lead_us(self, key: str) -> int:
         """How far ahead of all others a key was when it was handed its last chunk.
 
-        That chunk does not count: otherwise an account that was just handed a long task would wait until the others had as much.
+        That chunk does not count: otherwise an account with one long task would wait until the others had as much.
         """
         return self._last_start_us.get(key, 0) - self.now_us
 
