@@ -15,6 +15,7 @@ from types import ModuleType
 import cloudpickle
 
 from .installed import is_installed, is_listed
+from .project.listings import LISTINGS
 from .project.units import Unit, unit_of
 
 OWN = frozenset({"cloudpar", "cloudpar_protocol", "cloudpar_worker", "cloudpar_master"})
@@ -115,7 +116,7 @@ class LocalModules:
 
     def _plain(self) -> dict[str, ModuleType]:
         local = self.find()
-        compiled = {unit for unit in set(self._units.values()) if unit.is_compiled()}
+        compiled = {unit for unit in set(self._units.values()) if LISTINGS.of(unit).is_compiled}
         return {name: module for name, module in local.items() if self._units.get(name) not in compiled}
 
 

@@ -34,7 +34,7 @@ def test_the_largest_data_files_beyond_the_limit_are_left_out_with_one_warning(
         assert names(archive(firm.files())) == ["__init__.py", "middle.csv", "small.csv"]
     (text,) = caplog.messages
     assert "large.csv (60 bytes)" in text
-    assert "put them where the workers can read them" in text
+    assert "put it where the workers can read it" in text
 
 
 def test_too_much_code_is_refused_with_the_largest_files(firm: Unit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 import importlib
 import os
 import sys
+import tempfile
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +11,9 @@ import pytest
 from cloudpar.installed import is_listed
 from cloudpar.local_modules import LocalModules, is_local
 from cloudpar.project import units
-from cloudpar.project.shipment import reachable
-from cloudpar.project.units import Unit, digest, find_unit
+from cloudpar.project.broad_folders import is_broad
+from cloudpar.project.search import reachable
+from cloudpar.project.units import Unit, digest, find_unit, unit_of
 
 Import = Callable[[str], types.ModuleType]
 
@@ -68,6 +70,49 @@ def test_files_are_those_of_the_package_without_caches_links_and_secrets(project
     unit = find_unit("firm")
     assert unit is not None
     assert places(unit) == {f"firm/{name}" for name in kept}
+
+
+@pytest.mark.parametrize("kind", ["home", "temporary"])
+def test_a_home_folder_with_an_init_file_is_no_package_as_a_whole(
+    project: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = project / "ann"
+    write(home, __init____dot__py="", lone__dot__py="from ann import work", photos__in__x__dot__jpg="")
+    write(home, work__in____init____dot__py="", work__in__part__dot__py="", work__in__table__dot__csv="")
+    if kind == "home":
+        monkeypatch.setenv("HOME", str(home))
+    else:
+        monkeypatch.setattr(tempfile, "tempdir", str(home))
+    places = {
+        name: {file.place for listing in reachable([name]).values() for file in listing.files}
+        for name in ("ann", "ann.lone", "ann.work.part")
+    }
+    work = {"ann/work/__init__.py", "ann/work/part.py", "ann/work/table.csv"}
+    assert places == {
+        "ann": {"ann/__init__.py"},
+        "ann.lone": {"ann/__init__.py", "ann/lone.py", *work},
+        "ann.work.part": {"ann/__init__.py", *work},
+    }
+    assert unit_of(importlib.import_module("ann")) == Unit("ann", str(home / "__init__.py"))
+
+
+@pytest.mark.parametrize("folder", ["/", "/tmp", "/home", "/usr", "~", "~/Documents"])  # noqa: S108
+def test_a_folder_of_the_system_or_of_a_whole_home_is_broad(folder: str) -> None:
+    assert is_broad(str(Path(folder).expanduser()))
+
+
+def test_a_folder_below_is_not_broad(tmp_path: Path) -> None:
+    assert not is_broad(str(tmp_path))
+    assert not is_broad(str(Path.home() / "project"))
+
+
+def test_a_module_that_appears_or_goes_is_noticed(project: Path) -> None:
+    write(project, first__dot__py="import second")
+    assert {unit.name for unit in reachable(["first"])} == {"first"}
+    write(project, second__dot__py="")
+    assert {unit.name for unit in reachable(["first"])} == {"first", "second"}
+    (project / "second.py").unlink()
+    assert {unit.name for unit in reachable(["first"])} == {"first"}
 
 
 def test_a_folder_with_too_many_data_files_keeps_all_of_its_code(

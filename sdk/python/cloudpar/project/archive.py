@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cloudpar.errors import TooLarge
+from cloudpar.quantity import quantity
 
-from .units import File
+from .units import File, Unit
 
 CODE_BYTES = 64 << 20
 """All source files and extension modules of an archive together, in bytes; with more, nothing is sent."""
@@ -37,14 +38,31 @@ def archive(files: Iterable[File]) -> bytes:
             f"task: install them at the workers, or move the largest out of the package ({_largest(code)})"
         )
     data, left_out = _within(sorted((file for file in files if not file.is_code), key=lambda file: file.size))
-    if left_out and (names := _largest(left_out)) not in _warned:
-        _warned.add(names)
+    if left_out and _is_new(names := _largest(left_out)):
         log.warning(
-            "cloudpar: %d data files of the project do not travel to the workers, since those of a task may have %d MB "
-            "in all: %s. If tasks need them, put them where the workers can read them.",
-            len(left_out), DATA_BYTES >> 20, names,
+            "cloudpar: data files that travel with a task may have %d MB together, so the largest of the project stay "
+            "here: %s. If tasks need one, put it where the workers can read it.",
+            DATA_BYTES >> 20, names,
         )  # fmt: skip
     return _zipped(sorted([*code, *data]))
+
+
+def warn_of_secrets(units: Iterable[Unit]) -> None:
+    """Say, once for the same files, which ones stay here since they may hold secrets."""
+    paths = [path for unit in units for path in unit.secrets()]
+    if paths and _is_new(names := _first(paths)):
+        log.warning(
+            "cloudpar: files whose names look like secrets do not travel with the project: %s. If a task needs "
+            "one, read it here and give the task its content as an argument.",
+            names,
+        )
+
+
+def _is_new(names: str) -> bool:
+    if names in _warned:
+        return False
+    _warned.add(names)
+    return True
 
 
 def _within(files: list[File]) -> tuple[list[File], list[File]]:
@@ -57,8 +75,12 @@ def _within(files: list[File]) -> tuple[list[File], list[File]]:
 
 
 def _largest(files: list[File]) -> str:
-    first = sorted(files, key=lambda file: file.size, reverse=True)[:_NAMED]
-    return ", ".join(f"{file.path} ({file.size:,} bytes)" for file in first)
+    largest = sorted(files, key=lambda file: file.size, reverse=True)
+    return _first([f"{file.path} ({quantity(file.size, 'byte')})" for file in largest])
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
 
 
 def _zipped(files: list[File]) -> bytes:

@@ -10,10 +10,13 @@ from .units import File
 
 _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 _STATEMENT = re.compile(
-    r"^[ \t]*(?:from[ \t]+(?P<source>[\w.]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]*)"
+    r"(?:^|[;:])[ \t\f]*(?:from[ \t]*(?P<source>[\w.]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]*)"
     r"|import[ \t]+(?P<plain>[^\n#;]+))",
     re.MULTILINE,
 )
+_CONTINUED = re.compile(r"\\\r?\n")
+"""Between two lines of one statement."""
+
 _OF_MODULES = frozenset({"__file__", "__name__", "__package__", "__path__", "__spec__"})
 _COMMENT = re.compile(r"#[^\n]*")
 
@@ -53,7 +56,7 @@ def _of_version(path: str, package: str, _changed: tuple[int, int]) -> frozenset
     except OSError:
         return frozenset()
     found = set[str]()
-    for match in _STATEMENT.finditer(text):
+    for match in _STATEMENT.finditer(_CONTINUED.sub(" ", text)):
         if match["plain"] is not None:
             found |= {part.split()[0] for part in match["plain"].split(",") if part.split()}
             continue

@@ -3,27 +3,25 @@
 import io
 import pickle
 import secrets
-import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cloudpar.carried import reduced
 from cloudpar.installed import project_path
-from cloudpar.local_modules import LOCAL_MODULES, OWN
 from cloudpar.serialization import Needs
 from cloudpar.task_code import Code
 
 from . import remote
-from .archive import archive
-from .imports import of_file
-from .units import SOURCE_SUFFIXES, File, Unit, digest, find_unit
+from .archive import archive, warn_of_secrets
+from .listings import Listing
+from .search import reachable
+from .units import Unit
 
 CLIENT = secrets.token_hex(8)
 """Names this process: task code that is loaded here again moves no modules."""
 
-_ELSEWHERE = sys.stdlib_module_names | OWN | {"__main__", "__mp_main__"}
 _ARCHIVES = 2
 """Archives that are kept, so that maps over the same project do not pack it again."""
 
@@ -60,7 +58,7 @@ class Shipper:
         folders = project_path() if self._here else []
         if not units and not needs.parts and folders == self._folders:
             return code
-        digests = {unit.name: digest(files) for unit, files in units.items()}
+        digests = {unit.name: listing.digest for unit, listing in units.items()}
         made_of = code.hash, digests, folders, list(needs.parts)
         last = self._last
         if last is not None and last[0] == made_of:
@@ -72,38 +70,16 @@ class Shipper:
         self._last = made_of, shipped
         return shipped
 
-    def _archive(self, digests: Mapping[str, str], units: Mapping[Unit, list[File]]) -> bytes:
+    def _archive(self, digests: Mapping[str, str], units: Mapping[Unit, Listing]) -> bytes:
         key = tuple(sorted(digests.items()))
         with self._lock:
             if key not in self._archives:
-                self._archives[key] = archive(file for files in units.values() for file in files)
+                warn_of_secrets(units)
+                self._archives[key] = archive(file for listing in units.values() for file in listing.files)
                 if len(self._archives) > _ARCHIVES:
                     self._archives.popitem(last=False)
             self._archives.move_to_end(key)
             return self._archives[key]
-
-
-def reachable(names: Iterable[str]) -> dict[Unit, list[File]]:
-    """The units of the project to which these modules belong, and those that their sources import, with their files."""
-    loaded = LOCAL_MODULES.units()
-    found: dict[Unit, list[File]] = {}
-    pending, seen = list(names), set[str]()
-    while pending:
-        name = pending.pop()
-        if name in seen or name.partition(".")[0] in _ELSEWHERE:
-            continue
-        seen.add(name)
-        unit = loaded.get(name) or find_unit(name)
-        if unit is not None and unit not in found:
-            found[unit] = unit.files()
-            for file in found[unit]:
-                if file.place.endswith(SOURCE_SUFFIXES):
-                    pending += of_file(file, _package(file))
-    return dict(sorted(found.items()))
-
-
-def _package(file: File) -> str:
-    return file.place.rpartition("/")[0].replace("/", ".")
 
 
 class _Load:

@@ -1,0 +1,35 @@
+"""Folders that hold much more than one project: none is a package as a whole, even with an `__init__.py` in it."""
+
+import os
+import pwd
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+_OF_THE_SYSTEM = (
+    *("/", "/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/media", "/mnt", "/opt", "/proc", "/root"),  # noqa: S108
+    *("/run", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/var", "/var/tmp"),  # noqa: S108
+    *("/Applications", "/Library", "/System", "/Users", "/Users/Shared", "/Volumes", "/private"),
+)
+_OF_A_HOME = ("", "Desktop", "Documents", "Downloads", "Library")
+
+
+def is_broad(folder: str) -> bool:
+    """Whether a folder is a home folder or above one, for temporary files, or one of the system."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - pathlib's raises where there is none
+    return os.path.realpath(folder) in _broad(os.getuid(), home, tempfile.gettempdir())
+
+
+@lru_cache(maxsize=8)
+def _broad(user: int, home: str, temporary: str) -> frozenset[str]:
+    homes = [home]
+    above: tuple[str, ...] = ()
+    try:
+        entry = os.path.realpath(pwd.getpwuid(user).pw_dir)
+    except KeyError:  # as often in a container: this user has no entry
+        pass
+    else:
+        homes.append(entry)
+        above = tuple(map(str, Path(entry).parents))
+    folders = [str(Path(home, name)) for home in homes for name in _OF_A_HOME]
+    return frozenset(map(os.path.realpath, [*folders, *above, *_OF_THE_SYSTEM, temporary]))

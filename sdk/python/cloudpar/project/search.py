@@ -1,0 +1,67 @@
+"""The units of a project that tasks need."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterable
+
+from cloudpar.local_modules import LOCAL_MODULES, OWN
+
+from .listings import LISTINGS, SETTLED_NS, Listing, folder_time
+from .units import Unit, look_up
+
+_ELSEWHERE = sys.stdlib_module_names | OWN | {"__main__", "__mp_main__"}
+
+
+def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
+    """The units to which these modules belong, and those that their sources import, with their files."""
+    loaded = LOCAL_MODULES.units()
+    found: dict[Unit, Listing] = {}
+    _TOPS.refresh()
+    pending, seen = list(names), set[str]()
+    while pending:
+        name = pending.pop()
+        if name in seen or name.partition(".")[0] in _ELSEWHERE:
+            continue
+        seen.add(name)
+        unit = loaded.get(name) or _TOPS.find(name)
+        if unit is not None and unit not in found:
+            found[unit] = LISTINGS.of(unit)
+            pending += found[unit].imports
+            pending.append(unit.name.rpartition(".")[0] or unit.name)  # whose `__init__.py` may lie alone
+    return dict(sorted(found.items()))
+
+
+class _Tops:
+    """Where imports find modules, by the first word of their names, until a folder of sys.path changes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._units: dict[str, Unit | None] = {}
+        self._evidence: object = None
+
+    def refresh(self) -> None:
+        """Forget everything if an import might find something else now."""
+        now_ns = time.time_ns()
+        folders = [os.path.realpath(entry) for entry in sys.path]
+        times = list(map(folder_time, folders))
+        evidence = folders, times, list(map(id, sys.meta_path))
+        with self._lock:
+            if evidence != self._evidence:
+                self._units = {}
+            # What changed a moment ago may change again within the same tick of its file system's clock.
+            self._evidence = evidence if all(changed < now_ns - SETTLED_NS for changed in times) else None
+
+    def find(self, name: str) -> Unit | None:
+        """See `find_unit`."""
+        units, top = self._units, name.partition(".")[0]
+        if top in units:
+            return units[top]
+        found = look_up(name)
+        if found.is_of_top:
+            units[top] = found.unit
+        return found.unit
+
+
+_TOPS = _Tops()

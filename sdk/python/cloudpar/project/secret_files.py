@@ -1,0 +1,32 @@
+"""Which files are left out of what travels to workers elsewhere, since they may hold keys, passwords or tokens."""
+
+import re
+from fnmatch import translate
+
+PATTERNS = (
+    # keys, certificates with keys, and stores of them
+    *("*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdb", "*.kdbx", "*.gpg", "*.pgp"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
+    # passwords and tokens of services
+    *("*credential*", "*secret*", "*service_account*", "*service-account*", "*password*", "*passwd*", "*api_key*"),
+    *("*apikey*", "*access_key*", "*private_key*", "token", "token.*", "*_token", "*_token.*", "*.token", "kubeconfig"),
+    *("_netrc", "pgpass.conf", "*.pgpass", "*.ovpn", "*.rdp", "*.tfvars", "*.tfstate", "*.tfstate.backup"),
+    # settings of one machine
+    *("*.env", "*.env.*", "*.local.toml", "*.local.yaml", "*.local.yml", "*.local.json", "*.local.ini"),
+)
+"""Names of files, in small letters, as in a shell. Files whose name begins with a dot (.netrc, .env) never travel."""
+
+FOLDERS = frozenset({"secrets", "credentials"})
+"""Names of folders whose data files all stay."""
+
+_SECRET = re.compile("|".join(map(translate, PATTERNS)))
+
+
+def is_secret(place: str) -> bool:
+    """Whether a data file may hold a secret, by its name and those of its folders.
+
+    Args:
+        place: The path below a folder of sys.path, with slashes.
+    """
+    *folders, name = place.lower().split("/")
+    return _SECRET.match(name) is not None or not FOLDERS.isdisjoint(folders)

@@ -1,0 +1,108 @@
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cloudpar.project import listings, units
+from cloudpar.project.listings import Listings
+from cloudpar.project.units import Unit
+
+LONG_AGO_NS = 10**18
+
+
+@pytest.fixture
+def firm(tmp_path: Path) -> Path:
+    """A package whose folders have not changed for long."""
+    folder = tmp_path / "firm"
+    (folder / "data").mkdir(parents=True)
+    (folder / "__init__.py").write_text("from . import pricing")
+    (folder / "pricing.py").write_text("import helper")
+    (folder / "data" / "table.csv").write_text("1")
+    settle(folder)
+    return folder
+
+
+def settle(folder: Path) -> None:
+    for path in (folder, *folder.rglob("*")):
+        if path.is_dir():
+            os.utime(path, ns=(LONG_AGO_NS, LONG_AGO_NS))
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The folders that were listed."""
+    seen: list[str] = []
+    scandir = units.os.scandir  # type: ignore[attr-defined]
+
+    def counting(folder: str) -> object:
+        seen.append(Path(folder).name)
+        return scandir(folder)
+
+    monkeypatch.setattr(units.os, "scandir", counting)  # type: ignore[attr-defined]
+    return seen
+
+
+def test_an_unchanged_package_is_listed_once(firm: Path, looks: list[str]) -> None:
+    here, unit = Listings(), Unit("firm", str(firm))
+    first = here.of(unit)
+    assert all(here.of(unit) is first for _ in range(10))
+    assert looks == ["firm", "data"]
+    assert first.imports == {"firm", "firm.pricing", "helper"}
+
+
+def add(firm: Path) -> None:
+    (firm / "more.py").write_text("")
+
+
+def remove(firm: Path) -> None:
+    (firm / "pricing.py").unlink()
+
+
+def edit(firm: Path) -> None:
+    os.utime(firm / "pricing.py", ns=(LONG_AGO_NS, LONG_AGO_NS))
+
+
+def add_data(firm: Path) -> None:
+    (firm / "data" / "more.csv").write_text("")
+
+
+def edit_data(firm: Path) -> None:
+    os.utime(firm / "data" / "table.csv", ns=(LONG_AGO_NS, LONG_AGO_NS))
+
+
+@pytest.mark.parametrize("change", [add, remove, edit, add_data, edit_data])
+def test_a_change_before_a_call_is_seen_by_it(firm: Path, change: Callable[[Path], None]) -> None:
+    here, unit = Listings(), Unit("firm", str(firm))
+    first = here.of(unit)
+    change(firm)
+    second = here.of(unit)
+    assert second.digest != first.digest
+    assert {file.place for file in second.files} == {f"firm/{path.relative_to(firm)}" for path in firm.rglob("*.*")}
+
+
+def test_of_very_many_data_files_one_that_is_written_over_may_be_seen_later_and_code_never(
+    firm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listings, "FEW_DATA_FILES", 0)
+    monkeypatch.setattr(listings, "DATA_CHECK_S", threading.TIMEOUT_MAX)
+    here, unit = Listings(), Unit("firm", str(firm))
+    first = here.of(unit)
+    edit_data(firm)
+    assert here.of(unit) is first
+    edit(firm)
+    second = here.of(unit)
+    assert second is not first
+    monkeypatch.setattr(listings, "DATA_CHECK_S", 0)
+    edit_data(firm)
+    (firm / "data" / "table.csv").write_text("22")
+    assert here.of(unit).digest != second.digest
+
+
+def test_a_folder_that_has_just_changed_is_listed_again(firm: Path, looks: list[str]) -> None:
+    here, unit = Listings(), Unit("firm", str(firm))
+    os.utime(firm)
+    here.of(unit)
+    here.of(unit)
+    assert looks == ["firm", "data"] * 2
