@@ -89,12 +89,14 @@ def test_a_value_that_holds_itself() -> None:
     assert brief(held) == "[[[<list of 1>]]]"
 
 
-def test_a_class_whose_attributes_raise() -> None:
+@pytest.mark.parametrize("kind", [ZeroDivisionError, SystemExit])
+def test_a_class_whose_attributes_raise(kind: type[BaseException]) -> None:
     class Broken:
         def __getattribute__(self, name: str) -> Any:
-            raise ZeroDivisionError
+            raise kind
 
     assert brief(Broken()).endswith("Broken>")
+    assert brief_call(Broken(), "args").endswith("Broken>")
 
 
 @given(

@@ -3,11 +3,12 @@
 import os
 import platform
 import sys
+from contextlib import suppress
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from typing import Final
 
-from .failures import add_note
+from .failures import add_note, missing_module
 
 _OTHER_NAMES: Final = {
     "bs4": "beautifulsoup4", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "dotenv": "python-dotenv",
@@ -23,10 +24,13 @@ def advise(error: BaseException, what: str) -> None:
         error: Gets the note.
         what: "the task", or "the task code" or "the task data", if it raised while these were unpickled.
     """
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        add_note(error, _missing(error.name, what))
+    name = missing_module(error)
+    if name and ModuleNotFoundError in type.mro(type(error)):
+        add_note(error, _missing(name, what))
     elif what != "the task":
-        version = _version_of(error)
+        version = None
+        with suppress(BaseException):  # what it was raised for may be anything, and its own code may raise
+            version = _version_of(error, name)
         add_note(error, version or f"Raised at the worker while it unpickled {what}.")
 
 
@@ -53,12 +57,10 @@ def _missing(name: str, what: str) -> str:
     )
 
 
-def _version_of(error: BaseException) -> str | None:
+def _version_of(error: BaseException, name: str) -> str | None:
     """Something that is missing in a module which is here."""
-    top = ""
-    if isinstance(error, ImportError) and error.name:
-        top = error.name.partition(".")[0]
-    elif isinstance(error, AttributeError):
+    top = name.partition(".")[0]
+    if not name and isinstance(error, AttributeError):
         module = sys.modules.get(getattr(error.obj, "__name__", None) or "")
         top = module.__name__.partition(".")[0] if module is not None and module is error.obj else ""
     release = release_of(top) if top else None

@@ -23,13 +23,23 @@ def serialize(value: Any) -> bytes:
 
 
 def bounded(text: str, limit: int = ERROR_TEXT_CHARS) -> str:
-    """A text of at most `limit` characters, cut in the middle."""
+    """A text of at most `limit` characters that can travel, cut in the middle."""
+    text = plain(text)
     if len(text) <= limit:
         return text
     note = _CUT.format(len(text) - limit + len(_CUT) + 10)
     keep = limit - len(note)
     head = keep // 2
     return text[:head] + note + text[len(text) - (keep - head) :]
+
+
+def plain(text: str) -> str:
+    r"""A text that can travel: a plain str, whose lone surrogates (of file names, for example) are written as escapes.
+
+    >>> plain("name \udcff")
+    'name \\udcff'
+    """
+    return str.encode(text, errors="backslashreplace").decode()  # not what a derived class makes of `encode`
 
 
 def portable(error: BaseException) -> tuple[bytes | None, str]:
@@ -77,18 +87,35 @@ def _culprit(error: BaseException, verb: str) -> str:
         try:
             rebuilding.dumps(value)
         except BaseException:  # noqa: BLE001 - the same
-            return f"its attribute {name!r}"
+            return f"its attribute {name!r}" if type(name) is str else "it"
     return "it"
 
 
 def line(error: BaseException) -> str:
     """TypeName: text."""
     try:
-        text = str(error)
+        text = plain(str(error))
     except BaseException as second:  # noqa: BLE001 - the same
-        text = f"<its text cannot be had: {type(second).__name__}>"
-    name = type(error).__qualname__
+        text = f"<its text cannot be had: {_qualified_name(type(second))}>"
+    name = _qualified_name(type(error))
     return bounded(f"{name}: {text}" if text else name)
+
+
+def traceback_of(error: BaseException) -> TracebackType | None:
+    """The traceback of an exception, whatever its class makes of the attribute."""
+    found: TracebackType | None = vars(BaseException)["__traceback__"].__get__(error)
+    return found
+
+
+def missing_module(error: BaseException) -> str:
+    """The module that an ImportError names; "" if it names none.
+
+    Task code may put anything there, whose own code may raise; only a plain text is taken.
+    """
+    with suppress(BaseException):
+        if isinstance(error, ImportError) and type(error.name) is str:
+            return error.name
+    return ""
 
 
 def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
@@ -105,13 +132,24 @@ def is_among(error: BaseException, names: Sequence[str]) -> bool:
 
     With no names, any Exception is: neither sys.exit nor Ctrl-C of a task is a reason to try again.
     """
-    kinds = type(error).__mro__
+    kinds = type.mro(type(error))
     return Exception in kinds and (not names or any(_class_name(kind) in names for kind in kinds))
 
 
 def _class_name(kind: type) -> str:
     """Without what it is nested in: that is lost where a class travels by value."""
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    module, name = _module(kind), type.__getattribute__(kind, "__name__")
+    return name if module == "builtins" else f"{module}.{name}"
+
+
+def _qualified_name(kind: type) -> str:
+    name: str = type.__getattribute__(kind, "__qualname__")  # not what its metaclass makes of it
+    return plain(name)
+
+
+def _module(kind: type) -> str:
+    module = type.__getattribute__(kind, "__module__")
+    return module if type(module) is str else "?"
 
 
 def with_attempts(trace: str, failed: Sequence[str]) -> str:
@@ -131,7 +169,7 @@ def add_note(error: BaseException, note: str) -> None:
 
 def type_name(kind: type) -> str:
     """A type as people look for it."""
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return f"{_module(kind)}.{_qualified_name(kind)}"
 
 
 def unpicklable(value_type: type, error: BaseException) -> str:

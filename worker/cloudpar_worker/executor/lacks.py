@@ -5,7 +5,7 @@ from traceback import walk_tb
 
 from cloudpar_protocol.payloads import LACKS_CHARS
 
-from .failures import bounded, line
+from .failures import bounded, line, missing_module, traceback_of
 
 _IMPORTING = "<frozen importlib._bootstrap>"
 """What a frame of an import statement has as its file."""
@@ -21,13 +21,13 @@ def lack(error: BaseException, *, unpickling: bool) -> str | None:
         error: What the task, or the unpickling of its code or data, raised.
         unpickling: Its code had not been called.
     """
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        return bounded(f"no module named {error.name!r}", LACKS_CHARS)
-    own = isinstance(error, ImportError) and bool(error.name)
-    if own or (unpickling and (isinstance(error, (ImportError, AttributeError)) or _IMPORTING in _files(error))):
+    name, kinds = missing_module(error), type.mro(type(error))
+    if name and ModuleNotFoundError in kinds:
+        return bounded(f"no module named {name!r}", LACKS_CHARS)
+    if name or (unpickling and (ImportError in kinds or AttributeError in kinds or _IMPORTING in _files(error))):
         return bounded(line(error), LACKS_CHARS)
     return None
 
 
 def _files(error: BaseException) -> Iterator[str]:
-    return (frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__))
+    return (frame.f_code.co_filename for frame, _ in walk_tb(traceback_of(error)))

@@ -4,7 +4,7 @@ import platform
 from importlib import import_module
 from typing import Any
 
-from .failures import remote_traceback
+from .failures import add_note, missing_module, remote_traceback, traceback_of
 
 
 def find(reference: str) -> Any:
@@ -19,13 +19,14 @@ def find(reference: str) -> Any:
     try:
         found: Any = import_module(module_name)
     except ModuleNotFoundError as error:
+        name = missing_module(error)
         raise ModuleNotFoundError(
-            f"{_here()} has no module {error.name!r}, which the task code {reference!r} needs: install the package "
+            f"{_here()} has no module {name!r}, which the task code {reference!r} needs: install the package "
             "that holds it at the worker, or put its folder on the worker's PYTHONPATH",
-            name=error.name,
+            name=name,
         ) from None
     except BaseException as error:  # whatever a module does when it is imported
-        error.add_note(f"Raised while {_here()} imported it:\n{remote_traceback(error, error.__traceback__)}")
+        add_note(error, f"Raised while {_here()} imported it:\n{remote_traceback(error, traceback_of(error))}")
         raise
     for name in path.split("."):
         if not hasattr(found, name):

@@ -15,7 +15,7 @@ from cloudpar_protocol.payloads import CallStyle, TaskResult
 from .advice import advise
 from .capture import Capture
 from .codecs import SERIALIZATIONS, Serialization
-from .failures import bounded, is_among, line, remote_traceback, with_attempts
+from .failures import bounded, is_among, line, remote_traceback, traceback_of, with_attempts
 from .frames import LENGTH, SKIPPED, UNFIT, Run, decode_run, encode_result_into
 from .functions import FunctionCache
 from .lacks import lack
@@ -213,7 +213,7 @@ def _failure(
     failed: Sequence[str] = (),
 ) -> TaskResult:
     """What a task that raised comes to. `called_with` is None if it was not called."""
-    own = error.__traceback__
+    own = traceback_of(error)
     if called_with is not None and own is not None:
         own = own.tb_next  # _call's
     text, trace = line(error), with_attempts(remote_traceback(error, own), failed)
