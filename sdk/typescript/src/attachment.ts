@@ -1,7 +1,8 @@
+import type { CallSite } from './call-site.ts';
 import { CloudparError, Gone, NotFound, SerializationError } from './errors.ts';
 import type { Message, Progress } from './messages.ts';
 import type { Settled } from './outcomes.ts';
-import { ResultBuffer } from './result-buffer.ts';
+import { ResultBuffer, type Supply } from './result-buffer.ts';
 import type { Session } from './session.ts';
 
 /** Characters of a whole package id. */
@@ -20,10 +21,12 @@ export class Attachment<T> implements AsyncIterable<T> {
   /** The package's id, for `pool.attach`. */
   readonly packageId: string;
   readonly #session: Session;
+  readonly #site: CallSite | undefined;
   #progress: Progress;
 
   /** @internal */
-  constructor(session: Session, packageId: string, progress: Progress) {
+  constructor(session: Session, packageId: string, progress: Progress, site?: CallSite) {
+    this.#site = site;
     this.#session = session;
     this.packageId = packageId;
     this.#progress = progress;
@@ -60,12 +63,15 @@ export class Attachment<T> implements AsyncIterable<T> {
   }
 
   /**
-   * Values and errors in the order of the tasks.
+   * Values and errors in the order of the tasks. If the package fails, that is the error of each task without a result.
    *
-   * @throws CloudparError when the package ended without all of its results, or the pool was closed meanwhile.
+   * @throws CloudparError when the master does not answer, or the pool was closed meanwhile.
    */
   async *settled(): AsyncGenerator<Settled<T>, void> {
-    const buffer = new ResultBuffer({ ...supplyOf(this.#session), read: () => undefined }, true);
+    const buffer = new ResultBuffer({ ...supplyOf(this.#session), read: () => undefined }, true, {
+      site: this.#site,
+      tasks: this.#progress.tasks,
+    });
     const part = buffer.part(0);
     const attached = await this.#session.attach(this.packageId, this.#progress.tasks, part);
     try {
@@ -97,10 +103,11 @@ export class Attachment<T> implements AsyncIterable<T> {
   }
 }
 
-function supplyOf(session: Session): Pick<Session, 'pause' | 'download'> {
+function supplyOf(session: Session): Omit<Supply, 'read'> {
   return {
     pause: (each, isPaused) => session.pause(each, isPaused),
     download: () => session.download(),
+    rewind: (each) => session.rewind(each),
   };
 }
 
@@ -111,7 +118,7 @@ function supplyOf(session: Session): Pick<Session, 'pause' | 'download'> {
  * @throws NotFound when the master knows no such package of this account, Gone when it was deleted.
  * @throws SerializationError when its results are pickles.
  */
-export async function attach<T>(session: Session, id: string): Promise<Attachment<T>> {
+export async function attach<T>(session: Session, id: string, site: CallSite): Promise<Attachment<T>> {
   if (typeof id !== 'string' || id === '') {
     throw new TypeError('attach takes the id of a package, or the first characters of one');
   }
@@ -126,7 +133,7 @@ export async function attach<T>(session: Session, id: string): Promise<Attachmen
         'Python reads: start it there by cloudpar.reference("package.module:function"), or attach to it in Python',
     );
   }
-  return new Attachment<T>(session, packageId, progress);
+  return new Attachment<T>(session, packageId, progress, site);
 }
 
 /** The only package of the account whose id begins so. */

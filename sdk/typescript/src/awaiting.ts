@@ -79,6 +79,13 @@ export class Awaiting {
     this.#due = Math.min(this.#due, now + (this.#retryAfterS > 0 ? NEW_PACKAGE_S : 0));
   }
 
+  /** Ask again for results of a package that were left at the master. */
+  rewind(left: Package, now: number): void {
+    left.rewind();
+    this.#underWay.add(left);
+    this.resume(now);
+  }
+
   #question(): Question {
     const active = this.#active;
     const asked = active.slice(0, BULK_ITEMS);
@@ -101,7 +108,10 @@ export class Awaiting {
   answered(question: Question, reply: Reply<'await_tasks'>, tookS: number, now: number): Map<Package, News> {
     const found = new Map<Package, News>();
     let anyNews = Object.keys(reply.missing).length > 0;
-    for (const [awaited, status] of matched(question.asked, reply.packages)) {
+    for (const [awaited, status, cursor] of matched(question, reply.packages)) {
+      if (cursor !== awaited.cursor) {
+        continue; // it was rewound meanwhile
+      }
       anyNews ||= status.results.length > 0 || status.state !== 'running';
       found.set(awaited, awaited.take(status));
     }
@@ -155,18 +165,18 @@ export class Awaiting {
   }
 }
 
-/** Statuses come in the order of the questions, less those without one. */
+/** Statuses come in the order of the questions, less those without one; each with its package, and the cursor asked. */
 function* matched(
-  asked: readonly Package[],
+  { asked, request }: Question,
   statuses: readonly Message<'PackageStatus'>[],
-): Generator<[Package, Message<'PackageStatus'>]> {
+): Generator<[Package, Message<'PackageStatus'>, number]> {
   let next = 0;
   for (const status of statuses) {
     const index = asked.findIndex(({ id }, position) => position >= next && id === status.package_id);
     const awaited = asked[index];
     if (awaited !== undefined) {
       next = index + 1;
-      yield [awaited, status];
+      yield [awaited, status, request.packages[index]?.cursor ?? 0];
     }
   }
 }

@@ -10,11 +10,16 @@ export class CallSite {
     Error.captureStackTrace?.(this, above);
   }
 
+  /** The lines of a stack behind its message. */
+  get frames(): string {
+    const start = this.stack?.indexOf('\n    at ') ?? -1;
+    return start < 0 ? '' : (this.stack?.slice(start) ?? '');
+  }
+
   /** Give an error this place as its stack. */
   mark(error: Error): void {
-    const frames = this.stack?.slice(this.stack.indexOf('\n    at '));
-    if (frames?.startsWith('\n')) {
-      error.stack = `${error.name}: ${error.message}${frames}`;
+    if (this.frames !== '') {
+      error.stack = `${error.name}: ${error.message}${this.frames}`;
     }
   }
 }

@@ -26,23 +26,15 @@ export function spans(fetches: readonly Fetch[]): Fetch[][] {
   return groups;
 }
 
-function indicesOf(span: readonly Fetch[]): number[] {
-  return span.map(({ result }) => result.index);
-}
-
-function bytesOf(span: readonly Fetch[]): number {
-  return span.reduce((sum, { size }) => sum + size, 0);
-}
-
 function byPlace(one: Fetch, other: Fetch): number {
   return one.key === other.key ? one.offset - other.offset : one.key < other.key ? -1 : 1;
 }
 
 /** Who decides when results may be downloaded: `result-buffer.ts`. */
 export interface Gate {
-  /** Whether these tasks' results, of so many bytes, may come now; if so, `downloaded` follows. */
-  admits(indices: readonly number[], bytes: number): boolean;
-  downloaded(bytes: number): void;
+  /** Whether these may come now; if so, `downloaded` follows. */
+  admits(span: readonly Fetch[]): boolean;
+  downloaded(span: readonly Fetch[]): void;
 }
 
 type Arrived = (results: readonly TaskResult[] | CloudparError) => void;
@@ -90,7 +82,7 @@ export class Downloads {
   /** Start as many downloads as may run now. */
   go(): void {
     while (this.#running < AT_ONCE) {
-      const next = this.#waiting.findIndex(({ gate, span }) => gate?.admits(indicesOf(span), bytesOf(span)) ?? true);
+      const next = this.#waiting.findIndex(({ gate, span }) => gate?.admits(span) ?? true);
       const [job] = next < 0 ? [] : this.#waiting.splice(next, 1);
       if (job === undefined) {
         return;
@@ -106,7 +98,7 @@ export class Downloads {
     );
     this.#running -= 1;
     arrived(found);
-    gate?.downloaded(bytesOf(span));
+    gate?.downloaded(span);
     this.go();
   }
 

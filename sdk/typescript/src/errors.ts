@@ -33,6 +33,11 @@
 export class CloudparError extends Error {
   /** Of an error that one task ended with: its number in its map, from 0. */
   declare taskIndex?: number;
+  /**
+   * Of the same, what the task was called with, as a short text such as "value 'x'" or "arguments (5, b=0)"; undefined
+   * if neither the executor nor the program could say it.
+   */
+  declare taskInput?: string;
   /** Of an error of a task or of a package: the package's id. */
   declare packageId?: string;
 

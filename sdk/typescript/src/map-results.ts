@@ -1,11 +1,11 @@
 import { anyOf, onAbort } from './aborts.ts';
-import type { CallSite } from './call-site.ts';
+import type { Receiver } from './deliveries.ts';
 import { CloudparError, TaskCancelled } from './errors.ts';
 import type { Progress } from './messages.ts';
-import type { Settled } from './outcomes.ts';
+import type { About, Settled } from './outcomes.ts';
 import type { Package } from './package.ts';
 import { ResultBuffer } from './result-buffer.ts';
-import type { Receiver, Session } from './session.ts';
+import type { Session } from './session.ts';
 import type { Source } from './source.ts';
 
 /** The program has this long to begin reading a map that failed, before it is warned that nobody reads it. */
@@ -25,7 +25,7 @@ export interface MapPlan {
   readonly ordered: boolean;
   readonly buffersize: number | undefined;
   readonly signal: AbortSignal | undefined;
-  readonly site: CallSite;
+  readonly about: About;
 }
 
 /**
@@ -56,7 +56,7 @@ export class MapResults<T> implements AsyncIterable<T> {
   constructor(session: Session, plan: MapPlan) {
     this.#session = session;
     this.#plan = plan;
-    this.#buffer = new ResultBuffer(session, plan.ordered, plan.site);
+    this.#buffer = new ResultBuffer(session, plan.ordered, plan.about);
     this.#ends = anyOf(plan.signal, this.#over.signal, session.ending);
     onAbort(this.#ends.signal, () => this.#buffer.changed());
     if (plan.signal !== undefined) {
@@ -137,7 +137,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     this.#plan.source?.release();
     this.#failure ??= { error };
     if (error instanceof Error) {
-      this.#plan.site.mark(error);
+      this.#plan.about.site?.mark(error);
     }
     this.#warnSoon();
     this.#buffer.changed();
@@ -230,9 +230,9 @@ export class MapResults<T> implements AsyncIterable<T> {
   }
 
   /**
-   * Values and errors, in order or as they come.
+   * Values and errors, in order or as they come. If a package fails, that is the error of each task without a result.
    *
-   * @throws CloudparError when the package could not be started, or ended without all of its results.
+   * @throws CloudparError when a package could not be started, or the master does not answer.
    * @throws the signal's reason, once it is aborted.
    */
   async *settled(): AsyncGenerator<Settled<T>, void> {

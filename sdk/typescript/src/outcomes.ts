@@ -1,4 +1,5 @@
 import type { CallSite } from './call-site.ts';
+import { calledWith, type Inputs } from './called-with.ts';
 import { readValue } from './codec/values.ts';
 import { CloudparError, OUTCOME_ERRORS, RemoteTraceback, TaskError } from './errors.ts';
 import type { TaskResult } from './package.ts';
@@ -9,15 +10,23 @@ export type Settled<T> =
   | { readonly index: number; readonly status: 'fulfilled'; readonly value: T }
   | { readonly index: number; readonly status: 'rejected'; readonly reason: CloudparError };
 
+/** What the program's call knows of its tasks. */
+export interface About {
+  /** Where the program started them. */
+  readonly site?: CallSite | undefined;
+  /** How many there are in all; undefined if that is not known yet, or says nothing, as of `submit`. */
+  readonly tasks?: number | undefined;
+  /** What the program still has of what they were called with, by their numbers in the call. */
+  readonly inputs?: Inputs | undefined;
+}
+
 /** What is told of a task beside its result. */
-export interface TaskContext {
+export interface TaskContext extends About {
   readonly packageId: string;
   /** The number of the package's first task in the whole map. */
   readonly base: number;
   /** Of a sealed package: a result that is not what its seal says is not read. */
   readonly seals: Seals | undefined;
-  /** Where the program started the task. */
-  readonly site?: CallSite | undefined;
 }
 
 /** From the wire to a value or an error. The value is taken to be a T: nothing checks what a function returns. */
@@ -29,12 +38,12 @@ export function settle<T>(arrived: TaskResult, context: TaskContext): Settled<T>
       return { index, status: 'fulfilled', value: (result.data === null ? null : readValue(result.data)) as T };
     } catch (error) {
       if (error instanceof CloudparError) {
-        return { index, status: 'rejected', reason: located(error, index, context) };
+        return { index, status: 'rejected', reason: located(error, result, context) };
       }
       throw error;
     }
   }
-  return { index, status: 'rejected', reason: located(result.broken ?? errorOf(result), index, context) };
+  return { index, status: 'rejected', reason: located(result.broken ?? errorOf(result), result, context) };
 }
 
 function errorOf({ index, outcome, message, traceback }: TaskResult): CloudparError {
@@ -56,9 +65,33 @@ function remoteClass(message: string | null, traceback: string | null): string |
   return qualified.findLast((each) => name !== undefined && (each === name || each?.endsWith(`.${name}`))) ?? name;
 }
 
-function located(error: CloudparError, index: number, { packageId, site }: TaskContext): CloudparError {
-  error.taskIndex = index;
+/** Say on an error which task it belongs to, and what that was called with: in fields, and in the stack as a line. */
+export function located(
+  error: CloudparError,
+  { index, input }: Pick<TaskResult, 'index' | 'input'>,
+  { packageId, base, site, tasks, inputs }: TaskContext,
+): CloudparError {
+  const number = base + index;
+  error.taskIndex = number;
   error.packageId = packageId;
-  site?.mark(error);
+  const given = input ?? (inputs && calledWith(inputs, number));
+  if (given !== undefined) {
+    error.taskInput = given;
+  }
+  const task = tasks === undefined ? `task ${inEnglish(number)}` : `task ${inEnglish(number)} of ${inEnglish(tasks)}`;
+  const note = given === undefined ? task : `${task}, ${given}`;
+  error.stack = `${error.name}: ${error.message}\n${note}${site?.frames ?? ''}`;
   return error;
+}
+
+/** The same error once more: each task of a failed package has its own. */
+export function copied<E extends CloudparError>(error: E): E {
+  const Kind = error.constructor as new (message: string, options?: ErrorOptions) => E;
+  return Object.assign(new Kind(error.message), error, error.cause === undefined ? {} : { cause: error.cause });
+}
+
+const NUMBERS = new Intl.NumberFormat('en');
+
+function inEnglish(number: number): string {
+  return NUMBERS.format(number);
 }

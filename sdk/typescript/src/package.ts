@@ -1,7 +1,8 @@
 // One package as its client sees it: a state machine without I/O or clocks, like cloudpar/package.py.
 //
 //     running ──take(final status)──> ended
-//        └────────lost(error)───────────^
+//      │  ^ └────────lost(error)────────^ │
+//      │  └────────────leave──────────────┘
 //
 // Results come in any order and possibly twice; each is handed on once. Payloads that lie in blobs are asked for
 // (`fetches`) and come in later; the package has ended once the master says so and nothing is being fetched.
@@ -22,8 +23,12 @@ export interface TaskResult {
   readonly stdout: string | null;
   readonly stderr: string | null;
   readonly seal: Uint8Array | null;
+  /** Of a task that raised: what it was called with, as a text. */
+  readonly input: string | null;
   /** Where it lies, of a large one. */
   readonly blob: Message<'TaskResult'>[4];
+  /** The cursor that the status with it answered. */
+  readonly page: number;
   /** Why it is not to be read. */
   readonly broken?: CloudparError;
 }
@@ -47,6 +52,9 @@ export interface News {
 
 const NO_NEWS: News = { results: [], fetches: [], links: {}, page: 0 };
 
+const SEEN = 1;
+const LEFT = 2;
+
 /** The client's knowledge of one package. */
 export class Package {
   readonly id: string;
@@ -67,7 +75,10 @@ export class Package {
   /** Why tasks without a result will never have one. */
   failure: CloudparError | undefined;
 
+  /** Of each task: nothing yet, SEEN or LEFT. */
   readonly #seen: Uint8Array;
+  /** The first page with results that were left. */
+  #leftAt: number | undefined;
   #received = 0;
   #fetching = 0;
 
@@ -88,9 +99,12 @@ export class Package {
     }
     const results: TaskResult[] = [];
     const fetches: Fetch[] = [];
-    for (const [index, outcome, , data, blob, message, traceback, stdout, stderr, seal] of status.results) {
+    const page = this.cursor;
+    for (const [index, outcome, , data, blob, message, traceback, out, err, seal, input] of status.results) {
+      // What was left comes again, and its output has been handed on.
+      const [stdout, stderr] = this.#seen[index] === LEFT ? [null, null] : [out, err];
       if (this.#isNew(index)) {
-        const result = { index, outcome, data, message, traceback, stdout, stderr, seal, blob };
+        const result = { index, outcome, data, message, traceback, stdout, stderr, seal, input, blob, page };
         if (blob === null) {
           results.push(result);
         } else {
@@ -102,21 +116,23 @@ export class Package {
     results.push(...this.#cancelledOneByOne(status.cancelled));
     this.#received += results.length;
     this.#fetching += fetches.length;
-    const page = this.cursor;
     this.cursor = status.cursor;
     this.state = status.state;
     this.more = status.more;
     this.progress = status.progress;
     if (!['running', 'completed', 'error'].includes(status.state)) {
       this.failure ??= packageError(status);
+      if (this.isLeft) {
+        this.rewind(); // which tasks have no result is known once all is here
+      }
     }
     this.#endIfDone();
     return { results, fetches, links: status.links, page };
   }
 
   #isNew(index: number): boolean {
-    const isNew = this.#seen[index] === 0;
-    this.#seen[index] = 1;
+    const isNew = this.#seen[index] !== SEEN;
+    this.#seen[index] = SEEN;
     return isNew;
   }
 
@@ -128,7 +144,9 @@ export class Package {
       stdout: null,
       stderr: null,
       seal: null,
+      input: null,
       blob: null,
+      page: this.cursor,
     };
     for (const [start, end] of ranges) {
       for (let index = start; index < end; index += 1) {
@@ -146,6 +164,28 @@ export class Package {
     this.#endIfDone();
   }
 
+  /** Results that were handed on are dropped: they are to come again after `rewind`. */
+  leave(results: readonly TaskResult[]): void {
+    for (const { index, page } of results) {
+      this.#seen[index] = LEFT;
+      this.#leftAt = Math.min(this.#leftAt ?? page, page);
+    }
+    this.#received -= results.length;
+    this.phase = 'running';
+  }
+
+  /** Whether results were left at the master. */
+  get isLeft(): boolean {
+    return this.#leftAt !== undefined;
+  }
+
+  /** Read again from the first page with results that were left. */
+  rewind(): void {
+    this.cursor = this.#leftAt ?? this.cursor;
+    this.#leftAt = undefined;
+    this.more = true;
+  }
+
   /** There will be no more news. */
   lost(error: CloudparError): void {
     if (this.phase !== 'ended') {
@@ -157,7 +197,12 @@ export class Package {
 
   #endIfDone(): void {
     const whole = this.#received === this.tasks;
-    if (this.phase === 'ended' || this.#fetching > 0 || !(whole || (this.state !== 'running' && !this.more))) {
+    if (
+      this.phase === 'ended' ||
+      this.#fetching > 0 ||
+      this.isLeft ||
+      !(whole || (this.state !== 'running' && !this.more))
+    ) {
       return;
     }
     this.phase = 'ended';

@@ -1,8 +1,10 @@
 import { anyOf } from './aborts.ts';
 import { Attachment, attach } from './attachment.ts';
 import { CallSite } from './call-site.ts';
+import { inputsOf } from './called-with.ts';
 import { configure, type Whereabouts } from './configuration.ts';
 import { type Address, Connection } from './connection.ts';
+import type { Output, Receiver } from './deliveries.ts';
 import { CloudparError } from './errors.ts';
 import { Events, type PoolEvent } from './events.ts';
 import type { Fetch } from './http.ts';
@@ -13,7 +15,7 @@ import type { Package } from './package.ts';
 import { pack } from './packing.ts';
 import { Range } from './range.ts';
 import { checkReference, taskCode } from './reference.ts';
-import { type Output, type Receiver, Session } from './session.ts';
+import { Session } from './session.ts';
 import { checkValues, Source, type Values } from './source.ts';
 import { Submissions } from './submissions.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
@@ -122,7 +124,10 @@ export class Pool {
     const source = values instanceof Range && buffersize === undefined ? undefined : new Source(values);
     const startNext = (limit: number, receiver: Receiver, ends: AbortSignal) =>
       this.#start(reference, source ?? (values as Range), options, receiver, ends, limit);
-    const plan = { startNext, source, ordered, buffersize, signal: signal as AbortSignal | undefined, site };
+    const tasks =
+      buffersize === undefined && (values instanceof Range || Array.isArray(values)) ? values.length : undefined;
+    const about = { site, tasks, inputs: inputsOf(values, options.call ?? 'value') };
+    const plan = { startNext, source, ordered, buffersize, signal: signal as AbortSignal | undefined, about };
     return new MapResults<T>(this.#session, plan);
   }
 
@@ -150,6 +155,7 @@ export class Pool {
    * @throws TypeError as `map` does, and when there is no value.
    */
   async start<T = unknown>(reference: string, values: Values, options: StartOptions = {}): Promise<Attachment<T>> {
+    const site = new CallSite(this.start);
     checkOptions('start', options);
     checkReference(reference);
     checkValues(values);
@@ -160,7 +166,7 @@ export class Pool {
       if (started === undefined) {
         throw new TypeError('a package has at least one task: give start() at least one value');
       }
-      return new Attachment<T>(this.#session, started.id, started.progress);
+      return new Attachment<T>(this.#session, started.id, started.progress, site);
     } finally {
       ends.release();
     }
@@ -175,7 +181,7 @@ export class Pool {
    * @throws SerializationError when its results are pickles, which only Python reads.
    */
   async attach<T = unknown>(packageId: string): Promise<Attachment<T>> {
-    return attach<T>(this.#session, packageId);
+    return attach<T>(this.#session, packageId, new CallSite(this.attach));
   }
 
   /**

@@ -13,10 +13,15 @@ export class Range implements Iterable<number> {
     this.length = Math.max(0, Math.ceil((stop - start) / step));
   }
 
+  /** The integer with this number, from 0. */
+  at(index: number): number {
+    return this.start + index * this.step;
+  }
+
   /** Each integer in turn. */
   *[Symbol.iterator](): Iterator<number> {
     for (let index = 0; index < this.length; index += 1) {
-      yield this.start + index * this.step;
+      yield this.at(index);
     }
   }
 }

@@ -1,8 +1,10 @@
-import type { CallSite } from './call-site.ts';
-import type { CloudparError } from './errors.ts';
+import { Arrivals } from './arrivals.ts';
+import { type CloudparError, PackageFailed } from './errors.ts';
 import type { Progress } from './messages.ts';
-import { type Settled, settle } from './outcomes.ts';
+import { type About, copied, located, type Settled, settle, type TaskContext } from './outcomes.ts';
 import type { Package, TaskResult } from './package.ts';
+import { Part } from './part.ts';
+import { sumOf } from './progress.ts';
 import { Wakeup } from './wakeup.ts';
 
 /**
@@ -11,8 +13,11 @@ import { Wakeup } from './wakeup.ts';
  */
 const UNREAD_BYTES = 64 << 20;
 
-/** What a result takes in memory beside its data, about. */
-const RESULT_BYTES = 256;
+/**
+ * While an ordered map's reader waits for a slow task, results of later tasks go on arriving. Beyond these bytes more,
+ * those of the last tasks are dropped: the master has them, and sends them again when the reader comes near.
+ */
+const AHEAD_BYTES = 16 << 20;
 
 /** What the buffer needs of the session that fills it. */
 export interface Supply {
@@ -20,76 +25,35 @@ export interface Supply {
   pause(paused: Package, isPaused: boolean): void;
   /** There may be room for downloads that wait. */
   download(): void;
+  /** Ask again for the results that were left at the master. */
+  rewind(left: Package): void;
   /** Nothing more is wanted of a package. */
   read(done: Package): void;
-}
-
-/** A package's part of a map: its tasks have the numbers [base, base + n). Receives its results for the buffer. */
-export class Part {
-  readonly base: number;
-  package: Package | undefined;
-  unread = 0;
-  failure: CloudparError | undefined;
-  ended = false;
-  readonly #buffer: ResultBuffer;
-
-  constructor(buffer: ResultBuffer, base: number) {
-    this.#buffer = buffer;
-    this.base = base;
-  }
-
-  /** The master has the package; this is called before its first results come. */
-  started(started: Package): void {
-    this.package = started;
-    this.unread = started.tasks;
-    this.#buffer.changed();
-  }
-
-  receive(results: readonly TaskResult[]): void {
-    this.#buffer.put(this, results);
-  }
-
-  end(failure: CloudparError | undefined): void {
-    this.ended = true;
-    this.failure = failure;
-    this.#buffer.changed();
-  }
-
-  /** Whether a payload of so many bytes may be downloaded now; if so, its bytes count from now on. */
-  admits(indices: readonly number[], bytes: number): boolean {
-    return this.#buffer.admits(
-      indices.map((index) => this.base + index),
-      bytes,
-    );
-  }
-
-  /** The download of these bytes has ended, well or not. */
-  downloaded(bytes: number): void {
-    this.#buffer.downloaded(bytes);
-  }
 }
 
 /** Results between the session that receives them and the one reader of them, with a bound on what waits unread. */
 export class ResultBuffer {
   readonly #supply: Supply;
   readonly #ordered: boolean;
-  readonly #site: CallSite | undefined;
-  readonly #arrived = new Map<number, [Part, TaskResult]>();
+  readonly #about: About;
+  readonly #arrivals = new Arrivals();
   readonly #news = new Wakeup();
   #parts: Part[] = [];
-  #unreadBytes = 0;
   #downloadingBytes = 0;
   #reading = false;
   #next = 0;
   /** Of the packages that were read to their end, together. */
   #read: Progress | undefined;
-  /** Tasks whose results ended in an error, as far as they have come. */
-  errors = 0;
 
-  constructor(supply: Supply, ordered: boolean, site?: CallSite) {
+  constructor(supply: Supply, ordered: boolean, about: About = {}) {
     this.#supply = supply;
     this.#ordered = ordered;
-    this.#site = site;
+    this.#about = about;
+  }
+
+  /** Tasks whose results ended in an error, as far as they have come. */
+  get errors(): number {
+    return this.#arrivals.errors;
   }
 
   /** Make room for one more package. */
@@ -112,10 +76,10 @@ export class ResultBuffer {
   }
 
   put(part: Part, results: readonly TaskResult[]): void {
-    for (const result of results) {
-      this.#arrived.set(part.base + result.index, [part, result]);
-      this.#unreadBytes += sizeOf(result);
-      this.errors += result.outcome === 'ok' ? 0 : 1;
+    this.#arrivals.add(part, results);
+    const waitsForLate = this.#ordered && this.#reading && this.#waitsInVain;
+    if (waitsForLate && this.#arrivals.bytes > UNREAD_BYTES + AHEAD_BYTES) {
+      this.#arrivals.shrink(UNREAD_BYTES + AHEAD_BYTES / 2);
     }
     this.changed();
   }
@@ -144,12 +108,12 @@ export class ResultBuffer {
   }
 
   get #isFull(): boolean {
-    return this.#unreadBytes + this.#downloadingBytes >= UNREAD_BYTES;
+    return this.#arrivals.bytes + this.#downloadingBytes >= UNREAD_BYTES;
   }
 
   /** Whether nothing that has come, or is being downloaded, helps the reader. */
   get #waitsInVain(): boolean {
-    return this.#ordered ? !this.#arrived.has(this.#next) : this.#arrived.size === 0 && this.#downloadingBytes === 0;
+    return this.#ordered ? !this.#arrivals.has(this.#next) : this.#arrivals.isEmpty && this.#downloadingBytes === 0;
   }
 
   #regulate(): void {
@@ -164,34 +128,66 @@ export class ResultBuffer {
     }
   }
 
-  /** The next result, if it has come. */
+  /** The next result, if it has come, or is known never to come because its package failed. */
   take<T>(): Settled<T> | undefined {
-    const number = this.#ordered ? this.#next : this.#arrived.keys().next().value;
-    const found = number === undefined ? undefined : this.#arrived.get(number);
-    if (number === undefined || found === undefined) {
-      return undefined;
+    const wasFull = this.#isFull;
+    const number = this.#ordered ? this.#next : this.#arrivals.first;
+    const found = number === undefined ? undefined : this.#arrivals.take(number);
+    if (found === undefined) {
+      return this.#takeLost();
     }
     const [part, result] = found;
-    this.#arrived.delete(number);
-    this.#next += 1;
-    const wasFull = this.#isFull;
-    this.#unreadBytes -= sizeOf(result);
     if (wasFull) {
       this.#regulate();
     }
+    const settled = settle<T>(result, this.#context(part));
+    this.#taken(part);
+    return settled;
+  }
+
+  /** The next task that will never have a result: its package's failure is its error. */
+  #takeLost(): Settled<never> | undefined {
+    for (const part of this.#ordered ? this.#parts.slice(0, 1) : this.#parts) {
+      const [index, failure] = [part.lost(), part.failure];
+      if (index !== undefined && failure !== undefined && (!this.#ordered || part.base + index === this.#next)) {
+        part.giveUp(index);
+        const reason = located(copied(failure), { index, input: null }, this.#context(part));
+        this.#taken(part);
+        return { index: part.base + index, status: 'rejected', reason };
+      }
+    }
+    return undefined;
+  }
+
+  #context(part: Part): TaskContext {
     const { id: packageId, seals } = part.package as Package;
-    const settled = settle<T>(result, { packageId, base: part.base, seals, site: this.#site });
+    return { ...this.#about, packageId, base: part.base, seals };
+  }
+
+  #taken(part: Part): void {
+    this.#next += 1;
     part.unread -= 1;
     if (part.unread === 0) {
       this.#drop(part);
     }
-    return settled;
+    if (this.#arrivals.isNear(this.#next, UNREAD_BYTES / 2)) {
+      this.#arrivals.rewind();
+      for (const { package: left } of this.#parts) {
+        if (left?.isLeft) {
+          this.#supply.rewind(left);
+        }
+      }
+    }
   }
 
-  /** Why the next result will never come, if so. Of an ordered map, only once those before it were read. */
+  /**
+   * Why nothing more will come, if so, and it is no package's own failure. Of an ordered map, only once the results
+   * before were read.
+   */
   failure(): CloudparError | undefined {
     const parts = this.#ordered ? this.#parts.slice(0, 1) : this.#parts;
-    return parts.find(({ ended, unread, failure }) => ended && unread > 0 && failure !== undefined)?.failure;
+    const ended = parts.find((part) => part.ended && part.unread > 0 && part.failure !== undefined);
+    return ended?.failure instanceof PackageFailed ? undefined : ended?.failure;
   }
 
   /** Wait for something to change, on behalf of the reader. */
@@ -222,19 +218,6 @@ export class ResultBuffer {
     for (const part of [...this.#parts]) {
       this.#drop(part);
     }
-    this.#arrived.clear();
-    this.#unreadBytes = 0;
+    this.#arrivals.clear();
   }
-}
-
-function sizeOf({ data }: TaskResult): number {
-  return RESULT_BYTES + (data?.length ?? 0);
-}
-
-function sumOf(one: Progress, other: Progress): Progress {
-  const names = ['tasks', 'done', 'errors', 'charged_us', 'execute_us', 'retrieve_us', 'publish_us'] as const;
-  const sums = Object.fromEntries(names.map((name) => [name, one[name] + other[name]]));
-  const means = one.mean_us * one.done + other.mean_us * other.done;
-  const mean_us = Math.round(means / Math.max(1, one.done + other.done));
-  return { ...one, ...sums, mean_us, executors: Math.max(one.executors, other.executors) };
 }

@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { Acknowledgements } from './acknowledgements.ts';
-import { Awaiting, type Question } from './awaiting.ts';
+import { Awaiting } from './awaiting.ts';
 import type { Connection } from './connection.ts';
-import { Downloads, type Gate } from './downloads.ts';
-import { CloudparError } from './errors.ts';
-import { type Events, guarded } from './events.ts';
+import { Deliveries, type Output, type Receiver } from './deliveries.ts';
+import type { CloudparError } from './errors.ts';
+import type { Events } from './events.ts';
 import { FleetWatch } from './fleet-watch.ts';
 import type { Message } from './messages.ts';
 import { type Order, type Origin, startMessage } from './orders.ts';
-import { type News, Package, type TaskResult } from './package.ts';
+import { Package } from './package.ts';
+import { Questions } from './questions.ts';
 import { isSealed, Seals, sealedPackageId } from './seals.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
 import { upload } from './uploads.ts';
@@ -16,43 +17,20 @@ import { upload } from './uploads.ts';
 /** Closing waits for a master that does not answer no longer than this, at each of two steps. */
 const CLOSE_S = 2;
 
-/** What a task wrote to standard output and error. */
-export interface Output {
-  readonly packageId: string;
-  readonly index: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Who gets a package's results. One that is also a gate says when there is room for large ones. */
-export interface Receiver extends Partial<Gate> {
-  /** The package is at the master. */
-  started?(started: Package): void;
-  /** Results that are whole, each task once. */
-  receive(results: readonly TaskResult[]): void;
-  /** Nothing more will come; why not everything came, if so. */
-  end(failure: CloudparError | undefined): void;
-}
-
 /** Everything that is under way between this client and its master. */
 export class Session {
   readonly id = randomBytes(8).toString('hex');
   readonly connection: Connection;
   readonly #surroundings: Surroundings;
-  readonly #awaiting = new Awaiting(this.id);
-  readonly #downloads: Downloads;
-  readonly #receivers = new Map<Package, Receiver>();
-  /** Of the receivers' packages, those that others have started. */
+  readonly #deliveries: Deliveries;
+  readonly #questions: Questions;
+  /** Packages that others have started. */
   readonly #attached = new Set<Package>();
   readonly #acknowledgements: Acknowledgements;
   readonly events: Events;
-  readonly #onOutput: (output: Output) => void;
   readonly #starting = new Set<Promise<unknown>>();
   readonly #ending = new AbortController();
   readonly #fleetWatch: FleetWatch;
-  #wake = new AbortController();
-  #held: { readonly question: Question; readonly interruption: AbortController } | undefined;
-  #asking = false;
   #who: Promise<Message<'HelloReply'>> | undefined;
 
   constructor(
@@ -61,13 +39,14 @@ export class Session {
     onOutput: (output: Output) => void = () => undefined,
     surroundings: Surroundings = SURROUNDINGS,
   ) {
+    const awaiting = new Awaiting(this.id);
     this.connection = connection;
     this.events = events;
-    this.#acknowledgements = new Acknowledgements(connection);
-    this.#fleetWatch = new FleetWatch(events, () => this.#awaiting.underWay, surroundings.now);
-    this.#onOutput = onOutput;
     this.#surroundings = surroundings;
-    this.#downloads = new Downloads(connection, this.id);
+    this.#acknowledgements = new Acknowledgements(connection);
+    this.#fleetWatch = new FleetWatch(events, () => awaiting.underWay, surroundings.now);
+    this.#deliveries = new Deliveries(connection, this.id, events, onOutput);
+    this.#questions = new Questions(connection, awaiting, this.#deliveries, this.#fleetWatch, surroundings);
   }
 
   /** Aborted once the session begins to close. */
@@ -104,7 +83,7 @@ export class Session {
     signal.throwIfAborted();
     const data = packed.data.type === 'blob' ? await upload(this.connection, packed.data, signal) : packed.data;
     signal.throwIfAborted();
-    this.#awaiting.startBegins();
+    this.#questions.startBegins();
     let started: Package | undefined;
     const call = this.connection.call('start_tasks', startMessage(order, data, this.id), { lastTry: signal });
     this.#starting.add(call);
@@ -125,16 +104,14 @@ export class Session {
       throw error;
     } finally {
       this.#starting.delete(call);
-      this.#awaiting.startEnds(started, this.#surroundings.now());
-      this.#ask();
+      this.#questions.startEnds(started);
     }
   }
 
   #begin(begun: Package, receiver: Receiver | undefined): void {
     if (receiver !== undefined) {
-      this.#receivers.set(begun, receiver);
       this.#fleetWatch.begin();
-      receiver.started?.(begun);
+      this.#deliveries.begin(begun, receiver);
     }
   }
 
@@ -146,35 +123,23 @@ export class Session {
     this.ending.throwIfAborted();
     this.#attached.add(attached);
     this.#begin(attached, receiver);
-    this.#awaiting.startBegins();
-    this.#awaiting.startEnds(attached, this.#surroundings.now());
-    this.#interrupt(attached);
-    this.#ask();
+    this.#questions.add(attached);
     return attached;
   }
 
   /** Ask for no more results of a package for now, or for more again. */
   pause(paused: Package, isPaused: boolean): void {
-    if (paused.paused !== isPaused) {
-      paused.paused = isPaused;
-      if (!isPaused) {
-        this.#awaiting.resume(this.#surroundings.now());
-        this.#interrupt(paused);
-        this.#ask();
-      }
-    }
+    this.#questions.pause(paused, isPaused);
   }
 
-  /** A question that the master holds open, and that is not about a package, is put again. */
-  #interrupt(about: Package): void {
-    if (this.#held !== undefined && !this.#held.question.asked.includes(about)) {
-      this.#held.interruption.abort(new Error('the question is put again, with one more package'));
-    }
+  /** Ask again for results that were left at the master. */
+  rewind(left: Package): void {
+    this.#questions.rewind(left);
   }
 
   /** A reader may have room for downloads that wait. */
   download(): void {
-    this.#downloads.go();
+    this.#deliveries.download();
   }
 
   /** Cancel some tasks of a package, or all; resolves once that is decided, with those that will have no value. */
@@ -185,15 +150,14 @@ export class Session {
 
   /** Hand on nothing more of a package, and let it go on. */
   forget(forgotten: Package): void {
-    this.#awaiting.drop(forgotten);
-    this.#downloads.drop(forgotten);
-    this.#receivers.delete(forgotten);
+    this.#questions.drop(forgotten);
+    this.#deliveries.forget(forgotten);
     this.#attached.delete(forgotten);
   }
 
   /** Nothing of a package is wanted any more: what runs of it is cancelled, and its storage freed, soon. */
   read(done: Package): void {
-    const isOurs = this.#receivers.has(done);
+    const isOurs = this.#deliveries.has(done);
     this.forget(done);
     if (isOurs) {
       this.#acknowledgements.add(done.id, done.phase === 'running');
@@ -204,17 +168,14 @@ export class Session {
   async close(reason: CloudparError): Promise<void> {
     this.#ending.abort(reason);
     await this.#briefly(Promise.allSettled(this.#starting));
-    for (const [each, receiver] of [...this.#receivers]) {
+    for (const each of this.#deliveries.packages) {
       if (!this.#attached.has(each)) {
         this.#acknowledgements.add(each.id, each.phase === 'running');
       }
-      this.forget(each);
-      if (each.phase === 'running') {
-        each.lost(reason);
-        receiver.end(reason);
-      }
+      this.#questions.drop(each);
+      this.#deliveries.lose(each, reason);
     }
-    this.#wake.abort();
+    this.#questions.end();
     this.#fleetWatch.end();
     await this.#briefly(this.#acknowledgements.send());
     this.connection.close();
@@ -228,94 +189,4 @@ export class Session {
     enough.abort();
     await late.catch(() => undefined);
   }
-
-  /** See that somebody asks for news as long as there is a package under way. */
-  #ask(): void {
-    this.#wake.abort();
-    this.#wake = new AbortController();
-    if (!this.#asking) {
-      this.#asking = true;
-      void this.#askOn();
-    }
-  }
-
-  async #askOn(): Promise<void> {
-    for (;;) {
-      const step = this.#awaiting.next(this.#surroundings.now());
-      if (step === 'rest') {
-        this.#asking = false; // with no other code between the two
-        return;
-      }
-      if ('ask' in step) {
-        await this.#put(step.ask);
-      } else {
-        await this.#surroundings.sleep(step.waitS, this.#wake.signal).catch(() => undefined);
-      }
-    }
-  }
-
-  /** Put one question to the master, and hand on the answer. */
-  async #put(question: Question): Promise<void> {
-    const { now } = this.#surroundings;
-    const askedAt = now();
-    const interruption = new AbortController();
-    this.#held = { question, interruption };
-    const options = { holdS: question.holdS, signal: interruption.signal };
-    try {
-      const reply = await this.connection.call('await_tasks', question.request, options);
-      const found = this.#awaiting.answered(question, reply, now() - askedAt, now());
-      this.#fleetWatch.answered(reply.fleet);
-      for (const [awaited, news] of found) {
-        this.#handOn(awaited, news);
-      }
-    } catch (error) {
-      if (interruption.signal.aborted) {
-        return; // what was answered meanwhile is answered again: the cursors still stand before it
-      }
-      const reason = error instanceof CloudparError ? error : new CloudparError(`an error in the pool: ${error}`);
-      this.#awaiting.unanswered(question, reason);
-      for (const awaited of question.asked) {
-        this.#deliver(awaited, []);
-      }
-    } finally {
-      this.#held = undefined;
-    }
-  }
-
-  #handOn(awaited: Package, news: News): void {
-    this.#deliver(awaited, news.results);
-    this.events.emit({ type: 'progress', packageId: awaited.id, progress: awaited.progress });
-    const receiver = this.#receivers.get(awaited);
-    const arrived = (found: readonly TaskResult[] | CloudparError) => {
-      if (found instanceof CloudparError) {
-        awaited.lost(found);
-        this.#downloads.drop(awaited);
-        this.#deliver(awaited, []);
-      } else {
-        awaited.fetched(found.length);
-        this.#deliver(awaited, found);
-      }
-    };
-    this.#downloads.begin(awaited, news, arrived, isGate(receiver) ? receiver : undefined);
-  }
-
-  #deliver(awaited: Package, results: readonly TaskResult[]): void {
-    const receiver = this.#receivers.get(awaited);
-    for (const { index, stdout, stderr } of results) {
-      if (stdout || stderr) {
-        const output = { packageId: awaited.id, index, stdout: stdout ?? '', stderr: stderr ?? '' };
-        guarded('onOutput', () => this.#onOutput(output));
-      }
-    }
-    if (results.length > 0) {
-      receiver?.receive(results);
-    }
-    if (awaited.phase === 'ended') {
-      receiver?.end(awaited.failure);
-    }
-  }
-}
-
-function isGate(receiver: Receiver | undefined): receiver is Receiver & Gate {
-  return receiver?.admits !== undefined && receiver.downloaded !== undefined;
 }

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { anyOf, onAbort } from './aborts.ts';
 import type { CallSite } from './call-site.ts';
+import type { Inputs } from './called-with.ts';
 import { CloudparError, SerializationError, TaskCancelled, TooLarge } from './errors.ts';
 import type { CallStyle, Draft } from './messages.ts';
 import { settle } from './outcomes.ts';
@@ -66,6 +67,7 @@ export class Submissions {
 class Batch {
   readonly #session: Session;
   readonly #tasks: readonly Waiting[];
+  readonly #inputs: Inputs;
   readonly #open: Map<number, Waiting>;
   readonly #over = new AbortController();
   readonly #nobody = new AbortController();
@@ -77,6 +79,7 @@ class Batch {
     this.#session = session;
     this.#tasks = batch.filter(isWanted);
     this.#open = new Map(this.#tasks.entries());
+    this.#inputs = { values: this.#tasks.map(({ args, kwargs }) => [args, kwargs]), call: CALL };
     setMaxListeners(0, this.#over.signal); // one for each task that has a signal: Node would warn of a leak
     for (const [index, { signal }] of this.#open) {
       if (signal !== undefined) {
@@ -107,8 +110,7 @@ class Batch {
     const wanted = anyOf(this.#nobody.signal, this.#session.ending);
     try {
       const origin = await this.#session.origin();
-      const values = this.#tasks.map(({ args, kwargs }) => [args, kwargs]);
-      const packed = await pack(new Source(values), origin.seals, wanted.signal);
+      const packed = await pack(new Source(this.#inputs.values), origin.seals, wanted.signal);
       await this.#session.start(
         { code, packed, call: CALL, taskTimeoutS, retries, retryOn, origin },
         {
@@ -142,7 +144,7 @@ class Batch {
       const waiting = this.#open.get(result.index);
       this.#open.delete(result.index);
       const { id: packageId, seals } = this.#started as Package;
-      const settled = settle(result, { packageId, base: 0, seals, site: waiting?.site });
+      const settled = settle(result, { packageId, base: 0, seals, site: waiting?.site, inputs: this.#inputs });
       if (settled.status === 'fulfilled') {
         waiting?.resolve(settled.value);
       } else {

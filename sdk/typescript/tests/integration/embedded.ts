@@ -24,7 +24,7 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const building = promisify(execFile)('npm', ['run', '--silent', 'build'], { cwd: PACKAGE });
+  await promisify(execFile)('npm', ['run', '--silent', 'build'], { cwd: PACKAGE });
   const folder = await mkdtemp(join(tmpdir(), 'cloudpar-sdk-'));
   const tasks = join(PACKAGE, 'tests/integration/python');
   const command = ['-m', 'cloudpar', 'up', '--json', '--workers', '2', '--port', '0', '--data', folder];
@@ -49,7 +49,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const { endpoint, token } = addressOf(text);
   project.provide('endpoint', endpoint);
   project.provide('token', token);
-  await building;
   return async () => {
     up.kill('SIGTERM');
     const late = setTimeout(() => up.kill('SIGTERM'), ENDS_MS); // a second one ends it at once

@@ -148,7 +148,12 @@ test('values are in Python what they are here', async () => {
 describe('errors', () => {
   test('of a task end a loop over values, and are settled beside the others', async () => {
     await expect(all(pool.map('sdk_tasks:odd_fails', range(4)))).rejects.toThrow(
-      expect.objectContaining({ name: 'TaskRaised', message: 'ValueError: 1 is odd', taskIndex: 1 }),
+      expect.objectContaining({
+        name: 'TaskRaised',
+        message: 'ValueError: 1 is odd',
+        taskIndex: 1,
+        taskInput: 'value 1',
+      }),
     );
     const settled = await all<Settled<unknown>>(pool.map('sdk_tasks:odd_fails', range(4)).settled());
     expect(settled.map(({ index, status }) => [index, status])).toEqual([

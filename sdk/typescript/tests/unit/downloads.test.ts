@@ -5,14 +5,13 @@ import { CloudparError } from '../../src/errors.ts';
 import { Events } from '../../src/events.ts';
 import { type Fetch, type News, Package, type TaskResult } from '../../src/package.ts';
 import { type Answer, reply, Scripted } from './scripted-fetch.ts';
-import { resultOf, statusOf } from './statuses.ts';
+import { resultOf, statusOf, taskResult } from './statuses.ts';
 
 const MEGABYTE = 1 << 20;
 const LINK = { method: 'GET', url: 'http://store/key', headers: {} } as const;
 
 function lying(index: number, key: string, offset: number, size: number): Fetch {
-  const rest = { data: null, message: null, traceback: null, stdout: null, stderr: null, seal: null, blob: null };
-  return { result: { index, outcome: 'ok', ...rest }, key, offset, size };
+  return { result: taskResult({ index }), key, offset, size };
 }
 
 test('neighbours are fetched together, up to a size', () => {

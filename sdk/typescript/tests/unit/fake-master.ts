@@ -33,6 +33,8 @@ export class FakeMaster {
   /** Called before a route is answered; it may throw, or wait. */
   before: (route: string, init: FetchInit) => void | Promise<void> = () => undefined;
   outcome: (index: number, start: Message<'StartTasks'>) => Draft<'TaskResult'> = (index) => resultOf(index);
+  /** Whether a task never gets a result, since its package fails. */
+  lost: (index: number) => boolean = () => false;
   readonly #news = new Wakeup();
 
   /** A pool of this master. */
@@ -80,8 +82,9 @@ export class FakeMaster {
 
   #start(start: Message<'StartTasks'>): Promise<Response> | Response {
     const id = idOf(this.packages.size);
-    const results = Array.from({ length: start.n }, (_, index) => this.outcome(index, start));
-    this.packages.set(id, { start, results, state: 'completed' });
+    const indices = [...Array(start.n).keys()].filter((index) => !this.lost(index));
+    const results = indices.map((index) => this.outcome(index, start));
+    this.packages.set(id, { start, results, state: indices.length < start.n ? 'failed' : 'completed' });
     this.#news.wake();
     return reply('StartTasksReply', { package_id: id })();
   }
@@ -115,7 +118,8 @@ export class FakeMaster {
     const keys = results.flatMap(([, , , , blob]) => (blob === null ? [] : [blob[0]]));
     const links = Object.fromEntries(keys.map((key) => [key, { method: 'GET' as const, url: `/payload/${key}` }]));
     const progress = { tasks: kept.start.n, done: kept.results.length };
-    return { package_id, state: kept.state, cursor: end, more, results, links, progress, codec: this.codec };
+    const reason = kept.state === 'failed' ? 'quota' : null;
+    return { package_id, reason, state: kept.state, cursor: end, more, results, links, progress, codec: this.codec };
   }
 
   #payload(route: string, init: FetchInit): Response {
@@ -137,4 +141,13 @@ export async function settled(turns = 50): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }
+}
+
+/** All that can be read of something. */
+export async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const value of values) {
+    found.push(value);
+  }
+  return found;
 }

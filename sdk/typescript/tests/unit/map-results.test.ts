@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { PoolEvent } from '../../src/events.ts';
-import { type Pool, range, TaskRaised } from '../../src/index.ts';
-import type { Draft } from '../../src/messages.ts';
-import { FakeMaster, idOf, settled } from './fake-master.ts';
+import { type Pool, range } from '../../src/index.ts';
+import { all, FakeMaster, idOf, settled } from './fake-master.ts';
 
 let master: FakeMaster;
 let pool: Pool;
@@ -19,18 +18,6 @@ afterEach(async () => {
 });
 
 const LARGE = new Uint8Array(300 * 1024);
-const failed = (index: number): Draft<'TaskResult'> => {
-  const trace = 'Traceback (most recent call last):\n  File "m.py", line 1\nmy.errors.Bad: no good\n';
-  return [index, 'error', 1, null, null, 'Bad: no good', trace, null, null, null, null];
-};
-
-async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = [];
-  for await (const value of values) {
-    found.push(value);
-  }
-  return found;
-}
 
 /** Numbers without end, which say whether they were released. */
 function endless(began: () => void = () => undefined): {
@@ -209,142 +196,6 @@ describe('with buffersize', () => {
   test('a range is streamed as well', async () => {
     expect(await all(pool.map('m:f', range(20), { buffersize: 5 }))).toHaveLength(20);
     expect(master.packages.size).toBeGreaterThan(3);
-  });
-});
-
-describe('results that nobody reads yet', () => {
-  const MEGABYTE = 1 << 20;
-
-  test('are downloaded up to a bound, and the others when there is room', async () => {
-    master.outcome = (index) => [index, 'ok', 1, null, [`r${index}`, MEGABYTE, 0], null, null, null, null, null, null];
-    master.page = 50;
-    const results = pool.mapUnordered('m:f', range(300));
-    const reader = results.settled();
-    await reader.next();
-    await vi.waitFor(() => expect(master.downloads.length).toBeGreaterThan(60));
-    await settled(500);
-    expect(master.downloads.length).toBeLessThan(70);
-    const asked = master.count('await_tasks');
-    await settled(500);
-    expect(master.count('await_tasks')).toBe(asked);
-    let read = 1;
-    for (let next = await reader.next(); !next.done; next = await reader.next()) {
-      read += 1;
-    }
-    expect([read, master.downloads.length]).toEqual([300, 300]);
-  });
-
-  test('that lie in the answers stop the questions, and the reader starts them again', async () => {
-    master.outcome = (index) => [
-      index,
-      'ok',
-      1,
-      new Uint8Array(MEGABYTE).fill(0xc0),
-      null,
-      null,
-      null,
-      null,
-      null,
-      null,
-      null,
-    ];
-    master.page = 4;
-    const results = pool.map('m:f', range(120));
-    const reader = results.settled();
-    await reader.next();
-    await vi.waitFor(() => expect(master.count('await_tasks')).toBeGreaterThan(15), { timeout: 20_000 });
-    await settled(500);
-    expect(master.count('await_tasks')).toBeLessThan(20);
-    expect(await all(reader)).toHaveLength(119);
-  });
-
-  test('do not keep the one that the reader waits for from coming', async () => {
-    // The results come in the reverse order: the first one comes last, when the others fill the room.
-    master.outcome = (index) => [
-      99 - index,
-      'ok',
-      1,
-      null,
-      [`r${index}`, MEGABYTE, 0],
-      null,
-      null,
-      null,
-      null,
-      null,
-      null,
-    ];
-    master.page = 10;
-    const settled = await all(pool.map('m:f', range(100)).settled());
-    expect(settled.map(({ index }) => index)).toEqual([...range(100)]);
-  });
-
-  test('of another map do not hold up one that is read', async () => {
-    master.outcome = (index) => [index, 'ok', 1, null, [`r${index}`, MEGABYTE, 0], null, null, null, null, null, null];
-    const unread = pool.map('m:f', range(100));
-    await vi.waitFor(() => expect(master.downloads.length).toBeGreaterThan(60));
-    expect(await all(pool.map('m:f', range(100)))).toHaveLength(100);
-    await unread.cancel();
-  });
-});
-
-describe('errors', () => {
-  test('of a task tell its number, its package, the remote class and the code', async () => {
-    master.outcome = (index) =>
-      index === 1 ? failed(index) : [index, 'ok', 1, null, null, null, null, null, null, null, null];
-    const [, second] = await all(pool.map('m:f', range(2)).settled());
-    const reason = second?.status === 'rejected' ? second.reason : undefined;
-    expect(reason).toBeInstanceOf(TaskRaised);
-    expect(reason).toMatchObject({ taskIndex: 1, packageId: idOf(0), remoteClass: 'my.errors.Bad', code: 'error' });
-  });
-
-  test('show where the program made the call', async () => {
-    master.outcome = failed;
-    const mapped = await all(pool.map('m:f', [1])).catch((error: Error) => error.stack);
-    expect(mapped).toMatch(/^TaskRaised: Bad: no good\n {4}at .*map-results\.test\.ts/);
-    async function theCaller(): Promise<unknown> {
-      return pool.submit('m:f', [1]);
-    }
-    const submitted = await theCaller().catch((error: Error) => error.stack);
-    expect(submitted).toMatch(/^TaskRaised: Bad: no good\n {4}at theCaller /);
-  });
-
-  test('of a map that nobody reads are told', async () => {
-    master.outcome = failed;
-    pool.map('m:f', range(2));
-    await vi.waitFor(() => expect(events.map(({ type }) => type)).toContain('unread_error'), { timeout: 5000 });
-    expect(events.find(({ type }) => type === 'unread_error')).toMatchObject({
-      packageId: idOf(0),
-      error: { message: 'Bad: no good', taskIndex: 0 },
-    });
-  });
-
-  test('of a map that nobody reads are told at the latest when the pool is closed', async () => {
-    master.before = (route) => {
-      if (route === 'start_tasks') {
-        throw new TypeError('fetch failed');
-      }
-    };
-    const own = master.pool({ patienceS: 0, onEvent: (event) => events.push(event) });
-    const results = own.map('m:f', range(2));
-    await results.packageId.catch(() => undefined);
-    await own.close();
-    expect(events.find(({ type }) => type === 'unread_error')).toMatchObject({ error: { name: 'MasterUnreachable' } });
-  });
-
-  test('of a map that is read are not told twice', async () => {
-    master.outcome = failed;
-    await expect(all(pool.map('m:f', range(2)))).rejects.toThrow('no good');
-    await pool.close();
-    expect(events.filter(({ type }) => type === 'unread_error')).toEqual([]);
-  });
-
-  test('are warnings of the process without onEvent', async () => {
-    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-    master.outcome = failed;
-    master.pool().map('m:f', range(2));
-    await vi.waitFor(() => expect(warned).toHaveBeenCalled(), { timeout: 5000 });
-    expect(warned).toHaveBeenCalledWith(expect.stringContaining('Bad: no good'), 'CloudparWarning');
-    warned.mockRestore();
   });
 });
 

@@ -6,6 +6,7 @@ import { settle } from '../../src/outcomes.ts';
 import type { TaskResult } from '../../src/package.ts';
 import { SEAL_BYTES, Seals, sealedPackageId } from '../../src/seals.ts';
 import { packed as pack } from './packed.ts';
+import { taskResult } from './statuses.ts';
 
 interface Vector {
   of: string;
@@ -30,8 +31,6 @@ interface Vector {
 const FILE = new URL('../../../protocol/vectors/seals.json', import.meta.url);
 const VECTORS = JSON.parse(readFileSync(FILE, 'utf8')) as Vector[];
 const KEY = new Uint8Array(32).fill(7);
-const NOTHING = { message: null, traceback: null, stdout: null, stderr: null, seal: null, blob: null };
-
 function made(vector: Vector): string | Uint8Array {
   const { index, outcome, hash = '', call = '', codec = '', python = '', tasks = 0, range } = vector;
   const seals = new Seals(Buffer.from(vector.key, 'hex'), vector.package_id);
@@ -57,7 +56,7 @@ test.each(VECTORS)('seals are those of Python: $of $index', (vector) => {
 
 test('a changed result is refused, unread', () => {
   const seals = new Seals(KEY, 'sp');
-  const result: TaskResult = { ...NOTHING, index: 3, outcome: 'ok', data: new Uint8Array([1]) };
+  const result = taskResult({ index: 3, data: new Uint8Array([1]) });
   const good = { ...result, seal: seals.result(result) };
   const context = { packageId: 'sp', base: 0, seals };
   expect(settle(good, context)).toEqual({ index: 3, status: 'fulfilled', value: 1 });
@@ -77,7 +76,7 @@ test('a changed result is refused, unread', () => {
       message: expect.stringContaining('secret is a new one'),
     });
   }
-  const lost: TaskResult = { ...NOTHING, index: 3, outcome: 'lost', data: null };
+  const lost = taskResult({ index: 3, outcome: 'lost' });
   expect(seals.verified(lost)).toBe(lost);
 });
 
@@ -85,7 +84,7 @@ test('a place is good for what lay there', () => {
   const seals = new Seals(KEY, 'sp');
   const blob: [string, number, number] = ['results/p/l/0', 1, 7];
   const seal = seals.place(3, 'ok', blob);
-  const result: TaskResult = { ...NOTHING, index: 3, outcome: 'ok', data: new Uint8Array([1]), blob, seal };
+  const result = taskResult({ index: 3, data: new Uint8Array([1]), blob, seal });
   expect(seals.verified(result).broken).toBeUndefined();
   expect(seals.verified({ ...result, blob: ['results/p/l/1', 1, 7] }).broken).toBeInstanceOf(SealBroken);
   expect(seals.verified({ ...result, blob: null }).broken).toBeInstanceOf(SealBroken);

@@ -1,5 +1,6 @@
 import { decode, encode } from '../../src/codec/messages.ts';
 import type { Draft, Message, MessageName } from '../../src/messages.ts';
+import type { TaskResult } from '../../src/package.ts';
 
 /** The whole message: what is left out takes its default. */
 export function whole<K extends MessageName>(name: K, draft: Draft<K>): Message<K> {
@@ -20,4 +21,16 @@ export function statusOf(packageId: string, news: Partial<Draft<'PackageStatus'>
 /** A task's result on the wire. */
 export function resultOf(index: number, blob: [string, number, number] | null = null): Draft<'TaskResult'> {
   return [index, 'ok', 1, blob === null ? new Uint8Array([index]) : null, blob, null, null, null, null, null, null];
+}
+
+/** The result of a task whose function raised, from the first message of its exception on. */
+export function failureOf(index: number, input: string | null = null): Draft<'TaskResult'> {
+  const trace = 'Traceback (most recent call last):\n  File "m.py", line 1\nmy.errors.Bad: no good\n';
+  return [index, 'error', 1, null, null, 'Bad: no good', trace, null, null, null, input];
+}
+
+/** A task's result as the client keeps it. */
+export function taskResult(known: Partial<TaskResult>): TaskResult {
+  const texts = { message: null, traceback: null, stdout: null, stderr: null, input: null };
+  return { index: 0, outcome: 'ok', data: null, seal: null, blob: null, page: 0, ...texts, ...known };
 }

@@ -1,0 +1,81 @@
+import { inspect } from 'node:util';
+import type { CallStyle } from './messages.ts';
+import { Range } from './range.ts';
+
+/** Characters of the text, as INPUT_CHARS of cloudpar_protocol.limits. */
+const CHARS = 200;
+
+/** Parts of an array or an object that are shown. */
+const ITEMS = 4;
+const TEXT_CHARS = 40;
+const DEPTH = 3;
+
+/** What tasks were called with, where the program still has it: looked up at no cost when a task has failed. */
+export interface Inputs {
+  readonly values: readonly unknown[] | Range;
+  readonly call: CallStyle;
+}
+
+/** The values of a map, if they can be looked up later. */
+export function inputsOf(values: unknown, call: CallStyle): Inputs | undefined {
+  return Array.isArray(values) || values instanceof Range ? { values, call } : undefined;
+}
+
+/** What a task was called with, in the words of the workers: "value 3", "arguments (5, b=0)". */
+export function calledWith({ values, call }: Inputs, index: number): string | undefined {
+  const value = values instanceof Range ? values.at(index) : values[index];
+  if (index >= values.length) {
+    return undefined; // the program has shortened the array since
+  }
+  try {
+    return cut(call === 'value' ? `value ${brief(value, DEPTH)}` : `arguments (${argumentsOf(value, call)})`);
+  } catch {
+    return undefined; // a proxy, or a revoked one: its own code may throw
+  }
+}
+
+function argumentsOf(value: unknown, call: CallStyle): string {
+  const [args, kwargs] = (call === 'args' ? [value, {}] : value) as [unknown[], object];
+  return listed([...items(args, DEPTH), ...pairs(kwargs, '=', DEPTH)], args.length + Object.keys(kwargs).length);
+}
+
+/** A value as a short text, which takes microseconds however large the value is, and calls no methods of it. */
+function brief(value: unknown, depth: number): string {
+  if (typeof value === 'string') {
+    return inspect(value.slice(0, TEXT_CHARS)) + (value.length > TEXT_CHARS ? `... (${value.length} long)` : '');
+  }
+  if (typeof value !== 'object' || value === null || value instanceof Date) {
+    return inspect(value, { customInspect: false });
+  }
+  const { length } = value as { length?: unknown };
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) {
+    return `<${value.constructor.name} of ${typeof length === 'number' ? length : `${value.byteLength} bytes`}>`;
+  }
+  if (depth === 0) {
+    return Array.isArray(value) ? `<array of ${value.length}>` : '<object>';
+  }
+  if (Array.isArray(value)) {
+    return `[${listed(items(value, depth - 1), value.length)}]`;
+  }
+  return `{ ${listed(pairs(value, ': ', depth - 1), Object.keys(value).length)} }`;
+}
+
+function items(values: readonly unknown[], depth: number): string[] {
+  return values.slice(0, ITEMS).map((each) => brief(each, depth));
+}
+
+function pairs(object: object, sign: string, depth: number): string[] {
+  const shown = Object.keys(object).slice(0, ITEMS);
+  return shown.map((name) => {
+    const value: unknown = Object.getOwnPropertyDescriptor(object, name)?.value; // calls no getter
+    return `${name}${sign}${brief(value, depth)}`;
+  });
+}
+
+function listed(parts: readonly string[], count: number): string {
+  return parts.join(', ') + (count > parts.length ? `, ... (${count} in all)` : '');
+}
+
+function cut(text: string): string {
+  return text.length > CHARS ? `${text.slice(0, CHARS - 3)}...` : text;
+}

@@ -1,0 +1,111 @@
+import type { Connection } from './connection.ts';
+import { Downloads, type Gate } from './downloads.ts';
+import { CloudparError } from './errors.ts';
+import { type Events, guarded } from './events.ts';
+import type { News, Package, TaskResult } from './package.ts';
+
+/** What a task wrote to standard output and error. */
+export interface Output {
+  readonly packageId: string;
+  readonly index: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Who gets a package's results. One that is also a gate says when there is room for large ones. */
+export interface Receiver extends Partial<Gate> {
+  /** The package is at the master. */
+  started?(started: Package): void;
+  /** Results that are whole, each task once. */
+  receive(results: readonly TaskResult[]): void;
+  /** Nothing more will come; why not everything came, if so. */
+  end(failure: CloudparError | undefined): void;
+}
+
+/** Hands on what the master answers: results to their receivers, output and progress to the program. */
+export class Deliveries {
+  readonly #events: Events;
+  readonly #onOutput: (output: Output) => void;
+  readonly #downloads: Downloads;
+  readonly #receivers = new Map<Package, Receiver>();
+
+  constructor(connection: Connection, session: string, events: Events, onOutput: (output: Output) => void) {
+    this.#events = events;
+    this.#onOutput = onOutput;
+    this.#downloads = new Downloads(connection, session);
+  }
+
+  /** The packages whose results somebody receives. */
+  get packages(): readonly Package[] {
+    return [...this.#receivers.keys()];
+  }
+
+  has(wanted: Package): boolean {
+    return this.#receivers.has(wanted);
+  }
+
+  begin(begun: Package, receiver: Receiver): void {
+    this.#receivers.set(begun, receiver);
+    receiver.started?.(begun);
+  }
+
+  /** Hand on nothing more of a package. */
+  forget(forgotten: Package): void {
+    this.#downloads.drop(forgotten);
+    this.#receivers.delete(forgotten);
+  }
+
+  /** There will be no more news of a package: tell its receiver, and forget it. */
+  lose(lost: Package, reason: CloudparError): void {
+    const receiver = this.#receivers.get(lost);
+    this.forget(lost);
+    if (lost.phase === 'running') {
+      lost.lost(reason);
+      receiver?.end(reason);
+    }
+  }
+
+  /** A reader may have room for downloads that wait. */
+  download(): void {
+    this.#downloads.go();
+  }
+
+  /** Hand on what an answer brought of a package, and fetch what it could only name. */
+  handOn(awaited: Package, news: News): void {
+    this.deliver(awaited, news.results);
+    this.#events.emit({ type: 'progress', packageId: awaited.id, progress: awaited.progress });
+    const receiver = this.#receivers.get(awaited);
+    const arrived = (found: readonly TaskResult[] | CloudparError) => {
+      if (found instanceof CloudparError) {
+        awaited.lost(found);
+        this.#downloads.drop(awaited);
+        this.deliver(awaited, []);
+      } else {
+        awaited.fetched(found.length);
+        this.deliver(awaited, found);
+      }
+    };
+    this.#downloads.begin(awaited, news, arrived, isGate(receiver) ? receiver : undefined);
+  }
+
+  /** Hand on results that are whole, and the end of the package. */
+  deliver(awaited: Package, results: readonly TaskResult[]): void {
+    const receiver = this.#receivers.get(awaited);
+    for (const { index, stdout, stderr } of results) {
+      if (stdout || stderr) {
+        const output = { packageId: awaited.id, index, stdout: stdout ?? '', stderr: stderr ?? '' };
+        guarded('onOutput', () => this.#onOutput(output));
+      }
+    }
+    if (results.length > 0) {
+      receiver?.receive(results);
+    }
+    if (awaited.phase === 'ended') {
+      receiver?.end(awaited.failure);
+    }
+  }
+}
+
+function isGate(receiver: Receiver | undefined): receiver is Receiver & Gate {
+  return receiver?.admits !== undefined && receiver.downloaded !== undefined;
+}

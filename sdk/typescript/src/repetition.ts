@@ -1,0 +1,150 @@
+import { anyOf } from './aborts.ts';
+import { CloudparError, MasterUnreachable, RateLimited, RequestError } from './errors.ts';
+import type { Events } from './events.ts';
+import { Acquaintance, Tries } from './patience.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** How one call behaves. */
+export interface CallOptions {
+  /** How long the master may take on purpose, in seconds. */
+  readonly holdS?: number;
+  /** Aborting it ends the call at once. */
+  readonly signal?: AbortSignal | undefined;
+  /** Aborting it has the call end with the answer to the request that is under way: no other follows. */
+  readonly lastTry?: AbortSignal | undefined;
+}
+
+/** Requests that are made again, with growing delays, until they are answered or have no more chance. */
+export class Repetition {
+  readonly #endpoint: string;
+  readonly #master: Acquaintance;
+  readonly #surroundings: Surroundings;
+  readonly #events: Events;
+  readonly #closing = new AbortController();
+
+  constructor(endpoint: string, patienceS: number, events: Events, surroundings: Surroundings) {
+    this.#endpoint = endpoint;
+    this.#master = new Acquaintance(patienceS);
+    this.#events = events;
+    this.#surroundings = surroundings;
+  }
+
+  /** Aborted once no more requests are made. */
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** End whatever is under way. */
+  close(): void {
+    this.#closing.abort(new CloudparError('the pool was closed meanwhile'));
+  }
+
+  /**
+   * Make a request until it is answered.
+   *
+   * @param answerS No answer for this long counts as none.
+   * @throws RequestError when the answer is a refusal.
+   * @throws MasterUnreachable when there was no answer for longer than the patience.
+   */
+  async untilAnswered<T>(answerS: number, options: CallOptions, once: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { now, random } = this.#surroundings;
+    const tries = new Tries(this.#master, answerS, now(), random);
+    const tried = anyOf(this.closed, options.signal);
+    const repeated = anyOf(tried.signal, options.lastTry);
+    try {
+      for (;;) {
+        const reason = await this.#try(once, tries.timeoutS(now()), tried.signal);
+        if ('answer' in reason) {
+          return reason.answer;
+        }
+        repeated.signal.throwIfAborted();
+        await this.#surroundings.sleep(this.#pauseS(reason.error, tries), repeated.signal);
+      }
+    } finally {
+      repeated.release();
+      tried.release();
+    }
+  }
+
+  /** How long to wait before the next try; throws if there is to be none. */
+  #pauseS(error: unknown, tries: Tries): number {
+    const now = this.#surroundings.now();
+    if (error instanceof RequestError && !error.retryable) {
+      throw this.#refused(error);
+    }
+    const askedS = error instanceof RequestError ? error.retryAfterS : undefined;
+    // However long: the master is there, and there will be room. Before the first answer it may be anybody's page.
+    if (error instanceof RateLimited && (this.#master.met || askedS !== undefined)) {
+      this.#answered();
+      const pauseS = tries.paced(now, askedS);
+      const waitedS = now - (tries.pacedSince ?? now);
+      if (this.#master.paced(tries.pacedSince ?? now, now)) {
+        this.#events.emit({ type: 'request_delayed', waitedS, message: brief(error) });
+      }
+      return pauseS;
+    }
+    const delayS = tries.failed(now, askedS);
+    if (delayS === undefined) {
+      throw this.#givenUp(error, now - tries.began);
+    }
+    if (this.#master.failed(now)) {
+      this.#events.emit({ type: 'master_away', endpoint: this.#endpoint, message: brief(error) });
+    }
+    return delayS;
+  }
+
+  #answered(): void {
+    const awayS = this.#master.answered(this.#surroundings.now());
+    if (awayS !== undefined) {
+      this.#events.emit({ type: 'master_back', endpoint: this.#endpoint, awayS });
+    }
+  }
+
+  async #try<T>(
+    once: (signal: AbortSignal) => Promise<T>,
+    timeoutS: number,
+    ending: AbortSignal,
+  ): Promise<{ answer: T } | { error: unknown }> {
+    ending.throwIfAborted();
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(new Error(`no answer within ${timeoutS} s`)), timeoutS * 1000);
+    const ended = anyOf(ending, late.signal);
+    try {
+      const answer = await once(ended.signal);
+      this.#answered();
+      return { answer };
+    } catch (error) {
+      return { error };
+    } finally {
+      clearTimeout(timer);
+      ended.release();
+    }
+  }
+
+  #refused(error: RequestError): CloudparError {
+    // A plain RequestError is no answer of ours: somebody answers, but it is no master.
+    if (error.constructor === RequestError && !this.#master.met) {
+      return this.#unreachable(error, 0);
+    }
+    this.#answered();
+    return error;
+  }
+
+  #givenUp(error: unknown, waitedS: number): CloudparError {
+    return error instanceof RequestError && this.#master.met ? error : this.#unreachable(error, waitedS);
+  }
+
+  #unreachable(error: unknown, waitedS: number): MasterUnreachable {
+    const fix = this.#master.met
+      ? `waited ${waitedS.toFixed(0)} s for it (patienceS: ${this.#master.patienceS})`
+      : 'check the endpoint, and that its master runs (on one machine: `cloudpar up`)';
+    return new MasterUnreachable(`no master answers at ${this.#endpoint}: ${brief(error)}; ${fix}`, { cause: error });
+  }
+}
+
+/** fetch says only "fetch failed"; what failed is in the cause. */
+function brief(error: unknown): string {
+  const { message, cause } = error as Error;
+  const inner = cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : undefined;
+  return inner ?? message;
+}
