@@ -6,10 +6,12 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import pytest
 
-from cloudpar_protocol.line import Answer, Lines
+from cloudpar_protocol import line
+from cloudpar_protocol.line import Answer, Interruption, Lines
 
 TIME_S = 30.0
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -52,8 +54,8 @@ def serving(*connections: list[list[bytes]], path: str = "") -> Iterator[tuple[S
         script.thread.join(TIME_S)
 
 
-def ask(lines: Lines) -> Answer:
-    return lines.post("/v1/hello", b"body", connect_s=TIME_S, answer_s=TIME_S)
+def ask(lines: Lines, interruption: Interruption | None = None) -> Answer:
+    return lines.post("/v1/hello", b"body", connect_s=TIME_S, answer_s=TIME_S, interruption=interruption)
 
 
 def test_what_is_sent() -> None:
@@ -145,6 +147,78 @@ def test_hanging_up_lets_the_answer_come() -> None:
         thread.join(TIME_S)
     assert answers == [Answer(200, b"hi")]
     lines.close()
+
+
+def test_after_hanging_up_nothing_more_is_asked() -> None:
+    with serving([[OK]]) as (script, lines):
+        assert ask(lines).body == b"hi"  # on a connection that is kept
+        lines.hang_up()
+        with pytest.raises(ConnectionAbortedError):
+            ask(lines)
+    assert len(script.requests) == 1
+
+
+def test_hanging_up_while_another_thread_connects_ends_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(*where: Any) -> socket.socket:
+        connection = socket.create_connection(*where)
+        lines.hang_up()
+        return connection
+
+    monkeypatch.setattr(line, "create_connection", connect)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        lines = Lines(f"http://127.0.0.1:{silent.getsockname()[1]}", {})
+        with pytest.raises(ConnectionAbortedError):
+            ask(lines)
+
+
+def test_an_interruption_ends_the_request_under_way_and_no_other() -> None:
+    interruption = Interruption()
+    failed: list[OSError] = []
+
+    def wait() -> None:
+        try:
+            ask(lines, interruption)
+        except OSError as error:
+            failed.append(error)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        lines = Lines(f"http://127.0.0.1:{listening.getsockname()[1]}", {})
+        thread = threading.Thread(target=wait)
+        thread.start()
+        with listening.accept()[0] as theirs:
+            theirs.recv(1)
+            interruption.interrupt()
+            thread.join(TIME_S)
+            while theirs.recv(1000):  # until its end
+                pass
+        assert failed
+        answers: list[Answer] = []
+        thread = threading.Thread(target=lambda: answers.append(ask(lines)))
+        thread.start()
+        with listening.accept()[0] as theirs:
+            theirs.recv(1)
+            theirs.sendall(OK)
+            thread.join(TIME_S)
+        assert answers == [Answer(200, b"hi")]
+    lines.close()
+
+
+def test_an_interrupted_request_is_not_sent() -> None:
+    interruption = Interruption()
+    interruption.interrupt()
+    with serving([[OK]]) as (script, lines):
+        assert ask(lines).body == b"hi"
+        with pytest.raises(ConnectionAbortedError):
+            ask(lines, interruption)
+    assert len(script.requests) == 1
+
+
+def test_an_interruption_after_the_answer_leaves_the_connection_to_others() -> None:
+    interruption = Interruption()
+    with serving([[OK], [OK]]) as (_, lines):
+        assert ask(lines, interruption).body == b"hi"
+        interruption.interrupt()
+        assert ask(lines).body == b"hi"
 
 
 def test_a_server_without_tls() -> None:

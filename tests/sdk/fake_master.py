@@ -1,5 +1,6 @@
 """A master in this process that runs tasks at once: real HTTP, scripted faults. For the SDK's own tests."""
 
+import math
 import pickle
 import struct
 import threading
@@ -69,6 +70,7 @@ class FakeMaster:
             (bytes, with status 429).
         automatic: Run tasks when a package starts; otherwise `run` does.
         hold: Hold awaits open until there is news.
+        holds_longer: Do so even when the time that an await names is over.
         retry_after_s: What empty answers say, if it does not hold.
         inline_bytes: Larger results go to blobs.
         page_tasks: Results of one page.
@@ -81,6 +83,7 @@ class FakeMaster:
         self.faults: dict[str, deque[int | str | bytes]] = {}
         self.automatic = True
         self.hold = True
+        self.holds_longer = False
         self.retry_after_s = 0.0
         self.inline_bytes = 1000
         self.page_tasks = 1000
@@ -228,7 +231,7 @@ class FakeMaster:
 
     def await_tasks(self, message: AwaitTasks) -> AwaitTasksReply:
         asked = {cursor.package_id for cursor in message.packages}
-        until = time.monotonic() + message.hold_s
+        until = math.inf if self.holds_longer and message.hold_s else time.monotonic() + message.hold_s
         with self.condition:
             while True:
                 reply = self._statuses(message)
@@ -239,7 +242,7 @@ class FakeMaster:
                 left = until - time.monotonic()
                 if news or woken or not self.hold or left <= 0:
                     return reply
-                self.condition.wait(left)
+                self.condition.wait(min(left, threading.TIMEOUT_MAX))
 
     def _statuses(self, message: AwaitTasks) -> AwaitTasksReply:
         packages, missing = [], {}

@@ -8,8 +8,9 @@ import pytest
 
 from cloudpar import Pool
 from cloudpar.attachment import Attachment
-from cloudpar.errors import CloudparError, Gone, NotFound
+from cloudpar.errors import CloudparError, Gone, NotFound, PackageFailed
 from cloudpar.session import Session
+from cloudpar_protocol.client_messages import AwaitTasks
 from sdk.fake_master import TOKEN, FakeMaster
 
 
@@ -35,6 +36,29 @@ def test_a_pool_does_not_wait_for_what_it_was_attached_to(master: FakeMaster) ->
     for each in (attached, other):
         with pytest.raises(CloudparError, match=f"the pool ended before package {package_id} did: attach to it"):
             each.results()
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_an_attachment_does_not_wait_for_news_of_the_pools_other_packages(master: FakeMaster, ended: bool) -> None:
+    """The pool's question about these is held by the master, which does not know that there is another to ask for."""
+    package_id = begun(master)
+    if not ended:
+        master.packages[package_id].state = "running"
+    master.automatic, master.holds_longer = False, True
+    with Pool(master.endpoint, TOKEN) as pool:
+        others = pool.map(abs, [-1])
+        master.wait_for(lambda: any(message.hold_s for message in asked(master)))
+        attached = pool.attach(package_id)
+        assert [outcome.value for outcome in attached.outcomes(0)] == [1, 2, 3]
+        master.end_all()
+        assert attached.results() == [1, 2, 3]
+        with pytest.raises(PackageFailed):
+            next(others)
+
+
+def asked(master: FakeMaster) -> list[AwaitTasks]:
+    """The questions for news, so far."""
+    return [message for message in master.messages if isinstance(message, AwaitTasks)]
 
 
 def test_a_pool_waits_for_an_attachment_that_is_being_read(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:

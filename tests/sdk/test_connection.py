@@ -260,8 +260,8 @@ def test_proxies_pages_are_no_answers(master: FakeMaster) -> None:
     answers = iter([Answer(502, b"<html>Bad Gateway</html>")])
     ask = known._lines.post
 
-    def post(path: str, body: bytes, *, connect_s: float, answer_s: float) -> Answer:
-        return next(answers, None) or ask(path, body, connect_s=connect_s, answer_s=answer_s)
+    def post(path: str, body: bytes, **options: Any) -> Answer:
+        return next(answers, None) or ask(path, body, **options)
 
     known._lines.post = post  # type: ignore[method-assign]
     assert known.call(routes.HELLO, Hello()).role == "user"

@@ -30,6 +30,37 @@ class Answer(NamedTuple):
     body: bytes
 
 
+class Interruption:
+    """Ends one request from another thread, whether it is already under way or about to be sent.
+
+    Attributes:
+        done: Whether `interrupt` was called: the request raises an OSError, or has its answer already.
+    """
+
+    def __init__(self) -> None:
+        self.done = False
+        self._line: socket.socket | None = None
+        self._lock = Lock()
+
+    def interrupt(self) -> None:
+        """Let the request raise an OSError."""
+        with self._lock:
+            self.done = True
+            if self._line is not None:
+                _shut(self._line, socket.SHUT_RDWR)
+
+    def watch(self, line: socket.socket | None) -> None:
+        """The request uses this connection now; None: it has its answer, and the connection may serve others.
+
+        Raises:
+            ConnectionAbortedError: The request is interrupted already.
+        """
+        with self._lock:
+            if self.done and line is not None:
+                raise ConnectionAbortedError("the request was interrupted")
+            self._line = line
+
+
 class Lines:
     """Connections to one endpoint, for many threads."""
 
@@ -47,18 +78,23 @@ class Lines:
         self._all: WeakSet[socket.socket] = WeakSet()
         self._closed = False
 
-    def post(self, path: str, body: bytes, *, connect_s: float, answer_s: float) -> Answer:
+    def post(
+        self, path: str, body: bytes, *, connect_s: float, answer_s: float, interruption: Interruption | None = None
+    ) -> Answer:
         """Send one request and wait for its answer, each part of it for at most `answer_s`.
 
         Raises:
             OSError: There is no answer, or only a part of one. What was asked may have been done.
         """
+        interruption = interruption or Interruption()
         line = self._take(connect_s)
         try:
+            interruption.watch(line)
             line.settimeout(answer_s)
             head = f"POST {self._prefix}{path} HTTP/1.1\r\n{self._head}Content-Length: {len(body)}\r\n\r\n"
             line.sendall(head.encode("latin-1") + body)
             answer, keep = _read(line)
+            interruption.watch(None)
         except BaseException:
             line.close()
             raise
@@ -110,24 +146,30 @@ class Lines:
         line.close()
 
     def hang_up(self) -> None:
-        """Let the other side know, on every line, that nothing more will be asked; answers may still be read."""
-        self._shut(socket.SHUT_WR)
+        """Ask nothing more, and let the other side know; answers to what was asked may still be read.
+
+        A request that another thread is about to send raises an OSError, like all later ones.
+        """
+        self._end(socket.SHUT_WR)
 
     def close(self) -> None:
         """End every request under way, in any thread, with an OSError, and all that come."""
+        self._end(socket.SHUT_RDWR)
+
+    def _end(self, how: int) -> None:
         with self._lock:
-            self._closed = True
+            self._closed = True  # a connection that is just being made is closed by `_note`
             idle, self._idle = self._idle, []
-        self._shut(socket.SHUT_RDWR)
+            lines = list(self._all)
+        for line in lines:
+            _shut(line, how)
         for line in idle:
             line.close()
 
-    def _shut(self, how: int) -> None:
-        with self._lock:
-            lines = list(self._all)
-        for line in lines:
-            with contextlib.suppress(OSError):
-                socket.socket.shutdown(line, how)  # of TLS, too: the other thread finds its stream cut
+
+def _shut(line: socket.socket, how: int) -> None:
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(line, how)  # of TLS, too: the other thread finds its stream cut
 
 
 def _split(endpoint: str) -> SplitResult:

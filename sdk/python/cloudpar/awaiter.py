@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply, Cursor, PackageStatus
 from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S
+from cloudpar_protocol.line import Interruption
 
 from .awaited import Awaited
-from .connection import Aborted, Connection
+from .connection import Aborted, Connection, Interrupted
 from .downloads import Downloads
 from .errors import CloudparError, NotFound
 from .nesting import Nesting
@@ -40,6 +41,7 @@ class Awaiter:
         self._due = 0.0
         self._retry_after_s = 0.0
         self._restless = 0
+        self._interruption = Interruption()
         self._closed = False
         self._thread: threading.Thread | None = None
 
@@ -73,6 +75,9 @@ class Awaiter:
         self._nesting.begins_to_wait(awaited)
         with self._condition:
             self._add(awaited)
+            # A master answers a held question when its own session starts a package, but it knows nothing of this one:
+            # its news would come when the question's time is over.
+            self._interruption.interrupt()
             self._condition.notify()
 
     def _add(self, awaited: Awaited) -> None:
@@ -117,7 +122,11 @@ class Awaiter:
             message = AwaitTasks(session=self._session, packages=cursors, hold_s=hold_s)
             asked_at = time.monotonic()
             try:
-                reply = self._connection.call(routes.AWAIT_TASKS, message, hold_s=hold_s)
+                reply = self._connection.call(
+                    routes.AWAIT_TASKS, message, hold_s=hold_s, interruption=self._interruption
+                )
+            except Interrupted:
+                continue  # with the same cursors, so that nothing is lost, and with the package that was added
             except CloudparError as error:
                 for each in asked:
                     each.lost(error)
@@ -137,6 +146,7 @@ class Awaiter:
             return None
 
     def _question(self) -> tuple[list[Awaited], float]:
+        self._interruption = Interruption()
         asked = list(self._under_way)[:BULK_ITEMS]
         whole = len(asked) == len(self._under_way)
         for each in [] if whole else asked:  # the others come first next time

@@ -9,7 +9,7 @@ from typing import IO, NamedTuple, TypeVar
 from msgspec import Struct
 
 from cloudpar_protocol import codec, routes
-from cloudpar_protocol.line import Lines
+from cloudpar_protocol.line import Interruption, Lines
 from cloudpar_protocol.link_urls import HEADER, RELATIVE, address
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
@@ -35,6 +35,10 @@ log = logging.getLogger("cloudpar")
 
 class Aborted(Exception):
     """This side has closed the connection on purpose."""
+
+
+class Interrupted(Exception):
+    """This side has interrupted one request on purpose."""
 
 
 class Peer(NamedTuple):
@@ -84,6 +88,7 @@ class Connection:
         *,
         hold_s: float = 0.0,
         allowance_s: float | None = None,
+        interruption: Interruption | None = None,
     ) -> ReplyT:
         """Send a message until it is answered. It is the same message each time, so repeating it is harmless.
 
@@ -92,15 +97,28 @@ class Connection:
             message: Its request.
             hold_s: How long the master may take on purpose.
             allowance_s: How long to try, instead of the usual patience.
+            interruption: By which another thread may end the call.
 
         Raises:
             RequestError: The master refused.
+            Interrupted: By the interruption.
             MasterUnreachable: It did not answer for longer than the patience.
         """
         body = codec.encode(message)
 
         def once(timeout_s: float) -> ReplyT:
-            answer = self._lines.post(route.path, body, connect_s=min(CONNECT_S, timeout_s), answer_s=timeout_s)
+            try:
+                answer = self._lines.post(
+                    route.path,
+                    body,
+                    connect_s=min(CONNECT_S, timeout_s),
+                    answer_s=timeout_s,
+                    interruption=interruption,
+                )
+            except OSError as error:
+                if interruption is not None and interruption.done:
+                    raise Interrupted from error
+                raise
             if answer.status != 200:
                 raise _error(route, answer.body, answer.status)
             return codec.decode(answer.body, route.reply)
