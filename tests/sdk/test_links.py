@@ -1,5 +1,6 @@
 """How payloads are handed to the HTTP client."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,8 +8,9 @@ from urllib3 import HTTPResponse
 
 from cloudpar.links import Links
 from cloudpar_protocol import codec
-from cloudpar_protocol.errors import Unavailable
+from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.parts import PIECE_BYTES
+from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Link
 
 
@@ -45,3 +47,16 @@ def test_a_master_that_refuses_an_upload_is_quoted_in_its_words(monkeypatch: pyt
     with pytest.raises(Unavailable, match=r"refused: no room: free space on its disk$") as caught:
         links.put(Link("PUT", "/blobs/k"), memoryview(b"payload"), 7, 30.0)
     assert caught.value.retry_after_s == 5.0
+
+
+def test_a_link_to_a_file_is_followed_only_in_the_folder_of_the_pools_own_master(tmp_path: Path) -> None:
+    url = (tmp_path / "k").as_uri()
+    own, other = Links("http://master", PayloadFolder(str(tmp_path))), Links("http://master")
+    with pytest.raises(BadRequest, match="not this pool's own"):
+        other.put(Link("PUT", url), memoryview(b"payload"), 7, 30.0)
+    assert own.put(Link("PUT", url), memoryview(b"payload"), 7, 30.0) == ""
+    assert own.get(Link("GET", url), 2, 5, 30.0) == b"ylo"
+    with pytest.raises(BadRequest, match="not this pool's own"):
+        other.get(Link("GET", url), 2, 5, 30.0)
+    with pytest.raises(Unavailable, match="4 bytes brought 1"):
+        own.get(Link("GET", url), 6, 10, 30.0)

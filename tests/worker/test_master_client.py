@@ -1,7 +1,9 @@
 """Calls that are repeated, and payloads by links, as S3 answers them."""
 
+import errno
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +12,7 @@ from urllib3 import HTTPResponse
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.parts import PIECE_BYTES
+from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack
 from cloudpar_worker import reach as reach_module
@@ -124,3 +127,39 @@ def test_a_store_that_does_not_answer_is_named_by_its_own_address(
     away, back = capsys.readouterr().err.splitlines()
     assert "the blob store at http://store:9000 does not answer" in away
     assert "the blob store at http://store:9000 answers again" in back
+
+
+def test_a_link_to_a_file_is_followed_only_in_the_folder_of_the_pools_own_master(
+    client: MasterClient, tmp_path: Path
+) -> None:
+    url = (tmp_path / "k").as_uri()
+    own = MasterClient(client._endpoint, TOKEN, Reach(lambda _: None), PayloadFolder(str(tmp_path)))
+    assert own.upload(Link("PUT", url), b"result") == ""
+    assert own.download(Link("GET", url), 1, 4) == b"esu"
+    with pytest.raises(PayloadRefused, match="not its pool's own"):
+        client.download(Link("GET", url), 1, 4)
+    with pytest.raises(PayloadRefused, match="not its pool's own"):
+        client.upload(Link("PUT", url), b"result")
+    with pytest.raises(PayloadRefused, match="outside the folder"):
+        own.download(Link("GET", "file:///etc/hostname"), 0, 1)
+    with pytest.raises(PayloadRefused, match="deleted"):
+        own.download(Link("GET", (tmp_path / "gone").as_uri()), 0, 1)
+
+
+def test_a_folder_that_cannot_be_written_now_is_tried_again(
+    client: MasterClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = MasterClient(client._endpoint, TOKEN, Reach(lambda _: None), PayloadFolder(str(tmp_path)))
+    put, tries = PayloadFolder.put, 0
+
+    def put_at_the_third_try(folder: PayloadFolder, url: str, body: bytes) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        put(folder, url, body)
+
+    monkeypatch.setattr(PayloadFolder, "put", put_at_the_third_try)
+    own.upload(Link("PUT", (tmp_path / "k").as_uri()), b"result")
+    assert (tmp_path / "k").read_bytes() == b"result"
+    assert "the folder of payloads" in capsys.readouterr().err

@@ -9,6 +9,8 @@ import socket
 import time
 from collections import deque
 
+from cloudpar_protocol.payload_folder import PayloadFolder
+
 from . import instructions as do
 from . import stimuli as on
 from .courier import Courier
@@ -54,7 +56,8 @@ class Agent:
             self._others.register(other, selectors.EVENT_READ)
         self._executors = Executors(zygotes, self._selector, settings, self._waiting.append)
         zygotes.listen(self._executors, [self._selector, self._others])
-        self._courier = Courier(settings.endpoint, settings.token, settings.executors, self._deliver)
+        folder = None if settings.payload_folder is None else PayloadFolder(settings.payload_folder)
+        self._courier = Courier(settings.endpoint, settings.token, settings.executors, self._deliver, folder)
         self._unready = settings.executors
         self._exit_code: int | None = None
         self._draining = self._interrupted = False

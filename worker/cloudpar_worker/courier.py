@@ -12,6 +12,7 @@ from uuid import uuid4
 from cloudpar_protocol import routes
 from cloudpar_protocol.errors import InvalidToken, RequestError
 from cloudpar_protocol.limits import BULK_ITEMS, LINK_S
+from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
@@ -45,13 +46,20 @@ _REFUSED, _BROKEN = 3, 70
 class Courier:
     """Each kind of call has its own thread, begun when it is first needed: a held one delays no other."""
 
-    def __init__(self, endpoint: str, token: str, executors: int, deliver: Callable[[on.Stimulus], None]) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        token: str,
+        executors: int,
+        deliver: Callable[[on.Stimulus], None],
+        folder: PayloadFolder | None = None,
+    ) -> None:
         self.worker_id = uuid4().hex
         self._executors = executors
         self._deliver = deliver
         reach = Reach(lambda stalled_us: deliver(on.NothingSucceeds(stalled_us)))
-        self._retrieval = MasterClient(endpoint, token, reach)
-        self._client = MasterClient(endpoint, token, reach)
+        self._retrieval = MasterClient(endpoint, token, reach, folder)
+        self._client = MasterClient(endpoint, token, reach, folder)
         self._peeks = MasterClient(endpoint, token, reach)
         self.payloads = PayloadStore(self._client)
         self._queues: dict[str, queue.SimpleQueue[Job]] = {}

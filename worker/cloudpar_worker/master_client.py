@@ -2,16 +2,19 @@
 
 import random
 import threading
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import urllib3
 from msgspec import Struct
 
 from cloudpar_protocol import codec, routes
+from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.line import Lines
-from cloudpar_protocol.link_urls import HEADER, RELATIVE, address, resolve
+from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE, address, resolve
 from cloudpar_protocol.parts import completion_status, pieces
+from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
@@ -19,6 +22,7 @@ from .reach import Reach
 
 RequestT = TypeVar("RequestT", bound=Struct)
 ReplyT = TypeVar("ReplyT", bound=Struct)
+T = TypeVar("T")
 
 _FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
@@ -35,16 +39,24 @@ class Stopped(Exception):
 
 
 class MasterClient:
-    """One master; may be used by several threads, each request on a connection of its own pool."""
+    """One master; may be used by several threads, each request on a connection of its own pool.
 
-    def __init__(self, endpoint: str, token: str, reach: Reach) -> None:
+    Args:
+        endpoint: The master's URL.
+        token: The worker's.
+        reach: Hears of what fails and what succeeds.
+        folder: Where the master keeps payloads, if one pool has started both; None: links to files are refused.
+    """
+
+    def __init__(self, endpoint: str, token: str, reach: Reach, folder: PayloadFolder | None = None) -> None:
         self._endpoint = endpoint
+        self._folder = folder
         self._reach = reach
         headers = {
             "Authorization": f"Bearer {token}",
             "Content-Type": codec.MSGPACK,
             "Accept": codec.MSGPACK,
-            HEADER: RELATIVE,
+            HEADER: RELATIVE if folder is None else FILES,
         }
         self._master = f"the master at {endpoint}"
         self._lines = Lines(endpoint, headers)
@@ -110,8 +122,11 @@ class MasterClient:
         """
         if start == end:
             return b""
-        headers = {**link.headers, "Range": f"bytes={start}-{end - 1}"}
-        body = self._by_link(link, headers, None).data
+        if PayloadFolder.has(link.url):
+            body = self._in_folder(lambda folder: folder.get(link.url, start, end))
+        else:
+            headers = {**link.headers, "Range": f"bytes={start}-{end - 1}"}
+            body = self._by_link(link, headers, None).data
         if len(body) != end - start:
             raise PayloadRefused(f"{len(body)} bytes came instead of {end - start}")
         return body
@@ -121,12 +136,35 @@ class MasterClient:
 
         A store that has one there already has it from an earlier try: no key is ever used for two payloads.
         """
+        if PayloadFolder.has(link.url):
+            self._in_folder(lambda folder: folder.put(link.url, payload))
+            return ""
         headers = {**link.headers, "Content-Length": str(len(payload))}
         return self._by_link(link, headers, pieces(memoryview(payload))).headers.get("ETag", "")
 
     def complete(self, link: Link, body: bytes) -> None:
         """Make one payload of parts; raises as `download` does."""
         self._by_link(link, {**link.headers, "Content-Type": "application/xml"}, body)
+
+    def _in_folder(self, use: Callable[[PayloadFolder], T]) -> T:
+        """Read or write a file; a full disk may have room later."""
+        delay_s = _FIRST_DELAY_S
+        while not self._stopped.is_set():
+            try:
+                if self._folder is None:
+                    raise PayloadRefused("it is a link to a file, and this worker's master is not its pool's own")
+                done = use(self._folder)
+            except RequestError as error:
+                raise PayloadRefused(str(error)) from None
+            except OSError as error:
+                self._reach.failed("the folder of payloads", error)
+            else:
+                self._reach.succeeded()
+                return done
+            self._reach.repeats()
+            self._stopped.wait(delay_s)
+            delay_s = min(delay_s * 2, _LAST_DELAY_S)
+        raise Stopped
 
     def _by_link(
         self, link: Link, headers: dict[str, str], payload: list[memoryview] | bytes | None

@@ -25,6 +25,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         token: A worker token.
         executors: How many tasks run at a time.
         pool_token: Of the account whose pool has started this worker for itself: `Pool()` in a task is that pool.
+        payload_folder: Where the master keeps payloads as files, if the same pool has started it.
         memory_mb: The limit of one executor; None: 90 % of the memory here, divided by the executors.
         threads_per_task: How many threads numeric libraries may start in a task whose package does not say it; None: as
             the environment says, or 1.
@@ -41,6 +42,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     token: str
     executors: Annotated[int, Meta(ge=1, le=1_000)]
     pool_token: str | None = None
+    payload_folder: str | None = None
     memory_mb: Annotated[int, Meta(ge=1)] | None = None
     threads_per_task: Threads | None = None
     tmp: str | None = None

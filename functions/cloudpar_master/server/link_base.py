@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 from starlette.requests import Request
 
-from cloudpar_protocol.link_urls import HEADER, RELATIVE
+from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE
 
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?")
 
@@ -17,12 +17,15 @@ _base: ContextVar[str] = ContextVar("base")
 def note(request: Request) -> None:
     """Remember how the links in this request's answer begin.
 
-    A caller that resolves relative links gets them, so that they lead through any proxy. An older one gets its own
-    `Host` back, which leads through a forwarded port.
+    A caller that resolves relative links gets them, so that they lead through any proxy. One that has the same files
+    gets links to them. An older caller gets its own `Host` back, which leads through a forwarded port.
     """
     host = request.headers.get("host", "")
-    if request.headers.get(HEADER) == RELATIVE:
+    wanted = request.headers.get(HEADER)
+    if wanted == RELATIVE:
         _base.set("")
+    elif wanted == FILES:
+        _base.set(FILES)
     elif _HOST.fullmatch(host):
         _base.set(f"http://{host}")
 

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 HEADER: Final = "Cloudpar-Links"
 RELATIVE: Final = "relative"
+FILES: Final = "files"
+"""Relative links, and links to files where the master has them: see `payload_folder`."""
 
 
 def resolve(url: str, endpoint: str) -> str:

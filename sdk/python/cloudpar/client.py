@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakSet
 
+from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import CallStyle
 
 from . import plain
@@ -40,7 +41,10 @@ log = logging.getLogger("cloudpar")
 
 
 class Client:
-    """One user of one master. For any thread."""
+    """One user of one master. For any thread.
+
+    `own_folder` is where the master keeps payloads, if the pool has started it for itself.
+    """
 
     def __init__(
         self,
@@ -49,13 +53,14 @@ class Client:
         patience: Patience,
         *,
         threads_per_task: int | None,
-        own_master: bool,
+        own_folder: PayloadFolder | None,
         task_timeout_s: float | None,
         retry: Retry,
         output: Output,
         progress: bool | None,
     ) -> None:
-        connection = Connection(endpoint, token, patience)
+        connection = Connection(endpoint, token, patience, own_folder)
+        own_master = own_folder is not None
         bars = Bars(progress, connection.endpoint)
         self.session = Session(connection, shower(output), bars.update, threads_per_task, own_master=own_master)
         self._shipper = Shipper(here=own_master)

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.line import Interruption, Lines
-from cloudpar_protocol.link_urls import HEADER, RELATIVE, address
+from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE, address
+from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
@@ -58,24 +59,30 @@ class Peer(NamedTuple):
 class Connection:
     """One master as seen by one client; good for many threads.
 
+    Args:
+        endpoint: The master's URL.
+        token: Of the account.
+        patience: How long failures are waited out.
+        folder: Where the master keeps payloads, if the pool has started it for itself.
+
     Raises:
         ConfigurationError: The endpoint is no URL, or the token has characters that none has.
     """
 
-    def __init__(self, endpoint: str, token: str, patience: Patience) -> None:
+    def __init__(self, endpoint: str, token: str, patience: Patience, folder: PayloadFolder | None = None) -> None:
         self.endpoint = endpoint
         self.patience = patience
         headers = {
             "Authorization": f"Bearer {token}",
             "Content-Type": codec.MSGPACK,
             "Accept": codec.MSGPACK,
-            HEADER: RELATIVE,
+            HEADER: RELATIVE if folder is None else FILES,
         }
         try:
             self._lines = Lines(endpoint, headers)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
-        self._links = Links(endpoint)
+        self._links = Links(endpoint, folder)
         self._master = Peer("master", endpoint, patience)
         self._stores: dict[str, Peer] = {}
         self._lock = threading.Lock()

@@ -73,13 +73,16 @@ class Lifetime:
         output: "Output",
         progress: bool | None,
     ) -> "Client":
+        from cloudpar_protocol.payload_folder import PayloadFolder  # noqa: PLC0415
+
         from .client import Client  # noqa: PLC0415
         from .patience import FIRST_CONTACT_S, Patience  # noqa: PLC0415
 
         patience = Patience(patience_s, LOCAL_CONTACT_S if self.cluster else FIRST_CONTACT_S)
         return Client(
             configuration.endpoint, configuration.token, patience,
-            threads_per_task=threads_per_task, own_master=self.cluster is not None,
+            threads_per_task=threads_per_task,
+            own_folder=PayloadFolder(self.cluster.data) if self.cluster else None,
             task_timeout_s=task_timeout_s, retry=retry, output=output, progress=progress,
         )  # fmt: skip
 

@@ -8,9 +8,10 @@ from weakref import WeakSet
 from cloudpar_protocol import codec
 from cloudpar_protocol.link_urls import resolve
 from cloudpar_protocol.parts import PIECE_BYTES, completion_status, pieces
+from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Link
 
-from .errors import RequestError, Unavailable
+from .errors import BadRequest, RequestError, Unavailable
 
 if TYPE_CHECKING:
     import urllib3
@@ -25,10 +26,16 @@ STILL_WRITTEN = b"ConditionalRequestConflict"
 
 
 class Links:
-    """One client's connections to stores; good for many threads. Relative links lead to the master's endpoint."""
+    """One client's connections to stores; good for many threads. Relative links lead to the master's endpoint.
 
-    def __init__(self, endpoint: str) -> None:
+    Args:
+        endpoint: The master's.
+        folder: Of a master that the pool has started for itself; None: links to files are refused.
+    """
+
+    def __init__(self, endpoint: str, folder: PayloadFolder | None = None) -> None:
         self._endpoint = endpoint
+        self._folder = folder
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._manager: urllib3.PoolManager | None = None
         self._closed = False
@@ -46,6 +53,9 @@ class Links:
             OSError: There is no answer.
             RequestError: It was refused.
         """
+        if PayloadFolder.has(link.url):
+            self._files().put(link.url, body)
+            return ""
         if not isinstance(body, memoryview):
             body.seek(0)
         headers = {"Content-Length": str(size)}
@@ -63,15 +73,20 @@ class Links:
 
     def get(self, link: Link, start: int, end: int, timeout_s: float) -> bytes:
         """Download bytes [start, end) of a payload, once; raises as `put` does."""
+        if PayloadFolder.has(link.url):
+            return _whole(self._files().get(link.url, start, end), end - start)
         answer = self._ask(link, {"Range": f"bytes={start}-{end - 1}"}, None, timeout_s)
         if answer.status not in {200, 206}:
             raise _refusal(answer.status, answer, "download")
         data = answer.data
         if answer.status == 200:  # a store that ignores ranges sends the whole
             data = data[start:end]
-        if len(data) != end - start:
-            raise Unavailable(f"a download of {end - start} bytes brought {len(data)}")
-        return data
+        return _whole(data, end - start)
+
+    def _files(self) -> PayloadFolder:
+        if self._folder is None:
+            raise BadRequest("the master links to a file, and it is not this pool's own: the link is not followed")
+        return self._folder
 
     def _ask(
         self, link: Link, headers: dict[str, str], body: list[memoryview] | IO[bytes] | bytes | None, timeout_s: float
@@ -124,6 +139,12 @@ def _tracking(kind: type[Any], sockets: WeakSet[socket.socket]) -> type[Any]:
             sockets.add(self.sock)
 
     return type("TrackedPool", (kind,), {"ConnectionCls": TrackedConnection})
+
+
+def _whole(data: bytes, size: int) -> bytes:
+    if len(data) != size:
+        raise Unavailable(f"a download of {size} bytes brought {len(data)}")
+    return data
 
 
 def _refusal(status: int, answer: "urllib3.BaseHTTPResponse", what: str) -> RequestError:

@@ -40,6 +40,7 @@ class LocalCluster:
         worker_token, admin_token = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         self._temporary = TemporaryFolder()
         self.folder = self._temporary.path
+        self.data = str(self.folder / "data")
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
         self.endpoint = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         tokens = {"user_token": self.token, "worker_token": worker_token, "admin_token": admin_token}
@@ -49,12 +50,13 @@ class LocalCluster:
             "executors": workers,
             "memory_mb": memory_mb,
             "pool_token": self.token,
+            "payload_folder": self.data,
         }
         listen_fd = self._socket.fileno()
         self._children = (
             Child(
                 "master",
-                ["cloudpar_master", "--data", str(self.folder / "data"), "--listen-fd", str(listen_fd), "--stdin"],
+                ["cloudpar_master", "--data", self.data, "--listen-fd", str(listen_fd), "--stdin"],
                 tokens, self.folder, pass_fds=(listen_fd,), gave_up=failed,
             ),
             Child(

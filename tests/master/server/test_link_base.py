@@ -6,7 +6,7 @@ import pytest
 
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import PrepareUploads, PrepareUploadsReply, Upload
-from cloudpar_protocol.link_urls import HEADER, RELATIVE, resolve
+from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE, resolve
 
 from .served import CONNECTION, Served, decoded
 
@@ -37,3 +37,15 @@ def test_an_older_caller_gets_an_absolute_link_to_its_own_host(served: Served, h
 @pytest.mark.parametrize("host", ["", "a/b", "user@host", "host:port", "a b", "[x]"])
 def test_a_host_that_is_none_leads_to_the_master_itself(served: Served, host: str) -> None:
     assert link_for(served, {"host": host}).startswith(f"{CONNECTION.endpoint}/blobs/")
+
+
+def test_a_caller_that_has_the_same_files_gets_links_to_them_but_for_task_code(served: Served) -> None:
+    url = link_for(served, {HEADER.lower(): FILES, "host": "lab.example"})
+    assert url.startswith("file:///")
+    assert url.endswith(".blob")
+    code = PrepareUploads(uploads=[Upload(kind="code", size=len(BODY), crc32=zlib.crc32(BODY), hash="0" * 64)])
+    headers = {"authorization": "Bearer user", "content-type": codec.MSGPACK, HEADER.lower(): FILES}
+    answer = served.send("POST", routes.PREPARE_UPLOADS.path, codec.encode(code), headers)
+    (prepared,) = decoded(answer, PrepareUploadsReply).uploads
+    assert prepared.link is not None
+    assert prepared.link.url.startswith("/blobs/code/")

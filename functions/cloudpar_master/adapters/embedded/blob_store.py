@@ -7,12 +7,13 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 from urllib.parse import quote, urlencode
 
 from cloudpar_master.ports import Clock
 from cloudpar_protocol.errors import BadRequest, Forbidden, IdempotencyConflict, NotFound, TooLarge
 from cloudpar_protocol.limits import LINK_S
+from cloudpar_protocol.link_urls import FILES
 from cloudpar_protocol.payloads import Link
 
 from .code_blobs import KEPT_BYTES, CodeBlobs
@@ -35,7 +36,8 @@ class FileBlobStore:
 
     Args:
         folder: Where the files are.
-        base: Called for each link: the URL that the server's path `/blobs` follows, empty for a relative link.
+        base: Called for each link: the URL that the server's path `/blobs` follows, empty for a relative link; `FILES`:
+            the link leads to the file itself.
         secret: Signs links.
         clock: Ends links.
         code_in_use: The keys of the task code that packages need. All other code is kept up to code_bytes.
@@ -176,11 +178,15 @@ class FileBlobStore:
                         path.unlink()
                 yield
 
-    def _link(self, method: str, key: str, query: dict[str, str]) -> Link:
+    def _link(self, method: Literal["GET", "PUT"], key: str, query: dict[str, str]) -> Link:
+        base = self._base()
+        if base == FILES:
+            if not key.startswith(CODE):  # code is counted here when it comes
+                return Link(method=method, url=self._path(key).as_uri())
+            base = ""
         query = {**query, "expires": str(round(self._clock.now() + LINK_S))}
         query["signature"] = self._sign(method, key, query)
-        url = f"{self._base()}/blobs/{quote(key)}?{urlencode(query)}"
-        return Link(method="PUT" if method == "PUT" else "GET", url=url)
+        return Link(method=method, url=f"{base}/blobs/{quote(key)}?{urlencode(query)}")
 
     def _sign(self, method: str, key: str, query: dict[str, str]) -> str:
         # Quoted, since a line of its own in one part could otherwise pass for another part.

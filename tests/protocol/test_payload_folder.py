@@ -1,0 +1,47 @@
+"""Payloads as files of a pool's own master."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from cloudpar_protocol.errors import BadRequest, NotFound
+from cloudpar_protocol.payload_folder import UPLOAD, PayloadFolder
+
+
+def test_a_payload_is_written_once_and_read_in_parts(tmp_path: Path) -> None:
+    folder, url = PayloadFolder(str(tmp_path)), (tmp_path / "data" / "a%2Fb.blob").as_uri()
+    assert PayloadFolder.has(url)
+    folder.put(url, b"payload")
+    folder.put(url, memoryview(b"another"))
+    assert (folder.get(url, 0, 7), folder.get(url, 3, 5), folder.get(url, 5, 9)) == (b"payload", b"lo", b"ad")
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["a%2Fb.blob"]
+    assert (tmp_path / "data" / "a%2Fb.blob").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_body_on_disk_is_written_from_its_beginning(tmp_path: Path) -> None:
+    folder, url = PayloadFolder(str(tmp_path)), (tmp_path / "k").as_uri()
+    body = io.BytesIO(b"payload")
+    body.seek(3)
+    folder.put(url, body)
+    assert folder.get(url, 0, 7) == b"payload"
+
+
+def test_a_payload_that_was_deleted_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="deleted"):
+        PayloadFolder(str(tmp_path)).get((tmp_path / "k").as_uri(), 0, 1)
+
+
+def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.write_bytes(b"private")
+    (inside / "link").symlink_to(outside)
+    folder = PayloadFolder(str(inside))
+    for path in (outside, inside / ".." / "outside", inside / "link", tmp_path / "inside2" / "k"):
+        with pytest.raises(BadRequest, match="outside the folder"):
+            folder.get(f"file://{path}", 0, 1)
+        with pytest.raises(BadRequest, match="outside the folder"):
+            folder.put(f"file://{path}", b"other")
+    assert outside.read_bytes() == b"private"
+    assert not list(tmp_path.rglob(f"{UPLOAD}*"))
