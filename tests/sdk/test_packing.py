@@ -105,7 +105,7 @@ def test_serialized_before() -> None:
 
 
 def test_a_value_that_does_not_pickle_is_named() -> None:
-    with pytest.raises(SerializationError, match=r"the data of task 1\['lock'\] \(a _thread.lock\)"):
+    with pytest.raises(SerializationError, match=r"\['lock'\] in the data of task 1 \(a _thread.lock\)"):
         pack([1, {"lock": threading.Lock()}])
 
 

@@ -14,6 +14,7 @@ from cloudpar.errors import TooLarge
 from cloudpar.packing import Packed, pack
 from cloudpar.project.shipment import Shipper
 from cloudpar.serialization import SHARED_PARTS
+from cloudpar.starter import Starter, Submission
 from cloudpar.task_code import serialize
 from cloudpar_protocol.payloads import InlineData
 
@@ -111,3 +112,38 @@ def test_a_function_that_captures_more_than_task_code_may_have_is_refused(
     with pytest.raises(TooLarge, match="let the task read the large part"):
         any_pool.parallel_for(0, 2, lambda i: len(frame))
     assert capture(lambda i: len(frame)).code(0) is None
+
+
+@pytest.fixture
+def submitted(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
+    """What is handed to the master by `submit`."""
+    found: list[Submission] = []
+    start = Starter.submit
+
+    def noting(starter: Starter, submission: Submission) -> None:
+        found.append(submission)
+        start(starter, submission)
+
+    monkeypatch.setattr(Starter, "submit", noting)
+    return found
+
+
+def test_rows_that_are_submitted_one_by_one_share_their_class(pool: Pool, submitted: list[Submission]) -> None:
+    row = made_at_run_time()
+    for number in range(4):
+        pool.submit(len, row(number, "text"))
+    first, _, third, fourth = submitted
+    assert (len(first.needs.parts), len(third.needs.parts)) == (0, 1)
+    assert third.needs.parts == fourth.needs.parts
+    assert len(fourth.data) < 150 < len(first.data)
+
+
+def test_a_class_that_changes_between_two_calls_of_submit_travels_as_it_is(
+    any_pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = in_a_script("Point", "class Point:\n    size = 0", monkeypatch)
+    seen = []
+    for size in range(5):
+        point.size = size
+        seen += [any_pool.submit(lambda kind: kind.size, point).result() for _ in range(3)]
+    assert seen == [size for size in range(5) for _ in range(3)]

@@ -13,7 +13,9 @@ from cloudpar_protocol.payloads import CallStyle
 from . import plain
 from .attachment import Attachment
 from .awaited import Awaited
+from .call_needs import CallNeeds, PartCache
 from .connection import Aborted, Connection
+from .diagnosis import Call
 from .effects import Capture, capture
 from .errors import CloudparError
 from .future import FutureReceiver, TaskFuture
@@ -67,6 +69,7 @@ class Client:
         self._starter = Starter(self.session, self._shipper, task_timeout_s, retry, self._interrupt_futures)
         self._retry = retry
         self._codes = CodeCache()
+        self._parts = PartCache()
         self._repetitions = Repetitions()
         self._task_timeout_s = task_timeout_s
         self._maps: WeakSet[MapResults[Any]] = WeakSet()
@@ -76,13 +79,15 @@ class Client:
         self._check()
         began = time.perf_counter()
         code = self._code(function)
+        call, needs = Call(code.name, args, kwargs), CallNeeds(self._parts)
         if code.codec == "msgpack":
-            data, modules = plain.dumps((args, kwargs), "(args, kwargs)"), code.modules
+            data = plain.dumps_call(call)
         else:
-            data, modules = pickled((args, kwargs), "(args, kwargs)")
+            data = pickled(call, f"the arguments of {code.name}", needs).data
             self._repetitions.of_arguments(code, data)
+        needs.modules |= code.modules
         future: TaskFuture[Any] = TaskFuture()
-        self._starter.submit(Submission(future, code, data, code.modules | modules, time.perf_counter() - began))
+        self._starter.submit(Submission(future, code, data, needs, time.perf_counter() - began))
         return future
 
     def _code(self, function: Any) -> Code:
@@ -162,7 +167,7 @@ class Client:
             began = time.perf_counter()
             code = code or self._code(function)
             start = self.session.origin()
-            packed = pack(iterator, limit, code.codec, start.seals, base)
+            packed = pack(iterator, limit, code.codec, start.seals, first=base, call=call)
             if packed is None:
                 return None
             packed.needs.modules.update(modules)

@@ -1,9 +1,10 @@
 """Which part of an object does not pickle: the path to it, for the error message."""
 
+import itertools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 DEPTH, WIDTH = 12, 200
 
@@ -24,20 +25,43 @@ _MENDS = {
 """By a class or its base, as module and name: the classes need not be imported for this."""
 
 
+class Call(NamedTuple):
+    """What a function is called with, as the message of an error names it."""
+
+    function: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class Place(NamedTuple):
+    """Where in a value a part of it is: in `whole`, by an expression such as "['lock']" or ".connection"."""
+
+    whole: str
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path} in {self.whole}" if self.path else self.whole
+
+    def at(self, step: str) -> "Place":
+        """The place of a part of what is here."""
+        return Place(self.whole, self.path + step)
+
+
 def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tuple[str, object]:
-    """Find the innermost part of `value` that `dumps` refuses: an expression that begins with `name`, and the part."""
-    seen: set[int] = set()
+    """Find the innermost part of `value` that `dumps` refuses: where it is, as a text, and the part itself."""
+    place, seen = Place(name), set[int]()
     for _ in range(DEPTH):
         if _own_mend(value):
             break  # a lock inside would tell less
         seen.add(id(value))
-        for part_name, part in _parts(value, name):
+        for part_place, part in _parts(value, place):
             if id(part) not in seen and not _passes(part, dumps):
-                value, name = part, part_name
+                value, place = part, part_place
                 break
         else:
             break
-    return f"{name} (a {type(value).__module__}.{type(value).__qualname__})".replace("builtins.", ""), value
+    kind = "" if isinstance(value, Call) else f" (a {type(value).__module__}.{type(value).__qualname__})"
+    return f"{place}{kind}".replace("builtins.", ""), value
 
 
 def mend(part: object) -> str:
@@ -58,47 +82,53 @@ def _passes(part: object, dumps: Callable[[object], object]) -> bool:
     return True
 
 
-def _parts(value: object, name: str) -> Iterator[tuple[str, object]]:
-    for number, part in enumerate(_all_parts(value, name)):
-        if number == WIDTH:
-            return
-        yield part
+def _parts(value: object, place: Place) -> Iterator[tuple[Place, object]]:
+    return itertools.islice(_all_parts(value, place), WIDTH)
 
 
-def _all_parts(value: object, name: str) -> Iterator[tuple[str, object]]:
+def _all_parts(value: object, place: Place) -> Iterator[tuple[Place, object]]:
     match value:
-        case dict():
-            for key, part in list(value.items()):
-                yield f"{name}[{key!r}]", part
-                yield f"the key {key!r} of {name}", key
-        case list() | tuple():
-            yield from ((f"{name}[{number}]", part) for number, part in enumerate(value))
-        case set() | frozenset():
-            yield from ((f"an element of {name}", part) for part in value)
+        case Call():
+            of = f"of {value.function}"
+            yield from ((Place(f"argument {number} {of}"), part) for number, part in enumerate(value.args, 1))
+            yield from ((Place(f"argument {key}= {of}"), part) for key, part in value.kwargs.items())
+        case dict() | list() | tuple() | set() | frozenset():
+            yield from _elements(value, place)
         case types.FunctionType():
-            yield from _function_parts(value)
+            yield from ((Place(name), part) for name, part in _function_parts(value))
         case types.MethodType():
-            yield f"{name}.__self__", value.__self__
-            yield name, value.__func__
+            yield place.at(".__self__"), value.__self__
+            yield place, value.__func__
         case partial():
-            yield f"{name}.func", value.func
-            yield f"{name}.args", value.args
-            yield f"{name}.keywords", value.keywords
+            yield place.at(".func"), value.func
+            yield place.at(".args"), value.args
+            yield place.at(".keywords"), value.keywords
         case types.ModuleType():
-            yield from ((f"{value.__name__}.{key}", part) for key, part in list(vars(value).items()))
+            yield from ((Place(f"{value.__name__}.{key}"), part) for key, part in list(vars(value).items()))
         case type():
-            yield from ((f"{value.__qualname__}.{key}", part) for key, part in list(vars(value).items()))
+            yield from ((Place(f"{value.__qualname__}.{key}"), part) for key, part in list(vars(value).items()))
         case _:
-            yield from _attributes(value, name)
+            yield from _attributes(value, place)
 
 
-def _attributes(value: object, name: str) -> Iterator[tuple[str, object]]:
+def _elements(value: Iterable[Any], place: Place) -> Iterator[tuple[Place, object]]:
+    if isinstance(value, dict):
+        for key, part in list(value.items()):
+            yield place.at(f"[{key!r}]"), part
+            yield Place(f"the key {key!r} of {place}"), key
+    elif isinstance(value, set | frozenset):
+        yield from ((Place(f"an element of {place}"), part) for part in value)
+    else:
+        yield from ((place.at(f"[{number}]"), part) for number, part in enumerate(value))
+
+
+def _attributes(value: object, place: Place) -> Iterator[tuple[Place, object]]:
     slots = [slot for kind in type(value).__mro__ for slot in getattr(kind, "__slots__", ())]
     for key in [*getattr(value, "__dict__", {}), *slots]:
         if hasattr(value, key):
-            yield f"{name}.{key}", getattr(value, key)
+            yield place.at(f".{key}"), getattr(value, key)
     if isinstance(value, BaseException):
-        yield f"{name}.args", value.args
+        yield place.at(".args"), value.args
 
 
 def _function_parts(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

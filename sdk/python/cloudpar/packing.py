@@ -14,10 +14,11 @@ from typing import IO, Any
 
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
 from cloudpar_protocol.parts import checksums
-from cloudpar_protocol.payloads import Codec, InlineData, RangeData
+from cloudpar_protocol.payloads import CallStyle, Codec, InlineData, RangeData
 from cloudpar_protocol.seals import Seals
 
 from . import plain
+from .diagnosis import Call
 from .errors import SerializationError, TooLarge
 from .local_modules import LOCAL_MODULES
 from .serialization import PROTOCOL, SCALARS, Needs, Pickler, refusal
@@ -91,9 +92,10 @@ class Packer:
         needs: What all of them need besides their own bytes.
     """
 
-    def __init__(self, seals: Seals | None = None, first: int = 0) -> None:
+    def __init__(self, seals: Seals | None = None, first: int = 0, call: CallStyle = "value") -> None:
         self._seals = seals
         self._first = first
+        self._call = call
         self._made = bytearray()
         self.needs = Needs()
         self._file: IO[bytes] = io.BytesIO()
@@ -112,7 +114,9 @@ class Packer:
         try:
             self._write(value)
         except Exception as error:
-            raise self._refusal(error, value, f"the data of task {self._first + len(self._starts) - 1}") from error
+            task = f"task {self._first + len(self._starts) - 1}"
+            named = Call(task, tuple(value), {}) if self._call == "args" and isinstance(value, tuple) else value
+            raise self._refusal(error, named, f"the data of {task}") from error
         self._position = self._file.tell()
         if self._seals is not None:
             self._made += self._seal_last(self._seals)
@@ -202,8 +206,8 @@ class PlainPacker(Packer):
     def _write(self, value: object) -> None:
         plain.write(value, self._file)
 
-    def _refusal(self, error: Exception, value: object, what: str) -> SerializationError:  # noqa: ARG002
-        return plain.refusal(error, what)
+    def _refusal(self, error: Exception, value: object, what: str) -> SerializationError:
+        return plain.refusal(error, value, what)
 
 
 _LITTLE = array("H", [1]).tobytes() == b"\x01\x00"
@@ -214,7 +218,9 @@ def pack(
     limit: int | None = None,
     codec: Codec = "pickle",
     seals: Seals | None = None,
+    *,
     first: int = 0,
+    call: CallStyle = "value",
 ) -> Packed | None:
     """Collect and serialize the data of a package; None if there are no values.
 
@@ -224,6 +230,7 @@ def pack(
         codec: How the task code wants its data.
         seals: The package's, if it is to be sealed.
         first: The number of the first value in its map, for the texts of errors.
+        call: How the function is called with a value, for the same.
 
     Raises:
         SerializationError: A value cannot be serialized.
@@ -235,7 +242,7 @@ def pack(
             return Packed(len(values), data)
     if limit is None and isinstance(values, Sized) and len(values) > PACKAGE_TASKS:
         raise too_many()
-    packer = Packer(seals, first) if codec == "pickle" else PlainPacker(seals, first)
+    packer = (Packer if codec == "pickle" else PlainPacker)(seals, first, call)
     try:
         with LOCAL_MODULES.by_value():
             n = _collect(packer, values, limit)

@@ -4,18 +4,19 @@ from typing import IO, Any
 
 from msgspec import msgpack
 
+from .diagnosis import Call, culprit
 from .errors import SerializationError
 
 _encoder = msgpack.Encoder()
 _decoder = msgpack.Decoder()
 
 
-def dumps(value: object, what: str) -> bytes:
-    """Serialize one object; see `serialization.dumps`."""
+def dumps_call(call: Call) -> bytes:
+    """Serialize what a function is called with."""
     try:
-        return _encoder.encode(value)
+        return _encoder.encode((call.args, call.kwargs))
     except Exception as error:
-        raise refusal(error, what) from error
+        raise refusal(error, call, f"an argument of {call.function}") from error
 
 
 def write(value: object, file: IO[bytes]) -> None:
@@ -23,11 +24,12 @@ def write(value: object, file: IO[bytes]) -> None:
     file.write(_encoder.encode(value))
 
 
-def refusal(error: Exception, what: str) -> SerializationError:
-    """The error that says what to send instead."""
+def refusal(error: Exception, value: object, what: str) -> SerializationError:
+    """The error that says which part of a value to send as something else."""
+    name, _ = culprit(value, what, _encoder.encode)
     reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error) or type(error).__name__
     return SerializationError(
-        f"{what} is not what MessagePack holds: {reason}; task code by reference takes None, booleans, numbers of at "
+        f"{name} is not what MessagePack holds: {reason}; task code by reference takes None, booleans, numbers of at "
         "most 64 bits, texts, bytes, dates, and lists and dicts of these: make such values from it, or send the "
         "function itself instead of a reference"
     )

@@ -12,7 +12,7 @@ from cloudpickle.cloudpickle import _should_pickle_by_reference
 
 from cloudpar_protocol import decorated
 
-from .diagnosis import culprit, mend
+from .diagnosis import Call, culprit, mend
 from .errors import SerializationError
 from .local_modules import LOCAL_MODULES
 from .project import imports, remote
@@ -46,17 +46,37 @@ class Needs:
         self._alive: list[object] = [part_of]
         """So that no other thing gets its id."""
 
-    def share(self, part: object) -> Any:
-        """How a pickle refers to a class or function that travels once, as it is now; None if there are too many."""
+    def share(self, thing: object) -> Any:
+        """How a pickle refers to a class or function that travels once, as it is now; None: it stays in the pickle."""
         if len(self._alive) > SHARED_PARTS:
             return None
-        file = io.BytesIO()
-        Pickler(file, self.modules).append(part)
-        key = hashlib.sha256(file.getbuffer()).hexdigest()[:32]
-        self.parts[key] = file.getvalue()
-        self._alive.append(part)
-        reduced = self.known[id(part)] = remote.holder().part_of, (key,)
+        part = self.part(thing)
+        if part is None:
+            return None
+        self.parts[part.key] = part.data
+        self.modules |= part.modules
+        self._alive.append(thing)
+        reduced = self.known[id(thing)] = remote.holder().part_of, (part.key,)
         return reduced
+
+    def part(self, thing: object) -> "Part | None":
+        """What travels once."""
+        return Part.of(thing)
+
+
+class Part(NamedTuple):
+    """The pickle of a class or function that task data refer to, the modules that it needs, and a name for it."""
+
+    key: str
+    data: bytes
+    modules: frozenset[str]
+
+    @classmethod
+    def of(cls, thing: object) -> "Part":
+        """Serialize a class or function as it is now."""
+        modules = set[str]()
+        data = _dumps(thing, modules)
+        return cls(hashlib.sha256(data).hexdigest()[:32], data, frozenset(modules))
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -133,22 +153,23 @@ class Pickled(NamedTuple):
     modules: frozenset[str]
 
 
-def pickled(value: object, what: str) -> Pickled:
+def pickled(value: object, what: str, needs: Needs | None = None) -> Pickled:
     """Serialize one object.
 
     Args:
-        value: Anything.
-        what: What it is, for the error message, such as "args[0]".
+        value: Anything; of a `Call` its args and kwargs.
+        what: What it is, for the error message, such as "the function".
+        needs: Gets the classes and functions that travel beside it; None: none do.
 
     Raises:
         SerializationError: It does not pickle; the text names the part that does not, and the mend.
     """
     if type(value) in SCALARS:
         return Pickled(pickle.dumps(value, PROTOCOL), frozenset())
-    modules = set[str]()
+    modules = set[str]() if needs is None else needs.modules
     try:
         with LOCAL_MODULES.by_value():
-            data = _dumps(value, modules)
+            data = _dumps((value.args, value.kwargs) if isinstance(value, Call) else value, modules, needs)
     except Exception as error:
         raise refusal(error, value, what) from error
     return Pickled(data, frozenset(modules))
@@ -159,9 +180,9 @@ def dumps(value: object, what: str) -> bytes:
     return pickled(value, what).data
 
 
-def _dumps(value: object, modules: set[str] | None = None) -> bytes:
+def _dumps(value: object, modules: set[str] | None = None, needs: Needs | None = None) -> bytes:
     file = io.BytesIO()
-    Pickler(file, modules).append(value)
+    Pickler(file, modules, needs).append(value)
     return file.getvalue()
 
 

@@ -15,7 +15,7 @@ from .packing import Packed, Packer
 from .places import Places
 from .project.shipment import Shipper
 from .retry import Retry
-from .serialization import PROTOCOL
+from .serialization import PROTOCOL, Needs
 from .session import Order, Session
 from .task_code import Code, serialize
 
@@ -30,13 +30,13 @@ ACKNOWLEDGE_COUNT = 50
 class Submission(NamedTuple):
     """A task that has been submitted and not yet started: `data` is the serialized (args, kwargs).
 
-    `modules` are those that the function and the data need.
+    `needs` are those of the function and the data.
     """
 
     future: TaskFuture[Any]
     code: Code
     data: bytes
-    modules: frozenset[str]
+    needs: Needs
     serialize_s: float
 
 
@@ -186,8 +186,9 @@ def order_for(
     code = batch[0].code
     same = all(submission.code.hash == code.hash for submission in batch)
     packer = Packer(origin and origin.seals)
-    packer.needs.modules.update(*(submission.modules for submission in batch))
     for submission in batch:
+        packer.needs.modules |= submission.needs.modules
+        packer.needs.parts |= submission.needs.parts
         packer.append_serialized(submission.data if same else _pair(submission))
     return Order(
         code=shipper.ship(code if same else _call_code(), packer.needs),

@@ -2,19 +2,17 @@
 
 import hashlib
 import inspect
-import sys
 import threading
 from collections import OrderedDict
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from cloudpar_protocol.limits import BLOB_BYTES
 from cloudpar_protocol.payloads import Codec
 
 from .errors import TooLarge
-from .local_modules import LOCAL_MODULES
+from .footprint import Footprint, footprint
 from .references import Reference
-from .serialization import SCALARS, pickled
+from .serialization import pickled
 
 REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
 """How many functions are remembered, and how large a one at most: what they capture is kept alive with them."""
@@ -57,7 +55,7 @@ class CodeCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[int, tuple[tuple[object, ...], Code]] = OrderedDict()
+        self._known: OrderedDict[int, tuple[Footprint, Code]] = OrderedDict()
 
     def get(self, function: Any) -> Code:
         """The task code of a function.
@@ -69,26 +67,20 @@ class CodeCache:
         """
         if isinstance(function, Reference):
             return Code(function.text, hashlib.sha256(function.text.encode()).hexdigest(), b"", function.text)
-        parts = footprint(function)
-        if parts is None:
-            return serialize(function)
         with self._lock:
             known = self._known.get(id(function))
-            if known is not None and len(known[0]) == len(parts) and all(map(_is, known[0], parts)):
+            if known is not None and known[0].holds():
                 self._known.move_to_end(id(function))
                 return known[1]
+        made_of = footprint(function)
         code = serialize(function)
-        if len(code.data) > REMEMBERED_BYTES:
+        if made_of is None or len(code.data) > REMEMBERED_BYTES:
             return code
         with self._lock:
-            self._known[id(function)] = (parts, code)
+            self._known[id(function)] = (made_of, code)
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
         return code
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 def serialize(function: Any) -> Code:
@@ -127,67 +119,3 @@ def function_name(function: Any) -> str:
     """What to call a callable, at most 200 characters."""
     name = getattr(function, "__qualname__", None) or getattr(function, "func", None) or type(function).__qualname__
     return str(name if isinstance(name, str) else getattr(name, "__qualname__", name))[:200]
-
-
-def footprint(function: object) -> tuple[object, ...] | None:
-    """Every object that the pickle of a function is made from, in a fixed order; None if it may hold mutable ones.
-
-    While all of them are the same objects and none can change, the pickle cannot change either.
-    """
-    parts: list[object] = []
-    return tuple(parts) if _collect(function, parts, set()) else None
-
-
-def _collect(value: Any, parts: list[object], seen: set[int]) -> bool:
-    if id(value) in seen:
-        return True
-    seen.add(id(value))
-    parts.append(value)
-    kind = type(value)
-    if kind is FunctionType:
-        return _by_reference(value) or _collect_function(value, parts, seen)
-    if kind is tuple or kind is frozenset:
-        return all(_collect(part, parts, seen) for part in value)
-    if kind is BuiltinFunctionType:
-        return value.__self__ is None or isinstance(value.__self__, ModuleType)
-    if kind is ModuleType:
-        return value.__name__ not in LOCAL_MODULES.strays()
-    return kind in SCALARS or (isinstance(value, type) and _by_reference(value))
-
-
-def _by_reference(value: Any) -> bool:
-    """Whether only the name of a function or class is sent."""
-    module = sys.modules.get(value.__module__ or "")
-    if module is None or value.__module__ == "__main__" or value.__module__ in LOCAL_MODULES.strays():
-        return False
-    found: object = module
-    for name in value.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is value
-
-
-def _collect_function(function: FunctionType, parts: list[object], seen: set[int]) -> bool:
-    if function.__dict__ or function.__kwdefaults__:
-        return False
-    parts.append(function.__code__)
-    if function.__defaults__ and not _collect(function.__defaults__, parts, seen):
-        return False
-    for cell in function.__closure__ or ():
-        try:
-            content = cell.cell_contents
-        except ValueError:
-            return False
-        if not _collect(content, parts, seen):
-            return False
-    return _collect_globals(function.__code__, function.__globals__, parts, seen)
-
-
-def _collect_globals(code: CodeType, namespace: dict[str, Any], parts: list[object], seen: set[int]) -> bool:
-    for name in code.co_names:  # attributes are among them: at worst a function is serialized again for nothing
-        if name in namespace and not _collect(namespace[name], parts, seen):
-            return False
-    return all(
-        _collect_globals(constant, namespace, parts, seen)
-        for constant in code.co_consts
-        if isinstance(constant, CodeType)
-    )

@@ -1,0 +1,62 @@
+"""What the arguments of submitted tasks need, with classes and functions that are serialized once for many tasks."""
+
+import threading
+from collections import OrderedDict
+from typing import NamedTuple
+
+from .footprint import Footprint, footprint
+from .serialization import Needs, Part
+
+REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
+"""How many classes and functions are remembered, and how large a pickle at most."""
+
+
+class _Known(NamedTuple):
+    """What a class or function was made from when it was met; None: it was met once, and was not worth a part yet."""
+
+    footprint: Footprint
+    part: Part | None
+
+
+class PartCache:
+    """The classes and functions that the arguments of submitted tasks refer to. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[int, _Known] = OrderedDict()
+
+    def get(self, thing: object) -> Part | None:
+        """The part of a thing as it is now; None if it travels with the arguments.
+
+        That is so when it is met for the first time, since many are needed once only, and when what it is made from
+        may change unnoticed.
+        """
+        with self._lock:
+            known = self._known.get(id(thing))
+            met = known is not None and known.footprint.holds()
+            if known is not None and met and known.part is not None:
+                self._known.move_to_end(id(thing))
+                return known.part
+        made_of = footprint(thing)
+        if made_of is None:
+            return None
+        part = Part.of(thing) if met else None
+        if part is not None and len(part.data) > REMEMBERED_BYTES:
+            return None
+        with self._lock:
+            self._known[id(thing)] = _Known(made_of, part)
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return part
+
+
+class CallNeeds(Needs):
+    """What the arguments of one submitted task need."""
+
+    def __init__(self, cache: PartCache) -> None:
+        super().__init__()
+        self._cache = cache
+
+    def part(self, thing: object) -> Part | None:
+        """See `Needs.part`."""
+        return self._cache.get(thing)

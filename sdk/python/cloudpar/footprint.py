@@ -1,0 +1,175 @@
+"""What the pickle of a function or class is made from: while that is the same, the pickle is."""
+
+import enum
+import functools
+import sys
+from collections.abc import Callable
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GenericAlias,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    ModuleType,
+    UnionType,
+)
+from typing import Any, NamedTuple
+
+from .local_modules import LOCAL_MODULES
+from .serialization import SCALARS
+
+PARTS = 2_000
+"""A footprint has so many objects at most; beyond, to compare them would take longer than to serialize."""
+
+_MISSING = object()
+
+
+class _Pair(NamedTuple):
+    one: int
+    other: int
+
+
+_NEVER_CHANGE = SCALARS | {
+    *(GetSetDescriptorType, MemberDescriptorType, GenericAlias, UnionType, CodeType, type(Ellipsis), object),
+    type(vars(_Pair)["one"]),  # what a field of a named tuple is
+}
+_THEIR_INSTANCES_NEVER_CHANGE = frozenset({"dataclasses", "typing"})
+"""Modules: what their classes make, such as fields, is set when a class is defined."""
+
+
+class _Unknown(Exception):
+    """A pickle depends on something that may change unnoticed, or on too much."""
+
+
+class Footprint:
+    """The objects that the pickle of a function or class is made from.
+
+    Raises:
+        _Unknown: Not all of them can be found.
+    """
+
+    def __init__(self, thing: object) -> None:
+        self._strays = LOCAL_MODULES.strays()
+        self._held: list[object] = []
+        """All of these objects, so that none gives its id to another."""
+        self._checks: list[tuple[Callable[[Any], list[object]], Any, list[int]]] = []
+        """How to see what one of them consists of, and the ids of that."""
+        self._seen = set[int]()
+        self._add(thing)
+
+    def holds(self) -> bool:
+        """Whether the pickle would be the same now."""
+        if LOCAL_MODULES.strays() != self._strays:
+            return False
+        try:
+            return all(list(map(id, look(thing))) == ids for look, thing, ids in self._checks)
+        except (AttributeError, ValueError):  # a variable that was deleted
+            return False
+
+    def _add(self, thing: Any) -> None:
+        if id(thing) in self._seen:
+            return
+        self._seen.add(id(thing))
+        self._held.append(thing)
+        kind = type(thing)
+        if len(self._held) > PARTS:
+            raise _Unknown
+        if kind in _NEVER_CHANGE or str(kind.__module__) in _THEIR_INSTANCES_NEVER_CHANGE:
+            return
+        if kind is FunctionType or isinstance(thing, type):
+            self._add_code(thing)
+        elif kind is ModuleType:
+            if thing.__name__ in self._strays:
+                raise _Unknown
+        elif kind is BuiltinFunctionType:
+            if thing.__self__ is not None and not isinstance(thing.__self__, ModuleType):
+                self._add(thing.__self__)
+        else:
+            self._add_content(thing)
+
+    def _add_code(self, thing: Any) -> None:
+        self._watch(_is_found, thing)
+        if _is_found(thing) == [True] and thing.__module__ not in self._strays:
+            return  # only its name is sent
+        if type(thing) is FunctionType:
+            self._watch(_of_function, thing)
+            self._add_globals(thing.__code__, thing.__globals__)
+        elif type(thing) in {type, enum.EnumType}:
+            self._watch(_of_class, thing)
+        else:
+            raise _Unknown
+
+    def _add_globals(self, code: CodeType, namespace: dict[str, Any]) -> None:
+        # Attributes are among these names: at worst a function is serialized again for nothing.
+        self._watch(functools.partial(_of_namespace, code.co_names), namespace)
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self._add_globals(constant, namespace)
+
+    def _add_content(self, thing: Any) -> None:
+        kind = type(thing)
+        if kind in {tuple, frozenset, list, set, dict} and len(thing) <= PARTS:
+            self._watch(_of_dict if kind is dict else list, thing)
+        elif kind in {classmethod, staticmethod}:
+            self._add(thing.__func__)
+        elif kind is functools.cached_property:
+            self._add(thing.func)
+        elif kind in {property, enum.property}:
+            for part in thing.fget, thing.fset, thing.fdel:
+                self._add(part)
+        elif isinstance(kind, enum.EnumType):
+            self._add(kind)
+            self._watch(_of_dict, thing.__dict__)
+        else:
+            raise _Unknown
+
+    def _watch(self, look: Callable[[Any], list[object]], thing: Any) -> None:
+        try:
+            seen = look(thing)
+        except ValueError:  # a variable that is not bound yet
+            raise _Unknown from None
+        self._held += seen
+        self._checks.append((look, thing, list(map(id, seen))))
+        for part in seen:
+            self._add(part)
+
+
+def footprint(thing: object) -> Footprint | None:
+    """What a function or class is made from; None: from something that may change unnoticed, or from too much."""
+    try:
+        return Footprint(thing)
+    except _Unknown:
+        return None
+
+
+def _is_found(thing: Any) -> list[object]:
+    """Whether an import finds a function or class under its name."""
+    found: object = None if thing.__module__ == "__main__" else sys.modules.get(thing.__module__ or "")
+    for name in thing.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return [found is thing]
+
+
+def _of_function(function: FunctionType) -> list[object]:
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    settings = [
+        function.__code__,
+        function.__name__,
+        function.__qualname__,
+        function.__defaults__,
+        function.__kwdefaults__,
+    ]
+    return [*settings, *_of_dict(function.__dict__), *cells]
+
+
+def _of_class(kind: type) -> list[object]:
+    return [*kind.__bases__, *vars(kind), *vars(kind).values()]
+
+
+def _of_dict(mapping: dict[Any, Any]) -> list[object]:
+    return [*mapping, *mapping.values()]
+
+
+def _of_namespace(names: tuple[str, ...], namespace: dict[str, Any]) -> list[object]:
+    return [namespace.get(name, _MISSING) for name in names]

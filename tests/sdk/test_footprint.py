@@ -1,0 +1,140 @@
+"""While a footprint holds, the pickle of a function or class would be the same."""
+
+import collections
+import dataclasses
+import enum
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from cloudpar.footprint import footprint
+
+SCRIPT = """
+SIZE = 1
+TABLE = {"a": [1]}
+
+class Base:
+    pass
+
+@dataclasses.dataclass
+class Point(Base):
+    x: int
+    y: list[int] | None = None
+    kinds = ["a"]
+
+    @property
+    def size(self):
+        return self.x + SIZE
+
+    @functools.cached_property
+    def doubled(self):
+        return 2 * self.x
+
+    @classmethod
+    def origin(cls, *, at=0):
+        return cls(at)
+
+class Colour(enum.Enum):
+    RED = 1
+
+class Pair(NamedTuple):
+    a: int
+    b: str = "x"
+
+def f(n):
+    return n and f(n - 1) + Point(n).size + Colour.RED.value + TABLE["a"][0] + helper(n)
+
+def helper(n):
+    return n
+"""
+
+
+@pytest.fixture
+def script() -> dict[str, Any]:
+    namespace: dict[str, Any] = {
+        "__name__": "__main__",
+        "dataclasses": dataclasses,
+        "enum": enum,
+        "functools": functools,
+        "NamedTuple": NamedTuple,
+    }
+    exec(SCRIPT, namespace)  # noqa: S102 - as Python runs a script
+    return namespace
+
+
+@pytest.mark.parametrize("name", ["Point", "Colour", "Pair", "f", "helper"])
+def test_it_holds_while_nothing_changes(script: dict[str, Any], name: str) -> None:
+    made_of = footprint(script[name])
+    assert made_of is not None
+    assert made_of.holds()
+    assert made_of.holds()
+
+
+def replaced_code(script: dict[str, Any]) -> None:
+    script["helper"].__code__ = (lambda n: n + 1).__code__
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a global": lambda script: script.update(SIZE=2),
+    "a global that was missing": lambda script: script.update(value=2),
+    "what is deep in a global": lambda script: script["TABLE"]["a"].append(2),
+    "a key": lambda script: script["TABLE"].update(b=1),
+    "a class attribute": lambda script: setattr(script["Point"], "more", 1),
+    "what is in a class attribute": lambda script: script["Point"].kinds.append("b"),
+    "an attribute of a base class": lambda script: setattr(script["Base"], "more", 1),
+    "an attribute of a member": lambda script: setattr(script["Colour"].RED, "more", 1),
+    "a method": lambda script: setattr(script["Point"], "origin", None),
+    "the code of a function": replaced_code,
+    "a default": lambda script: setattr(script["helper"], "__defaults__", (1,)),
+    "a keyword's default": lambda script: script["Point"].origin.__func__.__kwdefaults__.update(at=1),
+    "an attribute of a function": lambda script: setattr(script["helper"], "unit", "m"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_it_holds_no_more_after_a_change(script: dict[str, Any], change: Callable[[dict[str, Any]], object]) -> None:
+    made_of = footprint(script["f"])
+    assert made_of is not None
+    assert made_of.holds()
+    change(script)
+    assert not made_of.holds()
+
+
+def test_a_captured_variable_that_is_bound_anew_or_deleted_is_noticed() -> None:
+    def closure() -> tuple[Callable[[], object], Callable[[object], None]]:
+        value: object = 1
+
+        def get() -> object:
+            return value
+
+        def put(new: object) -> None:
+            nonlocal value
+            value = new
+
+        return get, put
+
+    get, put = closure()
+    get.__module__ = "__main__"
+    made_of = footprint(get)
+    assert made_of is not None
+    put(2)
+    assert not made_of.holds()
+
+
+class Holder:
+    pass
+
+
+@pytest.mark.parametrize("value", [Holder(), bytearray(b"x"), [Holder()], list(range(10_000)), iter([1])])
+def test_what_may_change_unnoticed_has_none(value: object) -> None:
+    assert footprint(lambda: value) is None
+
+
+def test_a_class_that_pandas_makes_for_rows_has_one() -> None:
+    Row = collections.namedtuple("Row", "number text")  # noqa: PYI024
+    Row.__module__ = "some.library"
+    made_of = footprint(Row)
+    assert made_of is not None
+    assert made_of.holds()
