@@ -41,7 +41,7 @@ def test_a_folder_without_one_names_the_mend(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"endpoint": 1}', "\xff"])
 def test_a_broken_one_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "connection.json").write_text(text, encoding="latin-1")
-    with pytest.raises(ConfigurationError, match="cannot be read"):
+    with pytest.raises(ConfigurationError, match="is not what a master wrote"):
         read_connection(tmp_path)
 
 

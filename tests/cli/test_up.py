@@ -216,7 +216,10 @@ def test_json_names_the_file_of_the_tokens_where_its_output_is_kept(folder: Path
 @pytest.mark.parametrize(
     ("arguments", "code", "named"),
     [
-        (["--set", "lease_s=nan"], 2, "write NAME=NUMBER"), (["--set", "lease_s=0"], 1, "$.settings.lease_s"),
+        (["--set", "lease_s=nan"], 2, "write NAME=NUMBER"),
+        (["--set", "lease_s=0"], 1, "--set lease_s=0: expected a number > 0"),
+        (["--set", "foo=1"], 1, "--set foo=1: no setting has this name; there are chunk_target_us"),
+        (["--workers", "1001"], 2, "not in the range 0<=x<=1000"),
         (["--readable", "/"], 2, "--isolation shared"), (["--isolation", "own", "--writable", "/"], 2, "all that you"),
     ],
 )  # fmt: skip
@@ -224,4 +227,5 @@ def test_what_makes_no_sense_is_refused(folder: Path, arguments: list[str], code
     ended = cloudpar("up", "--port", "0", "--workers", "0", "--data", str(folder), *arguments)
     assert ended.returncode == code
     assert named in ended.stderr
+    assert "$." not in ended.stderr
     assert not folder.exists()

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from cloudpar_protocol.limits import EXECUTORS
 from cloudpar_protocol.nesting import OwnPool
 from cloudpar_protocol.payloads import Threads
 
@@ -40,7 +41,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
     endpoint: Annotated[str, Meta(pattern="^https?://")]
     token: str
-    executors: Annotated[int, Meta(ge=1, le=1_000)]
+    executors: Annotated[int, Meta(ge=1, le=EXECUTORS)]
     pool_token: str | None = None
     payload_folder: str | None = None
     memory_mb: Annotated[int, Meta(ge=1)] | None = None

@@ -5,7 +5,10 @@ from .task_queue import ANY, Fit
 
 
 class WorkerRecord(NamedTuple):
-    """What a worker told of itself when it last asked for chunks, and when it was last heard of."""
+    """What a worker told of itself when it last asked for chunks, and when it was last heard of.
+
+    `executors` is 0 for a worker that has only beaten since the registry was lost.
+    """
 
     worker_id: str
     seen_at: float

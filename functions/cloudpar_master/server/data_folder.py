@@ -109,8 +109,10 @@ class DataFolder:
             return msgspec.json.decode(path.read_bytes(), type=Connection)
         except FileNotFoundError:
             return Connection(endpoint="", token="", worker_token="", admin_token="")
-        except (OSError, msgspec.DecodeError) as error:
-            text = f"{path} cannot be read ({error}): mend or remove it; removing it makes new tokens"
+        except OSError as error:
+            raise DataFolderError(f"{path} cannot be read ({error.strerror}): let the master's user read it") from None
+        except msgspec.DecodeError:
+            text = f"{path} is not what a master wrote: restore it, or remove it, which makes new tokens"
             raise DataFolderError(text) from None
 
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import msgspec
 from msgspec import Struct
 
@@ -13,19 +15,59 @@ class Greeting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     settings: Policy = Policy()
 
 
+class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same before its settings are checked, each by itself, so that an error can name one."""
+
+    user_token: str = ""
+    worker_token: str = ""
+    admin_token: str = ""
+    settings: dict[str, Any] = {}
+
+
 def parse(line: bytes) -> Greeting:
     """Read the line.
 
     Raises:
-        ValueError: It is no such line; the text names the field.
+        ValueError: It is no such line; the text names the field, or the option `--set` by which `cloudpar up` takes it.
 
     >>> parse(b'{"settings": {"lease_s": 2.0}}').settings.lease_s
     2.0
     """
     try:
-        return msgspec.json.decode(line, type=Greeting)
+        found = msgspec.json.decode(line, type=_Line)
     except msgspec.DecodeError as error:
-        known = ", ".join(Policy.__struct_fields__)
-        raise ValueError(
-            f"the line on standard input is not what a master expects: {error}; the names of `--set` are {known}"
-        ) from None
+        raise ValueError(f"the line on standard input is not what a master expects: {error}") from None
+    for name, value in found.settings.items():
+        _check(name, value)
+    return Greeting(
+        user_token=found.user_token,
+        worker_token=found.worker_token,
+        admin_token=found.admin_token,
+        settings=msgspec.convert(found.settings, Policy),
+    )
+
+
+def _check(name: str, value: object) -> None:
+    if name not in Policy.__struct_fields__:
+        raise ValueError(f"--set {name}={value}: no setting has this name; there are {', '.join(_settable())}")
+    try:
+        msgspec.convert({name: value}, Policy)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"--set {name}={value}: {_reason(error)}") from None
+
+
+def _settable() -> list[str]:
+    """The settings that are numbers, as `--set` has them."""
+    return [name for name in Policy.__struct_fields__ if not isinstance(getattr(Policy(), name), bool)]
+
+
+def _reason(error: msgspec.ValidationError) -> str:
+    """What is wrong with a value, without where in the line it stands.
+
+    >>> _reason(msgspec.ValidationError("Expected `int` >= 1 - at `$.settings.open_packages`"))
+    'expected a whole number >= 1'
+    """
+    text = str(error).partition(" - at ")[0].replace("Expected", "expected")
+    for kind, name in {"`int`": "a whole number", "`float`": "a number", "`bool`": "true or false"}.items():
+        text = text.replace(kind, name)
+    return text

@@ -39,7 +39,7 @@ from cloudpar_protocol.errors import (
     TooLarge,
     Unavailable,
 )
-from cloudpar_protocol.payloads import BlobData, InlineData, TaskData
+from cloudpar_protocol.payloads import BlobData, InlineData, TaskData, Unfit
 
 from .account_limits import check_fits, check_room
 from .deployment import Deployment
@@ -215,7 +215,7 @@ class ClientService:
             message=message,
             settled=head.settled,
             codec=head.codec,
-            set_aside=[] if head.anyhow else head.set_aside,
+            set_aside=_set_aside(head),
         ), page.size_bytes
 
     def cancel_tasks(self, account: AccountRecord | None, request: CancelTasks) -> CancelTasksReply:
@@ -270,6 +270,7 @@ class ClientService:
                 progress=head.progress(),
                 reason=head.reason,
                 message=head.message,
+                set_aside=_set_aside(head),
             )
             for head in heads
         ]
@@ -282,6 +283,11 @@ class ClientService:
         opened = self._folding.look(package_id)
         theirs = opened is not None and account is not None and opened.head.account_id != account.account_id
         return None if theirs else opened
+
+
+def _set_aside(head: Head) -> list[Unfit]:
+    """The workers that could not run it. If none can, they run it all the same, and its errors say what they lack."""
+    return [] if head.anyhow else head.set_aside
 
 
 def _data_bytes(data: TaskData) -> int:

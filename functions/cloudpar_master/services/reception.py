@@ -15,6 +15,7 @@ from .account_service import AccountService
 from .client_service import ClientService
 from .deployment import Deployment
 from .request_rate import RequestRate
+from .worker_list import WorkerList
 from .worker_service import WorkerService
 
 BY_NAME: dict[str, Route[Any, Any]] = {route.name: route for route in routes.ROUTES}
@@ -44,6 +45,7 @@ class Reception:
         self._on = deployment
         self._rate = RequestRate(deployment.clock, deployment.policy)
         client, worker, account = ClientService(deployment), WorkerService(deployment), AccountService(deployment)
+        workers = WorkerList(deployment)
         self._handlers: dict[str, Handler] = {
             routes.HELLO.name: lambda call: account.hello(call.caller.role, call.user, call.request),
             routes.PREPARE_UPLOADS.name: lambda call: client.prepare_uploads(_owner(call), call.request),
@@ -61,6 +63,7 @@ class Reception:
             routes.LIST_ACCOUNTS.name: lambda call: account.list_accounts(call.request),
             routes.GRANT_QUOTA.name: lambda call: account.grant_quota(call.request),
             routes.REVOKE_ACCOUNT.name: lambda call: account.revoke_account(call.request),
+            routes.LIST_WORKERS.name: lambda call: workers.list_workers(call.request),
         }
 
     def admit(self, name: str, token: str | None, body: bytes, media: str) -> Call:

@@ -7,6 +7,8 @@ from msgspec import Meta, Struct
 from .limits import PROTOCOL_VERSION
 from .payloads import Hash, Id, Micros
 
+ACCOUNT_NAME_CHARS = 100
+
 
 class Account(Struct, frozen=True, kw_only=True):
     """One user of the pool. `reserved_us` is held by running packages, on top of `spent_us`."""
@@ -25,7 +27,7 @@ class CreateAccount(Struct, frozen=True, kw_only=True):
 
     v: int = PROTOCOL_VERSION
     idempotency_key: Id
-    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    name: Annotated[str, Meta(min_length=1, max_length=ACCOUNT_NAME_CHARS)]
     token_hash: Hash
     quota_us: Micros
 

@@ -287,7 +287,7 @@ class ListPackages(Struct, frozen=True, kw_only=True):
 
 
 class PackageSummary(Struct, frozen=True, kw_only=True):
-    """One package of a list. `reason` and `message` as in PackageStatus."""
+    """One package of a list. `reason`, `message` and `set_aside` as in PackageStatus."""
 
     package_id: str
     account_id: str
@@ -298,6 +298,7 @@ class PackageSummary(Struct, frozen=True, kw_only=True):
     progress: Progress
     reason: str | None = None
     message: str | None = None
+    set_aside: list[Unfit] = []
 
 
 class ListPackagesReply(Struct, frozen=True, kw_only=True):

@@ -54,6 +54,9 @@ HOLD_S = 20.0
 LINK_S = 15 * 60
 """A presigned link is good for this long."""
 
+EXECUTORS = 1_000
+"""Executors of one worker. More run on more workers."""
+
 THREADS = 1024
 """The most threads a task that a pool may ask for."""
 

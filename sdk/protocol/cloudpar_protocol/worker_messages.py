@@ -283,9 +283,17 @@ class Return(Struct, frozen=True, kw_only=True):
 
 
 class GiveBack(Struct, frozen=True, kw_only=True):
+    """Tasks that the worker will not run.
+
+    Attributes:
+        leaving: The worker has nothing left, and ends: it is not waited for. With it `returns` may be empty, which a
+            master of an earlier release refuses; the worker ends all the same.
+    """
+
     v: int = PROTOCOL_VERSION
     worker_id: Id
-    returns: Annotated[list[Return], Meta(min_length=1, max_length=BULK_ITEMS)]
+    returns: Annotated[list[Return], Meta(max_length=BULK_ITEMS)]
+    leaving: bool = False
 
 
 class GiveBackReply(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
-from cloudpar_protocol.limits import THREADS
+from cloudpar_protocol.limits import EXECUTORS, THREADS
 
 from .configuration import LOCAL, configure, of_the_task
 from .errors import SerializationError
@@ -277,7 +277,8 @@ def executor_count(workers: int | None, max_workers: int | None) -> int | None:
     """How many executors a caller wants, who may use either name; None if the caller leaves it to the pool.
 
     Raises:
-        ValueError: Both names are used, or the number is less than 1; the text is that of `concurrent.futures`.
+        ValueError: Both names are used, the number is less than 1 (the text is that of `concurrent.futures`), or it is
+            above EXECUTORS.
     """
     if workers is not None and max_workers is not None:
         raise ValueError("workers= and max_workers= are two names for one thing: give one of them")
@@ -285,6 +286,8 @@ def executor_count(workers: int | None, max_workers: int | None) -> int | None:
     if count is not None and count < 1:
         name = "workers" if max_workers is None else "max_workers"
         raise ValueError(f"{name} must be greater than 0: a pool needs at least one executor")
+    if count is not None and count > EXECUTORS:
+        raise ValueError(f"{count:,} executors are too many for this machine's worker: it has at most {EXECUTORS:,}")
     return count
 
 

@@ -1,13 +1,18 @@
 """The operator's function."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from botocore.client import BaseClient
 
+from cloudpar_master.ports import Fit, WorkerRecord
 from cloudpar_master.services.deployment import hash_token
+from cloudpar_protocol.payloads import Unfit
 from master.stores import Stores
 
+from . import states
 from .conftest import USER_TOKEN, Context, Start
 
 Log = Callable[[], list[dict[str, Any]]]
@@ -34,6 +39,35 @@ def test_accounts(start: Start, stack: Stores, log: Log) -> None:
     assert found.state == "revoked"
     assert [line["route"] for line in log()] == [
         "create_account", "list_accounts", "grant_quota", "list_packages", "revoke_account",
+    ]  # fmt: skip
+
+
+def test_workers_with_what_they_lack_are_listed_by_two_calls(
+    start: Start, stack: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states.create_accounts(stack)
+    lacks = Unfit("host-a", "no module named 'numpy'")
+    for package_id in ("p1", "p2"):
+        states.create_package(stack, package_id, set_aside=[lacks])
+    fit = Fit(("3.11",), ("p1", "p2", "forgotten"))
+    now = time.time()
+    stack.registry.note(WorkerRecord("w", now, "host-a", 4, fit))
+    stack.registry.note(WorkerRecord("gone", now - 100, "host-b", 4))
+    function = start("account")
+    calls: list[str] = []
+    make: Any = BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def note(client: object, name: str, options: object) -> Any:
+        calls.append(name)
+        return make(client, name, options)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", note)
+    answer = function.handle({"route": "list_workers", "body": {}}, Context())
+    assert calls == ["Query", "BatchGetItem"]
+    (worker,) = answer["body"]["workers"]
+    assert (worker["worker_id"], worker["host"], worker["executors"], worker["pythons"]) == ("w", "host-a", 4, ["3.11"])
+    assert [(each["package_id"], each["lacks"]) for each in worker["set_aside"]] == [
+        ("p1", lacks.lacks), ("p2", lacks.lacks), ("forgotten", ""),
     ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ Each function is made to do everything that it ever does; a policy is held to th
 import os
 import re
 import secrets
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ from aws.stubs import stubbed
 from aws.template import Right
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.head import Piece
-from cloudpar_master.ports import Sending
+from cloudpar_master.ports import Fit, Sending, WorkerRecord
 from cloudpar_master.services.folding import chunk_body
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import (
@@ -177,6 +178,8 @@ def account(function: ModuleType, stack: Stores) -> None:
     call("list_accounts")
     call("grant_quota", account_id="a", idempotency_key="g", quota_us=500)
     call("list_packages")
+    stack.registry.note(WorkerRecord("w", time.time(), "host", 1, Fit((), ("p",))))
+    call("list_workers")
     for package_id in states.create_all(stack):
         call("cancel_tasks", package_id=package_id)
     states.create_package(stack, "revoked")

@@ -76,7 +76,7 @@ def test_one_master_at_a_time(tmp_path: Path) -> None:
 def test_an_unreadable_file_is_named_with_the_mend(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "connection.json").write_bytes(content)
     folder = DataFolder(tmp_path)
-    with pytest.raises(DataFolderError, match=r"connection\.json cannot be read.*mend or remove it"):
+    with pytest.raises(DataFolderError, match=r"connection\.json is not what a master wrote: .* remove it"):
         folder.connect(NOTHING_GIVEN)
     assert (tmp_path / "connection.json").read_bytes() == content
     folder.close()

@@ -112,7 +112,7 @@ def test_two_masters_on_one_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "code", "named"),
-    [("connection.json", 1, b"mend or remove it"), ("master.sqlite", 1, b"not a database")],
+    [("connection.json", 1, b"remove it, which makes new tokens"), ("master.sqlite", 1, b"not a database")],
 )
 def test_a_broken_file_is_named(tmp_path: Path, name: str, code: int, named: bytes) -> None:
     (tmp_path / name).write_bytes(b"broken" * 1000)

@@ -23,8 +23,8 @@ class MemoryWorkerRegistry:
 
     def beat(self, worker_id: str, now: float) -> None:
         """See the port. An unknown worker came before a restart: it may have any Python and any module."""
-        known = self._workers.get(worker_id)
-        self._workers[worker_id] = WorkerRecord(worker_id, now) if known is None else known._replace(seen_at=now)
+        known = self._workers.get(worker_id, WorkerRecord(worker_id, now, executors=0))
+        self._workers[worker_id] = known._replace(seen_at=now)
 
     def workers(self, since: float) -> Sequence[WorkerRecord]:
         """See the port. Forgets the others."""

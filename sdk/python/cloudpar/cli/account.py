@@ -10,24 +10,41 @@ import msgspec
 from cloudpar.deployment.administration import Administration
 from cloudpar.deployment.prices import SECRET_USD
 from cloudpar_protocol import routes
-from cloudpar_protocol.account_messages import Account, CreateAccount, GrantQuota, ListAccounts, RevokeAccount
+from cloudpar_protocol.account_messages import (
+    ACCOUNT_NAME_CHARS,
+    Account,
+    CreateAccount,
+    GrantQuota,
+    ListAccounts,
+    RevokeAccount,
+)
 
 from . import spans
 from .access import json_option
 from .account_search import find_account
+from .listing_group import ListingGroup
 from .master import Operator, as_operator, of_operator
 from .presentation import account_table, console, print_json, words
 
 
-@click.group()
+@click.group(cls=ListingGroup)
 def account() -> None:
-    """Create, list, grant and revoke accounts (needs the admin token, or with --stack AWS credentials)."""
+    """Create, list, grant and revoke accounts (without a command: list).
+
+    Needs the admin token, or with --stack AWS credentials.
+    """
+
+
+def _named(_context: click.Context, _parameter: click.Parameter, text: str) -> str:
+    if not 1 <= len(text) <= ACCOUNT_NAME_CHARS:
+        raise click.BadParameter(f"it has {len(text)} characters: give a name of 1 to {ACCOUNT_NAME_CHARS}")
+    return text
 
 
 @account.command()
-@click.argument("name")
+@click.argument("name", callback=_named)
 @click.option("--quota", "quota_us", type=spans.Span(), help="Compute time, such as 100h.")
-@click.option("--hours", type=click.FloatRange(min=0), help="The same in hours.")
+@click.option("--hours", type=click.FloatRange(0, spans.LARGEST_HOURS), help="The same in hours.")
 @click.option(
     "--secret",
     metavar="NAME",

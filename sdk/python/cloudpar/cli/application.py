@@ -19,9 +19,10 @@ from .top import top
 from .up import up
 from .version import version
 from .worker import worker
+from .workers import workers
 
 
-@click.group(commands=[up, worker, account, packages, top, deploy, status, destroy, demo, doctor, version])
+@click.group(commands=[up, worker, workers, account, packages, top, deploy, status, destroy, demo, doctor, version])
 def application() -> None:
     """A distributed thread pool, on this machine or on a fleet of your own."""
 

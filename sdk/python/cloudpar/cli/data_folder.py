@@ -66,5 +66,10 @@ def read_connection(folder: Path) -> ConnectionFile:
             f"there is no {path}: start a master with `cloudpar up --data {folder}`, or say which one is meant by "
             "--endpoint and the token"
         ) from None
-    except (OSError, msgspec.DecodeError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    except msgspec.DecodeError:
+        raise ConfigurationError(
+            f"{path} is not what a master wrote: restore it, or delete it and start the master again, which makes new "
+            "tokens"
+        ) from None

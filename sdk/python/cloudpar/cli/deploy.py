@@ -14,7 +14,7 @@ from cloudpar.deployment.project import find_project
 from cloudpar.deployment.settings import Change, Request, parse, read_file
 from cloudpar.deployment.update import Update
 
-from . import deploy_tables, first_use
+from . import deploy_tables, first_use, spans
 from .access import json_option
 from .presentation import print_json
 from .question import ask
@@ -69,7 +69,13 @@ def environment_option(command: click.decorators.FC) -> click.decorators.FC:
     help="The checkout of Cloud Parallelizer.  [default: where you are]",
 )  # fmt: skip
 @click.option("--account", "name", help="Name of the first account.  [default: your own]")
-@click.option("--hours", type=click.FloatRange(min=0), default=10.0, show_default=True, help="Its compute time.")
+@click.option(
+    "--hours",
+    type=click.FloatRange(0, spans.LARGEST_HOURS),
+    default=10.0,
+    show_default=True,
+    help="Its compute time.",
+)
 @click.option("--first-map/--no-first-map", "wants_map", default=True, help="Finish with a map on the new pool.")
 @click.option("--activate", is_flag=True, help="Have programs use this pool, even if their profile names another.")
 @click.option("--yes", is_flag=True, help="Ask nothing.")

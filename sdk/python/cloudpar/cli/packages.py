@@ -10,8 +10,9 @@ from cloudpar.quantity import quantity
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import CancelTasks, ListPackages
 
-from . import spans
+from . import set_aside, spans
 from .access import json_option
+from .listing_group import ListingGroup
 from .master import User, as_user, of_user
 from .presentation import age, console, package_table, print_json, words
 
@@ -25,12 +26,9 @@ def _not_empty(_context: click.Context, _parameter: click.Parameter, text: str) 
 package_argument = click.argument("package_id", callback=_not_empty)
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def packages(context: click.Context) -> None:
+@click.group(cls=ListingGroup)
+def packages() -> None:
     """List, show and cancel packages (without a command: list)."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_packages)
 
 
 @packages.command("list")
@@ -42,8 +40,11 @@ def list_packages(*, limit: int, as_json: bool, **user: Unpack[User]) -> None:
     found = of_user(user).call(routes.LIST_PACKAGES, ListPackages(limit=limit)).packages
     if as_json:
         print_json({"packages": found})
-    else:
-        console().print(package_table(found) if found else "No packages yet.")
+        return
+    out = console()
+    out.print(package_table(found) if found else "No packages yet.")
+    for line in set_aside.of_packages(found):
+        out.print(line)
 
 
 @packages.command()
@@ -59,6 +60,8 @@ def show(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
     out = console()
     out.print(package_table([found]))
     out.print(f"account {found.account_id}, {spans.show(found.progress.mean_us)} a task")
+    for line in set_aside.of_packages([found]):
+        out.print(line)
     if found.reason:
         out.print(words(f"reason: {found.reason}" + (f" ({found.message})" if found.message else "")))
 

@@ -6,6 +6,11 @@ from decimal import Decimal
 import click
 
 _UNITS_US = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000}
+LARGEST_US = 2**62
+"""The longest span, of 146,000 years: a message has room for it, and for the sum of two."""
+
+LARGEST_HOURS = LARGEST_US // _UNITS_US["h"]
+
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
 
 
@@ -13,7 +18,7 @@ def parse(text: str) -> int:
     """Microseconds of a span, which may be negative.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is none, or longer than LARGEST_US.
 
     Example:
         >>> parse("90s"), parse("1h30m"), parse("0.5d"), parse("-10m")
@@ -24,6 +29,8 @@ def parse(text: str) -> int:
     if not parts or "".join(number + unit for number, unit in parts) != unsigned:
         raise ValueError(f"{text!r} is no span of time: write it as 90s, 10m, 2h, 3d or 1h30m")
     microseconds = sum(int(Decimal(number) * _UNITS_US[unit]) for number, unit in parts)
+    if microseconds > LARGEST_US:
+        raise ValueError(f"{text!r} is too long: a span has at most {LARGEST_US // _UNITS_US['d']:,}d")
     return -microseconds if text.strip().startswith("-") else microseconds
 
 

@@ -16,12 +16,15 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
 from cloudpar_protocol.client_messages import Hello, ListPackages, PackageSummary
 
-from . import top_tables
+from . import set_aside, top_tables
 from .access import json_option
 from .master import Master, User, as_user, of_user
 from .presentation import console, print_json
 
 ROWS = 20
+
+NOTES = 5
+"""How many reasons why workers are set aside are shown. `cloudpar workers` shows all."""
 
 RATE_S = 10.0
 """Over how long the rate of tasks is measured while the screen is shown: results come in bulk."""
@@ -83,9 +86,11 @@ def draw(now: Snapshot, before: Snapshot | None = None) -> Group:
     # Running packages first: on a busy pool the screen is full before the list ends.
     rows = sorted(now.packages, key=lambda each: each.state != "running")[:ROWS]
     names = {each.account_id: each.name for each in now.accounts}
+    notes = list(set_aside.of_packages(each for each in rows if each.state == "running"))
     return Group(
         Text(head, style="bold"),
         top_tables.packages(rows, names, _left_s(now, before)),
+        *[Text.from_markup(line, style="yellow") for line in notes[:NOTES]],
         top_tables.accounts(now.accounts[:ROWS]),
     )
 

@@ -9,9 +9,7 @@ from cloudpar_protocol.client_messages import PackageSummary
 
 from . import spans
 from .presentation import state, words
-
-ID_CHARS = 8
-"""Characters of an id that are shown: two of a thousand packages begin alike once in ten thousand lists."""
+from .set_aside import ID_CHARS
 
 NAME_CHARS = 12
 

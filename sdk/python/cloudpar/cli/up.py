@@ -11,6 +11,7 @@ import click
 from cloudpar.deaths import Deaths, fate
 from cloudpar.local import BACKLOG, default_workers
 from cloudpar_protocol.errors import CloudparError
+from cloudpar_protocol.limits import EXECUTORS
 
 from .access import json_option
 from .data_folder import check_writable, default_folder, read_connection
@@ -24,7 +25,7 @@ PORT = 8642
 
 
 @click.command()
-@click.option("--workers", type=click.IntRange(min=0), default=None, help="Executors.  [default: one a core]")
+@click.option("--workers", type=click.IntRange(0, EXECUTORS), default=None, help="Executors.  [default: one a core]")
 @memory_option
 @threads_option
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")

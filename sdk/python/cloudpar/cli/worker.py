@@ -6,6 +6,7 @@ from cloudpar.local import default_workers
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import Forbidden
+from cloudpar_protocol.limits import EXECUTORS
 
 from .access import connect, endpoint_option
 from .executor_options import memory_option, threads_option
@@ -18,7 +19,7 @@ from .worker_supervisor import WorkerSupervisor, role_of
 @click.command()
 @endpoint_option
 @secret_option("--token", envvar="CLOUDPAR_WORKER_TOKEN", help="The worker token. [env: CLOUDPAR_WORKER_TOKEN]")
-@click.option("--executors", type=click.IntRange(min=1), default=None, help="Processes.  [default: one a core]")
+@click.option("--executors", type=click.IntRange(1, EXECUTORS), default=None, help="Processes.  [default: one a core]")
 @click.option("--wait", is_flag=True, help="If the master does not answer yet, wait for it, however long.")
 @memory_option
 @threads_option

@@ -127,6 +127,30 @@ export interface components {
             charged_us?: number;
         };
         /**
+         * ConnectedWorker
+         * @description One worker, as it described itself when it last asked for tasks.
+         *
+         *     Attributes:
+         *         host: The name of its machine; empty if the worker is of an earlier release, or has not asked since the master
+         *             started.
+         *         executors: How many it has, busy or not; 0: it has not asked since the master started.
+         *         pythons: The minor versions of Python that it runs; empty as for `host`.
+         *         seen_at: When it was heard of last, in seconds since 1970; may be some seconds old.
+         *         set_aside: The packages that it cannot run.
+         */
+        ConnectedWorker: {
+            worker_id: string;
+            /** @default  */
+            host?: string;
+            /** @default 0 */
+            executors?: number;
+            /** @default [] */
+            pythons?: string[];
+            seen_at: number;
+            /** @default [] */
+            set_aside?: components["schemas"]["SetAside"][];
+        };
+        /**
          * CreateAccount
          * @description The caller makes the token (256 random bits) and sends only its SHA-256, so the token never travels here.
          */
@@ -196,12 +220,21 @@ export interface components {
             /** @default null */
             message?: string | null;
         };
-        /** GiveBack */
+        /**
+         * GiveBack
+         * @description Tasks that the worker will not run.
+         *
+         *     Attributes:
+         *         leaving: The worker has nothing left, and ends: it is not waited for. With it `returns` may be empty, which a
+         *             master of an earlier release refuses; the worker ends all the same.
+         */
         GiveBack: {
             /** @default 1 */
             v?: number;
             worker_id: string;
             returns: components["schemas"]["Return"][];
+            /** @default false */
+            leaving?: boolean;
         };
         /** GiveBackReply */
         GiveBackReply: {
@@ -426,6 +459,25 @@ export interface components {
             executors?: number | null;
         };
         /**
+         * ListWorkers
+         * @description The workers that the master heard of within the last minute, and what each of them cannot run.
+         */
+        ListWorkers: {
+            /** @default 1 */
+            v?: number;
+        };
+        /**
+         * ListWorkersReply
+         * @description By host. `now` is the master's clock, which `seen_at` goes by.
+         */
+        ListWorkersReply: {
+            /** @default 1 */
+            v?: number;
+            now: number;
+            /** @default [] */
+            workers?: components["schemas"]["ConnectedWorker"][];
+        };
+        /**
          * PackageStatus
          * @description One package's news.
          *
@@ -485,7 +537,7 @@ export interface components {
         };
         /**
          * PackageSummary
-         * @description One package of a list. `reason` and `message` as in PackageStatus.
+         * @description One package of a list. `reason`, `message` and `set_aside` as in PackageStatus.
          */
         PackageSummary: {
             package_id: string;
@@ -501,6 +553,8 @@ export interface components {
             reason?: string | null;
             /** @default null */
             message?: string | null;
+            /** @default [] */
+            set_aside?: components["schemas"]["Unfit"][];
         };
         /**
          * Parts
@@ -791,6 +845,18 @@ export interface components {
             /** @default 1 */
             v?: number;
             account_id: string;
+        };
+        /**
+         * SetAside
+         * @description A package that a worker cannot run, so that its tasks go to other workers.
+         *
+         *     Attributes:
+         *         lacks: For people: "no module named 'numpy'". Empty: the package names other workers, or was deleted.
+         */
+        SetAside: {
+            package_id: string;
+            /** @default  */
+            lacks?: string;
         };
         /**
          * StartTasks

@@ -1,0 +1,57 @@
+"""The operator's view of the workers."""
+
+from collections.abc import Sequence
+
+from cloudpar_master.core.head import HOST_BYTES, Head, cut
+from cloudpar_master.ports import WorkerRecord
+from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkers, ListWorkersReply, SetAside
+
+from .deployment import Deployment
+
+LOOKED_UP = 100
+"""How many packages are looked up for the reasons why workers are set aside: on AWS, by one call. Of packages beyond
+these, which are older, no reason is told."""
+
+
+class WorkerList:
+    """Lists the workers that the master heard of lately. On AWS that takes one query, and one call for the reasons."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._on = deployment
+
+    def list_workers(self, request: ListWorkers) -> ListWorkersReply:
+        """All live workers, by host."""
+        del request
+        now = self._on.clock.now()
+        workers = sorted(
+            self._on.registry.workers(now - self._on.policy.fleet_memory_s),
+            key=lambda worker: (worker.host, worker.worker_id),
+        )
+        heads = self._heads(workers)
+        return ListWorkersReply(now=now, workers=[_view(worker, heads) for worker in workers])
+
+    def _heads(self, workers: Sequence[WorkerRecord]) -> dict[str, Head]:
+        newest_first = [package_id for worker in workers for package_id in reversed(worker.fit.set_aside)]
+        wanted = list(dict.fromkeys(newest_first))[:LOOKED_UP]
+        found = self._on.packages.find(wanted) if wanted else {}
+        return {package_id: head for package_id, (head, _) in found.items()}
+
+
+def _view(worker: WorkerRecord, heads: dict[str, Head]) -> ConnectedWorker:
+    return ConnectedWorker(
+        worker_id=worker.worker_id,
+        host=worker.host,
+        executors=worker.executors,
+        pythons=list(worker.fit.pythons),
+        seen_at=worker.seen_at,
+        set_aside=[
+            SetAside(package_id=package_id, lacks=_lacks(worker, heads.get(package_id)))
+            for package_id in worker.fit.set_aside
+        ],
+    )
+
+
+def _lacks(worker: WorkerRecord, head: Head | None) -> str:
+    """What the package notes of this worker's host; it names the first workers only."""
+    host = cut(worker.host, HOST_BYTES)
+    return next((each.lacks for each in (head.set_aside if head else []) if each.host == host), "")

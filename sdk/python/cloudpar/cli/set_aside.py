@@ -1,0 +1,53 @@
+"""Lines for people about workers that cannot run a package."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from cloudpar_protocol.client_messages import PackageSummary
+from cloudpar_protocol.fleet_messages import ConnectedWorker
+
+from .presentation import words
+
+ID_CHARS = 8
+"""Characters of an id that are shown: two of a thousand packages begin alike once in ten thousand lists."""
+
+NAMED = 3
+"""How many packages a line names; of the others it says how many there are."""
+
+UNKNOWN = "its log says why"
+"""A package notes the reasons of the first workers only."""
+
+
+def of_packages(packages: Iterable[PackageSummary]) -> Iterator[str]:
+    """One line for each reason, with the hosts and the packages that it is about."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for package in packages:
+        for each in package.set_aside:
+            found[each.host, each.lacks].append(package.package_id)
+    for (host, lacks), package_ids in found.items():
+        yield f"set aside on {words(host) or 'a worker'}: {words(lacks)} ({named(package_ids)})"
+
+
+def of_workers(workers: Iterable[ConnectedWorker]) -> Iterator[str]:
+    """One line for each worker and reason, with the packages that it is about."""
+    for worker in workers:
+        found: dict[str, list[str]] = defaultdict(list)
+        for each in reversed(worker.set_aside):
+            found[each.lacks].append(each.package_id)
+        for lacks, package_ids in found.items():
+            where = f"{worker.worker_id[:ID_CHARS]} on {words(worker.host) or 'a worker'}"
+            yield f"{where}: {words(lacks) or UNKNOWN} ({named(package_ids)})"
+
+
+def named(package_ids: Sequence[str]) -> str:
+    """Some packages, for people.
+
+    >>> named(["0123456789abcdef"])
+    'package 01234567'
+    >>> named(["a", "b", "c", "d", "e"])
+    'packages a, b, c and 2 more'
+    """
+    *shown, last = [package_id[:ID_CHARS] for package_id in package_ids[:NAMED]]
+    if len(package_ids) > NAMED:
+        return f"packages {', '.join([*shown, last])} and {len(package_ids) - NAMED} more"
+    return f"packages {', '.join(shown)} and {last}" if shown else f"package {last}"

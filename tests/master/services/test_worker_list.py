@@ -1,0 +1,116 @@
+"""The operator's list of the workers."""
+
+import pytest
+
+from cloudpar_master.ports import AccountRecord, Fit, WorkerRecord
+from cloudpar_master.services.access import Caller
+from cloudpar_master.services.worker_list import LOOKED_UP
+from cloudpar_protocol import codec, routes
+from cloudpar_protocol.client_messages import ListPackages
+from cloudpar_protocol.errors import Forbidden
+from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkers, ListWorkersReply, SetAside
+from cloudpar_protocol.payloads import Unfit
+from cloudpar_protocol.worker_messages import GiveBack, RetrieveTasks, Return
+
+from .world import POLICY, World
+
+LACKS = "no module named 'numpy'"
+
+
+def workers(world: World) -> list[ConnectedWorker]:
+    call = world.reception.enter("list_workers", Caller("admin"), codec.encode(ListWorkers()), codec.MSGPACK)
+    reply = world.reception.perform(call)
+    assert isinstance(reply, ListWorkersReply)
+    assert reply.now == world.clock.now()
+    return reply.workers
+
+
+def ask(world: World, name: str, host: str, *set_aside: str, executors: int = 2) -> list[str]:
+    """A worker asks for chunks; the packages of those that it got."""
+    request = RetrieveTasks(
+        attempt_id=str(next(world.numbers)), worker_id=name, executors=executors, chunks=1, host=host,
+        pythons=["3.11", "3.12"], set_aside=list(set_aside),
+    )  # fmt: skip
+    return [lease.package_id for lease in world.worker.retrieve_tasks(request).leases]
+
+
+def lacking(world: World, account: AccountRecord, name: str, host: str) -> str:
+    """A worker that lacks what a package needs; the package."""
+    package_id = world.start(account)
+    request = RetrieveTasks(attempt_id=name, worker_id=name, executors=1, chunks=1, host=host, pythons=["3.11"])
+    (lease,) = world.worker.retrieve_tasks(request).leases
+    back = Return(
+        package_id=package_id, lease_id=lease.lease_id, receipt=lease.receipt, start=lease.start, end=lease.end,
+        generation=lease.generation, seq=0, ranges=lease.ranges, closes=True, unfit=Unfit(host, LACKS),
+    )  # fmt: skip
+    world.worker.give_back(GiveBack(worker_id=name, returns=[back]))
+    return package_id
+
+
+def test_without_workers_the_list_is_empty(world: World) -> None:
+    assert workers(world) == []
+
+
+def test_workers_are_listed_by_host_as_they_describe_themselves(world: World) -> None:
+    ask(world, "w2", "host-b", executors=4)
+    ask(world, "w1", "host-a")
+    now = world.clock.now()
+    assert workers(world) == [
+        ConnectedWorker(worker_id="w1", host="host-a", executors=2, pythons=["3.11", "3.12"], seen_at=now),
+        ConnectedWorker(worker_id="w2", host="host-b", executors=4, pythons=["3.11", "3.12"], seen_at=now),
+    ]
+
+
+def test_a_worker_that_was_not_heard_of_for_long_is_not_listed(world: World) -> None:
+    ask(world, "w", "host")
+    world.clock.move(POLICY.fleet_memory_s + 1)
+    assert workers(world) == []
+
+
+def test_a_worker_that_only_beats_since_a_restart_is_listed_without_a_description(world: World) -> None:
+    world.on.registry.beat("w", world.clock.now())
+    assert workers(world) == [ConnectedWorker(worker_id="w", seen_at=world.clock.now())]
+
+
+def test_what_a_worker_is_set_aside_for_has_its_reason(world: World, ann: AccountRecord) -> None:
+    package_id = lacking(world, ann, "w", "host-a")
+    ask(world, "other", "host-b")
+    ask(world, "w", "host-a", package_id, "deleted")
+    found = {worker.worker_id: worker.set_aside for worker in workers(world)}
+    assert found == {
+        "w": [SetAside(package_id=package_id, lacks=LACKS), SetAside(package_id="deleted")],
+        "other": [],
+    }
+    (summary,) = world.client.list_packages(ann, ListPackages()).packages
+    assert summary.set_aside == [Unfit("host-a", LACKS)]
+
+
+def test_a_package_that_no_worker_can_run_names_none_of_them(world: World, ann: AccountRecord) -> None:
+    package_id = lacking(world, ann, "w", "host-a")
+    ask(world, "w", "host-a", package_id)
+    assert world.head(package_id).anyhow
+    (summary,) = world.client.list_packages(ann, ListPackages()).packages
+    assert summary.set_aside == []
+
+
+def test_the_reasons_of_the_newest_packages_are_looked_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = tuple(f"p{number}" for number in range(LOOKED_UP))
+    for name in ("w1", "w2"):
+        fit = Fit((), tuple(f"{name}-{each}" for each in many))
+        world.on.registry.note(WorkerRecord(name, world.clock.now(), "host", 1, fit))
+    asked: list[str] = []
+
+    def find(_self: object, wanted: list[str]) -> dict[str, object]:
+        asked.extend(wanted)
+        return {}
+
+    monkeypatch.setattr(type(world.on.packages), "find", find)
+    assert sum(len(worker.set_aside) for worker in workers(world)) == 2 * LOOKED_UP
+    assert asked == [f"w1-{each}" for each in reversed(many)]
+
+
+@pytest.mark.parametrize("role", ["user", "worker"])
+def test_only_the_operator_sees_the_workers(world: World, ann: AccountRecord, role: str) -> None:
+    caller = Caller("user", ann) if role == "user" else Caller("worker")
+    with pytest.raises(Forbidden, match="admin"):
+        world.reception.enter(routes.LIST_WORKERS.name, caller, codec.encode(ListWorkers()), codec.MSGPACK)
