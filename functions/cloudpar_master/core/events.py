@@ -45,7 +45,7 @@ class Stranded(Struct, frozen=True, kw_only=True, tag="stranded", omit_defaults=
 
 
 class Placed(Struct, frozen=True, tag="placed"):
-    """A live worker can run the package, which was stranded."""
+    """A live worker can run the package, which was stranded, or which workers ran that lack what it needs."""
 
 
 class Lost(Struct, frozen=True, kw_only=True, tag="lost"):

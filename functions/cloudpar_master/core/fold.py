@@ -137,7 +137,7 @@ class _Machine:
             case Stranded(message=message):
                 self.strand(message)
             case Placed():
-                self.head.stranded_at = None
+                self.head.stranded_at, self.head.anyhow = None, False
             case _:
                 raise AssertionError(event)
 

@@ -58,6 +58,10 @@ class PackageStore(Protocol):
         """Head and spec of those packages that are there."""
         ...
 
+    def heads(self, package_ids: Sequence[str]) -> list[Head]:
+        """The heads of those packages that are there, in this order, read together."""
+        ...
+
     def open(self, package_id: str, limit: int) -> Opened | None:
         """The head, and the oldest events of its inbox: at most `limit` and about 1 MB."""
         ...

@@ -82,8 +82,8 @@ class TaskQueue(Protocol):
         """
         ...
 
-    def passed_over(self, fit: Fit, limit: int) -> list[str]:
-        """The ids of some packages whose messages wait, and do not fit. Empty if this queue cannot tell."""
+    def passed_over(self, fit: Fit) -> list[str]:
+        """The ids of the packages whose messages wait, and do not fit. Empty if this queue cannot tell."""
         ...
 
     def delete(self, receipts: Sequence[str]) -> None:

@@ -43,8 +43,13 @@ class Placement:
 
     def resumed(self, passed_over: Sequence[str]) -> set[str]:
         """Packages that a worker was not handed: those that no worker can run, and that it is to run all the same."""
-        heads = [head for head, _ in self._on.packages.find(passed_over).values()]
+        heads = self._on.packages.heads(passed_over)
         return {head.package_id for head in map(self.decided, heads) if head.anyhow and not head.ended}
+
+    def restored(self, heads: Iterable[Head], fit: Fit) -> dict[str, Head | None]:
+        """Packages that workers ran without what these need, decided again since a worker asks that may have it."""
+        found = [head for head in heads if head.anyhow and fit.takes(head.package_id, head.python)]
+        return {head.package_id: self.decided(head) for head in found}
 
     def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> None:
         """Queue again, behind all others, chunks that a worker cannot run.
@@ -71,10 +76,12 @@ class Placement:
 
     def _event(self, head: Head, workers: Sequence[WorkerRecord]) -> Event | None:
         now = self._on.clock.now()
-        if any(runs(worker.fit, head) for worker in workers):
-            return None if head.stranded_at is None else Placed()
+        if any(worker.fit.takes(head.package_id, head.python) for worker in workers):
+            return None if head.stranded_at is None and not head.anyhow else Placed()
+        if not self._on.registry.knows_all(now):
+            return None  # after a restart, a worker that fits may not have reported yet
         if any(worker.fit.has(head.python) for worker in workers):
-            return Stranded() if self._on.registry.knows_all(now) else None
+            return None if head.anyhow else Stranded()
         waits = head.stranded_at is not None and now < head.stranded_at + self._on.policy.grace_s
         return None if waits else Stranded(message=_mismatch(head.python, workers))
 

@@ -1,7 +1,7 @@
 """Retrieve, publish, extend, give back. All in bulk."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -40,14 +40,18 @@ from .deployment import Deployment
 from .folding import Folding, parse_chunk
 from .idle_workers import IdleWorkers
 from .placement import Placement, runs
-from .submission import is_name, needed_python
+from .rounds import Rounds
+from .submission import is_name
 from .upload_links import UploadLinks
 
 STALE_ROUNDS = 20
 """After so many receptions of what nobody wants any more, the worker asks again: at once."""
 
-PASSED_OVER = 10
-"""How many packages that a worker cannot run are looked at when it asks."""
+PASSED_OVER = 100
+"""How many packages that a worker cannot run are looked at when it asks; the others when it asks again."""
+
+UNCUT = 25
+"""How many heads of packages with uncut tasks are read together: as a rule, the first package is the one."""
 
 UNFIT_DELAY_S = 5.0
 """A worker that was handed only what it cannot run asks again after this: the queue cannot look for it, so that each of
@@ -76,6 +80,7 @@ class WorkerService:
         self._idle = IdleWorkers()
         self._placement = Placement(deployment)
         self._attempts = Attempts()
+        self._rounds, self._rounds_aside = Rounds(), Rounds()
         self._keys = AccountKeys(deployment)
 
     def retrieve_tasks(self, request: RetrieveTasks) -> RetrieveTasksReply:
@@ -83,7 +88,7 @@ class WorkerService:
 
         A worker that names packages in `besides` has work: no window opens for it, and it does not idle.
         """
-        now, fit = self._on.clock.now(), self._resume(self._placement.heard(request))
+        now, fit = self._on.clock.now(), self._resume(request.worker_id, self._placement.heard(request))
         if request.peek:
             delay = pacing.worker_delay_s(self._idle.count(now))
             return RetrieveTasksReply(waiting=self._others_wait(request, fit), retry_after_s=delay)
@@ -91,7 +96,8 @@ class WorkerService:
         if request.besides:
             return RetrieveTasksReply(leases=found.leases, waiting=self._others_wait(request, fit))
         if not found.leases:
-            passed_over = sorted(found.unfit) or self._on.queue.passed_over(fit, PASSED_OVER)
+            passed_over = found.unfit or self._on.queue.passed_over(fit)
+            passed_over = self._rounds.next(request.worker_id, passed_over, PASSED_OVER)
             resumed = self._placement.resumed(passed_over) if passed_over else set()
             if resumed:
                 fit = _without(fit, resumed)
@@ -104,14 +110,15 @@ class WorkerService:
             leases=found.leases, retry_after_s=max(delay, UNFIT_DELAY_S) if found.unfit else delay
         )
 
-    def _resume(self, fit: Fit) -> Fit:
+    def _resume(self, worker_id: str, fit: Fit) -> Fit:
         """What a worker can run, with the waiting packages that no worker can: it runs these, to show how they fail.
 
         So a package that fails everywhere need not wait until this worker has nothing else to do.
         """
-        passed_over = self._on.queue.passed_over(fit, BULK_ITEMS) if fit.set_aside else []
+        passed_over = self._on.queue.passed_over(fit) if fit.set_aside else []
         waiting = [package_id for package_id in passed_over if package_id in fit.set_aside]
-        return _without(fit, self._placement.resumed(waiting[:PASSED_OVER])) if waiting else fit
+        waiting = self._rounds_aside.next(worker_id, waiting, PASSED_OVER)
+        return _without(fit, self._placement.resumed(waiting)) if waiting else fit
 
     def _others_wait(self, request: RetrieveTasks, fit: Fit) -> bool:
         return self._on.queue.has_others(frozenset(request.besides), fit)
@@ -135,7 +142,9 @@ class WorkerService:
         messages = self._on.queue.receive(most, lease_s, attempt_id, frozenset(request.besides), fit)
         chunks = [(message, *parse_chunk(message.body)) for message in messages]
         found = self._on.packages.find([package_id for _, package_id, _ in chunks])
-        heads: dict[str, Head | None] = {package_id: head for package_id, (head, _) in found.items()}
+        known = [head for head, _ in found.values()]
+        heads: dict[str, Head | None] = {head.package_id: head for head in known}
+        heads |= self._placement.restored(known, fit)
         budgets = self._budgets(heads.values())
         leases: list[Lease] = []
         stale: list[str] = []
@@ -221,9 +230,7 @@ class WorkerService:
     def _open_windows(self, request: RetrieveTasks, fit: Fit) -> bool:
         """Executors idle while packages have tasks in no chunk: let these cut more (rule 14)."""
         cut = 0
-        for package_id in self._on.packages.uncut(BULK_ITEMS):
-            if not self._may_run(fit, package_id):
-                continue
+        for package_id in self._uncut_for(fit):
             event = ExecutorsIdle(executors=request.executors)
             try:
                 head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
@@ -235,12 +242,13 @@ class WorkerService:
                 break
         return cut > 0
 
-    def _may_run(self, fit: Fit, package_id: str) -> bool:
-        """Whether chunks that are cut of a package are any use to a worker."""
-        if package_id in fit.set_aside or not fit.pythons:
-            return package_id not in fit.set_aside
-        spec = self._on.packages.spec(package_id)
-        return spec is not None and fit.has(needed_python(spec.start))
+    def _uncut_for(self, fit: Fit) -> Iterator[str]:
+        """Packages with uncut tasks, oldest first, whose chunks are of any use to a worker."""
+        uncut = [each for each in self._on.packages.uncut(BULK_ITEMS) if each not in fit.set_aside]
+        for start in range(0, len(uncut), UNCUT):
+            part = uncut[start : start + UNCUT]
+            heads = self._on.packages.heads(part) if fit.pythons else []
+            yield from (head.package_id for head in heads if fit.has(head.python)) if fit.pythons else part
 
     def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
         """Links for results that are too large to travel inline; a key contains its lease (rule 8)."""

@@ -167,7 +167,7 @@ def test_a_queue_brings_what_fits_or_leaves_it_to_its_caller(stores: Stores) -> 
     ]
     stores.queue.send(messages)
     fit = Fit(("3.11",), ("p4",))
-    passed_over = stores.queue.passed_over(fit, 10)
+    passed_over = stores.queue.passed_over(fit)
     brought = set(bodies(stores.queue.receive(10, VISIBILITY_S, stores.ids.fresh(), (), fit)))
     assert (brought, set(passed_over)) in [({"p1", "p3"}, {"p2", "p4"}), ({"p1", "p2", "p3", "p4"}, set())]
     assert set(bodies(take(stores, 10))) == {"p1", "p2", "p3", "p4"} - brought
@@ -177,5 +177,5 @@ def test_a_worker_that_has_not_told_anything_fits_all(stores: Stores) -> None:
     stores.queue.send(
         [Sending("g1", "b1", "ann", "p1", python="3.11"), Sending("g2", "b2", "ann", "p2", python="3.12")]
     )
-    assert stores.queue.passed_over(Fit(), 10) == []
+    assert stores.queue.passed_over(Fit()) == []
     assert len(take(stores, 10)) == 2

@@ -73,6 +73,9 @@ class MemoryPackageStore:
                 found[package_id] = _heads.decode(stored.head), _specs.decode(stored.spec)
         return found
 
+    def heads(self, package_ids: Sequence[str]) -> list[Head]:
+        return [head for head in map(self.load, package_ids) if head]
+
     def open(self, package_id: str, limit: int) -> Opened | None:
         with ALONE:
             stored = self._packages.get(package_id)

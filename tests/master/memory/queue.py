@@ -75,11 +75,11 @@ class MemoryTaskQueue:
             self._letters.attempts[attempt_id] = now + MEMORY_S, [message.receipt for message in messages]
             return messages
 
-    def passed_over(self, fit: Fit, limit: int) -> list[str]:
+    def passed_over(self, fit: Fit) -> list[str]:
         with ALONE:
             waiting = [letter for letter in self._letters.there if letter.state == "waiting"]
             left = (letter.package for letter in waiting if not fit.takes(letter.package, letter.python))
-            return list(dict.fromkeys(left))[:limit] if self._letters.looks else []
+            return list(dict.fromkeys(left)) if self._letters.looks else []
 
     def _lines(self, besides: Collection[str], fit: Fit) -> list[Line]:
         oldest: dict[tuple[str, str], Line] = {}

@@ -142,8 +142,8 @@ class TimedQueue:
                 oldest.setdefault(line.package, (line, body))
         return dict(oldest.values())
 
-    def passed_over(self, fit: Fit, limit: int) -> list[str]:
-        return self._queue.passed_over(fit, limit)
+    def passed_over(self, fit: Fit) -> list[str]:
+        return self._queue.passed_over(fit)
 
     def delete(self, receipts: Sequence[str]) -> None:
         self._queue.delete(receipts)

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services import worker_service
 from cloudpar_master.services.placement import NAMED
 from cloudpar_master.services.worker_service import UNFIT_DELAY_S
 from cloudpar_protocol.payloads import TaskCode, Unfit
 from cloudpar_protocol.worker_messages import GiveBack, Lease, RetrieveTasks, RetrieveTasksReply, Return
 from master.memory import stores as memory
-from master.services.world import POLICY, World, master, publication
+from master.services.world import POLICY, WatchedWorld, World, master, publication
 
 LACKS = Unfit("host-a", "no module named 'numpy'")
 BY_NAME: dict[str, Any] = {"code": TaskCode("0" * 64, reference="math:factorial"), "codec": "msgpack", "python": "-"}
@@ -224,6 +225,52 @@ def test_a_package_that_no_worker_can_run_is_run_beside_a_long_one(world: World,
     assert world.status(ann, package_id).state == "error"
 
 
+def test_a_worker_that_fits_takes_a_package_over_that_the_others_ran_anyhow(world: World, ann: AccountRecord) -> None:
+    agents = [Agent(world, "a"), Agent(world, "b")]
+    package_id = world.start(ann, 20)
+    for agent in agents:
+        (lease,) = agent.take()
+        agent.give_back(lease)
+    for agent in agents:  # each tells what it lacks
+        agent.take()
+    assert world.head(package_id).anyhow
+    fit = Agent(world, "c")
+    (lease,) = fit.take()
+    assert (lease.package_id, lease.elsewhere) == (package_id, True)
+    for agent in agents:
+        assert agent.take() == []
+    fit.give_back(lease)
+    (lease,) = fit.take()  # it lacks the same: again all of them do
+    assert (lease.package_id, lease.elsewhere) == (package_id, False)
+
+
+def test_each_package_that_a_worker_cannot_run_is_decided_however_many_there_are(
+    world: World, ann: AccountRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_service, "PASSED_OVER", 3)
+    wrong, right = Agent(world, "a"), Agent(world, "b", "3.12")
+    right.take()
+    for _ in range(11):
+        world.start(ann, 5, python="3.12")
+    failing = [world.start(ann, 5, python="3.13") for _ in range(11)]
+    for _ in range(10):
+        wrong.take()
+    world.clock.move(POLICY.grace_s + 1)
+    right.take()
+    for _ in range(10):
+        wrong.take()
+    assert {world.head(package_id).reason for package_id in failing} == {"python"}
+
+
+def test_packages_of_another_python_are_looked_at_together(world: World, ann: AccountRecord) -> None:
+    for _ in range(2 * worker_service.UNCUT):
+        world.start(ann, 1_000, python="3.12", chunksize=1)
+    watched = WatchedWorld(world)
+    Agent(watched, "a").take()
+    assert watched.calls.count("packages.spec") == 0
+    assert watched.calls.count("packages.heads") <= 2 + 1  # in two parts; and those that it is passed over for
+
+
 def test_time_that_a_task_used_before_it_failed_for_a_lack_is_charged_once(world: World, ann: AccountRecord) -> None:
     lacking, whole = Agent(world, "a"), Agent(world, "b")
     package_id = world.start(ann, 5)
@@ -296,6 +343,22 @@ def test_the_message_names_some_of_many_workers(world: World, ann: AccountRecord
     world.clock.move(POLICY.grace_s + 1)
     agents[0].take()
     assert "and 3 more" in (world.status(ann, package_id).message or "")
+
+
+def test_after_a_restart_a_package_of_another_python_waits_for_workers_that_did_not_report_yet(tmp_path: Path) -> None:
+    with master(tmp_path) as world:
+        ann, wrong = world.account(), Agent(world, "a")
+        package_id = world.start(ann, python="3.12")
+        wrong.take()
+        world.clock.move(POLICY.grace_s + 60)
+        world.on.registry.workers(world.clock.now())  # which forgets all of them
+        registry: Any = world.on.registry
+        registry._forgot_at = world.clock.now()
+        wrong.take()
+        assert world.status(ann, package_id).state == "running"
+        world.clock.move(4)
+        assert finish(world, Agent(world, "b", "3.12")) == 10
+        assert world.status(ann, package_id).state == "completed"
 
 
 def test_after_a_restart_the_master_waits_for_workers_that_it_does_not_know_yet(

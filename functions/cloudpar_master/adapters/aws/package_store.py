@@ -125,6 +125,12 @@ class DynamoPackageStore:
         known |= {pk: self._keep(row) for (pk, sk), row in rows.items() if sk == SPEC}
         return {each: (heads[each], spec) for each, spec in known.items() if each in heads}
 
+    def heads(self, package_ids: Sequence[str]) -> list[Head]:
+        """See the port."""
+        keys = [(package_id, HEAD) for package_id in package_ids]
+        rows = self._table.get_many(keys)
+        return [read_head(rows[key]) for key in keys if key in rows]
+
     def open(self, package_id: str, limit: int) -> Opened | None:
         """See the port. Of a very long inbox, the oldest among the first megabyte."""
         between = {"pk": package_id, "head": HEAD, "last": LAST_EVENT}
@@ -251,9 +257,7 @@ class DynamoPackageStore:
 
     def _heads(self, found: Iterable[Row]) -> list[Head]:
         """Of rows of an index, which may be a little old: the heads as they are, in the same order."""
-        keys = [(row["pk"], HEAD) for row in found]
-        heads = self._table.get_many(keys)
-        return [read_head(heads[key]) for key in keys if key in heads]
+        return self.heads([row["pk"] for row in found])
 
     def delete_pages(self, package_id: str) -> None:
         """See the port."""

@@ -78,9 +78,9 @@ class SqsTaskQueue:
         wait_s = self._clock.now() - int(attributes["SentTimestamp"]) / 1000 if receives == 1 else 0.0
         return Message(received["Body"], received["ReceiptHandle"], receives, max(0, round(wait_s * 1e6)))
 
-    def passed_over(self, fit: Fit, limit: int) -> list[str]:
+    def passed_over(self, fit: Fit) -> list[str]:
         """See the port. Messages that do not fit come by `receive`."""
-        del fit, limit
+        del fit
         return []
 
     def delete(self, receipts: Sequence[str]) -> None:

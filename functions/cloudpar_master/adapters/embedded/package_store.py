@@ -86,6 +86,10 @@ class SqlitePackageStore:
                 found[package_id] = head, spec
         return found
 
+    def heads(self, package_ids: Sequence[str]) -> list[Head]:
+        """See the port."""
+        return [head for head in map(self.load, package_ids) if head]
+
     def open(self, package_id: str, limit: int) -> Opened | None:
         """See the port."""
         head = self.load(package_id)

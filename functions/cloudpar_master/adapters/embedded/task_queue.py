@@ -1,5 +1,4 @@
 from collections.abc import Collection, Sequence
-from itertools import islice
 
 from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Ids, Message, Needs, Sending
@@ -95,10 +94,10 @@ class SqliteTaskQueue:
                     lines[row[0]] = Line(*row[:-1])
             return messages
 
-    def passed_over(self, fit: Fit, limit: int) -> list[str]:
+    def passed_over(self, fit: Fit) -> list[str]:
         """See the port."""
         found = (line.package for line, python in self._lines() if not fit.takes(line.package, python))
-        return list(islice(dict.fromkeys(found), limit))
+        return list(dict.fromkeys(found))
 
     def _lines(self) -> list[tuple[Line, str]]:
         """The oldest waiting message of each package, and which Python the package needs."""

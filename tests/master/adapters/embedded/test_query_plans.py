@@ -26,7 +26,7 @@ Call = Callable[[SqlitePackageStore, SqliteAccountStore, SqliteTaskQueue], objec
 CALLS: dict[str, Call] = {
     "receive": lambda packages, accounts, queue: queue.receive(10, 6.0, "attempt"),
     "receive what fits": lambda packages, accounts, queue: queue.receive(10, 6.0, "attempt", (), FIT),
-    "passed over": lambda packages, accounts, queue: queue.passed_over(Fit(("3.12",)), 10),
+    "passed over": lambda packages, accounts, queue: queue.passed_over(Fit(("3.12",))),
     "send": lambda packages, accounts, queue: queue.send([Sending("new", "body")]),
     "delete": lambda packages, accounts, queue: queue.delete(["receipt 7"]),
     "extend": lambda packages, accounts, queue: queue.extend(["receipt 7"], 6.0),
