@@ -15,7 +15,7 @@ import pytest
 from cli.operation import Up, worker
 from cloudpar import session
 from cloudpar.errors import PythonMismatch
-from cloudpar.notices import AFTER_S
+from system.work import until
 from worker.agents import RunningAgent
 
 LIBRARY = "only_at_one_worker"
@@ -149,8 +149,9 @@ def test_a_pool_without_workers_says_so_once(folder: Path, caplog: pytest.LogCap
     caplog.set_level(logging.WARNING)
     with Up(folder, workers=0) as up, up.pool() as pool, ExitStack() as stack:
         result = pool.submit(abs, -1)
+        until(lambda: "no worker is connected" in caplog.text)
         with pytest.raises(TimeoutError):
-            result.result(timeout=AFTER_S + 4)
+            result.result(timeout=1)
         assert caplog.text.count("no worker is connected") == 1
         assert f"cloudpar worker --endpoint {up.endpoint}" in caplog.text
         stack.enter_context(worker(up, 1))

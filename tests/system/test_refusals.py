@@ -6,6 +6,7 @@ in sdk/test_packing.py, endpoints that do not answer in sdk/test_connection.py, 
 
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -64,11 +65,18 @@ def test_an_unpicklable_function_argument_or_value(cluster: Up) -> None:
         assert next(results) == 0
 
 
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """A master that hardly waits for a worker of the right Python; master/services/test_placement.py shows the wait."""
+    with Up(tmp_path_factory.mktemp("data"), workers=2, more=["--set", "grace_s=0.1"]) as up:
+        yield up
+
+
 @pytest.mark.parametrize("python", ["3.9", "3.99"])
-def test_another_version_of_python(cluster: Up, python: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_another_version_of_python(impatient: Up, python: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(session, "PYTHON", python)
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
-    with cluster.pool() as pool:
+    with impatient.pool() as pool:
         for wrong in (lambda: pool.submit((tmp_path / "ran").touch).result(), lambda: list(pool.map(abs, range(1000)))):
             with pytest.raises(PythonMismatch) as caught:
                 wrong()
