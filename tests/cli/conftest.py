@@ -1,11 +1,14 @@
 """Clusters that are started by `cloudpar up`, as an operator does."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from cli.operation import Up
+from cloudpar.cli import access
+from cloudpar.patience import Patience
 
 
 @pytest.fixture(scope="module")
@@ -19,3 +22,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 def folder(tmp_path: Path) -> Path:
     """An empty data folder."""
     return tmp_path / "data"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that run in this process give up soon on a master that has never answered, and not after 8 s."""
+    monkeypatch.setattr(access, "Patience", partial(Patience, first_contact_s=0.2))

@@ -78,7 +78,7 @@ def test_what_cannot_be_understood(
     [["account", "list", "--admin-token", "t"], ["packages", "list", "--token", "t"], ["worker", "--token", "t"]],
     ids=lambda arguments: arguments[0],
 )
-def test_an_endpoint_where_nobody_is(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+def test_an_endpoint_where_nobody_is(capsys: pytest.CaptureFixture[str], arguments: list[str], impatient: None) -> None:
     assert run([*arguments, "--endpoint", UNUSED]) == 4
     err = capsys.readouterr().err
     assert UNUSED in err

@@ -1,9 +1,10 @@
 """`cloudpar doctor`: a line for each thing that may be wrong."""
 
 import json
+import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from cli.operation import Up, cloudpar, worker
+from cloudpar.cli.application import run
 from cloudpar.cli.clock_check import check_clock
 from cloudpar.cli.payload_check import check_payloads
 from cloudpar.connection import Connection
@@ -20,12 +22,29 @@ from system.forwarders import half_way
 
 MECHANISMS = {"a user for each executor", "Landlock for files", "Landlock for signals", "seccomp"}
 STEP_S = 8.0
+Examine = Callable[..., tuple[int, dict[str, Any]]]
 METADATA = "instance metadata out of reach"
 
 
 def examine(*arguments: str, **more: str) -> tuple[int, dict[str, Any]]:
     ended = cloudpar("doctor", *arguments, "--json", **more)
     return ended.returncode, {each["what"]: each for each in json.loads(ended.stdout)["findings"]}
+
+
+@pytest.fixture
+def examine_here(impatient: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Examine:
+    """The same in this process, where a master that has never answered is given up soon."""
+
+    def examine_here(*arguments: str, **more: str) -> tuple[int, dict[str, Any]]:
+        with monkeypatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith("CLOUDPAR_")]:
+                patch.delenv(name)
+            for name, value in more.items():
+                patch.setenv(name, value)
+            code = run(["doctor", *arguments, "--json"])
+        return code, {each["what"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
+
+    return examine_here
 
 
 def test_all_is_well(cluster: Up) -> None:
@@ -81,10 +100,10 @@ def test_the_admin_token_alone_moves_no_payload(cluster: Up) -> None:
     assert (code, found["payload"]["verdict"]) == (0, "missing")
 
 
-def test_a_wrong_token_and_a_wrong_address_are_bad(cluster: Up) -> None:
-    code, found = examine("--endpoint", cluster.endpoint, "--token", "nobody")
+def test_a_wrong_token_and_a_wrong_address_are_bad(cluster: Up, examine_here: Examine) -> None:
+    code, found = examine_here("--endpoint", cluster.endpoint, "--token", "nobody")
     assert (code, found["master"]["verdict"], "token" in found) == (1, "bad", False)
-    code, found = examine("--endpoint", "http://127.0.0.1:1", "--token", "nobody")
+    code, found = examine_here("--endpoint", "http://127.0.0.1:1", "--token", "nobody")
     assert (code, found["master"]["verdict"]) == (1, "bad")
 
 
@@ -100,8 +119,10 @@ def test_no_master_is_no_fault(tmp_path: Path) -> None:
         (["--endpoint", "127.0.0.1:1", "--token", "t"], "is no URL"),
     ],
 )  # fmt: skip
-def test_a_master_that_is_named_badly_is_bad(tmp_path: Path, arguments: list[str], named: str) -> None:
-    code, found = examine(*arguments, XDG_DATA_HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path))
+def test_a_master_that_is_named_badly_is_bad(
+    tmp_path: Path, arguments: list[str], named: str, examine_here: Examine
+) -> None:
+    code, found = examine_here(*arguments, XDG_DATA_HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path))
     assert (code, found["master"]["verdict"]) == (1, "bad")
     assert named in found["master"]["detail"]
 

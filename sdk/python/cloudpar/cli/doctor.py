@@ -104,6 +104,8 @@ def look_there(endpoint: str | None, token: str | None, folder: Path | None) -> 
     except CloudparError as error:
         yield Finding("master", "bad", str(error))
         return
+    finally:
+        connection.close()
     yield Finding("master", "ok", f"release {who.release} answers at {connection.endpoint}")
     yield Finding("token", "ok", f"good for the role {who.role!r}" + (f", account {who.name}" if who.name else ""))
     yield from check_clock(connection.endpoint)
