@@ -1,8 +1,12 @@
 """What a worker does when a package ends: for good, or only here."""
 
+import pytest
+
+from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import LeaseView
 from cloudpar_worker import instructions as do
 from cloudpar_worker import stimuli as on
+from cloudpar_worker.exchange import PUBLISH_BYTES
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
@@ -38,3 +42,17 @@ def test_results_wait_for_company_while_more_of_their_package_is_here() -> None:
     assert worker.published == []
     worker.hear(on.TimePassed(), after_us=200_000)
     assert worker.published == [(first.package_id, 2)]
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_large_results_of_several_leases_travel_together_beside_further_tasks(holds: bool) -> None:
+    """They waited for 0.2 s or for the last task; a master whose requests cost money still has them wait."""
+    first = lease_of(CODE, 1, mean_us=60_000)
+    others = [lease_of(CODE, 1, package_id=first.package_id, start=start, mean_us=60_000) for start in range(1, 6)]
+    worker = Worker(first, *others)
+    worker.state.facts.holds = holds
+    for index in range(4):
+        assert worker.published == []
+        result = TaskResult(index, "ok", 60_000, bytes(PUBLISH_BYTES // 4))
+        worker.hear(on.Results(0, [result], worker.now), after_us=1_000)
+    assert worker.published == ([(first.package_id, 1)] * 4 if holds else [])

@@ -1,6 +1,9 @@
 """What follows from the facts. Each function looks at one thing; `settle` is their order."""
 
+from collections.abc import Sequence
 from typing import Final
+
+from cloudpar_protocol.payloads import TaskResult
 
 from . import instructions as do
 from .assignment import feed
@@ -21,6 +24,8 @@ from .facts import NEVER, Facts
 from .peeking import fetch, peek
 from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, stop
 
+LARGE_BYTES: Final = 256 * 1024
+"""A result of this size takes longer to travel than it takes to look at everything."""
 FULL_US: Final = 100_000
 """While all goes well, everything is looked at this often."""
 ABANDON_RETRIEVAL_US: Final = 1_000_000
@@ -28,10 +33,15 @@ GIVE_UP_US: Final = 60_000_000
 """A drain without success ends: by then leases of a minute have run out, and of a spot instance half its notice."""
 
 
-def settle_results(facts: Facts, executor: ExecutorRecord, now_us: int) -> None:
-    """After results of an executor that goes on working, mostly that one is to be fed: all else can wait a little."""
+def settle_results(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> None:
+    """After results of an executor that goes on working, mostly that one is to be fed: all else can wait a little.
+
+    Large results are the exception: if they wait until FULL_US have passed, they travel behind the tasks and not beside
+    them.
+    """
     run = executor.running
     quiet = run is not None and executor.stop is None and run.record.wants(run.next) and facts.draining_us is None
+    quiet = quiet and not any(result.data is not None and len(result.data) >= LARGE_BYTES for result in results)
     if not quiet or now_us - facts.settled_us > FULL_US or now_us >= facts.deadline_us:
         settle(facts, now_us)
         return

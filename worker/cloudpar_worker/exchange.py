@@ -16,6 +16,8 @@ from .supervision import running_of
 from .suspects import suspects, takes_on
 
 PUBLISH_BYTES: Final = 4 * 1024 * 1024
+"""So many bytes of results of one lease are published at once; of all leases together, where requests cost no money:
+they then travel while further tasks run, and not all behind the last one."""
 PUBLISH_JOBS: Final = 2
 AHEAD_HOLD_S: Final = 0.3
 """How long a worker without a free executor has a request for chunks held. What came later than that would wait here
@@ -155,7 +157,12 @@ def publish(facts: Facts, now_us: int) -> None:
     if facts.publish_jobs >= PUBLISH_JOBS:
         return
     free = [record for record in facts.leases.values() if not record.publishing and not record.closing]
-    due = facts.publish_now or any(_due(facts, record, now_us) for record in free) or _any_last_here(facts, free)
+    due = (
+        facts.publish_now
+        or any(_due(facts, record, now_us) for record in free)
+        or _any_last_here(facts, free)
+        or (facts.holds and sum([record.pending_bytes for record in free]) >= PUBLISH_BYTES)
+    )
     made = []
     for record in free:
         done = record.exhausted and not record.returning

@@ -73,7 +73,7 @@ class WorkerState:
         facts.out = []
         self._handlers[type(stimulus)](stimulus, now_us)
         if isinstance(stimulus, on.Results):
-            settle_results(facts, facts.executors[stimulus.executor_id], now_us)
+            settle_results(facts, facts.executors[stimulus.executor_id], stimulus.results, now_us)
         else:
             settle(facts, now_us)
         return facts.out

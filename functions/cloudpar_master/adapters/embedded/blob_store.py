@@ -1,7 +1,6 @@
 import hashlib
 import hmac
 import os
-import shutil
 import tempfile
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -17,6 +16,7 @@ from cloudpar_protocol.link_urls import FILES
 from cloudpar_protocol.payloads import Link
 
 from .code_blobs import KEPT_BYTES, CodeBlobs
+from .waste import Waste
 
 READ_BYTES = 1024 * 1024
 CODE = "code/"
@@ -25,6 +25,9 @@ CODE = "code/"
 UPLOAD = ".upload-"
 BLOB = ".blob"
 """What a key's last name ends with as a file, so that no blob is in the way of a folder."""
+
+WASTE = ".waste"
+"""The folder of what was thrown away; no key is stored under this name, since dots in keys are quoted."""
 
 LARGEST_NAME_BYTES = 255 - len(BLOB)
 
@@ -59,6 +62,7 @@ class FileBlobStore:
         self._secret = secret
         self._clock = clock
         folder.mkdir(parents=True, exist_ok=True)
+        self._waste = Waste(folder / WASTE)
         for left_by_a_crash in folder.glob(f"{UPLOAD}*"):
             left_by_a_crash.unlink()
         self._code = CodeBlobs(
@@ -99,10 +103,7 @@ class FileBlobStore:
 
     def delete(self, key: str) -> None:
         """See the port."""
-        if key.endswith("/"):
-            shutil.rmtree(self._path(key).with_suffix(""), ignore_errors=True)
-        else:
-            self._path(key).unlink(missing_ok=True)
+        self._waste.throw(self._path(key).with_suffix("") if key.endswith("/") else self._path(key))
 
     # the other end of the links
 
@@ -170,7 +171,8 @@ class FileBlobStore:
         """
         self._code.trim()
         before = self._clock.now() - unused_s
-        for folder, _, names in os.walk(self._folder):
+        for folder, folders, names in os.walk(self._folder):
+            folders[:] = [name for name in folders if name != WASTE]
             for name in names:
                 path = Path(folder, name)
                 with suppress(FileNotFoundError):

@@ -1,0 +1,52 @@
+import itertools
+import queue
+import shutil
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+
+class Waste:
+    """Removes files and folders in a thread: many large files would keep the master's only other thread for long.
+
+    What is thrown away is moved aside at once, so that nobody finds it any more.
+
+    Args:
+        folder: Where to, on the same file system. What a crash left there is removed first.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names = itertools.count()
+        self._moved: queue.SimpleQueue[Path] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def throw(self, path: Path) -> None:
+        """Remove a file, or a folder with all that is in it. One that does not exist counts as removed."""
+        if not path.exists():
+            return
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        aside = self._folder / f"{next(self._names)}"
+        with suppress(FileNotFoundError):
+            path.rename(aside)
+            self._moved.put(aside)
+            self._start()
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="waste", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            self.remove_next()
+
+    def remove_next(self) -> None:
+        """Remove what was thrown away first; wait until there is something."""
+        path = self._moved.get()
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):  # the next start removes it
+                path.unlink()
