@@ -57,12 +57,14 @@ class Awaited:
         attached: bool = False,
         places: Places | None = None,
         name: str = "",
+        code_hash: str = "",
     ) -> None:
         self.package = package
         self.receiver = receiver
         self.serialize_s = serialize_s
         self.attached = attached
         self.name = name
+        self.code_hash = code_hash
         self._places = places
         self.readers = 0
         self.started_at = time.monotonic()

@@ -45,6 +45,7 @@ from .packing import Blob, Packed
 from .places import Places
 from .retry import ONCE, Retry
 from .task_code import Code
+from .task_lengths import TaskLengths
 from .uploads import upload
 
 T = TypeVar("T")
@@ -89,6 +90,7 @@ class Session:
         self.last: Awaited | None = None
         self.on_read: Callable[[], None] = lambda: None
         self._own_master = own_master
+        self._lengths = TaskLengths(own_master=own_master)
         self._show = show
         self._watch = watch
         self._threads_per_task = threads_per_task
@@ -134,7 +136,8 @@ class Session:
         message = StartTasks(
             idempotency_key=key, session=self.id, name=order.code.name, n=order.packed.n,
             code=code, data=data, call=order.call, codec=order.code.codec, python=PYTHON,
-            chunksize=order.chunksize, task_timeout_s=order.task_timeout_s,
+            chunksize=order.chunksize or self._lengths.chunksize(order.code.hash, order.packed.n),
+            task_timeout_s=order.task_timeout_s,
             retries=order.retry.retries, retry_on=list(order.retry.names), threads_per_task=self._threads_per_task,
             depth=self._nesting.depth(),
             seal=None if seals is None else seals.code(
@@ -151,6 +154,7 @@ class Session:
             seals=seals,
             places=order.places,
             name=order.code.name,
+            code_hash=order.code.hash,
         )
         self._nesting.begins_to_wait(awaited)  # the start itself may wait until other packages have ended
         self._awaiter.start_begins()
@@ -317,6 +321,7 @@ class Session:
         if awaited.ended.is_set():
             with self._condition:
                 self.last = awaited
+                self._lengths.measured(awaited.code_hash, awaited.package.progress.mean_us)
                 unwanted = awaited in self._unwanted
                 self._unwanted.discard(awaited)
                 self._condition.notify_all()

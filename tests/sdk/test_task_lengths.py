@@ -1,0 +1,39 @@
+"""Small maps of a function that was measured before go as one chunk."""
+
+from cloudpar import Pool
+from cloudpar.task_lengths import OWN_WHOLE_US, REMEMBERED, WHOLE_US, TaskLengths
+
+
+def test_nothing_is_known_of_a_function_that_was_never_measured() -> None:
+    lengths = TaskLengths(own_master=False)
+    lengths.measured("a", 0)
+    assert lengths.chunksize("a", 20) is None
+
+
+def test_a_package_of_little_work_is_one_chunk_and_of_more_work_what_the_master_decides() -> None:
+    shared, own = TaskLengths(own_master=False), TaskLengths(own_master=True)
+    for lengths, whole_us in ((shared, WHOLE_US), (own, OWN_WHOLE_US)):
+        lengths.measured("a", 100)
+        assert lengths.chunksize("a", whole_us // 100) == whole_us // 100
+        assert lengths.chunksize("a", whole_us // 100 + 1) is None
+        lengths.measured("a", whole_us)
+        assert (lengths.chunksize("a", 1), lengths.chunksize("a", 2)) == (1, None)
+
+
+def test_only_the_functions_called_last_are_remembered() -> None:
+    lengths = TaskLengths(own_master=True)
+    for number in range(REMEMBERED + 1):
+        lengths.measured(str(number), 1)
+    assert (lengths.chunksize("0", 5), lengths.chunksize("1", 5)) == (None, 5)
+
+
+def test_the_second_small_map_of_a_function_takes_one_chunk() -> None:
+    with Pool("local", workers=2, progress=False) as pool:
+        session = pool._client.session
+        for _ in range(2):
+            assert list(pool.map(abs, [-1, 2, -3] * 7)) == [1, 2, 3] * 7
+        assert session.last is not None
+        assert session._lengths.chunksize(session.last.code_hash, 21) == 21
+        # A wrong guess costs nothing but time: all results come.
+        session._lengths.measured(session.last.code_hash, 1)
+        assert sum(pool.map(abs, range(-2_000, 0))) == 2_001_000
