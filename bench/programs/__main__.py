@@ -1,4 +1,4 @@
-"""`python -m bench.programs`: each program on the pool, on joblib and on Dask, in turn, with the ratios."""
+"""`python -m bench.programs`: timed programs on the pool, joblib and Dask in turn; then those with a behaviour only."""
 
 import sys
 import time
@@ -10,10 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from . import flow, learning, numbers, tables
+from .behaviour import EXPECTATIONS, Expectation
 from .engines import ENGINES, Engine
 from .program import ALL, CLOUDPAR, JOBLIB, Outcome, Program
 
 PROGRAMS = (*numbers.PROGRAMS, *tables.PROGRAMS, *learning.PROGRAMS, *flow.PROGRAMS)
+NAMES = [each.name for each in (*PROGRAMS, *EXPECTATIONS)]
 LIMIT = 1.5
 """How many times joblib's time the pool may need."""
 
@@ -43,11 +45,11 @@ def timed(program: Program, engine: Engine) -> float:
 
 
 @click.command()
-@click.option("--only", type=click.Choice([each.name for each in PROGRAMS]), multiple=True, help="May be repeated.")
+@click.option("--only", type=click.Choice(NAMES), multiple=True, help="May be repeated.")
 @click.option("--rounds", default=5, help="Counted runs on each engine.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(only: tuple[str, ...], rounds: int, as_json: bool) -> None:
-    """Measure, print, and end with exit code 1 if a program is more than 1.5 times slower than on joblib."""
+    """Measure and print. Exit code 1: a program takes over 1.5 times joblib's time, or does not behave as it should."""
     outcomes = []
     for program in (each for each in PROGRAMS if not only or each.name in only):
         click.echo(f"{program.name}: {program.what}", err=True)
@@ -55,10 +57,21 @@ def main(only: tuple[str, ...], rounds: int, as_json: bool) -> None:
         click.echo(f"  {summary(outcomes[-1])}", err=True)
     if as_json:
         click.echo(msgspec.json.encode({each.program.name: each.times for each in outcomes}))
-    else:
+    elif outcomes:
         Console().print(as_table(outcomes, rounds))
     slow = [each for each in outcomes if (each.ratio(JOBLIB) or 0) > LIMIT or each.failures]
-    sys.exit(1 if slow else 0)
+    wrong = [each for each in EXPECTATIONS if (not only or each.name in only) and not holds(each)]
+    sys.exit(1 if slow or wrong else 0)
+
+
+def holds(expectation: Expectation) -> bool:
+    """Whether a program behaves as it should; one line says so."""
+    try:
+        verdict = f"ok {expectation.run()}"
+    except Exception as error:  # noqa: BLE001 - a program that fails is not ok, and the others run all the same
+        verdict = f"not ok: {error!r}"
+    click.echo(f"{expectation.name}: {expectation.what}: {verdict.strip()}", err=True)
+    return verdict.startswith("ok")
 
 
 def summary(outcome: Outcome) -> str:

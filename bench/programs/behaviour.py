@@ -1,0 +1,183 @@
+"""Programs that are right or wrong, whatever their time: what joblib and Dask do otherwise or not at all."""
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from bench.cluster import up
+
+from cloudpar import Pool
+from cloudpar.errors import ExecutorOutOfMemory
+
+from .engines import CloudparEngine, DaskEngine
+
+LONG_TASKS: Final = 20
+
+
+class Expectation(NamedTuple):
+    """A program with an expected behaviour.
+
+    Attributes:
+        name: As `--only` takes it.
+        what: One line for the table.
+        run: Raises AssertionError if the pool behaves otherwise. Returns a figure to show, or an empty text.
+    """
+
+    name: str
+    what: str
+    run: Callable[[], str]
+
+
+def nap(seconds: float) -> float:
+    """Waits; when it began."""
+    began = time.time()
+    time.sleep(seconds)
+    return began
+
+
+def bars() -> str:
+    """A map that tells a log how far it is."""
+    with contextlib.redirect_stderr(io.StringIO()) as shown, Pool("local", workers=2, progress=True) as pool:
+        list(pool.map(nap, [0.02] * 40))
+    assert "nap" in shown.getvalue(), shown.getvalue()
+    assert "40 of 40" in shown.getvalue(), shown.getvalue()
+    return ""
+
+
+def greet(number: int) -> None:
+    """Prints."""
+    print(f"hello {number}")
+
+
+def logs() -> str:
+    """What tasks print arrives with their numbers."""
+    lines: dict[int, str] = {}
+    with Pool("local", workers=2, output=lambda index, out, _: lines.update({index: out})) as pool:
+        list(pool.map(greet, range(20)))
+    assert lines == {number: f"hello {number}\n" for number in range(20)}, lines
+    return ""
+
+
+def parse(text: str) -> int:
+    """Fails at one of 10,000 texts."""
+    return int(text)
+
+
+def one_error() -> str:
+    """One bad row of 10,000 says which it is, and hides no other."""
+    texts = ["12"] * 10_000
+    texts[7_312] = "twelve"
+    with Pool("local", workers=2, progress=False) as pool:
+        results = pool.map(parse, texts, return_exceptions=True)
+        failed = [(number, error) for number, error in enumerate(results) if isinstance(error, Exception)]
+    ((number, error),) = failed
+    assert (number, getattr(error, "task_index", None)) == (7_312, 7_312), failed
+    assert any("7,312 of 10,000" in note and "twelve" in note for note in error.__notes__), error.__notes__
+    return ""
+
+
+SLEEPER: Final = """
+import time
+from cloudpar import Pool
+with Pool("local", workers=2, progress=False) as pool:
+    results = pool.map(time.sleep, [0] + [60] * 10)
+    next(results)
+    print("started", flush=True)
+    list(results)
+"""
+
+
+def interrupt() -> str:
+    """Ctrl-C ends the script at once, stops its tasks and says what they cost."""
+    program = [sys.executable, "-c", SLEEPER]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as script:
+        assert script.stdout is not None
+        script.stdout.readline()
+        began = time.monotonic()
+        script.send_signal(signal.SIGINT)
+        _, said = script.communicate(timeout=30)
+    assert script.returncode in {130, -signal.SIGINT}, (script.returncode, said)
+    assert "cancelled package" in said, said
+    return f"ended after {time.monotonic() - began:.2f} s"
+
+
+CELLS: Final = """
+from cloudpar import Pool
+factor = 3
+def times(x):
+    return factor * x
+pool = Pool("local", workers=2, progress=False)
+print(list(pool.map(times, range(4))))
+factor = 5
+print(list(pool.map(times, range(4))))
+pool.shutdown()
+"""
+
+
+def notebook() -> str:
+    """A session without a file: functions of `__main__`, edited between two calls of one pool."""
+    done = subprocess.run([sys.executable, "-"], input=CELLS, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[0, 3, 6, 9]", "[0, 5, 10, 15]"], done.stdout
+    return ""
+
+
+def detach() -> str:
+    """A package is started by one pool, and read by another one later."""
+    with up(2) as cluster:
+        with cluster.pool() as pool:
+            results = pool.map(nap, [0.05] * 40)
+            package_id = results.detach()
+        with cluster.pool() as pool:
+            assert len(pool.attach(package_id).results()) == 40
+    return ""
+
+
+def allocate(megabytes: int) -> int:
+    """Takes memory."""
+    return len(bytearray(os.urandom(1) * (megabytes << 20))) >> 20
+
+
+def memory() -> str:
+    """One task that takes too much fails alone, and says so."""
+    with Pool("local", workers=2, memory_mb=300, progress=False) as pool:
+        results = list(pool.map(allocate, [1, 1, 2_000, 1], return_exceptions=True))
+    assert [results[0], results[1], results[3]] == [1, 1, 1], results
+    assert isinstance(results[2], ExecutorOutOfMemory), results
+    return ""
+
+
+def urgent() -> str:
+    """A call beside a long map starts when a task ends, not when the map does."""
+    with CloudparEngine(2) as ours, DaskEngine(2) as dask:
+        before, waited_s = _waited_s(ours)
+        _, dask_s = _waited_s(dask)
+    assert before < LONG_TASKS, "only after all tasks of the map"
+    return f"started after {waited_s:.2f} s, beside 5 s of tasks of 0.5 s; Dask: {dask_s:.2f} s"
+
+
+def _waited_s(engine: CloudparEngine | DaskEngine) -> tuple[int, float]:
+    """How many tasks of a long job began before a small call that came a second later, and how long that waited."""
+    engine.map(nap, [0.0] * 4)
+    long = [engine.submit(nap, 0.5) for _ in range(LONG_TASKS)]
+    time.sleep(1.0)
+    asked = time.time()
+    began = engine.submit(nap, 0.0).result()
+    return sum(future.result() < began for future in long), began - asked
+
+
+EXPECTATIONS: Final = (
+    Expectation("bars", "a map of 40 tasks shows in a log how far it is", bars),
+    Expectation("logs", "20 tasks print, and their lines arrive with their numbers", logs),
+    Expectation("one-error", "one bad row of 10,000 is named, and hides no other", one_error),
+    Expectation("ctrl-c", "Ctrl-C stops a script and its tasks", interrupt),
+    Expectation("notebook", "functions of a session without a file, edited between two calls", notebook),
+    Expectation("detach", "a package is started by one pool and read by another", detach),
+    Expectation("memory", "a task that takes too much memory fails alone", memory),
+    Expectation("urgent", "a call beside a long map starts when a task ends", urgent),
+)

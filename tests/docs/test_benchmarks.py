@@ -1,0 +1,34 @@
+"""The page of benchmarks names the programs that there are, and why some are slower."""
+
+import re
+from collections.abc import Iterator
+
+from docs.pages import ROOT
+from docs.test_tables import table
+
+PAGE = ROOT / "docs/benchmarks.md"
+LIMIT = 1.5
+_PROGRAM = re.compile(r'^    (Program|Expectation)\("([a-z-]+)", "([^"]+)"', re.MULTILINE)
+
+
+def programs(kind: str) -> Iterator[tuple[str, str]]:
+    """Name and line of each program. The sources are read: their libraries are in a venv of their own."""
+    for path in (ROOT / "bench/programs").glob("*.py"):
+        for found, name, what in _PROGRAM.findall(path.read_text(encoding="utf-8")):
+            if found == kind:
+                yield name, what
+
+
+def test_the_table_of_times_has_every_program_and_no_other() -> None:
+    assert sorted((row[0], row[1]) for row in table(PAGE, "## Time")) == sorted(programs("Program"))
+
+
+def test_the_table_of_behaviour_has_every_program_and_no_other() -> None:
+    shown = sorted((row[0], row[1].rstrip(" |")) for row in table(PAGE, "## Behaviour"))
+    assert shown == sorted(programs("Expectation"))
+
+
+def test_each_program_that_is_much_slower_than_joblib_has_a_reason_and_no_other() -> None:
+    slow = [row[0] for row in table(PAGE, "## Time") if float(row[2]) > LIMIT]
+    section = PAGE.read_text(encoding="utf-8").partition("## Why some are slower")[2].partition("\n## ")[0]
+    assert re.findall(r"^- `([a-z-]+)`: ", section, re.MULTILINE) == slow
