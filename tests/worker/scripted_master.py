@@ -27,6 +27,8 @@ from cloudpar_protocol.worker_messages import (
 
 TOKEN = "worker-token-for-tests"
 LEASE_S = 1.5
+HANG_S = 60.0
+"""Only a hang takes this long."""
 
 
 class ScriptedMaster:
@@ -72,7 +74,7 @@ class ScriptedMaster:
                 setattr(self, name, fact)
             self.changed.notify_all()
 
-    def wait(self, condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    def wait(self, condition: Callable[[], bool], timeout_s: float = HANG_S) -> None:
         with self.changed:
             assert self.changed.wait_for(condition, timeout_s), (
                 f"waited in vain; requests: {[(route, request) for _, route, request in self.requests[-20:]]}"
@@ -88,7 +90,7 @@ class ScriptedMaster:
         return found
 
     def wait_for_results(
-        self, count: int, package_id: str | None = None, timeout_s: float = 20.0
+        self, count: int, package_id: str | None = None, timeout_s: float = HANG_S
     ) -> dict[int, TaskResult]:
         self.wait(lambda: len(self.results(package_id)) >= count, timeout_s)
         return self.results(package_id)
@@ -223,4 +225,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-__all__ = ["LEASE_S", "TOKEN", "BadRequest", "ScriptedMaster"]
+__all__ = ["HANG_S", "LEASE_S", "TOKEN", "BadRequest", "ScriptedMaster"]

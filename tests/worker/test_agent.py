@@ -18,7 +18,7 @@ from cloudpar_protocol.worker_messages import LeaseView
 from worker.agents import RunningAgent
 from worker.deadly import end_agent
 from worker.leases import code_of, data_blob, lease_of
-from worker.scripted_master import ScriptedMaster
+from worker.scripted_master import HANG_S, ScriptedMaster
 
 StartAgent = Callable[..., RunningAgent]
 
@@ -213,7 +213,7 @@ def test_an_idle_agent_drains_at_once(master: ScriptedMaster, start_agent: Start
     family = agent.family()
     agent.process.terminate()
     assert agent.wait() == 0, agent.log
-    assert not psutil.wait_procs(family, timeout=5)[1]
+    assert not psutil.wait_procs(family, timeout=HANG_S)[1]
     assert not agent.log
 
 
@@ -224,7 +224,7 @@ def test_sigint_ends_it_at_once(master: ScriptedMaster, start_agent: StartAgent,
     family = agent.family()
     agent.process.send_signal(signal.SIGINT)
     assert agent.wait() == 130
-    assert not psutil.wait_procs(family, timeout=5)[1]
+    assert not psutil.wait_procs(family, timeout=HANG_S)[1]
 
 
 def _hang_with_children(number: int) -> None:
@@ -247,7 +247,7 @@ def test_nothing_outlives_the_agent(master: ScriptedMaster, start_agent: StartAg
     else:
         agent.stdin.close()
     assert agent.wait() != 0
-    assert not psutil.wait_procs(family, timeout=5)[1]
+    assert not psutil.wait_procs(family, timeout=HANG_S)[1]
 
 
 def test_a_killed_zygote_is_replaced(master: ScriptedMaster, start_agent: StartAgent) -> None:
