@@ -8,64 +8,12 @@ import pytest
 
 from cloudpar.effects import capture
 from cloudpar.serialization import dumps
-
-SCRIPT = '''
-import functools
-
-calls = []
-
-@functools.lru_cache(maxsize=7, typed=True)
-def fibonacci(n):
-    """The nth number."""
-    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
-
-fibonacci.unit = "rabbits"
-
-@functools.singledispatch
-def shown(value):
-    """How a value is shown."""
-    return "?"
-
-@shown.register
-def _(value: int):
-    return str(value)
-
-@shown.register(list)
-def _(value):
-    return [shown(each) for each in value]
-
-class Model:
-    def __init__(self, size):
-        self.size = size
-
-    @functools.cached_property
-    def doubled(self):
-        """Twice the size."""
-        return 2 * self.size
-
-    @functools.lru_cache
-    def times(self, n):
-        return n * self.size
-
-    @functools.singledispatchmethod
-    def kind(self, value):
-        return "any"
-
-    @kind.register
-    def _(self, value: int):
-        return "int"
-
-def uses_all(x):
-    model = Model(x)
-    return fibonacci(30), shown([x, "text", [x]]), model.doubled, model.times(3), model.kind(1), model.kind("")
-'''
+from protocol.decorated_script import definitions
 
 
 @pytest.fixture
 def script() -> dict[str, Any]:
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    exec(SCRIPT, namespace)  # noqa: S102 - as Python runs a script
-    return namespace
+    return definitions()
 
 
 def test_a_function_that_uses_all_of_them_arrives(script: dict[str, Any]) -> None:

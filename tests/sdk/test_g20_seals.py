@@ -15,19 +15,10 @@ from cloudpar.errors import SealBroken
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, InlineData, TaskResult
 from cloudpar_protocol.seals import Seals, is_sealed, package_id
+from protocol.writing import Writing
 from sdk.fake_master import TOKEN, FakeMaster
 
 KEY = bytes(range(32))
-
-
-class Writing:
-    """Whoever unpickles it writes a file."""
-
-    def __init__(self, marker: Path) -> None:
-        self.marker = marker
-
-    def __reduce__(self) -> tuple[Callable[[Path], None], tuple[Path]]:
-        return Path.touch, (self.marker,)
 
 
 @pytest.fixture

@@ -117,40 +117,38 @@ def test_contradictions(
         Pool(**arguments)
 
 
-def test_endpoint_and_token_from_the_environment(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def configured(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> FakeMaster:
+    """The master that the environment names."""
     monkeypatch.setenv("CLOUDPAR_ENDPOINT", master.endpoint)
     monkeypatch.setenv("CLOUDPAR_TOKEN", TOKEN)
+    return master
+
+
+def test_endpoint_and_token_from_the_environment(configured: FakeMaster) -> None:
     with Pool() as pool:
-        assert pool.endpoint == master.endpoint
+        assert pool.endpoint == configured.endpoint
         assert pool.submit(abs, -1).result() == 1
 
 
 def test_executors_here_are_not_started_beside_a_master_and_that_is_told(
-    master: FakeMaster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    configured: FakeMaster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("CLOUDPAR_ENDPOINT", master.endpoint)
-    monkeypatch.setenv("CLOUDPAR_TOKEN", TOKEN)
     with Pool(workers=2) as pool:
-        assert pool.endpoint == master.endpoint
+        assert pool.endpoint == configured.endpoint
     (said,) = caplog.messages
-    assert "workers=2 is not heeded" in said
+    assert "workers=2 is ignored" in said
     assert "the environment variables CLOUDPAR_ENDPOINT" in said
     assert 'Pool("local", workers=2)' in said
 
 
-def test_a_pool_on_this_machine_whatever_is_configured(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLOUDPAR_ENDPOINT", master.endpoint)
-    monkeypatch.setenv("CLOUDPAR_TOKEN", TOKEN)
+def test_a_pool_on_this_machine_whatever_is_configured(configured: FakeMaster) -> None:
     with Pool("local", workers=1) as pool:
-        assert pool.endpoint != master.endpoint
+        assert pool.endpoint != configured.endpoint
         assert pool.submit(abs, -1).result() == 1
 
 
-def test_max_workers_is_another_name_for_workers(
-    master: FakeMaster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("CLOUDPAR_ENDPOINT", master.endpoint)
-    monkeypatch.setenv("CLOUDPAR_TOKEN", TOKEN)
+def test_max_workers_is_another_name_for_workers(configured: FakeMaster, caplog: pytest.LogCaptureFixture) -> None:
     with Pool(max_workers=3):
         assert 'Pool("local", workers=3)' in caplog.text
 

@@ -3,7 +3,7 @@
 import dataclasses
 import pickle
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -116,15 +116,9 @@ def test_a_function_that_captures_more_than_task_code_may_have_is_refused(
 
 @pytest.fixture
 def submitted(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
-    """What is handed to the master by `submit`."""
+    """What `submit` makes. It runs nowhere: the fake master would do so in this process, and set the class's state."""
     found: list[Submission] = []
-    start = Starter.submit
-
-    def noting(starter: Starter, submission: Submission) -> None:
-        found.append(submission)
-        start(starter, submission)
-
-    monkeypatch.setattr(Starter, "submit", noting)
+    monkeypatch.setattr(Starter, "submit", lambda _, submission: found.append(submission))
     return found
 
 
@@ -147,3 +141,20 @@ def test_a_class_that_changes_between_two_calls_of_submit_travels_as_it_is(
         point.size = size
         seen += [any_pool.submit(lambda kind: kind.size, point).result() for _ in range(3)]
     assert seen == [size for size in range(5) for _ in range(3)]
+
+
+def test_what_an_iterator_changes_in_the_script_while_it_is_collected_is_not_seen(
+    any_pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with the function of the map, all tasks have what there was at the first value that refers to it."""
+    scaled = in_a_script("scaled", "scale = 1\ndef scaled(x):\n    return scale * x", monkeypatch)
+    namespace = scaled.__globals__
+
+    def values(changes: list[int]) -> Iterator[tuple[Callable[[int], int], int]]:
+        for scale in changes:
+            namespace["scale"] = scale
+            yield scaled, 10
+
+    assert list(any_pool.starmap(call, values([1, 2, 3]))) == [10, 10, 10]
+    namespace["scale"] = 7
+    assert list(any_pool.map(scaled, (x for _, x in values([1, 2, 3])))) == [70, 70, 70]

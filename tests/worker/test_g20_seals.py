@@ -17,6 +17,7 @@ from cloudpar_protocol.seals import Seals, package_id
 from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker.executor_process import ExecutorProcess
 from cloudpar_worker.verifying import SealBroken, verify
+from protocol.writing import Writing
 from worker.agents import RunningAgent
 from worker.leases import code_from, code_of, inline, lease_of
 from worker.scripted_master import ScriptedMaster
@@ -24,16 +25,6 @@ from worker.scripted_master import ScriptedMaster
 KEY = bytes(range(32))
 MINE, OTHER = (package_id("a", name, sealed=True) for name in ("mine", "other"))
 StartAgent = Callable[..., RunningAgent]
-
-
-class Writing:
-    """Whoever unpickles it writes a file."""
-
-    def __init__(self, marker: Path) -> None:
-        self.marker = marker
-
-    def __reduce__(self) -> tuple[Callable[[Path], None], tuple[Path]]:
-        return Path.touch, (self.marker,)
 
 
 def as_it_is(value: Any) -> Any:

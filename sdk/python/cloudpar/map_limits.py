@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .argument_types import check_seconds, check_whole
+
 if TYPE_CHECKING:
     from cloudpar_protocol.payloads import CallStyle
 
@@ -22,6 +24,8 @@ class Limits:
     return_exceptions: bool = False
 
     def __post_init__(self) -> None:
+        check_whole(chunksize=self.chunksize)
+        check_seconds(timeout=self.timeout, task_timeout_s=self.task_timeout_s)
         if self.chunksize is not None and self.chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
         if self.buffersize is not None and not isinstance(self.buffersize, int):

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
+from .argument_types import check_whole
+from .keywords import named
 from .map_limits import Limits, arguments
 from .retry import Retry, RetryOn, read_retry
 from .tracebacks import ShortTracebacks
@@ -55,6 +57,7 @@ class MapMethods(Executor):
         **limits: Unpack[Keywords],
     ) -> "MapResults[T]": ...
 
+    @named("Pool.map")
     def map(
         self,
         fn: Callable[..., T],
@@ -127,6 +130,7 @@ class MapMethods(Executor):
         **limits: Unpack[Keywords],
     ) -> "MapResults[T]": ...
 
+    @named("Pool.map_unordered")
     def map_unordered(
         self,
         fn: Callable[..., T],
@@ -172,6 +176,7 @@ class MapMethods(Executor):
         **limits: Unpack[Keywords],
     ) -> "MapResults[T]": ...
 
+    @named("Pool.starmap")
     def starmap(
         self,
         fn: Callable[..., T],
@@ -197,6 +202,7 @@ class MapMethods(Executor):
         limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
         return self._map(fn, iterable, "args", limits, ordered=True)
 
+    @named("Pool.parallel_for")
     def parallel_for(
         self, start: int, stop: int, body: Callable[[int], object], *, task_timeout_s: float | None = None
     ) -> None:
@@ -230,6 +236,7 @@ class MapMethods(Executor):
             [0, 1, 4, 9, 16]
         """
         __tracebackhide__ = True
+        check_whole(start=start, stop=stop)
         Limits(task_timeout_s=task_timeout_s)
         self._check()
         with ShortTracebacks():

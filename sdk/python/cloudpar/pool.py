@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from cloudpar_protocol.limits import EXECUTORS, THREADS
 
+from .argument_types import check_seconds, check_whole
 from .configuration import LOCAL, configure, of_the_task
 from .errors import SerializationError
+from .keywords import named
 from .lifetime import Lifetime, first_contact
 from .map_methods import MapMethods
 from .retry import RetryOn, read_retry
@@ -82,6 +84,7 @@ class Pool(MapMethods):
         (1024, [0, 1, 4, 9, 16])
     """
 
+    @named("Pool.__init__")
     def __init__(
         self,
         endpoint: str | None = None,
@@ -98,6 +101,7 @@ class Pool(MapMethods):
         output: "Output" = "print",
         progress: bool | None = None,
     ) -> None:
+        check_seconds(patience_s=patience_s, task_timeout_s=task_timeout_s)
         workers = executor_count(workers, max_workers)
         if workers is not None and endpoint not in {None, LOCAL}:
             raise ValueError("workers= is for a pool on this machine: the master at endpoint= has workers of its own")
@@ -113,7 +117,7 @@ class Pool(MapMethods):
             configuration = of_the_task()
         if workers is not None and configuration is not None:
             log.warning(
-                "cloudpar: workers=%d is not heeded: there is a master, named by %s, with workers of its own. "
+                "cloudpar: workers=%d is ignored: there is a master, named by %s, with workers of its own. "
                 'Pool("local", workers=%d) is a pool on this machine.',
                 workers, configuration.source, workers,
             )  # fmt: skip
@@ -219,6 +223,7 @@ class Pool(MapMethods):
         """The master's URL."""
         return self._lifetime.endpoint
 
+    @named("Pool.shutdown")
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Accept no more tasks, and end what the pool has started; see `concurrent.futures.Executor.shutdown`.
 
@@ -277,9 +282,11 @@ def executor_count(workers: int | None, max_workers: int | None) -> int | None:
     """How many executors a caller wants, who may use either name; None if the caller leaves it to the pool.
 
     Raises:
+        TypeError: It is no whole number.
         ValueError: Both names are used, the number is less than 1 (the text is that of `concurrent.futures`), or it is
             above EXECUTORS.
     """
+    check_whole(workers=workers, max_workers=max_workers)
     if workers is not None and max_workers is not None:
         raise ValueError("workers= and max_workers= are two names for one thing: give one of them")
     count = workers if max_workers is None else max_workers
@@ -292,6 +299,7 @@ def executor_count(workers: int | None, max_workers: int | None) -> int | None:
 
 
 def _check_executor_limits(memory_mb: int | None, threads_per_task: int | None, endpoint: str | None) -> None:
+    check_whole(memory_mb=memory_mb, threads_per_task=threads_per_task)
     if memory_mb is not None and memory_mb < 1:
         raise ValueError(f"memory_mb={memory_mb}: give a positive number of MB, or None")
     if memory_mb is not None and endpoint not in {None, LOCAL}:

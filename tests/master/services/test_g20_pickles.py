@@ -16,16 +16,7 @@ from cloudpar_protocol.payloads import InlineData, TaskCode
 from cloudpar_protocol.routes import ROUTES
 from cloudpar_protocol.samples import samples
 from master.services.world import World, publication
-
-
-class Writing:
-    """Whoever unpickles it writes a file."""
-
-    def __init__(self, marker: Path) -> None:
-        self.marker = marker
-
-    def __reduce__(self) -> tuple[Callable[[Path], None], tuple[Path]]:
-        return Path.touch, (self.marker,)
+from protocol.writing import Writing
 
 
 @pytest.fixture

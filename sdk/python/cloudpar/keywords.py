@@ -1,0 +1,36 @@
+"""Misspelt keyword arguments of the pool's calls: the error names the call as users write it, and the right keyword."""
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def named(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Give a function the name that errors about its arguments show, such as "Pool.map"."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        function.__qualname__ = name
+        parameters = inspect.signature(function).parameters.values()
+        known = {each.name for each in parameters if each.kind in {each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD}}
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            __tracebackhide__ = True
+            if not known.issuperset(kwargs):
+                raise _unexpected(name, next(key for key in kwargs if key not in known), known)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def _unexpected(name: str, key: str, known: set[str]) -> TypeError:
+    similar = difflib.get_close_matches(key, sorted(known - {"self"}), n=1)
+    meant = f". Did you mean {similar[0]!r}?" if similar else f". It takes {', '.join(sorted(known - {'self'}))}"
+    return TypeError(f"{name.removesuffix('.__init__')}() got an unexpected keyword argument {key!r}{meant}")
