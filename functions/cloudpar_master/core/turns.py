@@ -74,6 +74,12 @@ class _VirtualTime:
             longest_ago = next(iter(self._finish_us))
             del self._finish_us[longest_ago], self._last_start_us[longest_ago]
 
+    def refund(self, key: str, cost_us: int) -> None:
+        """What a key was handed came back untouched: it stands where it stood before."""
+        if key in self._finish_us:
+            self._finish_us[key] -= cost_us
+            self._last_start_us[key] = min(self._last_start_us[key], self._finish_us[key])
+
 
 class Turns:
     """Decides; the queue keeps the chunks. Forgetting it is harmless: all start level."""
@@ -93,6 +99,14 @@ class Turns:
         chosen = self._first_chunk(by_account) or self._in_turn(by_account)
         self._charge(chosen)
         return chosen
+
+    def give_back(self, line: Line) -> None:
+        """A worker ran nothing of a chunk that it was handed. It will be handed out, and charged, once more.
+
+        Without this, a call that the first worker could not run waits behind the long job that it was to overtake.
+        """
+        self._accounts.refund(line.account, line.cost_us)
+        self._packages_of(line.account).refund(line.flow, line.cost_us)
 
     def _first_chunk(self, by_account: dict[str, list[Line]]) -> Line | None:
         """The first chunk that goes before everything else, if there is one."""

@@ -90,6 +90,10 @@ class TaskQueue(Protocol):
         """Remove messages; a receipt that is no longer good is ignored."""
         ...
 
+    def delete_unused(self, receipts: Sequence[str]) -> None:
+        """Remove messages of which a worker ran nothing: they do not count for whose turn is next."""
+        ...
+
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
         """Keep messages invisible for so long from now; a receipt that is no longer good is ignored."""
         ...

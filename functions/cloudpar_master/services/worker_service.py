@@ -1,6 +1,6 @@
 """Retrieve, publish, extend, give back. All in bulk."""
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ from .deployment import Deployment
 from .folding import Folding, parse_chunk
 from .idle_workers import IdleWorkers
 from .placement import Placement, runs
-from .rounds import Rounds
+from .rounds import REMEMBERED, Rounds
 from .submission import is_name
 from .upload_links import UploadLinks
 
@@ -53,9 +53,14 @@ PASSED_OVER = 100
 UNCUT = 25
 """How many heads of packages with uncut tasks are read together: as a rule, the first package is the one."""
 
-UNFIT_DELAY_S = 5.0
-"""A worker that was handed only what it cannot run asks again after this: the queue cannot look for it, so that each of
-its requests takes such chunks out and puts them back, which costs calls."""
+UNFIT_DELAYS_S = 5.0, 30.0
+"""A worker that was handed only what it cannot run asks again after the first of these, and after twice as long each
+further time, up to the second. The queue cannot look for it, so that each of its requests takes such chunks out and
+puts them back, which costs calls."""
+
+UNFIT_ROUNDS = 4
+"""After how many receptions of what a worker cannot run, if that was all that came the last time, too, the worker asks
+again. The chunks that it saw are behind the others then."""
 
 
 class Received(NamedTuple):
@@ -80,6 +85,8 @@ class WorkerService:
         self._idle = IdleWorkers()
         self._placement = Placement(deployment)
         self._attempts = Attempts()
+        self._unfit: OrderedDict[str, int] = OrderedDict()
+        """How often in a row a worker was handed only what it cannot run."""
         self._rounds, self._rounds_aside = Rounds(), Rounds()
         self._keys = AccountKeys(deployment)
 
@@ -106,9 +113,18 @@ class WorkerService:
             found = self._receive_live(request, fit)
         self._idle.note(request.worker_id, now, fit, idle=not found.leases)
         delay = 0.0 if found.came and not found.unfit else pacing.worker_delay_s(self._idle.count(now))
-        return RetrieveTasksReply(
-            leases=found.leases, retry_after_s=max(delay, UNFIT_DELAY_S) if found.unfit else delay
-        )
+        unfit_delay = self._unfit_delay_s(request.worker_id, only_unfit=bool(found.unfit) and not found.leases)
+        return RetrieveTasksReply(leases=found.leases, retry_after_s=max(delay, unfit_delay))
+
+    def _unfit_delay_s(self, worker_id: str, *, only_unfit: bool) -> float:
+        before = self._unfit.pop(worker_id, 0)
+        if not only_unfit:
+            return 0.0
+        self._unfit[worker_id] = before + 1
+        if len(self._unfit) > REMEMBERED:
+            self._unfit.popitem(last=False)
+        shortest_s, longest_s = UNFIT_DELAYS_S
+        return min(shortest_s * (1 << min(before, 10)), longest_s)
 
     def _resume(self, worker_id: str, fit: Fit) -> Fit:
         """What a worker can run, with the waiting packages that no worker can: it runs these, to show how they fail.
@@ -127,12 +143,13 @@ class WorkerService:
         """Receive until something is wanted still, or nothing comes but what was put back."""
         unfit: set[str] = set()
         put_back: set[str] = set()
-        for _ in range(STALE_ROUNDS):
+        unfit_before = request.worker_id in self._unfit
+        for number in range(STALE_ROUNDS):
             found = self._receive(request, self._attempts.name(request.attempt_id), fit, put_back)
             unfit |= found.unfit
             if not found.leases and (found.came or found.unfit):
                 self._attempts.went_stale(request.attempt_id)  # what was put back is deleted as well
-            if found.leases or not found.came:
+            if found.leases or not found.came or (unfit_before and unfit and number + 1 >= UNFIT_ROUNDS):
                 break
         return found._replace(unfit=frozenset(unfit))
 
@@ -327,7 +344,9 @@ class WorkerService:
                 used_us=item.used_us,
             )
             self._folding.confirm(item.package_id, f"g#{item.lease_id}#{item.seq:06}", event)
-        self._close(request.returns)
+        unused = [item for item in request.returns if item.ranges == [(item.start, item.end)]]
+        self._on.queue.delete_unused([item.receipt for item in unused if item.closes])
+        self._close(item for item in request.returns if item not in unused)
         return GiveBackReply()
 
     def _load(self, package_ids: Iterable[str]) -> dict[str, Head | None]:

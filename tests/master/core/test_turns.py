@@ -152,3 +152,33 @@ def test_all_packages_end_although_most_are_forgotten(monkeypatch: pytest.Monkey
         if number % 3:
             queue.take()
     assert sum(1 for _ in queue.rest()) == 60 * 2 - 40
+
+
+def test_what_came_back_untouched_does_not_count() -> None:
+    queue = Queue()
+    queue.send("long", chunks=100)
+    queue.takes(5)
+    for number in range(20):
+        queue.send(f"call {number}")
+        (line,) = queue.waiting[f"call {number}"]
+        for _ in range(3):
+            assert queue.take() == f"call {number}"
+            queue.turns.give_back(line)
+            queue.waiting[f"call {number}"] = [line]
+        queue.waiting[f"call {number}"] = []
+
+
+def test_an_account_neither_gains_nor_loses_by_chunks_that_come_back() -> None:
+    queue = Queue()
+    queue.send("ann's", chunks=300)
+    queue.send("bob's", chunks=300, account="bob")
+    done: Counter[str] = Counter()
+    for number in range(200):
+        waiting = {name: lines[0] for name, lines in queue.waiting.items() if lines}
+        name = queue.take()
+        if name == "bob's" and number % 3 == 0:
+            queue.turns.give_back(waiting[name])
+            queue.waiting[name].insert(0, waiting[name])
+        else:
+            done[name] += 1
+    assert abs(done["ann's"] - done["bob's"]) <= 2

@@ -103,6 +103,13 @@ class MemoryTaskQueue:
             if until > now and letter.state == "hidden" and letter.receipt in receipts
         ]
 
+    def delete_unused(self, receipts: Sequence[str]) -> None:
+        with ALONE:
+            for number, letter in enumerate(self._letters.there):
+                if letter.receipt in receipts:
+                    self._turns.give_back(Line(number, letter.account, letter.package, letter.first, letter.cost_us))
+        self.delete(receipts)
+
     def delete(self, receipts: Sequence[str]) -> None:
         with ALONE:
             self._letters.there = [letter for letter in self._letters.there if letter.receipt not in receipts]

@@ -145,6 +145,9 @@ class TimedQueue:
     def passed_over(self, fit: Fit) -> list[str]:
         return self._queue.passed_over(fit)
 
+    def delete_unused(self, receipts: Sequence[str]) -> None:
+        self.delete(receipts)
+
     def delete(self, receipts: Sequence[str]) -> None:
         self._queue.delete(receipts)
         self._out = {body: held for body, held in self._out.items() if held[0] not in receipts}

@@ -9,7 +9,7 @@ import pytest
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services import worker_service
 from cloudpar_master.services.placement import NAMED
-from cloudpar_master.services.worker_service import UNFIT_DELAY_S
+from cloudpar_master.services.worker_service import UNFIT_DELAYS_S, UNFIT_ROUNDS
 from cloudpar_protocol.payloads import TaskCode, Unfit
 from cloudpar_protocol.worker_messages import GiveBack, Lease, RetrieveTasks, RetrieveTasksReply, Return
 from master.memory import stores as memory
@@ -253,11 +253,11 @@ def test_each_package_that_a_worker_cannot_run_is_decided_however_many_there_are
     for _ in range(11):
         world.start(ann, 5, python="3.12")
     failing = [world.start(ann, 5, python="3.13") for _ in range(11)]
-    for _ in range(10):
+    for _ in range(40):
         wrong.take()
     world.clock.move(POLICY.grace_s + 1)
     right.take()
-    for _ in range(10):
+    for _ in range(40):
         wrong.take()
     assert {world.head(package_id).reason for package_id in failing} == {"python"}
 
@@ -297,10 +297,32 @@ def test_a_worker_that_is_handed_only_what_it_cannot_run_asks_less_often(
     wrong, right = Agent(world, "a"), Agent(world, "b", "3.12")
     right.take()
     world.start(ann, 500, python="3.12", chunksize=1)
-    reply = wrong.ask(3)
-    assert reply.leases == []
     if not memory._data[tmp_path].letters.looks:
-        assert reply.retry_after_s >= UNFIT_DELAY_S
+        assert [wrong.ask(3).retry_after_s for _ in range(5)] == [5.0, 10.0, 20.0, 30.0, 30.0]
+        assert UNFIT_DELAYS_S == (5.0, 30.0)
+        watched = WatchedWorld(world)
+        wrong = Agent(watched, "d")
+        wrong.ask(3)
+        watched.calls.clear()
+        assert wrong.ask(3).leases == []
+        assert watched.calls.count("queue.receive") <= UNFIT_ROUNDS
+    else:
+        assert wrong.ask(3).leases == []
+
+
+def test_a_call_that_workers_gave_back_is_next_again_beside_a_long_job(world: World, ann: AccountRecord) -> None:
+    lacking, whole = [Agent(world, f"lacking {number}") for number in range(5)], Agent(world, "whole")
+    world.start(ann, 1_000)
+    for _ in range(2):
+        (lease,) = whole.take()
+        world.publish(publication(lease, duration_us=2_000_000), worker_id="whole")
+    package_id = world.start(ann, 1)
+    for agent in lacking:
+        (lease,) = agent.take()
+        assert lease.package_id == package_id
+        agent.give_back(lease)
+    (lease,) = whole.take()
+    assert lease.package_id == package_id
 
 
 def test_behind_chunks_that_do_not_fit_one_that_fits_is_found(world: World, ann: AccountRecord) -> None:

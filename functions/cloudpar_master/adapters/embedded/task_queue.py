@@ -114,6 +114,14 @@ class SqliteTaskQueue:
         self._db.execute("INSERT INTO attempts VALUES (?, ?, ?)", (attempt_id, receipt, now + MEMORY_S))
         return Message(body, receipt, receives + 1, max(0, round((now - visible_at) * 1e6)))
 
+    def delete_unused(self, receipts: Sequence[str]) -> None:
+        """See the port."""
+        select = "SELECT id, account, package, first, cost_us FROM messages WHERE receipt = ?"
+        for receipt in receipts:
+            for row in self._db.execute(select, (receipt,)).fetchall():
+                self._turns.give_back(Line(*row))
+        self.delete(receipts)
+
     def delete(self, receipts: Sequence[str]) -> None:
         """See the port."""
         with self._db.transaction():
