@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class Waste:
-    """Removes files and folders in a thread: many large files would keep the master's only other thread for long.
+    """Removes files and folders in a thread: many large files would keep the thread that answers requests for long.
 
     What is thrown away is moved aside at once, so that nobody finds it any more.
 
