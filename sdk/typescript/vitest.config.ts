@@ -13,6 +13,15 @@ export default defineConfig({
           hookTimeout: 120_000,
         },
       },
+      {
+        test: {
+          name: 'master and worker of 0.2.0',
+          include: ['tests/integration/{pool,handles}.test.ts'],
+          globalSetup: ['tests/integration/earlier.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
     ],
   },
 });

@@ -6,10 +6,6 @@ from pathlib import Path
 import pytest
 
 from cli.operation import Up
-from guarantees.scale import SCALE
-
-collect_ignore = [] if SCALE.full else ["test_g13_mixes.py"]
-"""It takes minutes; the quick form are the vectors (tests/protocol/test_g13_vectors.py)."""
 
 
 @pytest.fixture(scope="module")

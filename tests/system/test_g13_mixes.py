@@ -1,4 +1,4 @@
-"""The acceptance tests of 0.1.0: its SDK and worker on today's master, and today's on its master."""
+"""The acceptance tests of earlier releases: their SDKs and workers on today's master, and today's on their masters."""
 
 import os
 import re
@@ -9,17 +9,22 @@ from typing import NamedTuple
 
 import pytest
 
-from guarantees.scale import Scale
-from system.mixture import TODAY, Mixture, unpack
+from guarantees.scale import SCALE, Scale
+from system.mixture import LAST_OF, TODAY, Mixture, unpack
 
-ACCEPTANCE = ["tests/system", "tests/sdk/test_embedded.py", "tests/sdk/test_references.py"]
+CORE = ["tests/sdk/test_embedded.py", "tests/sdk/test_references.py"]
+STARTED_TESTS = ["absence", "attempts", "fairness", "g17_limits", "joining", "killed", "million", "quota", "refusals"]
+"""Of 0.2.0's tests of the whole system, those that start a master by its command. The others start one that keeps a
+journal, from the insides of 0.2.0, so they have nothing to mix."""
+SYSTEM = {"0.1.0": ["tests/system"], "0.2.0": [f"tests/system/test_{name}.py" for name in STARTED_TESTS]}
+QUICK = ["tests/sdk/test_references.py", "tests/system/test_refusals.py"]
 SLOWER = ["tests/cli/test_up.py", "tests/examples"]
 STARTERS = ["tests/cli/operation.py", "examples/cluster.py"]
 """What starts workers by their command."""
 
 
 class Change(NamedTuple):
-    """A line of 0.1.0's tests that counts on what was changed deliberately since, and why."""
+    """A line of a release's tests that counts on what was changed deliberately since, and why."""
 
     file: str
     then: str
@@ -27,41 +32,55 @@ class Change(NamedTuple):
     why: str
 
 
-WITH_AN_OLD_MASTER = [
-    *(
+UP = Change(
+    "tests/cli/test_up.py",
+    then='exported["CLOUDPAR_TOKEN"]',
+    now='__import__("json").loads((folder / "connection.json").read_bytes())["token"]',
+    why="`up` of today prints the token at a terminal only",
+)
+REFERENCES = Change(
+    "tests/sdk/test_references.py",
+    then="base 10: 'x'$",
+    now="base 10: 'x'",
+    why="an exception of today has a note with its task, which pytest's `match` sees",
+)
+NOTES = Change(
+    "tests/sdk/test_embedded.py",
+    then='.__notes__ == ["look here"]',
+    now='.__notes__[:1] == ["look here"]',
+    why="an exception of today has a note with its task",
+)
+WITH_AN_OLD_MASTER = {
+    "0.1.0": [
+        *(
+            Change(
+                starter,
+                then='"--executors", str(executors)',
+                now='"--executors", str(executors), "--isolation", "own"',
+                why="the tests' tasks write anywhere, which a worker of today allows only its owner",
+            )
+            for starter in STARTERS
+        ),
+        UP,
+        REFERENCES,
+    ],
+    "0.2.0": [NOTES, REFERENCES, UP],
+}
+WITH_OLD_CLIENTS = {
+    "0.1.0": [
         Change(
-            starter,
-            then='"--executors", str(executors)',
-            now='"--executors", str(executors), "--isolation", "own"',
-            why="the tests' tasks write anywhere, which a worker of today allows only its owner",
-        )
-        for starter in STARTERS
-    ),
-    Change(
-        "tests/cli/test_up.py",
-        then='exported["CLOUDPAR_TOKEN"]',
-        now='__import__("json").loads((folder / "connection.json").read_bytes())["token"]',
-        why="`up` of today prints the token at a terminal only",
-    ),
-    Change(
-        "tests/sdk/test_references.py",
-        then="base 10: 'x'$",
-        now="base 10: 'x'",
-        why="an exception of today has a note with its task, which pytest's `match` sees",
-    ),
-]
-WITH_OLD_CLIENTS = [
-    Change(
-        "tests/system/test_million.py",
-        then='once_like_a_short_one(cluster: Up) -> None:\n    customer = Customer(cluster, "many")',
-        now='once_like_a_short_one(cluster: Up) -> None:\n    customer = Customer(cluster, "more")',
-        why="the names of active accounts are unique on a master of today",
-    ),
-]
+            "tests/system/test_million.py",
+            then='once_like_a_short_one(cluster: Up) -> None:\n    customer = Customer(cluster, "many")',
+            now='once_like_a_short_one(cluster: Up) -> None:\n    customer = Customer(cluster, "more")',
+            why="the names of active accounts are unique on a master of today",
+        ),
+    ],
+    "0.2.0": [],
+}
 
 
 def apply(change: Change, root: Path) -> None:
-    """Exactly one place is changed: everything else of 0.1.0's tests is as it was released."""
+    """Exactly one place is changed: everything else of the release's tests is as it was released."""
     file = root / change.file
     text = file.read_text()
     assert text.count(change.then) == 1, change
@@ -70,14 +89,17 @@ def apply(change: Change, root: Path) -> None:
 
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("master_is_old", [False, True], ids=["old clients", "old master"])
-def test_it_mixes(master_is_old: bool, tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
-    old = unpack("0.1.0", tmp_path / "old")
-    for change in WITH_AN_OLD_MASTER if master_is_old else WITH_OLD_CLIENTS:
+@pytest.mark.parametrize("version", SCALE(["0.2.0"], list(LAST_OF)))
+def test_it_mixes(
+    version: str, master_is_old: bool, tmp_path: Path, scale: Scale, reached: Callable[[str], None]
+) -> None:
+    old = unpack(version, tmp_path / "old")
+    for change in (WITH_AN_OLD_MASTER if master_is_old else WITH_OLD_CLIENTS)[version]:
         apply(change, old.root)
     mixture = Mixture(TODAY, TODAY, old) if master_is_old else Mixture(old, old, TODAY)
     python = mixture.interpreter(tmp_path / "mixture")
     quietly = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    command = [str(python), "-m", "pytest", *quietly, *ACCEPTANCE, *scale([], SLOWER)]
+    command = [str(python), "-m", "pytest", *quietly, *scale(QUICK, [*CORE, *SYSTEM[version], *SLOWER])]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "CLOUDPAR_"))}
     ended = subprocess.run(command, cwd=old.root, env=clean, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout[-5_000:] + ended.stderr[-2_000:]
@@ -85,5 +107,9 @@ def test_it_mixes(master_is_old: bool, tmp_path: Path, scale: Scale, reached: Ca
     passed = re.fullmatch(r"(\d+) passed in .*", ended.stdout.splitlines()[-1])
     assert passed is not None, ended.stdout[-5_000:]
     mixture.check(tmp_path / "mixture")
-    sides = "SDK and worker of today, master of 0.1.0" if master_is_old else "SDK and worker of 0.1.0, master of today"
-    reached(f"{sides}: {passed[1]} acceptance tests of 0.1.0 pass")
+    sides = (
+        f"SDK and worker of today, master of {version}"
+        if master_is_old
+        else f"SDK and worker of {version}, master of today"
+    )
+    reached(f"{sides}: {passed[1]} acceptance tests of {version} pass")

@@ -220,6 +220,11 @@ export class TaskLost extends TaskError {
 /** What a remote exception's traceback looked like in its executor: the `cause` of a TaskRaised. */
 export class RemoteTraceback extends Error {
   override readonly name = 'RemoteTraceback';
+
+  constructor(traceback: string) {
+    super(traceback);
+    this.stack = `${this.name}: ${traceback.trimEnd()}`; // where the answer was read is no news to anybody
+  }
 }
 
 type RequestErrorKind = typeof RequestError;

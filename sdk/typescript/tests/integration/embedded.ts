@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import type { Address } from '../../src/index.ts';
 
-const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
+export const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
 export const PYTHON = join(PACKAGE, '../../.venv/bin/python');
 
 const ENDS_MS = 30_000;
@@ -25,11 +25,16 @@ declare module 'vitest' {
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await promisify(execFile)('npm', ['run', '--silent', 'build'], { cwd: PACKAGE });
+  return start(project, []);
+}
+
+/** Start them, with code of these folders before what is installed, and tell the tests where the master is. */
+export async function start(project: TestProject, code: readonly string[]): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'cloudpar-sdk-'));
   const tasks = join(PACKAGE, 'tests/integration/python');
   const command = ['-m', 'cloudpar', 'up', '--json', '--workers', '2', '--port', '0', '--data', folder];
   const up = spawn(PYTHON, command, {
-    env: { ...process.env, PYTHONPATH: tasks, PYTHONDONTWRITEBYTECODE: '1' },
+    env: { ...process.env, PYTHONPATH: [tasks, ...code].join(':'), PYTHONDONTWRITEBYTECODE: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const said: string[] = [];
