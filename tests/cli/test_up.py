@@ -86,7 +86,9 @@ def test_a_process_that_crashes_is_started_again(folder: Path, module: str) -> N
 def test_tasks_that_kill_the_worker_leave_the_master_to_others(folder: Path) -> None:
     with Up(folder, workers=1) as up, Pool(up.endpoint, up.connection["token"], patience_s=5) as pool:
         for _ in range(MOST + 1):
-            up.child("cloudpar_worker").kill()
+            killed = up.child("cloudpar_worker")
+            killed.kill()
+            killed.wait(END_S)  # until it has ended it may be handed the task, and hold its lease
             assert pool.submit(abs, -1).result() == 1
         assert up.process.poll() is None
 
