@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cli.operation import Up, worker
+from cli.operation import Up, cloudpar_json, worker
 from cloudpar import session
 from cloudpar.errors import PythonMismatch
 from system.work import until
@@ -92,7 +92,7 @@ def test_tasks_go_to_the_worker_that_has_their_module(
                 assert list(pool.map(function, values, retries=3)) == [2 * x for x in range(TASKS)]
                 if "cannot run package" in caplog.text:
                     break
-            assert f"(no module named '{LIBRARY}'): its tasks go to other workers" in caplog.text
+            assert f"(no module named '{LIBRARY}') and leaves it to workers that can" in caplog.text
 
 
 def test_a_task_that_catches_the_error_runs_on_every_worker(
@@ -157,3 +157,18 @@ def test_a_pool_without_workers_says_so_once(folder: Path, caplog: pytest.LogCap
         stack.enter_context(worker(up, 1))
         assert result.result(timeout=60) == 1
         assert caplog.text.count("no worker is connected") == 1
+
+
+def test_a_pool_whose_worker_drained_says_that_no_worker_is_connected(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    with Up(folder, workers=0) as up, up.pool() as pool:
+        with worker(up, 1):
+            assert pool.submit(abs, -1).result(timeout=60) == 1
+            assert [each["executors"] for each in cloudpar_json("workers", "--data", str(folder))["workers"]] == [1]
+        assert cloudpar_json("workers", "--data", str(folder))["workers"] == []
+        result = pool.submit(abs, -1)
+        until(lambda: "no worker is connected" in caplog.text)
+        with worker(up, 1):
+            assert result.result(timeout=60) == 1

@@ -32,7 +32,7 @@ def test_a_task_that_lacks_a_module_goes_back_with_all_that_was_not_begun() -> N
     (back,) = returns(worker)
     assert (back.ranges, back.unfit, back.used_us, back.closes) == ([(0, 5)], Unfit("", NUMPY), 0, True)
     assert [warned.text for warned in worker.of(do.Warn)] == [
-        f"this worker cannot run package {lease.package_id}, whose tasks go to other workers: {NUMPY}"
+        f"this worker cannot run package {lease.package_id}, and leaves it to workers that can: {NUMPY}"
     ]
     worker.hear(on.GivenBack([lease.lease_id]))
     assert [asked.set_aside for asked in worker.of(do.Retrieve)] in ([], [[lease.package_id]])

@@ -130,6 +130,8 @@ class Agent:
                 f"ends, since nothing reaches the master; left unpublished: {unpublished(left)}; "
                 "the master hands these tasks out again when their leases have run out"
             )
+        else:
+            self._courier.leave()
         self._exit_code = UNREACHABLE if left else 0
 
     def _to_executors(self, instruction: do.ExecutorInstruction) -> None:

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from uuid import uuid4
 
 from cloudpar_protocol import routes
@@ -39,6 +40,8 @@ from .verifying import SealBroken, verify
 Job = Callable[[], on.Stimulus]
 _FRESH_LINK_S = LINK_S * 2 / 3
 _PEEK_RETRY_US = 2_000_000
+_LEAVE_S = 2.0
+"""How long a worker that ends waits for the master to take note of it."""
 _REFUSED, _BROKEN = 3, 70
 """The agent's exit codes when the master does not know its token, and when the agent has a bug."""
 
@@ -234,6 +237,12 @@ class Courier:
             return on.GivenBack([item.lease_id for item in returns])
 
         self._hand("give_back", job)
+
+    def leave(self) -> None:
+        """Say that this worker ends, once: a master that does not learn it gives the worker up a minute later."""
+        request = GiveBack(worker_id=self.worker_id, returns=[], leaving=True)
+        with suppress(RequestError, Stopped):  # a master of an earlier release refuses a give-back of nothing
+            self._client.call(routes.GIVE_BACK, request, repeat=False, answer_s=_LEAVE_S)
 
 
 def _broken(leases: list[Lease]) -> dict[str, str]:

@@ -141,7 +141,7 @@ class Facts:
     def set_package_aside(self, package_id: str, lacks: str) -> None:
         """This worker cannot run a package: what it has of it goes back, and it asks for no more of it."""
         if package_id not in self.set_aside:
-            text = f"this worker cannot run package {package_id}, whose tasks go to other workers: {lacks}"
+            text = f"this worker cannot run package {package_id}, and leaves it to workers that can: {lacks}"
             self.out.append(do.Warn(text))
             if len(self.set_aside) >= BULK_ITEMS:
                 del self.set_aside[next(iter(self.set_aside))]

@@ -72,7 +72,9 @@ class MasterClient:
         self._stopped.set()
         self._lines.hang_up()
 
-    def call(self, route: Route[RequestT, ReplyT], request: RequestT, *, repeat: bool = True) -> ReplyT:
+    def call(
+        self, route: Route[RequestT, ReplyT], request: RequestT, *, repeat: bool = True, answer_s: float = _ANSWER_S
+    ) -> ReplyT:
         """The master's answer. Failures that may pass are retried with the same request, with growing delays.
 
         Raises:
@@ -82,7 +84,7 @@ class MasterClient:
         body = codec.encode(request)
         delay_s = _FIRST_DELAY_S
         while not self._stopped.is_set():
-            reply, asked_s = self._ask(route, body)
+            reply, asked_s = self._ask(route, body, answer_s)
             if reply is not None:
                 if repeat:
                     self._reach.succeeded()
@@ -94,11 +96,12 @@ class MasterClient:
             delay_s = min(delay_s * 2, _LAST_DELAY_S)
         raise Stopped
 
-    def _ask(self, route: Route[RequestT, ReplyT], body: bytes) -> tuple[ReplyT | None, float | None]:
+    def _ask(self, route: Route[RequestT, ReplyT], body: bytes, answer_s: float) -> tuple[ReplyT | None, float | None]:
         """Once; without an answer that settles it, None and the delay that the master asks for."""
-        answer_s = _ANSWER_S + (HOLD_S if route is routes.RETRIEVE_TASKS else 0.0)
+        answer_s += HOLD_S if route is routes.RETRIEVE_TASKS else 0.0
+        connect_s = min(_CONNECT_S, answer_s)
         try:
-            answer = self._lines.post(route.path, body, connect_s=_CONNECT_S, answer_s=answer_s)
+            answer = self._lines.post(route.path, body, connect_s=connect_s, answer_s=answer_s)
         except OSError as error:
             if not self._stopped.is_set():
                 self._reach.failed(self._master, error)

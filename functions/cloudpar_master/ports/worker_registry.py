@@ -28,6 +28,10 @@ class WorkerRegistry(Protocol):
         """A worker lives, and told nothing of itself this time. `seen_at` may be some seconds old here, too."""
         ...
 
+    def leave(self, worker_id: str) -> None:
+        """A worker has ended. What it sent before, and comes later, does not bring it back."""
+        ...
+
     def workers(self, since: float) -> Sequence[WorkerRecord]:
         """The workers heard of at this time or later, as they were some seconds ago."""
         ...

@@ -166,9 +166,9 @@ class ClientService:
                 text = "no such package for this token: it never was, or it was deleted over a day ago"
                 missing[cursor.package_id] = text
                 continue
-            head, placement = self._opened(opened.head, others), None
+            head, placement = self._placement.attended(self._opened(opened.head, others)), None
             if self._waits_for_workers(head):
-                head, lonely = self._placement.decided(head), True
+                head, lonely = self._placement.attended(self._placement.decided(head)), True
                 placement = self._placement.view(head)
             # Room for a page, however large: one is read in any case.
             status, size = self._status(head, cursor, room if room >= limits.BODY_BYTES // 2 else 0)
@@ -258,7 +258,8 @@ class ClientService:
 
     def list_packages(self, account: AccountRecord | None, request: ListPackages) -> ListPackagesReply:
         """An account's packages (None: all), newest first, with what each was charged."""
-        heads = self._on.packages.of_account(account.account_id if account else None, request.limit)
+        listed = self._on.packages.of_account(account.account_id if account else None, request.limit)
+        heads = [self._placement.attended(head) for head in listed]
         summaries = [
             PackageSummary(
                 package_id=head.package_id,

@@ -27,6 +27,10 @@ class IdleWorkers:
         if idle:
             self._since[worker_id] = _Idle(now, fit)
 
+    def left(self, worker_id: str) -> None:
+        """A worker has ended: nothing need be given back for it."""
+        self._since.pop(worker_id, None)
+
     def count(self, now: float) -> int:
         """How many idle."""
         return sum(1 for each in self._since.values() if now - each.at < self.MEMORY_S)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event, Placed, Stranded
-from cloudpar_master.core.head import SET_ASIDE, Head
+from cloudpar_master.core.head import SET_ASIDE, Head, number_of
 from cloudpar_master.ports import Fit, Message, Sending, WorkerRecord
 from cloudpar_protocol import client_messages
 from cloudpar_protocol.payloads import Unfit
@@ -40,6 +40,22 @@ class Placement:
     def beats(self, worker_id: str) -> None:
         """A worker lives."""
         self._on.registry.beat(worker_id, self._on.clock.now())
+
+    def left(self, worker_id: str) -> None:
+        """A worker has ended in good order: what only it could run need not wait until it is given up."""
+        self._on.registry.leave(worker_id)
+
+    def attended(self, head: Head) -> Head:
+        """A package as its client sees it: without the workers that have left since they published.
+
+        Looked up only once nothing was published for the time of a lease, since on AWS a look costs a call.
+        """
+        now = self._on.clock.now()
+        quiet = all(now - member.seen_at > self._on.policy.lease_s for member in head.fleet.values())
+        if head.ended or not head.fleet or not quiet or not self._on.registry.knows_all(now):
+            return head
+        live = {number_of(worker.worker_id) for worker in self._live()}
+        return replace(head, fleet={number: member for number, member in head.fleet.items() if number in live})
 
     def resumed(self, passed_over: Sequence[str]) -> set[str]:
         """Packages that a worker was not handed: those that no worker can run, and that it is to run all the same."""

@@ -347,6 +347,9 @@ class WorkerService:
         unused = [item for item in request.returns if item.ranges == [(item.start, item.end)]]
         self._on.queue.delete_unused([item.receipt for item in unused if item.closes])
         self._close(item for item in request.returns if item not in unused)
+        if request.leaving:
+            self._idle.left(request.worker_id)
+            self._placement.left(request.worker_id)
         return GiveBackReply()
 
     def _load(self, package_ids: Iterable[str]) -> dict[str, Head | None]:

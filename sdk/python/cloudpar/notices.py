@@ -13,18 +13,21 @@ def of_set_aside(package_id: str, unfit: Sequence[Unfit]) -> Iterator[str]:
     """A line for each worker that could not run a package.
 
     >>> next(of_set_aside("0123456789ab", [Unfit("host-a", "no module named 'numpy'")]))
-    "the worker on host-a cannot run package 01234567 (no module named 'numpy'): its tasks go to other workers"
+    "the worker on host-a cannot run package 01234567 (no module named 'numpy') and leaves it to workers that can"
     """
     for each in unfit:
-        why = f"package {package_id[:8]} ({each.lacks})"
-        yield f"the worker on {each.host} cannot run {why}: its tasks go to other workers"
+        # Whether there is another worker, one or many, is not known here; of_placement says it if there is none.
+        what = f"package {package_id[:8]} ({each.lacks})"
+        yield f"the worker on {each.host or 'a machine'} cannot run {what} and leaves it to workers that can"
 
 
 def of_placement(placement: Placement, endpoint: str) -> str | None:
     """Why a package that waits for workers has none; None: one can run it, and is busy.
 
-    >>> of_placement(Placement(workers=1, python="3.12", others=[Unfit("a", "only Python 3.11")]), "http://here:1")
-    'no connected worker can run these tasks, which need Python 3.12 (a: only Python 3.11): waiting for one that can'
+    >>> of_placement(Placement(workers=1, others=[Unfit("a", "only Python 3.11")]), "http://here:1")
+    'the only connected worker cannot run these tasks (a: only Python 3.11): waiting for one that can'
+    >>> of_placement(Placement(workers=9, others=[Unfit("a", "no module named 'x'")]), "http://here:1")
+    "none of the 9 connected workers can run these tasks (a: no module named 'x'; and 8 more): waiting for one that can"
     """
     if placement.fitting:
         return None
@@ -34,5 +37,13 @@ def of_placement(placement: Placement, endpoint: str) -> str | None:
             f"{endpoint}`, with the deployment's worker token in CLOUDPAR_WORKER_TOKEN"
         )
     needs = f", which need Python {placement.python}" if placement.python else ""
-    there = "; ".join(f"{each.host}: {each.lacks}" for each in placement.others)
-    return f"no connected worker can run these tasks{needs} ({there}): waiting for one that can"
+    there = [f"{each.host}: {each.lacks}" for each in placement.others]
+    if there and placement.workers > len(there):
+        there.append(f"and {placement.workers - len(there):,} more")
+    which = f" ({'; '.join(there)})" if there else ""
+    none = "the only connected worker cannot" if placement.workers == 1 else _none_of(placement.workers)
+    return f"{none} run these tasks{needs}{which}: waiting for one that can"
+
+
+def _none_of(workers: int) -> str:
+    return "neither connected worker can" if workers == 2 else f"none of the {workers:,} connected workers can"

@@ -43,6 +43,35 @@ def test_a_beat_of_an_unknown_worker_excludes_nothing(stores: Stores, clock: Set
     assert all(worker.fit == Fit() for worker in live(stores, clock).values())
 
 
+def test_a_worker_that_left_is_gone_at_once(stores: Stores, clock: SetClock) -> None:
+    for name in ("leaves", "stays"):
+        stores.registry.note(WorkerRecord(name, clock.now(), "host", 4, FIT))
+    assert set(live(stores, clock)) == {"leaves", "stays"}
+    stores.registry.leave("leaves")
+    assert {worker.worker_id for worker in stores.registry.workers(clock.now() - MEMORY_S)} == {"stays"}
+
+
+def test_a_late_beat_does_not_bring_a_worker_back_that_left(stores: Stores, clock: SetClock) -> None:
+    stores.registry.note(WorkerRecord("w", clock.now(), "host", 4, FIT))
+    stores.registry.leave("w")
+    clock.move(MEMORY_S / 2)
+    stores.registry.beat("w", clock.now())
+    assert live(stores, clock) == {}
+
+
+def test_a_worker_that_is_not_known_may_leave(stores: Stores, clock: SetClock) -> None:
+    stores.registry.leave("unknown")
+    assert live(stores, clock) == {}
+
+
+def test_another_process_knows_soon_that_a_worker_left(stores: Stores, others: Stores, clock: SetClock) -> None:
+    """The embedded master is one process, whose registry is its memory: the other one never knew the worker."""
+    stores.registry.note(WorkerRecord("w", clock.now(), "host", 4, FIT))
+    live(others, clock)
+    stores.registry.leave("w")
+    assert live(others, clock) == {}
+
+
 def test_a_registry_that_was_not_restarted_knows_all(stores: Stores, clock: SetClock) -> None:
     assert stores.registry.knows_all(clock.now())
 

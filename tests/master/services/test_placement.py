@@ -8,10 +8,20 @@ import pytest
 
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services import worker_service
+from cloudpar_master.services.client_service import LONELY_S
 from cloudpar_master.services.placement import NAMED
 from cloudpar_master.services.worker_service import UNFIT_DELAYS_S, UNFIT_ROUNDS
+from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.payloads import TaskCode, Unfit
-from cloudpar_protocol.worker_messages import GiveBack, Lease, RetrieveTasks, RetrieveTasksReply, Return
+from cloudpar_protocol.worker_messages import (
+    ExtendLeases,
+    GiveBack,
+    Lease,
+    LeaseRef,
+    RetrieveTasks,
+    RetrieveTasksReply,
+    Return,
+)
 from master.memory import stores as memory
 from master.services.world import POLICY, WatchedWorld, World, master, publication
 
@@ -397,3 +407,55 @@ def test_after_a_restart_the_master_waits_for_workers_that_it_does_not_know_yet(
         world.clock.move(6)
         (lease,) = agent.take()
         assert (lease.package_id, lease.elsewhere) == (package_id, False)
+
+
+def test_a_worker_that_left_is_not_waited_for(world: World, ann: AccountRecord) -> None:
+    agent = Agent(world, "a")
+    assert agent.take() == []
+    package_id = world.start(ann)
+    world.clock.move(LONELY_S + 1)
+    placement = world.status(ann, package_id).placement
+    assert placement is not None
+    assert placement.workers == 1
+    world.worker.give_back(GiveBack(worker_id="a", returns=[], leaving=True))
+    placement = world.status(ann, package_id).placement
+    assert placement is not None
+    assert (placement.workers, placement.fitting) == (0, 0)
+
+
+def hungry(world: World, lease: Lease) -> bool:
+    """Whether the busy worker is asked to give tasks back."""
+    names = LeaseRef.__struct_fields__
+    return world.worker.extend_leases(
+        ExtendLeases(worker_id="a", leases=[LeaseRef(**{name: getattr(lease, name) for name in names})])
+    ).hungry
+
+
+def test_no_worker_gives_tasks_back_for_one_that_left(world: World, ann: AccountRecord) -> None:
+    busy, idle = Agent(world, "a"), Agent(world, "b")
+    world.start(ann, 5)
+    (lease,) = busy.take()
+    assert idle.take() == []
+    assert hungry(world, lease)
+    world.worker.give_back(GiveBack(worker_id="b", returns=[], leaving=True))
+    assert not hungry(world, lease)
+
+
+def test_a_package_whose_last_worker_left_is_told_so(world: World, ann: AccountRecord) -> None:
+    agent = Agent(world, "a")
+    package_id = world.start(ann, 20)
+    (lease,) = agent.take()
+    world.publish(publication(lease), worker_id="a")
+    assert world.status(ann, package_id).progress.executors == 2
+    world.clock.move(POLICY.lease_s + 1)
+    world.worker.retrieve_tasks(
+        RetrieveTasks(attempt_id="b", worker_id="other", executors=1, chunks=1, pythons=["3.99"])
+    )
+    world.extend(lease, worker_id="a")
+    assert world.status(ann, package_id).progress.executors == 2
+    world.worker.give_back(GiveBack(worker_id="a", returns=[], leaving=True))
+    status = world.status(ann, package_id)
+    assert status.placement is not None
+    assert (status.progress.executors, status.placement.workers, status.placement.fitting) == (0, 1, 0)
+    (summary,) = world.client.list_packages(ann, ListPackages()).packages
+    assert summary.progress.executors == 0

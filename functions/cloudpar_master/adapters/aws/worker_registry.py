@@ -63,6 +63,12 @@ class DynamoWorkerRegistry:
             key = WORKERS, worker_id
             self._table.write(update(key, expression, "attribute_exists(pk)", **self._times(now)))
 
+    def leave(self, worker_id: str) -> None:
+        """See the port. A beat does not make a row, and a worker that ends asks for no more chunks."""
+        self._written.pop(worker_id, None)
+        self._seen = [worker for worker in self._seen if worker.worker_id != worker_id]
+        self._table.delete([(WORKERS, worker_id)])
+
     @staticmethod
     def _is_old(worker: WorkerRecord, known: WorkerRecord) -> bool:
         return abs(worker.seen_at - known.seen_at) >= FRESH_S

@@ -1,9 +1,13 @@
+from collections import OrderedDict
 from collections.abc import Sequence
 
 from cloudpar_master.ports import WorkerRecord
 
 RETURN_S = 5.0
 """After a restart of its master, a live worker is heard of again within this time."""
+
+LEFT = 1_000
+"""How many workers that have ended are remembered, so that their last requests do not bring them back."""
 
 
 class MemoryWorkerRegistry:
@@ -16,15 +20,26 @@ class MemoryWorkerRegistry:
     def __init__(self, forgot_at: float | None = None) -> None:
         self._forgot_at = forgot_at
         self._workers: dict[str, WorkerRecord] = {}
+        self._left: OrderedDict[str, None] = OrderedDict()
 
     def note(self, worker: WorkerRecord) -> None:
         """See the port."""
-        self._workers[worker.worker_id] = worker
+        if worker.worker_id not in self._left:  # else a request that was still held, which nobody reads
+            self._workers[worker.worker_id] = worker
 
     def beat(self, worker_id: str, now: float) -> None:
         """See the port. An unknown worker came before a restart: it may have any Python and any module."""
+        if worker_id in self._left:
+            return
         known = self._workers.get(worker_id, WorkerRecord(worker_id, now, executors=0))
         self._workers[worker_id] = known._replace(seen_at=now)
+
+    def leave(self, worker_id: str) -> None:
+        """See the port."""
+        self._workers.pop(worker_id, None)
+        self._left[worker_id] = None
+        while len(self._left) > LEFT:
+            self._left.popitem(last=False)
 
     def workers(self, since: float) -> Sequence[WorkerRecord]:
         """See the port. Forgets the others."""

@@ -36,7 +36,7 @@ def workers(*, as_json: bool, **operator: Unpack[Operator]) -> None:
     out.print(worker_table(listed.workers, listed.now))
     lines = list(set_aside.of_workers(listed.workers))
     if lines:
-        out.print("\nSet aside, so that others run these packages", style="italic")
+        out.print("\nSet aside for packages that they cannot run", style="italic")
     for line in lines:
         out.print(line)
 
