@@ -72,7 +72,7 @@ class Master:
         return Deployment(
             packages=packages,
             accounts=DynamoAccountStore(Table(tables, "accounts"), clock),
-            queue=SqsTaskQueue(queue, "queue", "dead letters", clock),
+            queue=SqsTaskQueue(queue, "queue", "dead letters", clock, "express queue"),
             registry=DynamoWorkerRegistry(Table(tables, "packages"), clock, DAY_S),
             blobs=S3BlobStore(lambda: bucket, "b", clock),
             clock=clock,

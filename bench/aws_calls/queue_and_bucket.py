@@ -1,41 +1,41 @@
 """SQS, S3 and the Auto Scaling group, as far as the adapters use them, in memory."""
 
 import io
-from collections import deque
+from collections import defaultdict, deque
 from typing import Any
 
 from .counts import Counts
 
 
 class Queue:
-    """A client of SQS, with one queue. Nobody holds a message for longer than its visibility."""
+    """A client of SQS. Nobody holds a message for longer than its visibility."""
 
     def __init__(self, counts: Counts, now: Any) -> None:
         self._counts = counts
         self._now = now
-        self._waiting: deque[dict[str, Any]] = deque()
+        self._waiting: defaultdict[str, deque[dict[str, Any]]] = defaultdict(deque)
         self._groups: set[str] = set()
         self._number = 0
 
     def send_message_batch(self, *, QueueUrl: str, Entries: Any) -> dict[str, Any]:  # noqa: N803
         """Each deduplication id once."""
-        del QueueUrl
         self._counts.add("SQS SendMessageBatch")
         for entry in Entries:
             if entry["MessageDeduplicationId"] not in self._groups:
                 self._groups.add(entry["MessageDeduplicationId"])
                 sent = {"ApproximateReceiveCount": "1", "SentTimestamp": str(round(self._now() * 1000))}
-                self._waiting.append({"Body": entry["MessageBody"], "Attributes": sent})
+                self._waiting[QueueUrl].append({"Body": entry["MessageBody"], "Attributes": sent})
         return {}
 
-    def receive_message(self, *, MaxNumberOfMessages: int, **_: Any) -> dict[str, Any]:  # noqa: N803
+    def receive_message(self, *, QueueUrl: str, MaxNumberOfMessages: int, **_: Any) -> dict[str, Any]:  # noqa: N803
         """The oldest."""
         self._counts.add("SQS ReceiveMessage")
         found: list[dict[str, Any]] = []
-        while self._waiting and len(found) < MaxNumberOfMessages:
+        waiting = self._waiting[QueueUrl]
+        while waiting and len(found) < MaxNumberOfMessages:
             self._number += 1
             # As long as AWS's receipts are.
-            found.append({**self._waiting.popleft(), "ReceiptHandle": f"{self._number:0>412}"})
+            found.append({**waiting.popleft(), "ReceiptHandle": f"{self._number:0>412}"})
         return {"Messages": found}
 
     def delete_message_batch(self, **_: Any) -> dict[str, Any]:
@@ -48,10 +48,10 @@ class Queue:
         self._counts.add("SQS ChangeMessageVisibilityBatch")
         return {}
 
-    def get_queue_attributes(self, **_: Any) -> dict[str, Any]:
+    def get_queue_attributes(self, *, QueueUrl: str, **_: Any) -> dict[str, Any]:  # noqa: N803
         """How many wait."""
         self._counts.add("SQS GetQueueAttributes")
-        return {"Attributes": {"ApproximateNumberOfMessages": str(len(self._waiting))}}
+        return {"Attributes": {"ApproximateNumberOfMessages": str(len(self._waiting[QueueUrl]))}}
 
 
 class Bucket:

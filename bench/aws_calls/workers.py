@@ -77,15 +77,15 @@ class Agent:
                 self._feed(number, start, end)
             case do.Recall() | do.ConfirmRecall() | do.Measure() | do.Discard() | do.Forget():
                 pass
-            case do.Retrieve(chunks=chunks):
-                self._retrieve(chunks)
+            case do.Retrieve(chunks=chunks, besides=besides):
+                self._retrieve(chunks, besides)
             case do.Publish():
                 self._publish(instruction)
             case do.Extend(leases=leases):
                 request = ExtendLeases(worker_id=self._name, leases=leases)
                 with self._master.counts.during("extend"):
                     reply = self._master.call(WORKER, routes.EXTEND_LEASES, request)
-                self._soon(on.Extended(reply.leases, reply.hungry))
+                self._soon(on.Extended(reply.leases, reply.hungry, reply.waiting))
             case do.GiveBackTasks(returns=returns):
                 with self._master.counts.during("give back"):
                     self._master.call(WORKER, routes.GIVE_BACK, GiveBack(worker_id=self._name, returns=returns))
@@ -93,33 +93,38 @@ class Agent:
             case _:
                 raise AssertionError(instruction)
 
-    def _retrieve(self, chunks: int) -> None:
+    def _retrieve(self, chunks: int, besides: list[str]) -> None:
         request = RetrieveTasks(
-            attempt_id=f"{self._name}#{next(self._numbers)}", worker_id=self._name, executors=self._size, chunks=chunks
+            attempt_id=f"{self._name}#{next(self._numbers)}",
+            worker_id=self._name,
+            executors=self._size,
+            chunks=chunks,
+            besides=besides,
         )
         counts = self._master.counts
         with counts.during("retrieve") as made:
             reply = self._master.call(WORKER, routes.RETRIEVE_TASKS, request)
-        if not reply.leases:
+        if not (reply.leases or besides):
             for what, number in made.items():
                 counts.of["retrieve", what] -= number
                 counts.of["idle polls", what] += number
         for lease in reply.leases:
             assert lease.seal_key is not None
             self._seals = Seals(lease.seal_key, lease.package_id)
-        self._soon(on.Retrieved(reply.leases, round(reply.retry_after_s * 1e6), ROUND_TRIP_US))
+        retry_us = round(reply.retry_after_s * 1e6)
+        self._soon(on.Retrieved(reply.leases, retry_us, ROUND_TRIP_US, besides=bool(besides), waiting=reply.waiting))
 
     def _publish(self, instruction: do.Publish) -> None:
         views: list[Any] = []
-        hungry = False
+        hungry = waiting = False
         for part in requests(instruction.publications):
             request = PublishResults(worker_id=self._name, executors=self._size, publications=part)
             with self._master.counts.during("publish"):
                 self._master.counts.add("chunks", sum(each.closes for each in part))
                 reply = self._master.call(WORKER, routes.PUBLISH_RESULTS, request)
-            views, hungry = views + reply.leases, reply.hungry
+            views, hungry, waiting = views + reply.leases, reply.hungry, reply.waiting
         lease_ids = list(dict.fromkeys(made.lease_id for made in instruction.publications))
-        self._soon(on.Published(lease_ids, views, hungry, ROUND_TRIP_US))
+        self._soon(on.Published(lease_ids, views, hungry, ROUND_TRIP_US, waiting))
 
     # executors
 

@@ -110,7 +110,7 @@ export class Fleet extends Construct {
     this.scaling = new Scaling(this, 'Scaling', {
       settings,
       group: this.group,
-      tasks: queue.tasks,
+      queue,
       warmUp: WARM_UP,
       mathAlarms: props.mathAlarms,
     });

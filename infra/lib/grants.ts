@@ -73,7 +73,7 @@ export class Grants extends Construct {
     this.policy('Client', services.client, [
       ...this.folding(),
       this.index('account'),
-      allow(['sqs:GetQueueAttributes'], [queue.tasks.queueArn]),
+      allow(['sqs:GetQueueAttributes'], [queue.tasks.queueArn, queue.express.queueArn]),
       this.blobs(['s3:PutObject'], ['code/*', 'data/*']),
       this.blobs(['s3:GetObject'], ['code/*', 'results/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
@@ -92,7 +92,7 @@ export class Grants extends Construct {
       allow(['dynamodb:UpdateItem'], [storage.packages.tableArn]),
       allow(
         ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:GetQueueAttributes'],
-        [queue.tasks.queueArn],
+        [queue.tasks.queueArn, queue.express.queueArn],
       ),
       this.blobs(['s3:GetObject'], ['code/*', 'data/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
@@ -213,7 +213,7 @@ export class Grants extends Construct {
       allow(['dynamodb:Query', 'dynamodb:BatchWriteItem'], [storage.packages.tableArn]),
       allow(['dynamodb:UpdateItem'], [storage.accounts.tableArn]),
       this.index('unsettled'),
-      allow(['sqs:SendMessage'], [queue.tasks.queueArn]),
+      allow(['sqs:SendMessage'], [queue.tasks.queueArn, queue.express.queueArn]),
       this.blobs(['s3:PutObject'], ['results/*']),
       this.blobs(['s3:DeleteObject'], ['data/*', 'results/*']),
       new iam.PolicyStatement({
@@ -266,6 +266,8 @@ export class Grants extends Construct {
         ...(service.traced ? [allow(['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], ['*'])] : []),
       ],
     });
+    // New code never runs without the rights that it needs, not even for the moments of an update.
+    service.handler.node.addDependency(policy);
     NagSuppressions.addResourceSuppressions(policy, WILDCARDS);
     return policy;
   }

@@ -65,17 +65,11 @@ export class Observability extends Construct {
     const { services, queue } = this.props;
     this.alarm('ApiErrors', {
       anchor: 'api-errors',
-      meaning: 'the master answers with server errors.',
+      // A function that Lambda throttles is answered by a server error, too: see docs/runbook.md#throttling.
+      meaning: 'the master answers with server errors, or the concurrency of its functions is used up.',
       metric: services.api.metricServerError({ period: FIVE_MINUTES, statistic: cloudwatch.Stats.SUM }),
       threshold: 5,
       periods: 2,
-    });
-    this.alarm('Throttling', {
-      anchor: 'throttling',
-      meaning: "the account's Lambda concurrency does not suffice for the workers.",
-      metric: services.worker.handler.metricThrottles({ period: FIVE_MINUTES }),
-      threshold: 10,
-      periods: 3,
     });
     this.alarm('LostChunks', {
       anchor: 'lost-chunks',
@@ -152,7 +146,9 @@ export class Observability extends Construct {
             'Chunks that wait, run, were lost',
             [
               queue.tasks.metricApproximateNumberOfMessagesVisible({ label: 'wait' }),
+              queue.express.metricApproximateNumberOfMessagesVisible({ label: 'wait in the express queue' }),
               queue.tasks.metricApproximateNumberOfMessagesNotVisible({ label: 'run' }),
+              queue.express.metricApproximateNumberOfMessagesNotVisible({ label: 'run, from the express queue' }),
             ],
             [queue.lost.metricApproximateNumberOfMessagesVisible({ label: 'lost' })],
           ),

@@ -4,9 +4,13 @@ import { NagSuppressions } from 'cdk-nag';
 import { Construct } from 'constructs';
 import contract from './contract.json';
 
-/** The task queue, a message group a chunk, and where chunks go that were delivered too often. */
+/**
+ * Two task queues, a message group a chunk, and where chunks go that were delivered too often. SQS chooses no messages: the
+ * first chunks of packages have a queue of their own, so that they do not wait behind what was sent before.
+ */
 export class Queue extends Construct {
   readonly tasks: sqs.Queue;
+  readonly express: sqs.Queue;
   readonly lost: sqs.Queue;
 
   constructor(scope: Construct, id: string, lostTimeout: Duration) {
@@ -29,13 +33,15 @@ export class Queue extends Construct {
       // What Lambda asks of an event source: six times as long as the function may run.
       visibilityTimeout: Duration.seconds(6 * lostTimeout.toSeconds()),
     });
-    this.tasks = new sqs.Queue(this, 'Tasks', {
+    const chunks: sqs.QueueProps = {
       ...common,
       // As long as a package may run: what the queue forgets nobody misses.
       retentionPeriod: Duration.days(contract.queue.retentionDays),
       visibilityTimeout: Duration.seconds(contract.queue.visibilityS),
       deadLetterQueue: { queue: this.lost, maxReceiveCount: contract.queue.maxReceiveCount },
-    });
+    };
+    this.tasks = new sqs.Queue(this, 'Tasks', chunks);
+    this.express = new sqs.Queue(this, 'Express', chunks);
     NagSuppressions.addResourceSuppressions(this.lost, [
       {
         id: 'Serverless-SQSRedrivePolicy',

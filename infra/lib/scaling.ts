@@ -2,15 +2,15 @@ import { type CfnCondition, type CfnResource, Duration } from 'aws-cdk-lib';
 import * as autoscaling from 'aws-cdk-lib/aws-autoscaling';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import { AutoScalingAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
-import type * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
+import type { Queue } from './queue';
 import { runbook } from './runbook';
 import { EXECUTORS, type Settings } from './settings';
 
 export interface ScalingProps {
   readonly settings: Settings;
   readonly group: autoscaling.AutoScalingGroup;
-  readonly tasks: sqs.IQueue;
+  readonly queue: Queue;
   readonly warmUp: Duration;
   readonly mathAlarms: CfnCondition;
 }
@@ -20,7 +20,7 @@ const LOOK = Duration.minutes(1);
 const IDLE = 0.5;
 
 /**
- * Instances by backlog: chunks that wait, or wait and run, for each executor that there is or soon will be.
+ * Instances by backlog: chunks that wait, or run, for each executor that there is or soon will be, of both queues.
  *
  * Step scaling with two alarms, since target tracking can say neither "to zero" nor "from zero", and its own alarms
  * cost as much. From zero start_tasks wakes the group at once; the alarm makes up for a wake-up that failed.
@@ -40,7 +40,7 @@ export class Scaling extends Construct {
 
     this.grow = this.alarm('Grow', {
       // Only what waits: more executors do nothing for a chunk that runs. No instance: any chunk is a reason.
-      expression: `IF(desired < 1, waiting * 1000, waiting / (desired * ${executors}))`,
+      expression: `IF(desired < 1, (waiting + express) * 1000, (waiting + express) / (desired * ${executors}))`,
       threshold: settings.backlogPerExecutor,
       comparisonOperator: cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
       minutes: 1,
@@ -58,10 +58,11 @@ export class Scaling extends Construct {
     this.grow.addAlarmAction(new AutoScalingAction(add));
 
     this.shrink = this.alarm('Shrink', {
-      // -1: nothing at all is left. The last instance stays as long as there is anything.
+      // -1: nothing ran for all of these minutes, so nothing waits that a worker here could have taken. The last instance
+      // stays as long as anything runs. A metric costs as much as an alarm: those of waiting chunks are not read here.
       expression:
-        'IF(desired < 1, 1, IF(waiting + running < 1, -1, ' +
-        `IF(desired < 2, 1, (waiting + running) / (desired * ${executors}))))`,
+        'IF(desired < 1, 1, IF(running + hurrying < 1, -1, ' +
+        `IF(desired < 2, 1, (running + hurrying) / (desired * ${executors}))))`,
       threshold: IDLE,
       comparisonOperator: cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
       minutes: settings.idleMinutes,
@@ -95,7 +96,7 @@ export class Scaling extends Construct {
       metric: new cloudwatch.MathExpression({
         label: 'chunks for each executor',
         // A queue that sleeps reports nothing: it is empty.
-        expression: options.expression.replaceAll(/waiting|running/g, 'FILL($&, 0)'),
+        expression: options.expression.replaceAll(/waiting|express|running|hurrying/g, 'FILL($&, 0)'),
         period: LOOK,
         usingMetrics: Object.fromEntries(metrics),
       }),
@@ -110,7 +111,7 @@ export class Scaling extends Construct {
   }
 
   private metrics(): Record<string, cloudwatch.Metric> {
-    const { tasks, group } = this.props;
+    const { queue, group } = this.props;
     const metric = (namespace: string, metricName: string, dimensionsMap: Record<string, string>) =>
       new cloudwatch.Metric({
         namespace,
@@ -119,10 +120,11 @@ export class Scaling extends Construct {
         statistic: cloudwatch.Stats.MAXIMUM,
         period: LOOK,
       });
-    const queue = { QueueName: tasks.queueName };
     return {
-      waiting: metric('AWS/SQS', 'ApproximateNumberOfMessagesVisible', queue),
-      running: metric('AWS/SQS', 'ApproximateNumberOfMessagesNotVisible', queue),
+      waiting: metric('AWS/SQS', 'ApproximateNumberOfMessagesVisible', { QueueName: queue.tasks.queueName }),
+      express: metric('AWS/SQS', 'ApproximateNumberOfMessagesVisible', { QueueName: queue.express.queueName }),
+      running: metric('AWS/SQS', 'ApproximateNumberOfMessagesNotVisible', { QueueName: queue.tasks.queueName }),
+      hurrying: metric('AWS/SQS', 'ApproximateNumberOfMessagesNotVisible', { QueueName: queue.express.queueName }),
       desired: metric('AWS/AutoScaling', 'GroupDesiredCapacity', { AutoScalingGroupName: group.autoScalingGroupName }),
     };
   }

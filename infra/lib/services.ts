@@ -125,6 +125,7 @@ export class Services extends Construct {
         CLOUDPAR_PACKAGE_TABLE: storage.packages.tableName,
         CLOUDPAR_ACCOUNT_TABLE: storage.accounts.tableName,
         CLOUDPAR_QUEUE_URL: queue.tasks.queueUrl,
+        CLOUDPAR_EXPRESS_QUEUE_URL: queue.express.queueUrl,
         CLOUDPAR_DEAD_LETTER_QUEUE_URL: queue.lost.queueUrl,
         CLOUDPAR_BUCKET: storage.blobs.bucketName,
         CLOUDPAR_WORKER_TOKEN_SECRET: storage.workerToken.secretArn,

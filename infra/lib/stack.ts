@@ -35,6 +35,7 @@ export class CloudparStack extends Stack {
       PackageTable: storage.packages.tableName,
       AccountTable: storage.accounts.tableName,
       QueueUrl: queue.tasks.queueUrl,
+      ExpressQueueUrl: queue.express.queueUrl,
       DeadLetterQueueUrl: queue.lost.queueUrl,
       Bucket: storage.blobs.bucketName,
       AccountFunction: services.account.handler.functionName,

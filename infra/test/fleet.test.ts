@@ -162,7 +162,9 @@ describe('scaling', () => {
     (alarm(name)['Metrics'] as { Expression?: string }[]).find((metric) => metric.Expression)?.Expression;
 
   it('grows on chunks that wait for each executor; from zero on any', () => {
-    expect(expression('Grow')).toBe('IF(desired < 1, FILL(waiting, 0) * 1000, FILL(waiting, 0) / (desired * 2))');
+    expect(expression('Grow')).toBe(
+      'IF(desired < 1, (FILL(waiting, 0) + FILL(express, 0)) * 1000, (FILL(waiting, 0) + FILL(express, 0)) / (desired * 2))',
+    );
     expect(alarm('Grow')).toMatchObject({
       Threshold: 2,
       ComparisonOperator: 'GreaterThanThreshold',
@@ -179,10 +181,10 @@ describe('scaling', () => {
     });
   });
 
-  it('shrinks while half of the executors idle, to zero only when nothing waits or runs', () => {
+  it('shrinks while half of the executors idle, to zero only when no chunk of either queue runs', () => {
     expect(expression('Shrink')).toBe(
-      'IF(desired < 1, 1, IF(FILL(waiting, 0) + FILL(running, 0) < 1, -1, ' +
-        'IF(desired < 2, 1, (FILL(waiting, 0) + FILL(running, 0)) / (desired * 2))))',
+      'IF(desired < 1, 1, IF(FILL(running, 0) + FILL(hurrying, 0) < 1, -1, ' +
+        'IF(desired < 2, 1, (FILL(running, 0) + FILL(hurrying, 0)) / (desired * 2))))',
     );
     expect(alarm('Shrink')).toMatchObject({
       Threshold: 0.5,

@@ -67,8 +67,10 @@ describe('grants', () => {
   });
 
   it('queues: all that fold send; the worker function takes chunks, the lost function lost ones', () => {
-    expect(actions('Client', 'QueueTasks')).toEqual(['sqs:GetQueueAttributes', 'sqs:SendMessage']);
-    expect(actions('Worker', 'QueueTasks')).toEqual(['sqs:ChangeMessageVisibility', ...TAKE, 'sqs:SendMessage']);
+    for (const queue of ['QueueTasks', 'QueueExpress']) {
+      expect(actions('Client', queue)).toEqual(['sqs:GetQueueAttributes', 'sqs:SendMessage']);
+      expect(actions('Worker', queue)).toEqual(['sqs:ChangeMessageVisibility', ...TAKE, 'sqs:SendMessage']);
+    }
     expect(actions('Lost', 'QueueLost')).toEqual(TAKE);
     expect(actions('Lost', 'QueueTasks')).toEqual(['sqs:SendMessage']);
     expect([actions('Client', 'QueueLost'), actions('Worker', 'QueueLost'), actions('Timer', 'QueueLost')]).toEqual([

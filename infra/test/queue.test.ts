@@ -7,6 +7,7 @@ describe('queues', () => {
 
   it.each([
     ['QueueTasks', 14 * 86_400, 60],
+    ['QueueExpress', 14 * 86_400, 60],
     ['QueueLost', 14 * 86_400, 360],
   ])('%s: FIFO of independent groups, encrypted', (id, retention, visibility) => {
     expect(only(dev, 'AWS::SQS::Queue', id).Properties).toMatchObject({
@@ -20,15 +21,15 @@ describe('queues', () => {
     });
   });
 
-  it('a chunk delivered four times in vain goes to the dead letters', () => {
-    expect(only(dev, 'AWS::SQS::Queue', 'QueueTasks').Properties['RedrivePolicy']).toEqual({
+  it.each(['QueueTasks', 'QueueExpress'])('%s: a chunk delivered four times in vain goes to the dead letters', (id) => {
+    expect(only(dev, 'AWS::SQS::Queue', id).Properties['RedrivePolicy']).toEqual({
       deadLetterTargetArn: { 'Fn::GetAtt': [expect.stringMatching(/^QueueLost/), 'Arn'] },
       maxReceiveCount: 4,
     });
   });
 
   it('takes TLS only', () => {
-    dev.resourceCountIs('AWS::SQS::QueuePolicy', 2);
+    dev.resourceCountIs('AWS::SQS::QueuePolicy', 3);
     dev.allResourcesProperties('AWS::SQS::QueuePolicy', {
       PolicyDocument: {
         Statement: [Match.objectLike({ Effect: 'Deny', Condition: { Bool: { 'aws:SecureTransport': 'false' } } })],

@@ -141,6 +141,7 @@ describe('outputs', () => {
       'PackageTable',
       'AccountTable',
       'QueueUrl',
+      'ExpressQueueUrl',
       'DeadLetterQueueUrl',
       'Bucket',
       'AccountFunction',

@@ -150,6 +150,6 @@ def remove(folder: Path) -> None:
     at, names = clients(ENDPOINT), create(name_of(folder) + "-i", ENDPOINT, ENDPOINT, ENDPOINT)
     for table in (names.packages, names.accounts):
         at.dynamodb.delete_table(TableName=table)
-    for url in (names.queue_url, names.dead_letter_url):
+    for url in (names.queue_url, names.dead_letter_url, names.express_url):
         at.sqs.delete_queue(QueueUrl=url)
     reset_model_data()  # otherwise moto keeps every row that ever was

@@ -46,6 +46,7 @@ class Names(NamedTuple):
     accounts: str
     queue_url: str
     dead_letter_url: str
+    express_url: str
     bucket: str
 
 
@@ -95,8 +96,8 @@ def _keys(of: Any) -> Any:
     ]
 
 
-def create_queues(at: Clients, name: str) -> tuple[str, str]:
-    """The queue and the one for its dead letters."""
+def create_queues(at: Clients, name: str) -> tuple[str, str, str]:
+    """The main queue, the one for dead letters, and the express queue."""
     fifo: Any = {"FifoQueue": "true", "ContentBasedDeduplication": "false"}
     dead = at.sqs.create_queue(QueueName=f"{name}-dead.fifo", Attributes=fifo)["QueueUrl"]
     arn = at.sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
@@ -105,8 +106,9 @@ def create_queues(at: Clients, name: str) -> tuple[str, str]:
         "MessageRetentionPeriod": str(CONTRACT["queue"]["retentionDays"] * 86400),
     }
     redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": CONTRACT["queue"]["maxReceiveCount"]})
-    live = at.sqs.create_queue(QueueName=f"{name}.fifo", Attributes={**fifo, **times, "RedrivePolicy": redrive})
-    return live["QueueUrl"], dead
+    settings = {**fifo, **times, "RedrivePolicy": redrive}
+    live = at.sqs.create_queue(QueueName=f"{name}.fifo", Attributes=settings)["QueueUrl"]
+    return live, dead, at.sqs.create_queue(QueueName=f"{name}-express.fifo", Attributes=settings)["QueueUrl"]
 
 
 @cache
@@ -139,7 +141,7 @@ def stores(names: Names, clock: SetClock, tables: str, queues: str, blobs: str) 
             skew_s=0.0,
         ),
         accounts=DynamoAccountStore(Table(dynamodb, names.accounts), clock),
-        queue=SqsTaskQueue(clients(queues).sqs, names.queue_url, names.dead_letter_url, clock),
+        queue=SqsTaskQueue(clients(queues).sqs, names.queue_url, names.dead_letter_url, clock, names.express_url),
         registry=DynamoWorkerRegistry(Table(dynamodb, names.packages), clock, KEPT_S),
         blobs=S3BlobStore(lambda: clients(blobs).s3, names.bucket, clock),
         ids=ids,

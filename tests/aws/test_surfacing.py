@@ -32,7 +32,8 @@ def client() -> Any:
 @pytest.fixture
 def queue(request: pytest.FixtureRequest, client: Any) -> SqsTaskQueue:
     at = clients(client.meta.endpoint_url)
-    return SqsTaskQueue(client, *create_queues(at, str(abs(hash(request.node.nodeid)))), SystemClock())
+    main, dead, express = create_queues(at, str(abs(hash(request.node.nodeid))))
+    return SqsTaskQueue(client, main, dead, SystemClock(), express)
 
 
 def sendings(count: int) -> list[Sending]:
@@ -159,7 +160,7 @@ def test_one_of_many_gets_what_surfaces(queue: SqsTaskQueue) -> None:
 
 def test_a_group_is_serial(queue: SqsTaskQueue, client: Any) -> None:
     """Ours has one message; of one with more, nobody gets another while one is in flight."""
-    url = queue._url
+    url = queue._main._url
     for number in range(6):
         client.send_message(
             QueueUrl=url, MessageBody=str(number), MessageGroupId="g", MessageDeduplicationId=str(number)

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from typing import Any
+from zlib import crc32
 
 import pytest
+from bench.aws_calls.counts import Counts
+from bench.aws_calls.queue_and_bucket import Queue
 from botocore.exceptions import EndpointConnectionError
 
-from cloudpar_master.adapters.aws.task_queue import DEAD, ENTRY_ATTEMPTS, SqsTaskQueue
+from cloudpar_master.adapters.aws.fifo_queue import ENTRY_ATTEMPTS
+from cloudpar_master.adapters.aws.task_queue import DEAD, LOOK_S, MAIN_FIRST, SqsTaskQueue
 from cloudpar_master.ports import LARGEST_RECEIVES, Message, Sending
 from master.stores import NOW, SetClock
 
@@ -247,3 +251,105 @@ def test_nobody_there(clock: SetClock) -> None:
     queue = SqsTaskQueue(Unreachable(), "live", "dead", clock)  # type: ignore[arg-type]
     assert queue.send(sendings(2)) == [False, False]
     queue.delete(["r"])
+
+
+def on_three_queues(clock: SetClock) -> tuple[SqsTaskQueue, Queue]:
+    client = Queue(Counts(), clock.now)
+    return SqsTaskQueue(client, "live", "dead", clock, "express"), client  # type: ignore[arg-type]
+
+
+def attempt(queue: int) -> Iterator[str]:
+    """Ids of attempts that look into the express queue first (0), or whose turn it is to look into the main queue."""
+    return (name for name in map(str, range(10_000)) if (crc32(name.encode()) % MAIN_FIRST == 0) == bool(queue))
+
+
+def bodies(messages: list[Message]) -> list[str]:
+    return [message.body for message in messages]
+
+
+LONG = [Sending(f"long {number}", f"long {number}") for number in range(100)]
+NEW = Sending("new", "new", express=True)
+
+
+def test_a_first_chunk_is_received_before_what_was_sent_before_it(clock: SetClock) -> None:
+    queue, _ = on_three_queues(clock)
+    queue.send([*LONG, NEW])
+    names = attempt(0)
+    assert bodies(queue.receive(1, 60.0, next(names))) == ["new"]
+    assert bodies(queue.receive(2, 60.0, next(names))) == ["long 0", "long 1"]
+
+
+def test_a_stream_of_first_chunks_leaves_every_fourth_attempt_to_others(clock: SetClock) -> None:
+    queue, _ = on_three_queues(clock)
+    queue.send([*LONG, *(Sending(f"new {number}", f"new {number}", express=True) for number in range(1_000))])
+    taken = [bodies(queue.receive(1, 60.0, str(number)))[0] for number in range(200)]
+    assert 30 <= sum(body.startswith("long") for body in taken) <= 70
+
+
+def test_a_busy_worker_is_handed_first_chunks_only(clock: SetClock) -> None:
+    queue, _ = on_three_queues(clock)
+    queue.send(LONG)
+    assert queue.receive(10, 60.0, "a", ["long"]) == []
+    queue.send([NEW])
+    assert bodies(queue.receive(10, 60.0, "b", ["long"])) == ["new"]
+
+
+def test_receipts_go_back_to_their_queue(clock: SetClock) -> None:
+    client = offline().sqs
+    with stubbed(client) as stub:
+        queue = SqsTaskQueue(client, "live", "dead", clock, "express")
+        stub.add_response("receive_message", received(1), asked(1, "b#0") | {"QueueUrl": "express"})
+        (message,) = queue.receive(1, 60.0, "b", ["busy"])
+        for name, more in (
+            ("delete_message_batch", {}),
+            ("change_message_visibility_batch", {"VisibilityTimeout": 60}),
+        ):
+            for url, receipt in (("live", "r2"), ("express", "r1")):
+                entry = {"Id": "0", "ReceiptHandle": receipt, **more}
+                stub.add_response(name, {"Successful": taken(0), "Failed": []}, {"QueueUrl": url, "Entries": [entry]})
+        queue.delete([message.receipt, "r2"])
+        queue.extend([message.receipt, "r2"], 60.0)
+
+
+def test_a_repeated_attempt_looks_into_both_queues(clock: SetClock) -> None:
+    """The first time only the main queue had something; what it brought must come again."""
+    client = offline().sqs
+    with stubbed(client) as stub:
+        queue = SqsTaskQueue(client, "live", "dead", clock, "express")
+        name = next(attempt(0))
+        stub.add_response("receive_message", {}, asked(1, f"{name}#0") | {"QueueUrl": "express"})
+        stub.add_response("receive_message", received(1), asked(1, f"{name}#0"))
+        assert bodies(queue.receive(1, 60.0, name)) == ["body 1"]
+        clock.move(1.0)
+        stub.add_response("receive_message", received(2), asked(1, f"{name}#0") | {"QueueUrl": "express"})
+        stub.add_response("receive_message", received(1), asked(1, f"{name}#0"))
+        assert bodies(queue.receive(1, 60.0, name, again=True)) == ["body 2", "body 1"]
+
+
+def test_an_empty_express_queue_costs_a_busy_process_few_calls(clock: SetClock) -> None:
+    queue, client = on_three_queues(clock)
+    queue.send(LONG)
+    before = client._counts.of["set up", "SQS ReceiveMessage"]
+    for number in range(90):
+        assert queue.receive(1, 60.0, str(number))
+        clock.move(0.01)
+    assert client._counts.of["set up", "SQS ReceiveMessage"] - before <= 90 + 6
+
+
+def test_a_busy_worker_hears_of_first_chunks_by_one_look_a_second(clock: SetClock) -> None:
+    queue, client = on_three_queues(clock)
+    assert not queue.express_waits()
+    queue.send([NEW])
+    assert not queue.express_waits()
+    clock.move(LOOK_S)
+    assert queue.express_waits()
+    assert client._counts.of["set up", "SQS GetQueueAttributes"] == 2
+
+
+def test_without_an_express_queue_all_chunks_go_by_the_main_one(clock: SetClock) -> None:
+    """Functions may have their new code some moments before their new environment."""
+    client = Queue(Counts(), clock.now)
+    queue = SqsTaskQueue(client, "live", "dead", clock)  # type: ignore[arg-type]
+    queue.send([*LONG[:1], NEW])
+    assert not queue.express_waits()
+    assert bodies(queue.receive(10, 60.0, "a", ["busy"])) == ["long 0", "new"]

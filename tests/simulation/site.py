@@ -205,10 +205,10 @@ class Worker:
                 sent = PublishResults(worker_id=self.name, executors=self._executors, publications=publications)
                 published = self._site.world.worker.publish_results(sent)
                 lease_ids = list(dict.fromkeys(made.lease_id for made in publications))
-                self._answer(on.Published(lease_ids, published.leases, published.hungry, 1_000))
+                self._answer(on.Published(lease_ids, published.leases, published.hungry, 1_000, published.waiting))
             case do.Extend(leases=leases):
                 extended = self._site.world.worker.extend_leases(ExtendLeases(worker_id=self.name, leases=leases))
-                self._answer(on.Extended(extended.leases, extended.hungry))
+                self._answer(on.Extended(extended.leases, extended.hungry, extended.waiting))
             case do.GiveBackTasks(returns=returns):
                 self._site.world.worker.give_back(GiveBack(worker_id=self.name, returns=returns))
                 self._answer(on.GivenBack([item.lease_id for item in returns]))

@@ -14,7 +14,7 @@ from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.parts import PIECE_BYTES
 from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Link
-from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack
+from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, RetrieveTasks, RetrieveTasksReply
 from cloudpar_worker import reach as reach_module
 from cloudpar_worker.lease_record import LeaseRecord
 from cloudpar_worker.master_client import MasterClient, PayloadRefused, Stopped
@@ -163,3 +163,17 @@ def test_a_folder_that_cannot_be_written_now_is_tried_again(
     own.upload(Link("PUT", (tmp_path / "k").as_uri()), b"result")
     assert (tmp_path / "k").read_bytes() == b"result"
     assert "the folder of payloads" in capsys.readouterr().err
+
+
+def test_a_repeated_retrieval_says_that_it_is_one(client: MasterClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first answer may have been lost, with chunks in it."""
+    sent: list[RetrieveTasks] = []
+
+    def ask(_route: object, body: bytes) -> tuple[RetrieveTasksReply | None, float]:
+        sent.append(codec.decode(body, RetrieveTasks))
+        return (RetrieveTasksReply() if len(sent) == 3 else None), 0.0
+
+    monkeypatch.setattr(client, "_ask", ask)
+    monkeypatch.setattr(client._stopped, "wait", lambda _seconds: None)
+    client.call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="a", worker_id="w", executors=1, chunks=1))
+    assert [(request.attempt_id, request.again) for request in sent] == [("a", False), ("a", True), ("a", True)]

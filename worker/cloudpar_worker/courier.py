@@ -181,13 +181,13 @@ class Courier:
         def job() -> on.Stimulus:
             began = time.monotonic()
             views: dict[str, LeaseView] = {}
-            hungry = False
+            hungry = waiting = False
             for part in requests(publications):
                 for reply in self._publish(part):
                     views.update({view.lease_id: view for view in reply.leases})
-                    hungry = reply.hungry
+                    hungry, waiting = reply.hungry, reply.waiting
             lease_ids = list(dict.fromkeys([made.lease_id for made in publications]))
-            return on.Published(lease_ids, list(views.values()), hungry, int((time.monotonic() - began) * 1e6))
+            return on.Published(lease_ids, list(views.values()), hungry, int((time.monotonic() - began) * 1e6), waiting)
 
         self._hand("publish", job, threads=2)
 
@@ -209,7 +209,7 @@ class Courier:
 
         def job() -> on.Stimulus:
             views: list[LeaseView] = []
-            hungry = False
+            hungry = waiting = False
             for first in range(0, len(leases), BULK_ITEMS):
                 request = ExtendLeases(worker_id=self.worker_id, leases=leases[first : first + BULK_ITEMS])
                 try:
@@ -219,8 +219,8 @@ class Courier:
                 except (RequestError, Stopped):
                     continue
                 views += reply.leases
-                hungry = reply.hungry
-            return on.Extended(views, hungry)
+                hungry, waiting = reply.hungry, reply.waiting
+            return on.Extended(views, hungry, waiting)
 
         self._hand("extend", job)
 

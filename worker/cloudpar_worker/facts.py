@@ -38,7 +38,7 @@ class Facts:
         retrieving, peeking, fetching, beating, publish_jobs: What is under way; fetching is a retrieval of chunks of
             other packages than those that have tasks here.
         holds: The master holds requests.
-        others_wait: A peek has seen such chunks, and none were asked for since.
+        others_wait: A peek has seen such chunks, or the master has mentioned one, and none were asked for since.
         peek_us: When to look again.
         fetch_until_us: Until when free executors wait for what is being fetched.
         publish_now: Somebody may be waiting for what is pending.

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 import urllib3
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.errors import RequestError
@@ -17,6 +18,7 @@ from cloudpar_protocol.parts import completion_status, pieces
 from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
+from cloudpar_protocol.worker_messages import RetrieveTasks
 
 from .reach import Reach
 
@@ -77,6 +79,8 @@ class MasterClient:
     ) -> ReplyT:
         """The master's answer. Failures that may pass are retried with the same request, with growing delays.
 
+        A repeated retrieval says that it is one (`again`).
+
         Raises:
             RequestError: The master refused for good.
             Stopped: `stop` was called, or there was no answer to a call that is not to be repeated.
@@ -92,6 +96,8 @@ class MasterClient:
             if not repeat or self._stopped.is_set():
                 break
             self._reach.repeats()
+            if isinstance(request, RetrieveTasks):  # an answer may have been lost, with chunks in it
+                body = codec.encode(replace(request, again=True))
             self._stopped.wait(max(asked_s or 0.0, delay_s) * random.uniform(1.0, 1.25))  # noqa: S311 - jitter
             delay_s = min(delay_s * 2, _LAST_DELAY_S)
         raise Stopped

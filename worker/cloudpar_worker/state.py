@@ -266,6 +266,7 @@ class WorkerState:
             cost_us = stimulus.request_us // len(stimulus.lease_ids)
             facts.unsaid_us[package_id] = facts.unsaid_us.get(package_id, 0) + cost_us
             facts.budgets.settled(package_id, record.published())
+        facts.others_wait = facts.others_wait or stimulus.waiting
         self._views(stimulus.views, hungry=stimulus.hungry)
         for lease_id in stimulus.lease_ids:
             record = facts.leases[lease_id]
@@ -274,6 +275,7 @@ class WorkerState:
 
     def _extended(self, stimulus: on.Extended, _now_us: int) -> None:
         self.facts.beating = False
+        self.facts.others_wait = self.facts.others_wait or stimulus.waiting
         self._views(stimulus.views, hungry=stimulus.hungry)
 
     def _views(self, views: list[LeaseView], *, hungry: bool) -> None:

@@ -123,12 +123,17 @@ class DownloadFailed(Struct, frozen=True):
 
 
 class Published(Struct, frozen=True):
-    """These leases' publications are durable (or refused for good, without a view)."""
+    """These leases' publications are durable (or refused for good, without a view).
+
+    Attributes:
+        waiting: The first chunk of another package waits at the master.
+    """
 
     lease_ids: list[str]
     views: list[LeaseView]
     hungry: bool
     request_us: int
+    waiting: bool = False
 
 
 class Extended(Struct, frozen=True):
@@ -136,6 +141,7 @@ class Extended(Struct, frozen=True):
 
     views: list[LeaseView]
     hungry: bool = False
+    waiting: bool = False
 
 
 class GivenBack(Struct, frozen=True):

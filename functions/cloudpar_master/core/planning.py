@@ -24,6 +24,11 @@ SMALL_PACKAGE = 32
 """So few tasks are opened at once: the second window of a small package would wait behind all large ones again."""
 
 
+EXPRESS_TASKS = 4
+"""Where the queue cannot choose (on AWS), chunks that start with one of so many first tasks of a package go by a queue
+of their own. Few: the next package waits for these chunks."""
+
+
 def first_window(tasks: int, policy: Policy) -> int:
     """How many chunks a package opens before anything is measured.
 

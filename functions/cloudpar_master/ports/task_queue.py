@@ -14,6 +14,8 @@ class Sending(NamedTuple):
         first: It is the first chunk of its package.
         cost_us: How long the chunk is likely to keep an executor busy.
         python: The version of Python that it needs; "": any.
+        express: It has one of the first tasks of its package. A queue that cannot choose keeps such messages apart, so
+            that they do not wait behind others.
     """
 
     group: str
@@ -23,6 +25,7 @@ class Sending(NamedTuple):
     first: bool = False
     cost_us: int = 1
     python: str = ""
+    express: bool = False
 
 
 Needs = tuple[str, str]
@@ -72,13 +75,21 @@ class TaskQueue(Protocol):
         ...
 
     def receive(
-        self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY
+        self,
+        limit: int,
+        visibility_s: float,
+        attempt_id: str,
+        besides: Collection[str] = (),
+        fit: Fit = ANY,
+        *,
+        again: bool = False,
     ) -> list[Message]:
         """Take up to `limit` messages, none of a package in `besides` unless the queue cannot choose.
 
         A queue that can look at its messages brings only those that fit; one that cannot brings any, and the caller
         puts back what does not fit. The same attempt id again within 5 minutes brings the same messages, and they are
-        invisible anew for so long.
+        invisible anew for so long. `again` says that the id was used before: a queue that consists of several may then
+        bring up to `limit` of each.
         """
         ...
 
@@ -104,6 +115,13 @@ class TaskQueue(Protocol):
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
         """Whether a message that fits, of a package that is not in `besides`, could be received now."""
+        ...
+
+    def express_waits(self) -> bool:
+        """Whether a busy worker should fetch a first chunk (`express`) as soon as one of its executors is free.
+
+        False where the queue chooses by itself: there busy workers peek.
+        """
         ...
 
     def dead(self, limit: int) -> list[Message]:

@@ -60,9 +60,12 @@ def sending(head: Head, piece: Piece, policy: Policy) -> Sending:
     tasks = piece.end - piece.start
     cost_us = round(head.mean_us * tasks) if head.measured else policy.chunk_target_us
     first = piece.start == 0
+    # A chunk that workers were lost with is not new, and must not take others' place again and again.
+    express = piece.start < planning.EXPRESS_TASKS and not piece.losses
     return Sending(
         text, text, head.account_id, head.package_id,
         first=first, cost_us=max(cost_us, SMALLEST_COST_US), python=head.python,
+        express=express,
     )  # fmt: skip
 
 

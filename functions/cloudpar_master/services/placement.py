@@ -77,7 +77,7 @@ class Placement:
         for message, head in unfit:
             _, chunk = parse_chunk(message.body)
             again = sending(head, replace(chunk, losses=chunk.losses + message.receives - 1), self._on.policy)
-            sendings.append(again._replace(group=f"{again.body}@{self._on.ids.fresh()}"))
+            sendings.append(again._replace(group=f"{again.body}@{self._on.ids.fresh()}", express=False))
         if sendings:
             sent = self._on.queue.send(sendings)
             self._on.queue.delete([message.receipt for (message, _), done in zip(unfit, sent, strict=True) if done])

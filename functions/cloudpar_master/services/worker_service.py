@@ -156,7 +156,8 @@ class WorkerService:
     def _receive(self, request: RetrieveTasks, attempt_id: str, fit: Fit, put_back: set[str]) -> Received:
         lease_s = self._on.policy.lease_s
         most = min(request.chunks, RETRIEVED_CHUNKS)
-        messages = self._on.queue.receive(most, lease_s, attempt_id, frozenset(request.besides), fit)
+        besides = frozenset(request.besides)
+        messages = self._on.queue.receive(most, lease_s, attempt_id, besides, fit, again=request.again)
         chunks = [(message, *parse_chunk(message.body)) for message in messages]
         found = self._on.packages.find([package_id for _, package_id, _ in chunks])
         known = [head for head, _ in found.values()]
@@ -304,7 +305,8 @@ class WorkerService:
             if head is not None and head.ended:
                 self._folding.open_next(head)
         views = self._views(request.publications, heads)
-        return PublishResultsReply(leases=views, hungry=self._hungry(request.worker_id, views, heads))
+        hungry = self._hungry(request.worker_id, views, heads)
+        return PublishResultsReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
 
     def _vouched(self, publication: Publication) -> list[TaskResult]:
         """Results of a worker that knows no seals: the master makes them, of large ones on their place."""
@@ -331,7 +333,8 @@ class WorkerService:
         if live:
             self._on.queue.extend(live, self._on.policy.lease_s)
         self._placement.beats(request.worker_id)
-        return ExtendLeasesReply(leases=views, hungry=self._hungry(request.worker_id, views, heads))
+        hungry = self._hungry(request.worker_id, views, heads)
+        return ExtendLeasesReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
 
     def give_back(self, request: GiveBack) -> GiveBackReply:
         """Take untouched tasks back; they are cut anew before this is answered."""
@@ -381,6 +384,10 @@ class WorkerService:
             return False
         running = [head for head in heads.values() if head is not None and not head.ended]
         return self._idle.others(worker_id, self._on.clock.now(), running) and self._on.queue.waiting() == 0
+
+    def _express_waits(self, views: Sequence[LeaseView]) -> bool:
+        """Whether a worker that goes on with its leases should fetch another package's first chunk."""
+        return any(view.state == "wanted" for view in views) and self._on.queue.express_waits()
 
 
 def _without(fit: Fit, resumed: Collection[str]) -> Fit:

@@ -51,6 +51,7 @@ class RetrieveTasks(Struct, frozen=True, kw_only=True):
         besides: Packages of which it has tasks that wait: it wants chunks of others. A master that cannot choose hands
             out what comes.
         peek: It wants no chunk, but to know whether one waits.
+        again: The same request was sent before, and no answer came.
     """
 
     v: int = PROTOCOL_VERSION
@@ -64,6 +65,7 @@ class RetrieveTasks(Struct, frozen=True, kw_only=True):
     set_aside: Annotated[list[Id], Meta(max_length=BULK_ITEMS)] = []
     besides: Annotated[list[Id], Meta(max_length=BULK_ITEMS)] = []
     peek: bool = False
+    again: bool = False
 
 
 class Lease(Struct, frozen=True, kw_only=True):
@@ -228,11 +230,18 @@ class LeaseView(Struct, frozen=True, kw_only=True):
 
 
 class PublishResultsReply(Struct, frozen=True, kw_only=True):
-    """Every publication is durable. `hungry`: others idle; a worker with a long untouched rest gives some back."""
+    """Every publication is durable.
+
+    Attributes:
+        hungry: Others idle; a worker with a long untouched rest gives some back.
+        waiting: The first chunk of a package waits at a master that holds no requests. A worker asks for it, with
+            `besides`, as soon as one of its executors is free.
+    """
 
     v: int = PROTOCOL_VERSION
     leases: list[LeaseView]
     hungry: bool = False
+    waiting: bool = False
 
 
 class LeaseRef(Struct, frozen=True, kw_only=True):
@@ -253,9 +262,12 @@ class ExtendLeases(Struct, frozen=True, kw_only=True):
 
 
 class ExtendLeasesReply(Struct, frozen=True, kw_only=True):
+    """`hungry`, `waiting`: as in PublishResultsReply."""
+
     v: int = PROTOCOL_VERSION
     leases: list[LeaseView]
     hungry: bool = False
+    waiting: bool = False
 
 
 class Return(Struct, frozen=True, kw_only=True):

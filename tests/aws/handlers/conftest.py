@@ -58,6 +58,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stores:
         "CLOUDPAR_ACCOUNT_TABLE": names.accounts,
         "CLOUDPAR_QUEUE_URL": names.queue_url,
         "CLOUDPAR_DEAD_LETTER_QUEUE_URL": names.dead_letter_url,
+        "CLOUDPAR_EXPRESS_QUEUE_URL": names.express_url,
         "CLOUDPAR_BUCKET": names.bucket,
         "CLOUDPAR_WORKER_TOKEN_SECRET": secret,
         "CLOUDPAR_KEY_PARAMETER": parameter,

@@ -77,6 +77,7 @@ def recorder(stack: Stores, monkeypatch: pytest.MonkeyPatch) -> Recorder:
         "CLOUDPAR_ACCOUNT_TABLE": "StorageAccounts",
         "CLOUDPAR_BUCKET": "StorageBlobs",
         "CLOUDPAR_QUEUE_URL": "QueueTasks",
+        "CLOUDPAR_EXPRESS_QUEUE_URL": "QueueExpress",
         "CLOUDPAR_DEAD_LETTER_QUEUE_URL": "QueueLost",
         "CLOUDPAR_WORKER_TOKEN_SECRET": "StorageWorkerToken",
         "CLOUDPAR_FLEET_GROUP": f"{GROUP}Cloudpar-dev-workers",
@@ -149,7 +150,7 @@ def worker(function: ModuleType, stack: Stores) -> None:
     states.create_package(stack, "blob", blob=True, open=[Piece(0, 4, 1, sent=True)], cursor=4, reserved_us=10**9)
     states.create_package(stack, "uncut", reserved_us=10**9)
     bodies = [chunk_body("blob", Piece(0, 4, 1)), chunk_body("nobody's", Piece(0, 4, 1))]
-    stack.queue.send([Sending(body, body) for body in bodies])
+    stack.queue.send([Sending(body, body, express=True) for body in bodies])
     (lease,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="t", worker_id="w", executors=1, chunks=4)).leases
     call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="u", worker_id="idle", executors=1, chunks=4))
     call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="v", worker_id="idle", executors=1, chunks=4))
@@ -160,6 +161,13 @@ def worker(function: ModuleType, stack: Stores) -> None:
         PrepareResult(**of_lease, seq=1, size=LARGE_BYTES, crc32=0, parts_crc32=PARTS),
     ]
     call(routes.PREPARE_RESULTS, PrepareResults(results=results))
+    create: dict[str, Any] = {"open": [Piece(0, 4, 1, sent=True)], "cursor": 4, "reserved_us": 10**9}
+    states.create_package(stack, "main", **create)
+    stack.queue.send([Sending(chunk_body("main", Piece(0, 4, 1)), chunk_body("main", Piece(0, 4, 1)))])
+    (later,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="x", worker_id="w", executors=1, chunks=1)).leases
+    of_later = {name: getattr(later, name) for name in LeaseRef.__struct_fields__}
+    call(routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=[LeaseRef(**of_later)]))
+    call(routes.GIVE_BACK, GiveBack(worker_id="w", returns=[Return(**of_later, seq=0, ranges=[(0, 4)], closes=True)]))
     call(routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=[LeaseRef(**ref)]))
     call(routes.GIVE_BACK, GiveBack(worker_id="w", returns=[Return(**ref, seq=0, ranges=[(2, 4)])]))
     for seq, package_id in enumerate((lease.package_id, *states.create_all(stack))):

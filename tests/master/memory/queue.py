@@ -52,19 +52,27 @@ class MemoryTaskQueue:
             for message in messages:
                 if until.get(message.group, now) <= now:
                     until[message.group] = now + MEMORY_S
-                    self._letters.there.append(Letter(message.body, now, *message[2:]))
+                    self._letters.there.append(Letter(message.body, now, *message[2:7]))
             return [True] * len(messages)
 
     def receive(
-        self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY
+        self,
+        limit: int,
+        visibility_s: float,
+        attempt_id: str,
+        besides: Collection[str] = (),
+        fit: Fit = ANY,
+        *,
+        again: bool = False,
     ) -> list[Message]:
+        del again
         with ALONE:
             now = self._clock.now()
             self._surface(now)
-            again = self._repeat(attempt_id, now)
-            if again:
-                self.extend([message.receipt for message in again], visibility_s)
-                return again
+            before = self._repeat(attempt_id, now)
+            if before:
+                self.extend([message.receipt for message in before], visibility_s)
+                return before
             messages: list[Message] = []
             while len(messages) < limit and (lines := self._lines(besides, fit if self._letters.looks else ANY)):
                 letter = self._letters.there[self._turns.take(lines).number]
@@ -124,6 +132,9 @@ class MemoryTaskQueue:
         with ALONE:
             self._surface(self._clock.now())
             return sum(letter.state == "waiting" for letter in self._letters.there)
+
+    def express_waits(self) -> bool:
+        return False
 
     def dead(self, limit: int) -> list[Message]:
         with ALONE:

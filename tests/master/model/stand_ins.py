@@ -117,9 +117,16 @@ class TimedQueue:
             self._here.update((message.body, message) for message in messages)
 
     def receive(
-        self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY
+        self,
+        limit: int,
+        visibility_s: float,
+        attempt_id: str,
+        besides: Collection[str] = (),
+        fit: Fit = ANY,
+        *,
+        again: bool = False,
     ) -> list[Message]:
-        del attempt_id, fit
+        del attempt_id, fit, again
         self._look()
         now = self._clock.now()
         messages: list[Message] = []

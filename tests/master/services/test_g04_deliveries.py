@@ -59,10 +59,17 @@ class Thrice:
         return [all(self._queue.send(soon))] * len(messages)
 
     def receive(
-        self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY
+        self,
+        limit: int,
+        visibility_s: float,
+        attempt_id: str,
+        besides: Collection[str] = (),
+        fit: Fit = ANY,
+        *,
+        again: bool = False,
     ) -> list[Message]:
         """See the port."""
-        messages = self._queue.receive(limit, visibility_s, attempt_id, besides, fit)
+        messages = self._queue.receive(limit, visibility_s, attempt_id, besides, fit, again=again)
         self.received.update(message.body for message in messages)
         return messages
 

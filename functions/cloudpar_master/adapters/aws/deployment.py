@@ -50,9 +50,9 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
 
     Args:
         environment: CLOUDPAR_PACKAGE_TABLE, CLOUDPAR_ACCOUNT_TABLE, CLOUDPAR_QUEUE_URL,
-            CLOUDPAR_DEAD_LETTER_QUEUE_URL, CLOUDPAR_BUCKET; optional CLOUDPAR_WORKER_TOKEN_SECRET,
-            CLOUDPAR_KEY_PARAMETER, CLOUDPAR_FLEET_GROUP and CLOUDPAR_POLICY (JSON, any of core.policy.Policy's
-            figures).
+            CLOUDPAR_DEAD_LETTER_QUEUE_URL, CLOUDPAR_BUCKET; optional CLOUDPAR_EXPRESS_QUEUE_URL,
+            CLOUDPAR_WORKER_TOKEN_SECRET, CLOUDPAR_KEY_PARAMETER, CLOUDPAR_FLEET_GROUP and CLOUDPAR_POLICY (JSON, any
+            of core.policy.Policy's figures).
         worker_token: Whether to read the workers' token: only who checks tokens needs it.
 
     Raises:
@@ -63,13 +63,14 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     policy = read_policy(environment.get("CLOUDPAR_POLICY", ""))
     kept_s = policy.lifetime_s + policy.retention_s + policy.tombstone_s + MARGIN_S
     queue_url, dead_letter_url = environment["CLOUDPAR_QUEUE_URL"], environment["CLOUDPAR_DEAD_LETTER_QUEUE_URL"]
+    express_url = environment.get("CLOUDPAR_EXPRESS_QUEUE_URL", "")
     secret = environment.get("CLOUDPAR_WORKER_TOKEN_SECRET", "") if worker_token else ""
     bucket, parameter = environment["CLOUDPAR_BUCKET"], environment.get("CLOUDPAR_KEY_PARAMETER", "")
     table, objects = Table(clients.dynamodb, environment["CLOUDPAR_PACKAGE_TABLE"]), Objects(lambda: clients.s3, bucket)
     deployment = Deployment(
         packages=DynamoPackageStore(table, objects, clock, ids, kept_s),
         accounts=DynamoAccountStore(Table(clients.dynamodb, environment["CLOUDPAR_ACCOUNT_TABLE"]), clock),
-        queue=SqsTaskQueue(clients.sqs, queue_url, dead_letter_url, clock),
+        queue=SqsTaskQueue(clients.sqs, queue_url, dead_letter_url, clock, express_url),
         registry=DynamoWorkerRegistry(table, clock, DAY_S),
         blobs=S3BlobStore(lambda: clients.s3, bucket, clock),
         clock=clock,

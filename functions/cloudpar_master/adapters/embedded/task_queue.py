@@ -68,16 +68,24 @@ class SqliteTaskQueue:
         return [True] * len(messages)
 
     def receive(
-        self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY
+        self,
+        limit: int,
+        visibility_s: float,
+        attempt_id: str,
+        besides: Collection[str] = (),
+        fit: Fit = ANY,
+        *,
+        again: bool = False,
     ) -> list[Message]:
         """See the port. Brings only what fits."""
+        del again  # there is one queue
         now = self._clock.now()
         with self._db.transaction():
             self._surface(now)
-            again = self._repeat(attempt_id, now)
-            if again:
-                self._hide([message.receipt for message in again], now + visibility_s)
-                return again
+            before = self._repeat(attempt_id, now)
+            if before:
+                self._hide([message.receipt for message in before], now + visibility_s)
+                return before
             lines = {
                 line.number: line
                 for line, python in self._lines()
@@ -143,6 +151,10 @@ class SqliteTaskQueue:
         """See the port."""
         self._surface(self._clock.now())
         return any(line.package not in besides and fit.takes(line.package, python) for line, python in self._lines())
+
+    def express_waits(self) -> bool:
+        """See the port. The queue chooses, and busy workers peek."""
+        return False
 
     def dead(self, limit: int) -> list[Message]:
         """See the port."""

@@ -195,13 +195,18 @@ export interface components {
             worker_id: string;
             leases: components["schemas"]["LeaseRef"][];
         };
-        /** ExtendLeasesReply */
+        /**
+         * ExtendLeasesReply
+         * @description `hungry`, `waiting`: as in PublishResultsReply.
+         */
         ExtendLeasesReply: {
             /** @default 1 */
             v?: number;
             leases: components["schemas"]["LeaseView"][];
             /** @default false */
             hungry?: boolean;
+            /** @default false */
+            waiting?: boolean;
         };
         /**
          * FleetStatus
@@ -731,7 +736,12 @@ export interface components {
         };
         /**
          * PublishResultsReply
-         * @description Every publication is durable. `hungry`: others idle; a worker with a long untouched rest gives some back.
+         * @description Every publication is durable.
+         *
+         *     Attributes:
+         *         hungry: Others idle; a worker with a long untouched rest gives some back.
+         *         waiting: The first chunk of a package waits at a master that holds no requests. A worker asks for it, with
+         *             `besides`, as soon as one of its executors is free.
          */
         PublishResultsReply: {
             /** @default 1 */
@@ -739,6 +749,8 @@ export interface components {
             leases: components["schemas"]["LeaseView"][];
             /** @default false */
             hungry?: boolean;
+            /** @default false */
+            waiting?: boolean;
         };
         /**
          * RangeData
@@ -765,6 +777,7 @@ export interface components {
          *         besides: Packages of which it has tasks that wait: it wants chunks of others. A master that cannot choose hands
          *             out what comes.
          *         peek: It wants no chunk, but to know whether one waits.
+         *         again: The same request was sent before, and no answer came.
          */
         RetrieveTasks: {
             /** @default 1 */
@@ -785,6 +798,8 @@ export interface components {
             besides?: string[];
             /** @default false */
             peek?: boolean;
+            /** @default false */
+            again?: boolean;
         };
         /**
          * RetrieveTasksReply

@@ -5,12 +5,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import GaveBack
+from cloudpar_master.core.head import Piece
+from cloudpar_master.core.planning import EXPRESS_TASKS
+from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord, Fit, Message
+from cloudpar_master.services.folding import sending
 from cloudpar_master.services.worker_service import STALE_ROUNDS
 from cloudpar_protocol import codec
 from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, RETRIEVED_CHUNKS
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode
-from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
+from cloudpar_protocol.worker_messages import ExtendLeases, LeaseRef, RetrieveTasks, RetrieveTasksReply
+from master.packages import make_head, make_spec
 from master.services.world import CODE, POLICY, WatchedWorld, World, master, publication
 
 
@@ -140,9 +145,11 @@ def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, 
     """AWS says so: it repeats an attempt only while none of its messages was changed."""
     watched, attempts = WatchedWorld(world), list[str]()
 
-    def receive(limit: int, visibility_s: float, attempt_id: str, besides: Collection[str], fit: Fit) -> list[Message]:
+    def receive(
+        limit: int, visibility_s: float, attempt_id: str, besides: Collection[str], fit: Fit, *, again: bool
+    ) -> list[Message]:
         attempts.append(attempt_id)
-        return world.on.queue.receive(limit, visibility_s, attempt_id, besides, fit)
+        return world.on.queue.receive(limit, visibility_s, attempt_id, besides, fit, again=again)
 
     watched.ports["queue"].instead["receive"] = receive
     for _ in range(2):
@@ -228,3 +235,21 @@ def test_a_worker_with_work_opens_no_window_and_does_not_idle(world: World, ann:
     assert not ask(world, peek=True, worker_id="other").waiting
     assert world.head(own).window == window
     assert not world.publish(publication(leases[0], [0])).hungry
+
+
+def test_a_worker_that_goes_on_hears_that_first_chunks_wait(world: World, ann: AccountRecord) -> None:
+    """Where the queue cannot choose, and so has another one for these."""
+    watched = WatchedWorld(world)
+    watched.ports["queue"].instead["express_waits"] = lambda: True
+    world.start(ann)
+    first, second = (lease for lease in watched.retrieve())
+    assert watched.publish(publication(first, [0])).waiting
+    of_second = {name: getattr(second, name) for name in LeaseRef.__struct_fields__}
+    request = ExtendLeases(worker_id="w", leases=[LeaseRef(**of_second)])
+    assert watched.worker.extend_leases(request).waiting
+
+
+def test_only_first_tasks_go_by_the_express_queue_and_not_those_that_killed_a_worker() -> None:
+    head = make_head(make_spec("p"), 1)
+    pieces = [Piece(0, 2, 1), Piece(3, 5, 1), Piece(EXPRESS_TASKS, 9, 1), Piece(0, 2, 1, losses=1)]
+    assert [sending(head, piece, Policy()).express for piece in pieces] == [True, True, False, False]

@@ -1,0 +1,88 @@
+"""Small work beside long jobs where SQS is the queue: how many tasks of the long job begin before it.
+
+SQS chooses no messages, and no request is held: a worker hears of a new package when it retrieves or publishes. So
+counts of tasks are bounded here, and not times.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from bench.aws_calls.counts import Counts
+from bench.aws_calls.queue_and_bucket import Queue
+
+from cloudpar_master.adapters.aws.deployment import POLICY
+from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
+from cloudpar_master.core.planning import EXPRESS_TASKS
+from master.memory.stores import in_memory
+from master.services.world import master
+from master.stores import SetClock, Stores
+from simulation.site import Site
+
+SECOND = 1_000_000
+
+OpenSite = Callable[..., Site]
+
+
+@contextmanager
+def on_sqs(folder: Path, clock: SetClock) -> Iterator[Stores]:
+    with in_memory(folder, clock) as stores:
+        client = Queue(Counts(), clock.now)
+        yield stores._replace(queue=SqsTaskQueue(client, "main", "dead", clock, "express"))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def open_site(tmp_path: Path) -> Iterator[OpenSite]:
+    with master(tmp_path, policy=POLICY, factory=on_sqs) as world:
+        yield lambda *executors: Site(world, *executors, holds=False)
+
+
+def begun_meanwhile(site: Site, small: str, at_us: int) -> int:
+    """How many tasks of others began between a package's start and its own first task."""
+    begun_us = site.run_until_begun(small)
+    return sum(at_us < other_us < begun_us for (package_id, _), other_us in site.begun.items() if package_id != small)
+
+
+@pytest.mark.parametrize("at_us", [1_300_000, 3_050_000, 5_990_000, 9_000_000])
+@pytest.mark.parametrize("executors", [(2,), (1, 1), (4,), (3, 2)])
+@pytest.mark.parametrize("other", [False, True], ids=["of the same account", "of another account"])
+def test_a_call_goes_before_the_chunks_of_a_long_job(
+    open_site: OpenSite, executors: tuple[int, ...], at_us: int, other: bool
+) -> None:
+    """In one queue it would wait until nearly all of the 30 tasks had begun."""
+    site = open_site(*executors)
+    ann = site.account("ann")
+    site.start(ann, 30, 2 * SECOND)
+    site.run_until(at_us)
+    small = site.start(site.account("bob") if other else ann, 1, 10_000)
+    assert begun_meanwhile(site, small, at_us) <= EXPRESS_TASKS + 2 * sum(executors)
+
+
+@pytest.mark.parametrize("executors", [(2,), (1, 1), (4,)])
+def test_a_call_goes_before_the_first_windows_of_several_packages(
+    open_site: OpenSite, executors: tuple[int, ...]
+) -> None:
+    """These have 96 chunks in the queue, of which nobody knows how long they take."""
+    site = open_site(*executors)
+    for name in ("ann", "bob", "eve"):
+        site.start(site.account(name), 3_000, 2 * SECOND)
+    site.run_until(40 * SECOND)
+    small = site.start(site.account("kim"), 1, 10_000)
+    assert begun_meanwhile(site, small, 40 * SECOND) <= 2 * sum(executors)
+
+
+@pytest.mark.parametrize("executors", [(1,), (2,), (1, 1)])
+def test_many_calls_during_a_long_job_share_with_it(open_site: OpenSite, executors: tuple[int, ...]) -> None:
+    """Calls come as fast as all executors could run them."""
+    site = open_site(*executors)
+    ann = site.account("ann")
+    long = site.start(ann, 1_000, SECOND // 2)
+    every_us = SECOND // 2 // sum(executors)
+    for number in range(100):
+        site.run_until(SECOND + number * every_us)
+        site.start(site.account(f"user {number}"), 1, SECOND // 2)
+    begun = sum(1 for package_id, _ in site.begun if package_id == long)
+    others = len(site.begun) - begun
+    assert others >= 10
+    assert begun >= len(site.begun) // 5
