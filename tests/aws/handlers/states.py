@@ -51,12 +51,13 @@ def create_all(stack: Stores) -> list[str]:
     """The packages' ids."""
     now = time.time()
     begun: dict[str, Any] = {"open": [Piece(0, 2, 1, sent=True)], "cursor": 2, "slice_us": 1000}
+    both = [Piece(0, 1, 1, sent=True), Piece(1, 2, 1, losses=1)]  # a chunk that was lost goes by the main queue
     over: dict[str, Any] = {"state": "completed", "cursor": 4, "done": 4, "ended_at": now - 100}
     freed = over | {"settled": True, "acknowledged_at": now - 90}
     stack.packages.append("to-go-on", [at_work("x", TaskResult(0, "ok", 10, data=LARGE))])
     put_object("results/to-delete/lease/0")
     made = [
-        create_package(stack, "to-go-on", **begun, reserved_us=10_000),
+        create_package(stack, "to-go-on", **begun | {"open": both}, reserved_us=10_000),
         create_package(stack, "without-quota", account="poor", **begun),
         create_package(stack, "to-settle", **over, used_us=10, reserved_us=100),
         create_package(stack, "to-delete", **freed, stored_bytes=BLOB_BYTES, blob=True),

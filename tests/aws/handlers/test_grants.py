@@ -206,7 +206,7 @@ def lost(function: ModuleType, stack: Stores) -> None:
         {
             "messageId": package_id,
             "receiptHandle": "r",
-            "body": chunk_body(package_id, Piece(0, 2, 1)),
+            "body": chunk_body(package_id, Piece(0, 1, 1)),
             "attributes": {},
         }
         for package_id in states.create_all(stack)
