@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from system.work import NUMBER_BYTES, until, write_down
 LATEST_S = 0.1
 TASKS = SCALE(300, 2_000)
 """Of one package; the next one is started when fewer than half of them are left."""
+
+STARTED = 30
+"""So many tasks run before the next signal: fewer, and a worker may not have been handed any yet."""
 
 AT_WORK = SCALE(0.5, 0.8)
 """Under load at least this share of the signals meets a worker with tasks; chance does more to a few than to many."""
@@ -41,6 +45,11 @@ def caught_at_work(entries: Iterable[Entry], signalled_s: dict[str, float]) -> i
     )
 
 
+def has_grown(path: Path, size: int) -> bool:
+    """Whether a file has at least so many bytes."""
+    return path.stat().st_size >= size
+
+
 def test_g10_drains(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
     signals, workers, ran, numbers = scale(4, 200), scale(2, 4), tmp_path / "ran", count()
     ran.touch()
@@ -53,7 +62,8 @@ def test_g10_drains(tmp_path: Path, scale: Scale, reached: Callable[[str], None]
                 if ran.stat().st_size // NUMBER_BYTES > (len(packages) - 0.5) * TASKS:
                     jobs = [(number, str(ran)) for number in islice(numbers, TASKS)]
                     packages.append(pool.map(write_down, jobs))
-                    until(lambda: ran.stat().st_size > 0)  # the first of them: then all have something to do
+                    wanted = ran.stat().st_size + STARTED * NUMBER_BYTES
+                    until(partial(has_grown, ran, wanted))  # now each worker has tasks of it
                 fleet.lose(signal.SIGTERM)
             books = [close_books(site, customer.token, results.package_id or "") for results in packages]
             found = [number for results in packages for number in results]
