@@ -5,7 +5,7 @@ from typing import Any
 
 from cloudpar_master.adapters.aws.deployment import from_environment
 from cloudpar_master.ports import LARGEST_RECEIVES, Message
-from cloudpar_master.services.folding import parse_chunk
+from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_master.services.timer import Timer
 
 from .journal import Journal
@@ -22,7 +22,7 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, s
     records = event.get("Records", [])
     for record in records:
         try:
-            package_ids.append(parse_chunk(record["body"])[0])
+            package_ids.append(ChunkText.parse(record["body"]).package_id)
             _timer.lost(Message(record["body"], record["receiptHandle"], LARGEST_RECEIVES, 0))
         except Exception as error:  # noqa: BLE001  one package's trouble is not the others'
             failures.append({"itemIdentifier": record["messageId"]})

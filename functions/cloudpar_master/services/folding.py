@@ -7,12 +7,13 @@ from cloudpar_master.core import planning
 from cloudpar_master.core.effects import Delete, Effect, Forget, Reserve, Send, Settle, due_at, pending
 from cloudpar_master.core.events import Broken, Deleted, Event, ExecutorsIdle, Published, QuotaGranted, Sent, Settled
 from cloudpar_master.core.fold import Folded, fold
-from cloudpar_master.core.head import SCHEMA, Head, Piece
+from cloudpar_master.core.head import SCHEMA, Head
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import InboxItem, Opened, PackageStore, Sending
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.payloads import BlobData
 
+from .chunk_text import ChunkText
 from .deployment import Deployment
 from .result_pages import result_bytes
 
@@ -38,30 +39,14 @@ Item = tuple[str, Event]
 """An event and its key: what comes twice has the same one."""
 
 
-def chunk_body(package_id: str, piece: Piece) -> str:
-    """A chunk as a queue message; the text is also its group, and so its deduplication id (rule 4)."""
-    losses = f"#{piece.losses}" if piece.losses else ""
-    return f"{package_id}#{piece.start}#{piece.end}#{piece.generation}{losses}"
-
-
-def parse_chunk(body: str) -> tuple[str, Piece]:
-    """The reverse of chunk_body.
-
-    >>> parse_chunk(chunk_body("p1", Piece(0, 5, 7, losses=2)))
-    ('p1', Piece(start=0, end=5, generation=7, sent=False, losses=2))
-    """
-    package_id, start, end, generation, *losses = body.split("#")
-    return package_id, Piece(int(start), int(end), int(generation), losses=int(*losses))
-
-
-def sending(head: Head, piece: Piece, policy: Policy) -> Sending:
+def sending(head: Head, chunk: ChunkText, policy: Policy) -> Sending:
     """A chunk as it is sent."""
-    text = chunk_body(head.package_id, piece)
-    tasks = piece.end - piece.start
+    text = chunk.text
+    tasks = chunk.end - chunk.start
     cost_us = round(head.mean_us * tasks) if head.measured else policy.chunk_target_us
-    first = piece.start == 0
+    first = chunk.start == 0
     # A chunk that workers were lost with is not new, and must not take others' place again and again.
-    express = piece.start < planning.EXPRESS_TASKS and not piece.losses
+    express = chunk.start < planning.EXPRESS_TASKS and not chunk.losses
     return Sending(
         text, text, head.account_id, head.package_id,
         first=first, cost_us=max(cost_us, SMALLEST_COST_US), python=head.python,
@@ -249,7 +234,8 @@ class Folding:
                 exhausted = got.granted_us == 0 and (got.exhausted or (head.dry and self._all_dry(head.account_id)))
                 return QuotaGranted(slice=number, granted_us=got.granted_us, exhausted=exhausted)
             case Send(chunks=chunks):
-                sent = on.queue.send([sending(head, piece, on.policy) for piece in chunks])
+                texts = [ChunkText.of(head.package_id, piece) for piece in chunks]
+                sent = on.queue.send([sending(head, text, on.policy) for text in texts])
                 done = [chunk for chunk, is_sent in zip(chunks, sent, strict=True) if is_sent]
                 return Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in done]) if done else None
             case Settle(used_us=used_us):

@@ -11,8 +11,9 @@ from cloudpar_protocol import client_messages
 from cloudpar_protocol.payloads import Unfit
 from cloudpar_protocol.worker_messages import RetrieveTasks
 
+from .chunk_text import ChunkText
 from .deployment import Deployment
-from .folding import Folding, parse_chunk, sending
+from .folding import Folding, sending
 
 NAMED = 5
 """How many of the workers that do not fit a message names."""
@@ -71,12 +72,13 @@ class Placement:
         """Queue again, behind all others, chunks that a worker cannot run.
 
         Each goes as a new message, which was never received: a chunk that is passed over often must not look like one
-        that kills its workers. How often it was lost goes along in its text.
+        that kills its workers. What its messages know of it goes along in its text: how often it was lost, which a
+        worker may survive, and since when it waits.
         """
         sendings: list[Sending] = []
         for message, head in unfit:
-            _, chunk = parse_chunk(message.body)
-            again = sending(head, replace(chunk, losses=chunk.losses + message.receives - 1), self._on.policy)
+            chunk = ChunkText.parse(message.body).put_back(message, self._on.clock.now())
+            again = sending(head, chunk, self._on.policy)
             sendings.append(again._replace(group=f"{again.body}@{self._on.ids.fresh()}", express=False))
         if sendings:
             sent = self._on.queue.send(sendings)

@@ -1,8 +1,9 @@
 from cloudpar_master.core.events import Lost
 from cloudpar_master.ports import Message
 
+from .chunk_text import ChunkText
 from .deployment import Deployment
-from .folding import Folding, parse_chunk
+from .folding import Folding
 
 PACKAGES = 100
 MESSAGES = 10
@@ -43,7 +44,7 @@ class Timer:
 
     def lost(self, message: Message) -> None:
         """Take in a chunk that was delivered too often. Afterwards its message may go."""
-        package_id, chunk = parse_chunk(message.body)
+        chunk = ChunkText.parse(message.body)
         lost = chunk.losses + message.receives
         event = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=lost)
-        self._folding.advance(package_id, [(f"l#{chunk.start}#{chunk.generation}", event)])
+        self._folding.advance(chunk.package_id, [(f"l#{chunk.start}#{chunk.generation}", event)])

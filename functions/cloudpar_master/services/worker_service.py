@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core import pacing, quota, ranges
 from cloudpar_master.core.events import Cleared, Event, ExecutorsIdle, GaveBack, Lost, Published
-from cloudpar_master.core.head import Head, Piece
+from cloudpar_master.core.head import Head
 from cloudpar_master.ports import LARGEST_RECEIVES, Fit, Message
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest, Unavailable
@@ -36,8 +36,9 @@ from cloudpar_protocol.worker_messages import (
 
 from .account_keys import AccountKeys
 from .attempts import Attempts
+from .chunk_text import ChunkText
 from .deployment import Deployment
-from .folding import Folding, parse_chunk
+from .folding import Folding
 from .idle_workers import IdleWorkers
 from .placement import Placement, runs
 from .rounds import REMEMBERED, Rounds
@@ -142,7 +143,7 @@ class WorkerService:
     def _receive_live(self, request: RetrieveTasks, fit: Fit) -> Received:
         """Receive until something is wanted still, or nothing comes but what was put back."""
         unfit: set[str] = set()
-        put_back: set[str] = set()
+        put_back: set[tuple[str, int, int, int]] = set()
         unfit_before = request.worker_id in self._unfit
         for number in range(STALE_ROUNDS):
             found = self._receive(request, self._attempts.name(request.attempt_id), fit, put_back)
@@ -153,13 +154,15 @@ class WorkerService:
                 break
         return found._replace(unfit=frozenset(unfit))
 
-    def _receive(self, request: RetrieveTasks, attempt_id: str, fit: Fit, put_back: set[str]) -> Received:
+    def _receive(
+        self, request: RetrieveTasks, attempt_id: str, fit: Fit, put_back: set[tuple[str, int, int, int]]
+    ) -> Received:
         lease_s = self._on.policy.lease_s
         most = min(request.chunks, RETRIEVED_CHUNKS)
         besides = frozenset(request.besides)
         messages = self._on.queue.receive(most, lease_s, attempt_id, besides, fit, again=request.again)
-        chunks = [(message, *parse_chunk(message.body)) for message in messages]
-        found = self._on.packages.find([package_id for _, package_id, _ in chunks])
+        chunks = [(message, ChunkText.parse(message.body)) for message in messages]
+        found = self._on.packages.find([chunk.package_id for _, chunk in chunks])
         known = [head for head, _ in found.values()]
         heads: dict[str, Head | None] = {head.package_id: head for head in known}
         heads |= self._placement.restored(known, fit)
@@ -167,7 +170,8 @@ class WorkerService:
         leases: list[Lease] = []
         stale: list[str] = []
         unfit: list[tuple[Message, Head]] = []
-        for message, package_id, chunk in chunks:
+        for message, chunk in chunks:
+            package_id = chunk.package_id
             head = heads.get(package_id)
             wanted = _wanted(head, chunk.start, chunk.end, chunk.generation)
             losses = chunk.losses + message.receives - 1
@@ -175,7 +179,7 @@ class WorkerService:
                 if head is not None:
                     self._note_untouched(head, chunk, message)
                 stale.append(message.receipt)
-            elif head.draining and message.receives == 1:
+            elif head.draining and chunk.is_untouched(message):
                 event = Cleared(generation=chunk.generation, ranges=wanted)
                 heads[package_id] = self._folding.confirm(package_id, f"d#{chunk.start}#{chunk.generation}", event)
                 stale.append(message.receipt)
@@ -196,21 +200,21 @@ class WorkerService:
                 leases.append(self._lease(request.executors, head, start, message, budget_us))
         if stale:
             self._on.queue.delete(stale)
-        bodies = {message.body for message, _ in unfit}
-        came = bool(messages) and not (len(unfit) == len(messages) and bodies <= put_back)
-        put_back.update(bodies)
+        names = {ChunkText.parse(message.body).name for message, _ in unfit}
+        came = bool(messages) and not (len(unfit) == len(messages) and names <= put_back)
+        put_back.update(names)
         self._placement.put_back(unfit)
         return Received(leases, came, frozenset(head.package_id for _, head in unfit))
 
-    def _note_untouched(self, head: Head, chunk: Piece, message: Message) -> None:
+    def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
         """Nobody runs a stale chunk that was never handed out: its package need not wait for it to be charged."""
-        if head.ended and not head.settled and message.receives == 1:
+        if head.ended and not head.settled and chunk.is_untouched(message):
             event = Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)])
             self._folding.advance(head.package_id, [(f"d#{chunk.start}#{chunk.generation}", event)])
 
     def _lease(self, executors: int, head: Head, start: StartTasks, message: Message, budget_us: int) -> Lease:
         policy, code, data = self._on.policy, start.code, start.data
-        _, chunk = parse_chunk(message.body)
+        chunk = ChunkText.parse(message.body)
         wanted = _wanted(head, chunk.start, chunk.end, chunk.generation)
         return Lease(
             package_id=head.package_id,
@@ -232,7 +236,7 @@ class WorkerService:
             codec=start.codec,
             python=start.python,
             mean_us=round(head.mean_us),
-            wait_us=message.wait_us,
+            wait_us=chunk.waited_us(message, self._on.clock.now()),
             task_timeout_s=min(start.task_timeout_s or policy.task_timeout_s, policy.task_timeout_s),
             budget_us=budget_us,
             publish_us=pacing.publish_us(executors, head, budget_us, policy),

@@ -25,7 +25,7 @@ from aws.template import Right
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.head import Piece
 from cloudpar_master.ports import Fit, Sending, WorkerRecord
-from cloudpar_master.services.folding import chunk_body
+from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import (
     Acknowledge,
@@ -149,7 +149,7 @@ def worker(function: ModuleType, stack: Stores) -> None:
 
     states.create_package(stack, "blob", blob=True, open=[Piece(0, 4, 1, sent=True)], cursor=4, reserved_us=10**9)
     states.create_package(stack, "uncut", reserved_us=10**9)
-    bodies = [chunk_body("blob", Piece(0, 4, 1)), chunk_body("nobody's", Piece(0, 4, 1))]
+    bodies = [ChunkText("blob", 0, 4, 1).text, ChunkText("nobody's", 0, 4, 1).text]
     stack.queue.send([Sending(body, body, express=True) for body in bodies])
     (lease,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="t", worker_id="w", executors=1, chunks=4)).leases
     call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="u", worker_id="idle", executors=1, chunks=4))
@@ -163,7 +163,7 @@ def worker(function: ModuleType, stack: Stores) -> None:
     call(routes.PREPARE_RESULTS, PrepareResults(results=results))
     create: dict[str, Any] = {"open": [Piece(0, 4, 1, sent=True)], "cursor": 4, "reserved_us": 10**9}
     states.create_package(stack, "main", **create)
-    stack.queue.send([Sending(chunk_body("main", Piece(0, 4, 1)), chunk_body("main", Piece(0, 4, 1)))])
+    stack.queue.send([Sending(main := ChunkText("main", 0, 4, 1).text, main)])
     (later,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="x", worker_id="w", executors=1, chunks=1)).leases
     of_later = {name: getattr(later, name) for name in LeaseRef.__struct_fields__}
     call(routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=[LeaseRef(**of_later)]))
@@ -206,7 +206,7 @@ def lost(function: ModuleType, stack: Stores) -> None:
         {
             "messageId": package_id,
             "receiptHandle": "r",
-            "body": chunk_body(package_id, Piece(0, 1, 1)),
+            "body": ChunkText(package_id, 0, 1, 1).text,
             "attributes": {},
         }
         for package_id in states.create_all(stack)

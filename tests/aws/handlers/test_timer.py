@@ -8,7 +8,7 @@ import pytest
 
 from cloudpar_master.core.head import Piece
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services.folding import chunk_body
+from cloudpar_master.services.chunk_text import ChunkText
 from master.packages import make_head, make_spec
 from master.stores import Stores
 
@@ -80,7 +80,7 @@ def record(body: str, number: int) -> dict[str, Any]:
 def test_a_lost_chunk_is_cut_anew(start: Start, stack: Stores, log: Log) -> None:
     piece = Piece(0, 4, 1, sent=True)
     create(stack, "p", [piece], reserved_us=10_000)
-    answer = start("lost").handle({"Records": [record(chunk_body("p", piece), 1)]}, Context())
+    answer = start("lost").handle({"Records": [record(ChunkText.of("p", piece).text, 1)]}, Context())
     assert answer == {"batchItemFailures": []}
     head = stack.packages.load("p")
     assert head is not None
@@ -94,7 +94,11 @@ def test_a_lost_chunk_is_cut_anew(start: Start, stack: Stores, log: Log) -> None
 def test_a_letter_that_fails_comes_again_and_the_others_go(start: Start, stack: Stores, log: Log) -> None:
     piece = Piece(0, 4, 1, sent=True)
     create(stack, "p", [piece], reserved_us=10_000)
-    records = [record("nonsense", 1), record(chunk_body("p", piece), 2), record(chunk_body("gone", piece), 3)]
+    records = [
+        record("nonsense", 1),
+        record(ChunkText.of("p", piece).text, 2),
+        record(ChunkText.of("gone", piece).text, 3),
+    ]
     answer = start("lost").handle({"Records": records}, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
     line, _ = log()

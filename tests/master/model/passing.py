@@ -3,9 +3,8 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from cloudpar_master.core.head import Piece
 from cloudpar_master.ports import Message
-from cloudpar_master.services.folding import chunk_body
+from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_protocol.payloads import TaskResult
 
 from .asking import Asking
@@ -33,7 +32,7 @@ class Passing(Asking):
     def lose(self, number: int) -> None:
         """As the function of the dead letters does."""
         lease = self.sides[0].leases[number]
-        body = chunk_body(lease.package_id, Piece(lease.start, lease.end, lease.generation))
+        body = ChunkText(lease.package_id, lease.start, lease.end, lease.generation).text
         before = self.sides[0].stores.packages.load(lease.package_id)
         for side in self.sides:
             receipt = side.leases[number].receipt

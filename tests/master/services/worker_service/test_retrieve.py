@@ -9,6 +9,7 @@ from cloudpar_master.core.head import Piece
 from cloudpar_master.core.planning import EXPRESS_TASKS
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord, Fit, Message
+from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_master.services.folding import sending
 from cloudpar_master.services.worker_service import STALE_ROUNDS
 from cloudpar_protocol import codec
@@ -252,4 +253,4 @@ def test_a_worker_that_goes_on_hears_that_first_chunks_wait(world: World, ann: A
 def test_only_first_tasks_go_by_the_express_queue_and_not_those_that_killed_a_worker() -> None:
     head = make_head(make_spec("p"), 1)
     pieces = [Piece(0, 2, 1), Piece(3, 5, 1), Piece(EXPRESS_TASKS, 9, 1), Piece(0, 2, 1, losses=1)]
-    assert [sending(head, piece, Policy()).express for piece in pieces] == [True, True, False, False]
+    assert [sending(head, ChunkText.of("p", piece), Policy()).express for piece in pieces] == [True, True, False, False]

@@ -1,0 +1,83 @@
+"""A chunk as the text of a queue message."""
+
+from typing import NamedTuple
+
+from cloudpar_master.core.head import Piece
+from cloudpar_master.ports import Message
+
+FIELDS = 6
+"""How many numbers the text has at most. Later masters may add some: these are left out."""
+
+
+class ChunkText(NamedTuple):
+    """What the text of a message says.
+
+    Attributes:
+        package_id, start, end, generation: The chunk: tasks [start, end), cut at this version of its package's head.
+        losses: How many workers were lost with these tasks.
+        queue_losses: How many of them since the chunk was cut: it was put back as a new message then, and such a
+            worker may still run it.
+        waits_since_ms: Of a chunk that was put back since a worker could not run it: since when it waits, in
+            milliseconds of Unix time. None: since its message was sent.
+    """
+
+    package_id: str
+    start: int
+    end: int
+    generation: int
+    losses: int = 0
+    queue_losses: int = 0
+    waits_since_ms: int | None = None
+
+    @classmethod
+    def of(cls, package_id: str, piece: Piece) -> "ChunkText":
+        """A chunk that is sent for the first time."""
+        return cls(package_id, piece.start, piece.end, piece.generation, piece.losses)
+
+    @classmethod
+    def parse(cls, body: str) -> "ChunkText":
+        """The reverse of `text`.
+
+        >>> ChunkText.parse(ChunkText("p1", 0, 5, 7, losses=2).text)
+        ChunkText(package_id='p1', start=0, end=5, generation=7, losses=2, queue_losses=0, waits_since_ms=None)
+        """
+        package_id, *numbers = body.split("#")
+        return cls(package_id, *map(int, numbers[:FIELDS]))
+
+    @property
+    def text(self) -> str:
+        """The message, as short as it can be: the text is also its group, and so its deduplication id (rule 4).
+
+        >>> ChunkText("p1", 0, 5, 7).text, ChunkText("p1", 0, 5, 7, 2, 1, 1000).text
+        ('p1#0#5#7', 'p1#0#5#7#2#1#1000')
+        """
+        fields = [self.package_id, self.start, self.end, self.generation]
+        if self.waits_since_ms is not None:
+            fields += [self.losses, self.queue_losses, self.waits_since_ms]
+        elif self.losses:
+            fields.append(self.losses)
+        return "#".join(map(str, fields))
+
+    @property
+    def name(self) -> tuple[str, int, int, int]:
+        """The chunk, whichever message it comes by."""
+        return self.package_id, self.start, self.end, self.generation
+
+    def is_untouched(self, message: Message) -> bool:
+        """Whether no worker was ever handed this chunk, so that none can still run it."""
+        return message.receives == 1 and not self.queue_losses
+
+    def waited_us(self, message: Message, now: float) -> int:
+        """How long the chunk has waited since it was cut, or since the worker that had it was lost."""
+        if self.waits_since_ms is None or message.receives > 1:
+            return message.wait_us
+        return max(0, round(now * 1e6) - 1000 * self.waits_since_ms)
+
+    def put_back(self, message: Message, now: float) -> "ChunkText":
+        """The chunk as it goes into a new message, which counts its receptions from the start."""
+        lost = message.receives - 1
+        return self._replace(
+            losses=self.losses + lost,
+            queue_losses=self.queue_losses + lost,
+            waits_since_ms=round(now * 1000) - self.waited_us(message, now) // 1000,
+        )

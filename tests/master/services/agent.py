@@ -1,0 +1,37 @@
+"""A worker that tells what it can run."""
+
+from cloudpar_protocol.payloads import Unfit
+from cloudpar_protocol.worker_messages import GiveBack, Lease, RetrieveTasks, RetrieveTasksReply, Return
+from master.services.world import World
+
+LACKS = Unfit("host-a", "no module named 'numpy'")
+
+
+class Agent:
+    """A worker that tells what it can run."""
+
+    def __init__(self, world: World, name: str, *pythons: str) -> None:
+        self.name = name
+        self.set_aside: list[str] = []
+        self._world = world
+        self._pythons = list(pythons) or ["3.11"]
+
+    def ask(self, chunks: int = 1) -> RetrieveTasksReply:
+        request = RetrieveTasks(
+            attempt_id=f"{self.name} {next(self._world.numbers)}", worker_id=self.name, executors=1, chunks=chunks,
+            host=f"host-{self.name}", pythons=self._pythons, set_aside=self.set_aside,
+        )  # fmt: skip
+        return self._world.worker.retrieve_tasks(request)
+
+    def take(self, chunks: int = 1) -> list[Lease]:
+        return self.ask(chunks).leases
+
+    def give_back(self, lease: Lease, used_us: int = 0) -> None:
+        """It lacks something that the package needs."""
+        self.set_aside.append(lease.package_id)
+        back = Return(
+            package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt, start=lease.start,
+            end=lease.end, generation=lease.generation, seq=0, ranges=lease.ranges, closes=True, unfit=LACKS,
+            used_us=used_us,
+        )  # fmt: skip
+        self._world.worker.give_back(GiveBack(worker_id=self.name, returns=[back]))
