@@ -4,9 +4,12 @@ import collections
 import dataclasses
 import enum
 import functools
+import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple, Optional, Protocol, TypeVar
 
+import cloudpickle
 import pytest
 
 from cloudpar.footprint import footprint
@@ -43,6 +46,33 @@ class Pair(NamedTuple):
     a: int
     b: str = "x"
 
+class Unit:
+    def size(self):
+        return SIZE
+
+class Sized(Protocol):
+    pass
+
+class Counter(Sized):
+    def size(self):
+        return SIZE
+
+UnitT = TypeVar("UnitT", bound=Unit)
+
+@dataclasses.dataclass
+class Box:
+    first: list[Unit]
+    second: Optional[Unit] = None
+
+class Bag:
+    one: UnitT
+
+def annotated(unit: Unit):
+    return unit.size()
+
+def with_a_module(n):
+    return settings.size
+
 def f(n):
     return n and f(n - 1) + Point(n).size + Colour.RED.value + TABLE["a"][0] + helper(n)
 
@@ -59,12 +89,16 @@ def script() -> dict[str, Any]:
         "enum": enum,
         "functools": functools,
         "NamedTuple": NamedTuple,
+        "Optional": Optional,
+        "Protocol": Protocol,
+        "TypeVar": TypeVar,
+        "settings": ModuleType("settings"),
     }
     exec(SCRIPT, namespace)  # noqa: S102 - as Python runs a script
     return namespace
 
 
-@pytest.mark.parametrize("name", ["Point", "Colour", "Pair", "f", "helper"])
+@pytest.mark.parametrize("name", ["Point", "Colour", "Pair", "Box", "Bag", "annotated", "f", "helper"])
 def test_it_holds_while_nothing_changes(script: dict[str, Any], name: str) -> None:
     made_of = footprint(script[name])
     assert made_of is not None
@@ -100,6 +134,36 @@ def test_it_holds_no_more_after_a_change(script: dict[str, Any], change: Callabl
     assert made_of.holds()
     change(script)
     assert not made_of.holds()
+
+
+@pytest.mark.parametrize("name", ["Box", "Bag", "annotated"])
+def test_a_class_that_an_annotation_leads_to_is_watched(script: dict[str, Any], name: str) -> None:
+    made_of = footprint(script[name])
+    assert made_of is not None
+    script["SIZE"] = 2
+    assert not made_of.holds()
+
+
+@pytest.mark.parametrize("name", ["Counter", "with_a_module"])
+def test_a_protocol_and_a_module_that_no_import_finds_have_none(script: dict[str, Any], name: str) -> None:
+    assert footprint(script[name]) is None
+
+
+def test_what_a_module_registered_with_cloudpickle_defines_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("module_by_value")
+    exec("SIZE = 1\ndef size():\n    return SIZE\n", vars(module))  # noqa: S102 - as an import runs a module
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    by_name = footprint(module.size)
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        made_of = footprint(module.size)
+        assert by_name is not None
+        assert made_of is not None
+        assert not by_name.holds()
+        vars(module)["SIZE"] = 2
+        assert not made_of.holds()
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 def test_a_captured_variable_that_is_bound_anew_or_deleted_is_noticed() -> None:

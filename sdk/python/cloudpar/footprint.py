@@ -4,17 +4,22 @@ import enum
 import functools
 import sys
 from collections.abc import Callable
+from dataclasses import Field
 from types import (
     BuiltinFunctionType,
     CodeType,
     FunctionType,
     GenericAlias,
     GetSetDescriptorType,
+    MappingProxyType,
     MemberDescriptorType,
     ModuleType,
+    NoneType,
     UnionType,
 )
 from typing import Any, NamedTuple
+
+import cloudpickle
 
 from .local_modules import LOCAL_MODULES
 from .serialization import SCALARS
@@ -31,11 +36,19 @@ class _Pair(NamedTuple):
 
 
 _NEVER_CHANGE = SCALARS | {
-    *(GetSetDescriptorType, MemberDescriptorType, GenericAlias, UnionType, CodeType, type(Ellipsis), object),
+    *(GetSetDescriptorType, MemberDescriptorType, CodeType, type(Ellipsis), object),
     type(vars(_Pair)["one"]),  # what a field of a named tuple is
 }
-_THEIR_INSTANCES_NEVER_CHANGE = frozenset({"dataclasses", "typing"})
-"""Modules: what their classes make, such as fields, is set when a class is defined."""
+_TYPE_PARTS = (
+    "__origin__",
+    "__args__",
+    "__metadata__",
+    "__supertype__",
+    "__bound__",
+    "__constraints__",
+    "__default__",
+)
+"""Attributes by which types such as `list[Point]` and type variables lead to classes, whose pickles theirs contain."""
 
 
 class _Unknown(Exception):
@@ -51,6 +64,7 @@ class Footprint:
 
     def __init__(self, thing: object) -> None:
         self._strays = LOCAL_MODULES.strays()
+        self._by_value = _registered_by_value(self._strays)
         self._held: list[object] = []
         """All of these objects, so that none gives its id to another."""
         self._checks: list[tuple[Callable[[Any], list[object]], Any, list[int]]] = []
@@ -60,11 +74,12 @@ class Footprint:
 
     def holds(self) -> bool:
         """Whether the pickle would be the same now."""
-        if LOCAL_MODULES.strays() != self._strays:
+        strays = LOCAL_MODULES.strays()
+        if strays != self._strays or _registered_by_value(strays) != self._by_value:
             return False
         try:
             return all(list(map(id, look(thing))) == ids for look, thing, ids in self._checks)
-        except (AttributeError, ValueError):  # a variable that was deleted
+        except Exception:  # noqa: BLE001 - a variable that was deleted, or whatever a module does when it is looked into
             return False
 
     def _add(self, thing: Any) -> None:
@@ -75,12 +90,14 @@ class Footprint:
         kind = type(thing)
         if len(self._held) > PARTS:
             raise _Unknown
-        if kind in _NEVER_CHANGE or str(kind.__module__) in _THEIR_INSTANCES_NEVER_CHANGE:
+        if kind in _NEVER_CHANGE:
             return
+        # Classes come first: the metaclass of a protocol is one of `typing`, and the class may change all the same.
         if kind is FunctionType or isinstance(thing, type):
             self._add_code(thing)
         elif kind is ModuleType:
-            if thing.__name__ in self._strays:
+            self._watch(_is_imported, thing)
+            if _is_imported(thing) != [True] or self._travels_by_value(thing.__name__):
                 raise _Unknown
         elif kind is BuiltinFunctionType:
             if thing.__self__ is not None and not isinstance(thing.__self__, ModuleType):
@@ -89,8 +106,10 @@ class Footprint:
             self._add_content(thing)
 
     def _add_code(self, thing: Any) -> None:
+        if thing is NoneType:
+            return  # it is in no module
         self._watch(_is_found, thing)
-        if _is_found(thing) == [True] and thing.__module__ not in self._strays:
+        if _is_found(thing) == [True] and not self._travels_by_value(thing.__module__):
             return  # only its name is sent
         if type(thing) is FunctionType:
             self._watch(_of_function, thing)
@@ -99,6 +118,9 @@ class Footprint:
             self._watch(_of_class, thing)
         else:
             raise _Unknown
+
+    def _travels_by_value(self, module: str) -> bool:
+        return module in self._strays or any(f"{module}.".startswith(f"{name}.") for name in self._by_value)
 
     def _add_globals(self, code: CodeType, namespace: dict[str, Any]) -> None:
         # Attributes are among these names: at worst a function is serialized again for nothing.
@@ -111,6 +133,12 @@ class Footprint:
         kind = type(thing)
         if kind in {tuple, frozenset, list, set, dict} and len(thing) <= PARTS:
             self._watch(_of_dict if kind is dict else list, thing)
+        elif kind is MappingProxyType:
+            self._watch(_of_dict, thing)
+        elif kind is Field:
+            self._watch(_of_field, thing)
+        elif kind in {GenericAlias, UnionType} or kind.__module__ in {"dataclasses", "typing"}:
+            self._watch(_of_type, thing)
         elif kind in {classmethod, staticmethod}:
             self._add(thing.__func__)
         elif kind is functools.cached_property:
@@ -127,7 +155,7 @@ class Footprint:
     def _watch(self, look: Callable[[Any], list[object]], thing: Any) -> None:
         try:
             seen = look(thing)
-        except ValueError:  # a variable that is not bound yet
+        except Exception:  # noqa: BLE001 - a variable that is not bound yet, or whatever a module does when it is looked into
             raise _Unknown from None
         self._held += seen
         self._checks.append((look, thing, list(map(id, seen))))
@@ -157,10 +185,32 @@ def _of_function(function: FunctionType) -> list[object]:
         function.__code__,
         function.__name__,
         function.__qualname__,
+        function.__module__,
+        function.__doc__,
         function.__defaults__,
         function.__kwdefaults__,
+        function.__annotations__,
     ]
     return [*settings, *_of_dict(function.__dict__), *cells]
+
+
+def _is_imported(module: ModuleType) -> list[object]:
+    """Whether an import finds a module under its name."""
+    return [sys.modules.get(module.__name__) is module]
+
+
+def _registered_by_value(strays: dict[str, ModuleType]) -> set[str]:
+    """The modules that the user has registered with cloudpickle, so that all that they define is sent."""
+    registered: set[str] = cloudpickle.list_registry_pickle_by_value()
+    return registered.difference(strays)
+
+
+def _of_type(thing: object) -> list[object]:
+    return [getattr(thing, name, None) for name in _TYPE_PARTS]
+
+
+def _of_field(field: "Field[Any]") -> list[object]:
+    return [field.type, field.default, field.default_factory, field.metadata]
 
 
 def _of_class(kind: type) -> list[object]:
