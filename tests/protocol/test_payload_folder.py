@@ -1,6 +1,7 @@
 """Payloads as files of a pool's own master."""
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,23 @@ def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> 
             folder.put(f"file://{path}", b"other")
     assert outside.read_bytes() == b"private"
     assert not list(tmp_path.rglob(f"{UPLOAD}*"))
+
+
+def test_a_folder_that_was_removed_is_not_made_again(tmp_path: Path) -> None:
+    folder, url = PayloadFolder(str(tmp_path / "data")), (tmp_path / "data" / "blobs" / "k").as_uri()
+    for use in (lambda: folder.put(url, b"payload"), lambda: folder.get(url, 0, 1)):
+        with pytest.raises(NotFound, match="data, where this pool keeps its payloads, was removed: make a new pool"):
+            use()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_another_user_has_made_meanwhile_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, url = PayloadFolder(str(tmp_path)), (tmp_path / "k").as_uri()
+    (tmp_path / "k").write_bytes(b"theirs")
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(BadRequest, match="belongs to another user"):
+        folder.get(url, 0, 1)
+    with pytest.raises(BadRequest, match="belongs to another user"):
+        folder.put(url, b"mine")

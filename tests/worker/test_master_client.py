@@ -169,7 +169,7 @@ def test_a_repeated_retrieval_says_that_it_is_one(client: MasterClient, monkeypa
     """Its first answer may have been lost, with chunks in it."""
     sent: list[RetrieveTasks] = []
 
-    def ask(_route: object, body: bytes) -> tuple[RetrieveTasksReply | None, float]:
+    def ask(_route: object, body: bytes, _answer_s: float) -> tuple[RetrieveTasksReply | None, float]:
         sent.append(codec.decode(body, RetrieveTasks))
         return (RetrieveTasksReply() if len(sent) == 3 else None), 0.0
 

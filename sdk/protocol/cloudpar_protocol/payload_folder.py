@@ -35,6 +35,7 @@ class PayloadFolder:
 
         Raises:
             BadRequest: The link leads out of the folder.
+            NotFound: The folder was removed.
             OSError: It cannot be written, such as on a full disk.
         """
         path = self._place(url)
@@ -55,7 +56,7 @@ class PayloadFolder:
 
         Raises:
             BadRequest: The link leads out of the folder.
-            NotFound: The payload was deleted.
+            NotFound: The payload was deleted, or the folder removed.
         """
         try:
             with self._place(url).open("rb", buffering=0) as file:
@@ -68,7 +69,21 @@ class PayloadFolder:
         path = Path(unquote(url.removeprefix(SCHEME))).resolve()
         if not path.is_relative_to(self._path):
             raise BadRequest("a link leads to a file outside the folder of this pool's own master: it is not followed")
+        self._check()
         return path
+
+    def _check(self) -> None:
+        """Refuse a folder that is not the master's any more.
+
+        A cleaner of temporary files may remove it. Then any user of this machine can make one of this name, whose
+        payloads the client would unpickle. So it is never made here either.
+        """
+        try:
+            owner = self._path.stat().st_uid
+        except FileNotFoundError:
+            raise NotFound(f"{self._path}, where this pool keeps its payloads, was removed: make a new pool") from None
+        if owner != os.geteuid():
+            raise BadRequest(f"{self._path}, where this pool keeps its payloads, belongs to another user now")
 
 
 def _read(file: IO[bytes], size: int) -> bytes:
