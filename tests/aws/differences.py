@@ -25,6 +25,7 @@ DEAD = "a dead letter that was looked at is hidden for a while, as every message
 CHOICE = "SQS hands out what comes, and leaves nothing out"
 
 AWS = {
+    "test_a_chunk_that_came_back_unused_does_not_count_when_packages_take_turns": CHOICE,
     "test_any_name_is_a_key": DOTS,
     "test_delivered_too_often_it_is_dead": DEAD,
     "test_how_long_it_lay": SURFACED,

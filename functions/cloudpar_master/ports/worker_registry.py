@@ -32,8 +32,12 @@ class WorkerRegistry(Protocol):
         """A worker has ended. What it sent before, and comes later, does not bring it back."""
         ...
 
-    def workers(self, since: float) -> Sequence[WorkerRecord]:
-        """The workers heard of at this time or later, as they were some seconds ago."""
+    def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
+        """The workers heard of at this time or later.
+
+        What other processes noted of them is as it was some seconds ago, or, if `newest`, as it is now; that costs a
+        call.
+        """
         ...
 
     def knows_all(self, now: float) -> bool:

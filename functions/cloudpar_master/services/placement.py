@@ -61,12 +61,12 @@ class Placement:
     def resumed(self, passed_over: Sequence[str]) -> set[str]:
         """Packages that a worker was not handed: those that no worker can run, and that it is to run all the same."""
         heads = self._on.packages.heads(passed_over)
-        return {head.package_id for head in map(self.decided, heads) if head.anyhow and not head.ended}
+        return {head.package_id for head in self._decided(heads) if head.anyhow and not head.ended}
 
     def restored(self, heads: Iterable[Head], fit: Fit) -> dict[str, Head | None]:
         """Packages that workers ran without what these need, decided again since a worker asks that may have it."""
         found = [head for head in heads if head.anyhow and fit.takes(head.package_id, head.python)]
-        return {head.package_id: self.decided(head) for head in found}
+        return {head.package_id: head for head in self._decided(found)}
 
     def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> None:
         """Queue again, behind all others, chunks that a worker cannot run.
@@ -86,14 +86,31 @@ class Placement:
 
     def decided(self, head: Head) -> Head:
         """The package, once it is decided what becomes of it while these workers live."""
-        workers = self._live()
-        event = None if head.ended or not workers else self._event(head, workers)
-        if event is None:
-            return head
+        (decided,) = self._decided([head])
+        return decided
+
+    def _decided(self, heads: Sequence[Head]) -> list[Head]:
+        """Packages, decided together.
+
+        None is decided against by what another process noted some seconds ago: a worker may have come since, or may
+        have told that it fits after all.
+        """
+        workers = self._live() if heads else []
+        events = [self._event(head, workers) for head in heads]
+        if any(isinstance(event, Stranded) for event in events):
+            workers = self._live(newest=True)
+            events = [self._event(head, workers) for head in heads]
+        return [
+            head if event is None else self._confirmed(head, event) for head, event in zip(heads, events, strict=True)
+        ]
+
+    def _confirmed(self, head: Head, event: Event) -> Head:
         return self._folding.confirm(head.package_id, f"s#{head.version}", event) or head
 
     def _event(self, head: Head, workers: Sequence[WorkerRecord]) -> Event | None:
         now = self._on.clock.now()
+        if head.ended or not workers:
+            return None
         if any(worker.fit.takes(head.package_id, head.python) for worker in workers):
             return None if head.stranded_at is None and not head.anyhow else Placed()
         if not self._on.registry.knows_all(now):
@@ -103,8 +120,8 @@ class Placement:
         waits = head.stranded_at is not None and now < head.stranded_at + self._on.policy.grace_s
         return None if waits else Stranded(message=_mismatch(head.python, workers))
 
-    def _live(self) -> Sequence[WorkerRecord]:
-        return self._on.registry.workers(self._on.clock.now() - self._on.policy.fleet_memory_s)
+    def _live(self, *, newest: bool = False) -> Sequence[WorkerRecord]:
+        return self._on.registry.workers(self._on.clock.now() - self._on.policy.fleet_memory_s, newest=newest)
 
     def view(self, head: Head) -> client_messages.Placement:
         """Which workers there are for a package, for its client."""

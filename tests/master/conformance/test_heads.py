@@ -144,3 +144,20 @@ def test_forget_leaves_nothing(stores: Stores, others: Stores) -> None:
     assert others.packages.spec("p") is None
     assert not stores.packages.save(make_head(make_spec(), 2), 0.0)
     assert others.packages.load("q") is not None
+
+
+def test_heads_come_together_in_the_order_that_they_were_asked_in(stores: Stores, others: Stores) -> None:
+    for number in range(130):  # more than one call of a service may carry
+        spec = make_spec(f"p{number}")
+        stores.packages.create(spec, make_head(spec, 1))
+    wanted = [f"p{number}" for number in reversed(range(130))]
+    found = others.packages.heads([*wanted[:60], "never was", *wanted[60:]])
+    assert [head.package_id for head in found] == wanted
+    assert found[0] == stores.packages.load(wanted[0])
+    assert others.packages.heads([]) == []
+
+
+def test_a_head_that_is_asked_for_twice_comes(stores: Stores) -> None:
+    spec = make_spec()
+    stores.packages.create(spec, make_head(spec, 1))
+    assert {head.package_id for head in stores.packages.heads(["p", "p"])} == {"p"}

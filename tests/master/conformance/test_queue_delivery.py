@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar_master.ports import Message
+from cloudpar_master.ports import Message, Sending
 from master.races import race
 from master.stores import Factory, SetClock, Stores
 
@@ -32,6 +32,16 @@ def test_what_is_deleted_never_comes_again(stores: Stores, others: Stores, clock
     others.queue.delete([first.receipt])
     clock.move(VISIBILITY_S)
     assert bodies(take(stores)) == ["body of g2"]
+
+
+def test_what_is_deleted_unused_never_comes_again(stores: Stores, others: Stores) -> None:
+    send(stores, "g1")
+    stores.queue.send([Sending("g2", "body of g2", express=True), Sending("g3", "body of g3")])
+    messages = {message.body: message for message in [*take(stores), *take(stores)]}
+    others.queue.delete_unused([messages["body of g1"].receipt, messages["body of g2"].receipt])
+    others.queue.delete_unused([messages["body of g1"].receipt, "never was"])
+    stores.queue.extend([message.receipt for message in messages.values()], 0.0)
+    assert bodies([*take(stores), *take(stores)]) == ["body of g3"]
 
 
 def test_an_extended_message_stays_away(stores: Stores, others: Stores, clock: SetClock) -> None:

@@ -159,6 +159,21 @@ def test_the_first_chunk_of_a_package_comes_before_all_others(stores: Stores) ->
     assert bodies(take(stores, 1)) == ["new"]
 
 
+def test_a_chunk_that_came_back_unused_does_not_count_when_packages_take_turns(stores: Stores) -> None:
+    for package in ("back", "other"):
+        stores.queue.send(
+            [Sending(f"{package} {number}", package, "ann", package, cost_us=10**6) for number in range(9)]
+        )
+    (first,) = take(stores, 1)
+    for _ in range(3):
+        stores.queue.delete_unused([first.receipt])
+        (next_one,) = take(stores, 1)
+        assert next_one.body == first.body
+        first = next_one
+    (after,) = take(stores, 1)
+    assert after.body != first.body
+
+
 def test_a_queue_brings_what_fits_or_leaves_it_to_its_caller(stores: Stores) -> None:
     """SQS does not look at messages: it brings all of them, and never says that it passed over one."""
     needs = [("p1", "3.11"), ("p2", "3.12"), ("p3", ""), ("p4", "3.11")]

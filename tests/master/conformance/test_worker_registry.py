@@ -84,3 +84,9 @@ def test_processes_of_one_deployment(factory: Factory, tmp_path: Path, clock: Se
         assert {name: worker.host for name, worker in live(stores, clock).items()} == {
             f"w{number}": f"host-{number}" for number in range(5)
         }
+
+
+def test_the_newest_workers_are_those_that_were_noted_just_now(stores: Stores, clock: SetClock) -> None:
+    assert stores.registry.workers(0.0) == []
+    stores.registry.note(WorkerRecord("w", clock.now(), "host", 1, FIT))
+    assert [worker.fit for worker in stores.registry.workers(0.0, newest=True)] == [FIT]

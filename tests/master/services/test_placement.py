@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cloudpar_master.core.turns import ALLOWANCE_US
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services import worker_service
 from cloudpar_master.services.client_service import LONELY_S
@@ -17,6 +18,9 @@ from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, Lease, Lea
 from master.memory import stores as memory
 from master.services.agent import LACKS, Agent
 from master.services.world import POLICY, WatchedWorld, World, master, publication
+
+LACKING = 2 * ALLOWANCE_US // POLICY.chunk_target_us
+"""So many workers give a call back that their chunks would count for twice what first chunks may be ahead."""
 
 BY_NAME: dict[str, Any] = {"code": TaskCode("0" * 64, reference="math:factorial"), "codec": "msgpack", "python": "-"}
 
@@ -283,11 +287,11 @@ def test_a_worker_that_is_handed_only_what_it_cannot_run_asks_less_often(
 
 
 def test_a_call_that_workers_gave_back_is_next_again_beside_a_long_job(world: World, ann: AccountRecord) -> None:
-    lacking, whole = [Agent(world, f"lacking {number}") for number in range(5)], Agent(world, "whole")
+    lacking, whole = [Agent(world, f"lacking {number}") for number in range(LACKING)], Agent(world, "whole")
     world.start(ann, 1_000)
     for _ in range(2):
         (lease,) = whole.take()
-        world.publish(publication(lease, duration_us=2_000_000), worker_id="whole")
+        world.publish(publication(lease), worker_id="whole")
     package_id = world.start(ann, 1)
     for agent in lacking:
         (lease,) = agent.take()

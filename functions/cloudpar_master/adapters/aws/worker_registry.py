@@ -17,6 +17,7 @@ LOOK_S = 5.0
 """What was read is used for so long: all who ask in this time share one call."""
 
 REMEMBERED = 1_000
+"""How many workers this instance remembers notes of. Beyond it, it forgets all of them, and writes their rows again."""
 
 _encode = msgspec.json.encode
 _fits = msgspec.json.Decoder(Fit)
@@ -36,14 +37,23 @@ class DynamoWorkerRegistry:
         self._clock = clock
         self._kept_s = kept_s
         self._written: dict[str, WorkerRecord] = {}
-        self._seen: list[WorkerRecord] = []
+        """The rows as this instance wrote them last."""
+        self._noted: dict[str, WorkerRecord] = {}
+        """What workers told this instance last. Not what beats wrote: they tell nothing of a worker."""
+        self._seen: dict[str, WorkerRecord] = {}
         self._seen_at = float("-inf")
 
     def note(self, worker: WorkerRecord) -> None:
         """See the port."""
+        _remember(self._noted, worker)
         known = self._written.get(worker.worker_id)
-        if known is None or known._replace(seen_at=0.0) != worker._replace(seen_at=0.0) or self._is_old(worker, known):
-            self._remember(worker)
+        if (
+            known is None
+            or _differ(known, worker)
+            or self._is_old(worker, known)
+            or self._is_overwritten(worker, known)
+        ):
+            _remember(self._written, worker)
             row: Row = {
                 "pk": WORKERS,
                 "sk": worker.worker_id,
@@ -58,41 +68,62 @@ class DynamoWorkerRegistry:
         """See the port. A row that is not there is not made: nothing is known of that worker."""
         known = self._written.get(worker_id, WorkerRecord(worker_id, float("-inf")))
         if self._is_old(known._replace(seen_at=now), known):
-            self._remember(known._replace(seen_at=now))
+            _remember(self._written, known._replace(seen_at=now))
             expression = "SET seen_at = :seen_at, expires_at = :expires_at"
             key = WORKERS, worker_id
             self._table.write(update(key, expression, "attribute_exists(pk)", **self._times(now)))
 
     def leave(self, worker_id: str) -> None:
         """See the port. A beat does not make a row, and a worker that ends asks for no more chunks."""
-        self._written.pop(worker_id, None)
-        self._seen = [worker for worker in self._seen if worker.worker_id != worker_id]
+        for known in (self._written, self._noted, self._seen):
+            known.pop(worker_id, None)
         self._table.delete([(WORKERS, worker_id)])
 
     @staticmethod
     def _is_old(worker: WorkerRecord, known: WorkerRecord) -> bool:
         return abs(worker.seen_at - known.seen_at) >= FRESH_S
 
-    def _remember(self, worker: WorkerRecord) -> None:
-        if len(self._written) >= REMEMBERED:
-            self._written.clear()
-        self._written[worker.worker_id] = worker
+    def _is_overwritten(self, worker: WorkerRecord, known: WorkerRecord) -> bool:
+        """Whether another instance wrote something else since, which the worker has taken back.
+
+        Without this, the other instances would go by what the worker told in between until its row is old.
+        """
+        row = self._seen.get(worker.worker_id)
+        return row is not None and row.seen_at > known.seen_at and _differ(row, worker)
 
     def _times(self, seen_at: float) -> dict[str, float]:
         return {"seen_at": seen_at, "expires_at": int(seen_at + self._kept_s)}
 
-    def workers(self, since: float) -> Sequence[WorkerRecord]:
-        """See the port."""
+    def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
+        """See the port. What workers told this instance itself is never older than what it knows by the rows."""
         now = self._clock.now()
-        if not 0 <= now - self._seen_at < LOOK_S:
-            self._seen = [_record(row) for row in self._table.query("pk = :pk", {"pk": WORKERS})]
+        if newest or not 0 <= now - self._seen_at < LOOK_S:
+            rows = map(_record, self._table.query("pk = :pk", {"pk": WORKERS}))
+            self._seen = {worker.worker_id: worker for worker in rows}
             self._seen_at = now
-        return [worker for worker in self._seen if worker.seen_at >= since]
+            # A note was written before: if its row is not there, the worker has left by another instance.
+            self._noted = {name: worker for name, worker in self._noted.items() if name in self._seen}
+        known = self._seen | {name: worker for name, worker in self._noted.items() if self._is_news(worker)}
+        return [worker for worker in known.values() if worker.seen_at >= since]
+
+    def _is_news(self, noted: WorkerRecord) -> bool:
+        row = self._seen.get(noted.worker_id)
+        return row is None or noted.seen_at > row.seen_at
 
     def knows_all(self, now: float) -> bool:
         """See the port. Rows are never lost."""
         del now
         return True
+
+
+def _differ(one: WorkerRecord, other: WorkerRecord) -> bool:
+    return one._replace(seen_at=0.0) != other._replace(seen_at=0.0)
+
+
+def _remember(known: dict[str, WorkerRecord], worker: WorkerRecord) -> None:
+    if len(known) >= REMEMBERED:
+        known.clear()
+    known[worker.worker_id] = worker
 
 
 def _record(row: Row) -> WorkerRecord:

@@ -41,8 +41,9 @@ class MemoryWorkerRegistry:
         while len(self._left) > LEFT:
             self._left.popitem(last=False)
 
-    def workers(self, since: float) -> Sequence[WorkerRecord]:
+    def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
         """See the port. Forgets the others."""
+        del newest  # there is one process
         self._workers = {name: worker for name, worker in self._workers.items() if worker.seen_at >= since}
         return list(self._workers.values())
 

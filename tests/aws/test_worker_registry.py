@@ -1,0 +1,92 @@
+"""DynamoWorkerRegistry: instances of the master that hear of a worker at different times."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cloudpar_master.adapters.aws.worker_registry import FRESH_S, LOOK_S
+from cloudpar_master.ports import Fit, WorkerRecord
+from master.services.agent import Agent
+from master.services.world import POLICY, world_on
+from master.stores import SetClock, Stores
+
+from .stores import on_moto
+
+LACKS, FITS = Fit(("3.11",), ("p1",)), Fit(("3.11",))
+
+
+@pytest.fixture
+def others(tmp_path: Path, clock: SetClock, stores: Stores) -> Iterator[Stores]:
+    """Another instance."""
+    with on_moto(tmp_path, clock) as others:
+        yield others
+
+
+def tell(stores: Stores, clock: SetClock, fit: Fit) -> None:
+    clock.move(LOOK_S / 10)
+    stores.registry.note(WorkerRecord("w", clock.now(), "host", 1, fit))
+
+
+def fits(stores: Stores, *, newest: bool = False) -> list[Fit]:
+    return [worker.fit for worker in stores.registry.workers(0.0, newest=newest)]
+
+
+def test_an_instance_goes_by_what_a_worker_told_it_last(stores: Stores, clock: SetClock) -> None:
+    assert fits(stores) == []
+    tell(stores, clock, LACKS)
+    assert fits(stores) == [LACKS]
+    tell(stores, clock, FITS)
+    assert fits(stores) == [FITS]
+
+
+def test_an_instance_may_read_what_others_noted_just_now(stores: Stores, others: Stores, clock: SetClock) -> None:
+    tell(stores, clock, LACKS)
+    assert fits(stores) == [LACKS]
+    tell(others, clock, FITS)
+    assert fits(stores) == [LACKS]
+    assert fits(stores, newest=True) == [FITS]
+
+
+def test_what_a_worker_took_back_is_written_again(stores: Stores, others: Stores, clock: SetClock) -> None:
+    """It tells one instance, then another one something else, and then the first one the same as before."""
+    tell(stores, clock, LACKS)
+    tell(others, clock, FITS)
+    tell(stores, clock, LACKS)
+    assert fits(stores, newest=True) == [LACKS]
+    tell(stores, clock, LACKS)
+    assert fits(others, newest=True) == [LACKS]
+    assert clock.now() < stores.registry.workers(0.0)[0].seen_at + FRESH_S
+
+
+def test_a_worker_that_left_by_another_instance_does_not_come_back(
+    stores: Stores, others: Stores, clock: SetClock
+) -> None:
+    tell(stores, clock, FITS)
+    others.registry.leave("w")
+    assert fits(stores, newest=True) == fits(stores) == []
+
+
+def test_a_beat_does_not_hide_what_a_worker_told_another_instance(
+    stores: Stores, others: Stores, clock: SetClock
+) -> None:
+    tell(others, clock, LACKS)
+    stores.registry.beat("w", clock.now() + 1)
+    assert fits(stores) == fits(stores, newest=True) == [LACKS]
+
+
+def test_a_package_does_not_fail_while_another_instance_knows_a_worker_for_it(
+    stores: Stores, others: Stores, clock: SetClock
+) -> None:
+    here, there = world_on(stores, clock), world_on(others, clock)
+    ann, wrong = here.account(), Agent(here, "wrong")
+    package_id = here.start(ann, 10, python="3.12")
+    assert wrong.take() == []
+    assert here.head(package_id).stranded_at is not None
+    clock.move(POLICY.grace_s)
+    here.on.registry.workers(0.0)
+    clock.move(LOOK_S / 2)
+    (lease,) = Agent(there, "right", "3.12").take()
+    assert lease.package_id == package_id
+    assert wrong.take() == []
+    assert here.head(package_id).state == "running"
