@@ -16,7 +16,7 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
     ready = runnable(facts)
     usable = [executor for executor in executors if executor.usable and not executor.suspect]
     for executor in sorted(usable, key=ExecutorRecord.queued) if ready else ():
-        while ready:
+        while ready and _takes_tasks(facts, executor, now_us):
             record = choose(facts, executor, ready, now_us)
             if record is None or holds_back(facts, record, now_us):
                 break
@@ -28,9 +28,7 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
                 break
             durations = facts.durations_of(record.lease)
             share = -(-record.ready_tasks // facts.wanted_executors)
-            tasks = 0
-            if not executor.worn and _soon_free(facts, executor, now_us):
-                tasks = run_tasks(executor, durations, record.item_bytes, share)
+            tasks = 0 if executor.worn else run_tasks(executor, durations, record.item_bytes, share)
             if not tasks:
                 break
             facts.turns.fed(record, ready, facts.leases.values(), now_us)
@@ -42,10 +40,16 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
                 ran_out(facts, record, ready)
 
 
-def _soon_free(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
-    """Nothing is fed behind a long task: it would wait there while it could run elsewhere."""
+def _takes_tasks(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
+    """Whether an executor is idle, or may have tasks fed behind those that it has.
+
+    Nothing is fed behind a long task: it would wait there while it could run elsewhere. `feed` asks this before it
+    chooses a lease: the choice looks at all leases, and without this it would be made for all executors.
+    """
     run = executor.running
     if run is None:
         return True
+    if executor.worn:
+        return False
     mean_us = facts.durations_of(run.record.lease).mean_us
     return bool(mean_us) and remaining_us(mean_us, now_us - executor.since_us, 0) < ONE_AHEAD_US

@@ -34,19 +34,37 @@ GIVE_UP_US: Final = 60_000_000
 
 
 def settle_results(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> None:
-    """After results of an executor that goes on working, mostly that one is to be fed: all else can wait a little.
+    """After results, mostly their executor is to be fed, and all else can wait a little.
 
-    Large results are the exception: if they wait until FULL_US have passed, they travel behind the tasks and not beside
-    them.
+    To look at everything takes time for each executor and each lease. After each task of 40 executors, that would be
+    more than one core does.
     """
+    if _can_wait(facts, executor, results, now_us):
+        feed(facts, now_us, [executor])
+        run = executor.running
+        # If the executor is free, or runs another package, this package may be done, and its client waits.
+        if run is not None and run.record.lease.package_id == executor.last_package_id:
+            facts.deadline_us = min(facts.deadline_us, now_us + FULL_US)
+            return
+    settle(facts, now_us)
+
+
+def _can_wait(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> bool:
+    """Whether nothing but the next tasks of an executor is urgent after its results.
+
+    Large results are: if they wait until FULL_US have passed, they travel behind the tasks and not beside them.
+    """
+    if facts.draining_us is not None or executor.stop is not None:
+        return False
+    if now_us - facts.settled_us > FULL_US or now_us >= facts.deadline_us:
+        return False
     run = executor.running
-    quiet = run is not None and executor.stop is None and run.record.wants(run.next) and facts.draining_us is None
-    quiet = quiet and not any(result.data is not None and len(result.data) >= LARGE_BYTES for result in results)
-    if not quiet or now_us - facts.settled_us > FULL_US or now_us >= facts.deadline_us:
-        settle(facts, now_us)
-        return
-    feed(facts, now_us, [executor])
-    facts.deadline_us = min(facts.deadline_us, now_us + FULL_US)
+    if run is None:
+        if executor.worn or facts.others_wait or facts.fetching:
+            return False  # a fresh executor, or a chunk of another package, comes before the next task
+    elif not run.record.wants(run.next):
+        return False
+    return not any(result.data is not None and len(result.data) >= LARGE_BYTES for result in results)
 
 
 def settle(facts: Facts, now_us: int) -> None:

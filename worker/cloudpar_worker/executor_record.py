@@ -48,6 +48,7 @@ class ExecutorRecord:
         account: Whose tasks it has seen; None: it is fresh.
         threads: The thread limit of all its tasks: libraries read it once, when they are loaded.
         runs: What it was fed and has no results for; the first task of the first run is the one that runs.
+        last_package_id: The package of the results that came last.
         stop: Set when it is being killed.
         since_us: When, by the agent's clock, the running task began at the latest.
         awaits: Its task waits for tasks of its own, since `awaits_since_us`.
@@ -64,6 +65,7 @@ class ExecutorRecord:
         self.account_since_us = 0
         self.threads: int | None = None
         self.runs: deque[FedRun] = deque()
+        self.last_package_id = ""
         self.stop: Stop | None = None
         self.since_us = 0
         self.awaits = False
@@ -181,6 +183,7 @@ class ExecutorRecord:
         """The first `tasks` tasks of its first run have results."""
         self.awaits = False
         run = self.runs[0]
+        self.last_package_id = run.record.lease.package_id
         run.next += tasks
         if run.next == run.end:
             self.runs.popleft()

@@ -1,0 +1,75 @@
+"""What an agent with many executors looks at after each result."""
+
+import pytest
+
+from cloudpar_protocol.payloads import TaskResult
+from cloudpar_worker import assignment, consequences
+from cloudpar_worker import instructions as do
+from cloudpar_worker import stimuli as on
+from cloudpar_worker.choosing import choose
+from cloudpar_worker.executor_record import ExecutorRecord
+from cloudpar_worker.facts import Facts
+from cloudpar_worker.lease_record import LeaseRecord
+from worker.driven import CODE, Worker
+from worker.leases import lease_of
+
+EXECUTORS = 40
+TASK_US = 60_000
+
+
+@pytest.fixture
+def busy() -> Worker:
+    """40 executors, each in a task of 60 ms of one package, and 80 tasks that wait here, in 40 leases."""
+    leases = [lease_of(CODE, 3, start=3 * number, mean_us=TASK_US, package_id="a" * 32) for number in range(EXECUTORS)]
+    worker = Worker(*leases, executors=EXECUTORS)
+    assert len(worker.of(do.Feed)) == EXECUTORS
+    worker.hear(on.TimePassed(), TASK_US)
+    return worker
+
+
+def _ends_task(worker: Worker, executor_id: int, after_us: int = 100) -> None:
+    executor = worker.state.facts.executors[executor_id]
+    result = TaskResult(executor.position()[1], "ok", TASK_US, b"")
+    worker.hear(on.Results(executor_id, [result], worker.now), after_us)
+
+
+def test_a_lease_is_chosen_only_for_the_executor_that_is_free(busy: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen_for = []
+
+    def spy(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
+        chosen_for.append(executor.executor_id)
+        return choose(facts, executor, ready, now_us)
+
+    monkeypatch.setattr(assignment, "choose", spy)
+    _ends_task(busy, 7, after_us=2 * consequences.FULL_US)
+    assert chosen_for == [7]
+    assert [fed.executor_id for fed in busy.of(do.Feed)] == [7]
+
+
+def test_results_of_a_package_that_goes_on_are_no_reason_to_look_at_everything(
+    busy: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consequences, "settle", lambda *_: pytest.fail("everything was looked at"))
+    for executor_id in range(EXECUTORS):
+        _ends_task(busy, executor_id)
+        assert [fed.executor_id for fed in busy.of(do.Feed)] == [executor_id]
+
+
+def test_results_that_come_all_the_time_are_published_all_the_same(busy: Worker) -> None:
+    for _ in range(6):
+        busy.hear(on.TimePassed(), TASK_US // 2)
+        for executor_id in range(EXECUTORS):
+            if busy.state.facts.executors[executor_id].running:
+                _ends_task(busy, executor_id, after_us=TASK_US // 2 // EXECUTORS)
+    assert busy.published
+
+
+def test_the_last_result_of_a_package_is_published_at_once_although_its_executor_goes_on(busy: Worker) -> None:
+    small = lease_of(CODE, 1, mean_us=TASK_US, package_id="b" * 32)
+    busy.hear(on.Retrieved([small]))
+    _ends_task(busy, 3)
+    assert [fed.lease.package_id for fed in busy.of(do.Feed)] == [small.package_id]
+    busy.hear(on.TimePassed(), TASK_US)
+    _ends_task(busy, 3)
+    assert [fed.lease.package_id for fed in busy.of(do.Feed)] == ["a" * 32]
+    assert (small.package_id, 1) in busy.published
