@@ -1,6 +1,7 @@
 """Instances of the real master, which lose their turn, and perhaps their life, at every call of a port."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,12 +52,12 @@ class Port:
         if method in PURE:
             return function
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
             self._master.pass_time(self._life)
             refusal = self._system.chance(self._system.fate.refused) and self._system.random.choice(["before", "after"])
             if refusal == "before":
                 raise Unavailable(f"{self._name} is busy")
-            answer = self._carry_out(method, function, arguments)
+            answer = self._carry_out(method, partial(function, **named), arguments)
             if refusal == "after":
                 raise Unavailable(f"{self._name} did not answer")
             return answer

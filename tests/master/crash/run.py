@@ -121,6 +121,8 @@ class Run:
         if scenario.sealed:
             assert set.union(*(worker.seal_keys for worker in self.workers)) == {seal_key(self.world)}
         self.check_nothing_is_left()
+        if scenario.gives_back:
+            self._check_workers_leave()
         if scenario.forgotten:
             self._check_it_is_forgotten()
 
@@ -140,6 +142,11 @@ class Run:
         ran, spent_us = self._ran(), self.world.account().spent_us
         self.turns(lambda: all(not worker.jobs for worker in self.workers) and self._queue_is_empty())
         assert (self._ran(), self.world.account().spent_us) == (ran, spent_us)
+
+    def _check_workers_leave(self) -> None:
+        for worker in self.workers:
+            worker.leave()
+        assert not self.world.stores.registry.workers(0.0, newest=True)
 
     def _ran(self) -> int:
         return sum(len(worker.ran) for worker in self.workers)

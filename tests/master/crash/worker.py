@@ -207,6 +207,10 @@ class Worker:
         self.jobs.remove(job)
         self._world.ask("worker", routes.GIVE_BACK, GiveBack(worker_id=self._name, returns=[item]))
 
+    def leave(self) -> None:
+        """It ends in good order."""
+        self._world.ask("worker", routes.GIVE_BACK, GiveBack(worker_id=self._name, returns=[], leaving=True))
+
     def _extend(self) -> None:
         if not self.jobs:
             return
