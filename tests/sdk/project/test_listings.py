@@ -20,7 +20,14 @@ def firm(tmp_path: Path) -> Path:
     (folder / "__init__.py").write_text("from . import pricing")
     (folder / "pricing.py").write_text("import helper")
     (folder / "data" / "table.csv").write_text("1")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "__init__.py").write_text("")
+    (elsewhere / "part.py").write_text("SIZE = 1")
+    (folder / "linked").symlink_to(elsewhere)
+    (folder / "linked.py").symlink_to(elsewhere / "part.py")
     settle(folder)
+    settle(elsewhere)
     return folder
 
 
@@ -48,7 +55,7 @@ def test_an_unchanged_package_is_listed_once(firm: Path, looks: list[str]) -> No
     here, unit = Listings(), Unit("firm", str(firm))
     first = here.of(unit)
     assert all(here.of(unit) is first for _ in range(10))
-    assert looks == ["firm", "data"]
+    assert looks == ["firm", "data", "linked"]
     assert first.imports == {"firm", "firm.pricing", "helper"}
 
 
@@ -72,14 +79,35 @@ def edit_data(firm: Path) -> None:
     os.utime(firm / "data" / "table.csv", ns=(LONG_AGO_NS, LONG_AGO_NS))
 
 
-@pytest.mark.parametrize("change", [add, remove, edit, add_data, edit_data])
+def add_unnoticed(firm: Path) -> None:
+    """As a program that copies a folder and then sets its time back."""
+    (firm / "more.py").write_text("")
+    os.utime(firm, ns=(LONG_AGO_NS, LONG_AGO_NS))
+
+
+def edit_linked(firm: Path) -> None:
+    (firm.parent / "elsewhere" / "part.py").write_text("SIZE = 2")
+
+
+def link_another(firm: Path) -> None:
+    (firm / "linked.py").unlink()
+    (firm / "linked.py").symlink_to(firm / "pricing.py")
+    os.utime(firm, ns=(LONG_AGO_NS, LONG_AGO_NS))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [add, remove, edit, add_data, edit_data, add_unnoticed, edit_linked, link_another],
+    ids=lambda it: it.__name__,
+)
 def test_a_change_before_a_call_is_seen_by_it(firm: Path, change: Callable[[Path], None]) -> None:
     here, unit = Listings(), Unit("firm", str(firm))
     first = here.of(unit)
     change(firm)
     second = here.of(unit)
     assert second.digest != first.digest
-    assert {file.place for file in second.files} == {f"firm/{path.relative_to(firm)}" for path in firm.rglob("*.*")}
+    places = {file.place for file in second.files if not file.place.startswith("firm/linked/")}
+    assert places == {f"firm/{path.relative_to(firm)}" for path in firm.rglob("*.*")}
 
 
 def test_of_very_many_data_files_one_that_is_written_over_may_be_seen_later_and_code_never(
@@ -105,4 +133,4 @@ def test_a_folder_that_has_just_changed_is_listed_again(firm: Path, looks: list[
     os.utime(firm)
     here.of(unit)
     here.of(unit)
-    assert looks == ["firm", "data"] * 2
+    assert looks == ["firm", "data", "linked"] * 2

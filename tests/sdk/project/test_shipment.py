@@ -4,13 +4,15 @@ import importlib
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cloudpar.project import shipment
 from cloudpar.project.shipment import Shipper
+from cloudpar.project.units import File
 from cloudpar.serialization import Needs, dumps, pickled
 from cloudpar.task_code import Code, serialize
 
@@ -90,3 +92,22 @@ def test_in_its_own_process_task_code_moves_no_modules(folder: Path) -> None:
     assert pickle.loads(code.data).enter_project_of_cloudpar() is planner.plan
     assert sys.modules["planner"] is planner
     assert pickle.loads(dumps(planner.plan, "f")) is planner.plan
+
+
+def test_code_that_a_link_leads_to_goes_to_no_worker_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, elsewhere = folder / "linking", folder.parent / "elsewhere"
+    for path in (package, elsewhere):
+        path.mkdir()
+        (path / "__init__.py").write_text("")
+    (package / "linked").symlink_to(elsewhere)
+    packed: list[str] = []
+
+    def archive(files: Iterable[File]) -> bytes:
+        packed.extend(file.place for file in files)
+        return b""
+
+    monkeypatch.setattr(shipment, "archive", archive)
+    needs = Needs()
+    needs.modules.add("linking")
+    Shipper(here=False).ship(serialize(len), needs)
+    assert packed == ["linking/__init__.py"]

@@ -72,6 +72,20 @@ def test_files_are_those_of_the_package_without_caches_links_and_secrets(project
     assert places(unit) == {f"firm/{name}" for name in kept}
 
 
+def test_code_that_links_lead_to_belongs_to_a_package_and_stays_here(project: Path) -> None:
+    firm, other = project / "firm", project / "other"
+    for folder in (firm, other):
+        folder.mkdir(exist_ok=True)
+        (folder / "__init__.py").write_text("")
+    (other / "table.csv").write_text("1")
+    (firm / "linked").symlink_to(other)
+    (other / "back").symlink_to(firm)
+    unit = find_unit("firm")
+    assert unit is not None
+    linked = [file.place for file in unit.files() if not file.travels]
+    assert linked == ["firm/linked/__init__.py", "firm/linked/back/__init__.py"]
+
+
 @pytest.mark.parametrize("kind", ["home", "temporary"])
 def test_a_home_folder_with_an_init_file_is_no_package_as_a_whole(
     project: Path, kind: str, monkeypatch: pytest.MonkeyPatch

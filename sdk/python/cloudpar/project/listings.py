@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from importlib.machinery import EXTENSION_SUFFIXES
 
 from .imports import of_file
-from .units import SOURCE_SUFFIXES, File, Unit, digest
+from .units import SOURCE_SUFFIXES, File, Unit, digest, folder_times
 
 FEW_DATA_FILES = 1_000
 """So many data files of a unit are compared at each call."""
@@ -35,7 +35,7 @@ class Listing:
     def __init__(self, unit: Unit) -> None:
         self._looked_at_ns = time.time_ns()
         self._compared_at = time.monotonic()
-        self._folders: dict[str, int] = {}
+        self._folders: dict[str, tuple[int, int]] = {}
         self.files = unit.files(self._folders)
         self.digest = digest(self.files)
         self._code = [file for file in self.files if file.is_code]
@@ -52,7 +52,7 @@ class Listing:
     def holds(self) -> bool:
         """Whether nothing has changed; see the module."""
         settled_ns = self._looked_at_ns - SETTLED_NS
-        if any(changed > settled_ns or folder_time(folder) != changed for folder, changed in self._folders.items()):
+        if any(changed[0] > settled_ns or folder_times(folder) != changed for folder, changed in self._folders.items()):
             return False
         if not _are_same(self._code):
             return False
@@ -84,14 +84,6 @@ class Listings:
                 self._known.clear()
             listing = self._known[unit] = Listing(unit)
             return listing
-
-
-def folder_time(folder: str) -> int:
-    """When the content of a folder changed last, in nanoseconds; -1 if it is not there."""
-    try:
-        return os.stat(folder).st_mtime_ns  # noqa: PTH116 - pathlib's takes twice as long
-    except OSError:
-        return -1
 
 
 def _are_same(files: Iterable[File]) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from cloudpar.local_modules import LOCAL_MODULES, OWN
 
-from .listings import LISTINGS, SETTLED_NS, Listing, folder_time
-from .units import Unit, look_up
+from .listings import LISTINGS, SETTLED_NS, Listing
+from .units import Unit, folder_times, look_up
 
 _ELSEWHERE = sys.stdlib_module_names | OWN | {"__main__", "__mp_main__"}
 
@@ -45,13 +45,13 @@ class _Tops:
         """Forget everything if an import might find something else now."""
         now_ns = time.time_ns()
         folders = [os.path.realpath(entry) for entry in sys.path]
-        times = list(map(folder_time, folders))
+        times = list(map(folder_times, folders))
         evidence = folders, times, list(map(id, sys.meta_path))
         with self._lock:
             if evidence != self._evidence:
                 self._units = {}
             # What changed a moment ago may change again within the same tick of its file system's clock.
-            self._evidence = evidence if all(changed < now_ns - SETTLED_NS for changed in times) else None
+            self._evidence = evidence if all(changed < now_ns - SETTLED_NS for changed, _ in times) else None
 
     def find(self, name: str) -> Unit | None:
         """See `find_unit`."""

@@ -75,7 +75,9 @@ class Shipper:
         with self._lock:
             if key not in self._archives:
                 warn_of_secrets(units)
-                self._archives[key] = archive(file for listing in units.values() for file in listing.files)
+                self._archives[key] = archive(
+                    file for listing in units.values() for file in listing.files if file.travels
+                )
                 if len(self._archives) > _ARCHIVES:
                     self._archives.popitem(last=False)
             self._archives.move_to_end(key)

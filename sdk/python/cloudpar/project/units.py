@@ -36,12 +36,15 @@ class File(NamedTuple):
         path: Where it lies here.
         size: In bytes.
         changed: The times of its last changes.
+        travels: Whether workers elsewhere get it. They get no code that a symbolic link leads to; but executors here
+            import it, so that a change of it is a change of its unit.
     """
 
     place: str
     path: str
     size: int
     changed: tuple[int, int]
+    travels: bool = True
 
     @property
     def is_code(self) -> bool:
@@ -71,8 +74,8 @@ class Unit(NamedTuple):
             parent = self.name.replace(".", "/")
         return f"{parent}/{name}" if parent else name
 
-    def files(self, folders: dict[str, int] | None = None) -> list[File]:
-        """All that belongs to it: no symbolic links, no caches, nothing hidden, and no secrets.
+    def files(self, folders: dict[str, tuple[int, int]] | None = None) -> list[File]:
+        """All that belongs to it: no caches, nothing hidden, no secrets, and of symbolic links only code.
 
         Args:
             folders: Gets the folders that were looked into, with the times of their last changes.
@@ -81,12 +84,12 @@ class Unit(NamedTuple):
             return [_file(self.place, self.path, os.stat(self.path))]  # noqa: PTH116
         found: list[File] = []
         data = 0
-        for place, entry in _walk(self.path, self.place, {} if folders is None else folders):
+        for place, entry, travels in _Walk({} if folders is None else folders).entries(self.path, self.place):
             if _stays(place):
                 continue
             data += not _is_code(place)
             if data <= DATA_FILES or _is_code(place):
-                found.append(_file(place, entry.path, entry.stat()))
+                found.append(_file(place, entry.path, entry.stat(), travels=travels))
         if data > DATA_FILES and self.path not in _warned:
             _warned.add(self.path)
             log.warning(
@@ -98,7 +101,7 @@ class Unit(NamedTuple):
 
     def secrets(self) -> list[str]:
         """The paths of the files that are left out since they may hold secrets."""
-        return [entry.path for place, entry in _walk(self.path, self.place, {}) if _stays(place)]
+        return [entry.path for place, entry, _ in _Walk({}).entries(self.path, self.place) if _stays(place)]
 
 
 def digest(files: list[File]) -> str:
@@ -111,31 +114,65 @@ def _is_code(place: str) -> bool:
     return place.endswith(_CODE_SUFFIXES)
 
 
-def _walk(folder: str, place: str, folders: dict[str, int]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def folder_times(folder: str) -> tuple[int, int]:
+    """When the content of a folder changed last, in nanoseconds; -1 if it is not there.
+
+    The second time is the system's own: copying programs set the first one back.
+    """
     try:
-        folders[folder] = os.stat(folder).st_mtime_ns  # noqa: PTH116 - before it is read: it may change meanwhile
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        status = os.stat(folder)  # noqa: PTH116 - pathlib's takes twice as long
     except OSError:
-        return
-    if any(entry.name == "pyvenv.cfg" for entry in entries):
-        return
-    for entry in entries:
-        name = entry.name
-        if name.startswith(".") or entry.is_symlink():
-            continue
-        if entry.is_dir():
-            if name not in _SKIPPED_FOLDERS:
-                yield from _walk(entry.path, f"{place}/{name}", folders)
-        elif entry.is_file() and not name.endswith(_NOT_SHIPPED):
-            yield f"{place}/{name}", entry
+        return -1, -1
+    return status.st_mtime_ns, status.st_ctime_ns
+
+
+class _Walk:
+    """One look through the folder of a unit.
+
+    Args:
+        folders: Gets the folders that are looked into, with the times of their last changes.
+    """
+
+    def __init__(self, folders: dict[str, tuple[int, int]]) -> None:
+        self._folders = folders
+        self._linked = set[str]()
+        """The real paths of linked packages: their links may lead in a circle."""
+
+    def entries(self, folder: str, place: str, *, travels: bool = True) -> Iterator[tuple[str, os.DirEntry[str], bool]]:
+        """The files with their places, and whether workers elsewhere get them."""
+        try:
+            self._folders[folder] = folder_times(folder)  # before it is read: it may change meanwhile
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            return
+        if any(entry.name == "pyvenv.cfg" for entry in entries):
+            return
+        for entry in entries:
+            name, below = entry.name, f"{place}/{entry.name}"
+            goes = travels and not entry.is_symlink()
+            if name.startswith("."):
+                continue
+            if entry.is_dir():
+                if name not in _SKIPPED_FOLDERS and (not entry.is_symlink() or self._is_new_package(entry.path)):
+                    yield from self.entries(entry.path, below, travels=goes)
+            elif entry.is_file() and not name.endswith(_NOT_SHIPPED) and (goes or _is_code(name)):
+                yield below, entry, goes
+
+    def _is_new_package(self, link: str) -> bool:
+        """Whether a link leads to a package; a folder of data may be huge."""
+        real = os.path.realpath(link)
+        if real in self._linked or not os.path.isfile(f"{real}/__init__.py"):  # noqa: PTH113
+            return False
+        self._linked.add(real)
+        return True
 
 
 def _stays(place: str) -> bool:
     return not _is_code(place) and is_secret(place)
 
 
-def _file(place: str, path: str, status: os.stat_result) -> File:
-    return File(place, path, status.st_size, (status.st_mtime_ns, status.st_ctime_ns))
+def _file(place: str, path: str, status: os.stat_result, *, travels: bool = True) -> File:
+    return File(place, path, status.st_size, (status.st_mtime_ns, status.st_ctime_ns), travels)
 
 
 def unit_of(module: ModuleType) -> Unit | None:
