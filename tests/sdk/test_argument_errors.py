@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cloudpar import Pool
@@ -65,3 +66,23 @@ def test_an_argument_of_the_wrong_type_is_named(pool: Pool, call: Callable[[Any]
     with pytest.raises(TypeError) as caught:
         call(pool)
     assert str(caught.value) == text
+
+
+def test_numbers_of_numpy_are_numbers(pool: Pool) -> None:
+    limits: Any = {
+        "timeout": np.float32(60),
+        "task_timeout_s": np.float32(60),
+        "chunksize": np.int64(1),
+        "retries": np.int64(1),
+    }
+    assert list(pool.map(abs, [-1, -2], **limits)) == [1, 2]
+    sums = [0, 0]
+
+    def body(i: int) -> None:
+        sums[i] = i + 1
+
+    pool.parallel_for(np.int64(0), np.int64(2), body)  # type: ignore[arg-type]
+    assert sums == [1, 2]
+    settings: Any = {"workers": np.int64(1), "patience_s": np.float32(60), "threads_per_task": np.int64(1)}
+    with Pool(**settings) as other:
+        assert other.submit(abs, -1).result() == 1

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .argument_types import check_seconds, check_whole
+from .argument_types import seconds, whole
 
 if TYPE_CHECKING:
     from cloudpar_protocol.payloads import CallStyle
@@ -24,8 +24,9 @@ class Limits:
     return_exceptions: bool = False
 
     def __post_init__(self) -> None:
-        check_whole(chunksize=self.chunksize)
-        check_seconds(timeout=self.timeout, task_timeout_s=self.task_timeout_s)
+        vars(self)["chunksize"] = whole("chunksize", self.chunksize)
+        for name in ("timeout", "task_timeout_s"):
+            vars(self)[name] = seconds(name, getattr(self, name))
         if self.chunksize is not None and self.chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
         if self.buffersize is not None and not isinstance(self.buffersize, int):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
-from .argument_types import check_whole
+from .argument_types import whole
 from .keywords import named
 from .map_limits import Limits, arguments
 from .retry import Retry, RetryOn, read_retry
@@ -236,11 +236,11 @@ class MapMethods(Executor):
             [0, 1, 4, 9, 16]
         """
         __tracebackhide__ = True
-        check_whole(start=start, stop=stop)
-        Limits(task_timeout_s=task_timeout_s)
+        start, stop = whole("start", start), whole("stop", stop)
+        limits = Limits(task_timeout_s=task_timeout_s)
         self._check()
         with ShortTracebacks():
-            self._client.parallel_for(start, stop, body, task_timeout_s)
+            self._client.parallel_for(start, stop, body, limits.task_timeout_s)
 
     def _map(
         self, fn: Callable[..., T], values: Iterable[Any], call: "CallStyle", limits: Limits, *, ordered: bool

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from cloudpar_protocol.limits import EXECUTORS, THREADS
 
-from .argument_types import check_seconds, check_whole
+from .argument_types import seconds, whole
 from .configuration import LOCAL, configure, of_the_task
 from .errors import SerializationError
 from .keywords import named
@@ -101,10 +101,11 @@ class Pool(MapMethods):
         output: "Output" = "print",
         progress: bool | None = None,
     ) -> None:
-        check_seconds(patience_s=patience_s, task_timeout_s=task_timeout_s)
+        patience_s, task_timeout_s = seconds("patience_s", patience_s), seconds("task_timeout_s", task_timeout_s)
         workers = executor_count(workers, max_workers)
         if workers is not None and endpoint not in {None, LOCAL}:
             raise ValueError("workers= is for a pool on this machine: the master at endpoint= has workers of its own")
+        memory_mb, threads_per_task = whole("memory_mb", memory_mb), whole("threads_per_task", threads_per_task)
         _check_executor_limits(memory_mb, threads_per_task, endpoint)
         if task_timeout_s is not None and task_timeout_s <= 0:
             raise ValueError(f"task_timeout_s={task_timeout_s}: give a positive number of seconds, or None")
@@ -286,7 +287,7 @@ def executor_count(workers: int | None, max_workers: int | None) -> int | None:
         ValueError: Both names are used, the number is less than 1 (the text is that of `concurrent.futures`), or it is
             above EXECUTORS.
     """
-    check_whole(workers=workers, max_workers=max_workers)
+    workers, max_workers = whole("workers", workers), whole("max_workers", max_workers)
     if workers is not None and max_workers is not None:
         raise ValueError("workers= and max_workers= are two names for one thing: give one of them")
     count = workers if max_workers is None else max_workers
@@ -299,7 +300,6 @@ def executor_count(workers: int | None, max_workers: int | None) -> int | None:
 
 
 def _check_executor_limits(memory_mb: int | None, threads_per_task: int | None, endpoint: str | None) -> None:
-    check_whole(memory_mb=memory_mb, threads_per_task=threads_per_task)
     if memory_mb is not None and memory_mb < 1:
         raise ValueError(f"memory_mb={memory_mb}: give a positive number of MB, or None")
     if memory_mb is not None and endpoint not in {None, LOCAL}:

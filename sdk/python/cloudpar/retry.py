@@ -1,5 +1,6 @@
 """How often a task that raises is tried again."""
 
+import operator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -27,8 +28,10 @@ def read_retry(retries: int, retry_on: RetryOn) -> Retry:
         TypeError: `retries` is no whole number; `retry_on` is no class of exceptions, and no tuple of them.
     """
     kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
-    if not isinstance(retries, int):
-        raise TypeError(f"retries={retries!r}: give a whole number from 0 to {MOST}")
+    try:
+        retries = operator.index(retries)
+    except TypeError:
+        raise TypeError(f"retries={retries!r}: give a whole number from 0 to {MOST}") from None
     if not 0 <= retries <= MOST:
         raise ValueError(f"retries={retries}: give a number from 0 to {MOST}")
     if not kinds or not all(map(_is_exception, kinds)):
