@@ -2,6 +2,7 @@
 
 from cloudpar import Pool
 from cloudpar.task_lengths import OWN_WHOLE_US, REMEMBERED, WHOLE_US, TaskLengths
+from sdk.fake_master import FakeMaster
 
 
 def test_nothing_is_known_of_a_function_that_was_never_measured() -> None:
@@ -37,3 +38,25 @@ def test_the_second_small_map_of_a_function_takes_one_chunk() -> None:
         # A wrong guess costs nothing but time: all results come.
         session._lengths.measured(session.last.code_hash, 1)
         assert sum(pool.map(abs, range(-2_000, 0))) == 2_001_000
+
+
+def _packages_of_a_stream(pool: Pool, master: FakeMaster, tasks: int, buffersize: int) -> list[int]:
+    before = len(master.packages)
+    assert sum(pool.map(abs, iter(range(tasks)), buffersize=buffersize)) == sum(range(tasks))
+    return [stored.message.n for stored in list(master.packages.values())[before:]]
+
+
+def test_a_stream_of_short_tasks_travels_in_half_as_many_packages(pool: Pool, master: FakeMaster) -> None:
+    lengths = pool._client.session._lengths
+    code_hash = _hash_of_abs(pool)
+    lengths.measured(code_hash, WHOLE_US)
+    assert _packages_of_a_stream(pool, master, 80, 16)[:3] == [16, 4, 4]
+    lengths.measured(code_hash, 1)
+    assert _packages_of_a_stream(pool, master, 80, 16)[:3] == [16, 8, 8]
+
+
+def _hash_of_abs(pool: Pool) -> str:
+    assert list(pool.map(abs, [-1])) == [1]
+    last = pool._client.session.last
+    assert last is not None
+    return last.code_hash

@@ -181,7 +181,8 @@ class Awaiter:
         """Decide when to ask next."""
         now = time.monotonic()
         with self._condition:
-            self._retry_after_s = reply.retry_after_s
+            if held_s is not None:  # a master that holds says how long to wait, too, when it is asked not to hold
+                self._retry_after_s = reply.retry_after_s
             running = [each for each in self._under_way if each.package.phase == "running"]
             if any(each.package.more for each in running):
                 pause_s = 0.0
@@ -192,7 +193,7 @@ class Awaiter:
                 restless = self._starting or self._restless > 3 or held_s is None
                 pause_s = max(reply.retry_after_s, RESTLESS_S if restless else 0.0)
             if any(each not in asked for each in running):
-                pause_s = min(pause_s, NEW_PACKAGE_S if reply.retry_after_s else 0.0)
+                pause_s = min(pause_s, NEW_PACKAGE_S if self._retry_after_s else 0.0)
             self._due = now + pause_s
 
     def _sort_out(self, asked: list[Awaited]) -> None:

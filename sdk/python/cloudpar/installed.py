@@ -21,7 +21,11 @@ def _folders() -> tuple[str, ...]:
 
 def is_installed(path: str) -> bool:
     """Whether a file or folder belongs to Python or to an installed package."""
-    real = os.path.realpath(path)
+    return _is_installed(os.path.realpath(path))
+
+
+@lru_cache(maxsize=1024)
+def _is_installed(real: str) -> bool:
     return (real + os.sep).startswith(_folders()) or not PACKAGE_FOLDERS.isdisjoint(Path(real).parts)
 
 
@@ -59,4 +63,4 @@ def _listed(folder: str, _changed_ns: int) -> frozenset[str]:
 def project_path() -> list[str]:
     """The folders in which this process finds modules that are not installed, in order."""
     folders = [os.path.realpath(entry) for entry in sys.path if os.path.exists(entry or os.curdir)]  # noqa: PTH110
-    return [folder for folder in dict.fromkeys(folders) if not is_installed(folder)]
+    return [folder for folder in dict.fromkeys(folders) if not _is_installed(folder)]

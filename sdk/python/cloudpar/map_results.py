@@ -55,6 +55,9 @@ class MapResults(Iterator[T_co]):
     def _refill(self) -> None:
         """Start the next package, once a part of the buffer is free.
 
+        That is a quarter, so that executors have tasks while the reader works. It is half if the tasks are known to be
+        short: then packages cost more than the tasks, and half as many are better.
+
         Raises:
             Exception: The first package cannot be started. A later one's error waits until what was started before is
                 read, since its place is behind that.
@@ -63,8 +66,8 @@ class MapResults(Iterator[T_co]):
             return
         limit = self._buffersize
         if limit is not None:
-            free = limit - sum(share.unread for share in self._shares)
-            if free < max(1, limit // 4):
+            free = limit - sum([share.unread for share in self._shares])
+            if free < max(1, limit // 4) or (free < limit // 2 and self._are_short(limit)):
                 return
             limit = free
         try:
@@ -81,6 +84,11 @@ class MapResults(Iterator[T_co]):
             self._given += share.n
             if share.awaited is not None:
                 self._package_ids.append(share.awaited.id)
+
+    def _are_short(self, tasks: int) -> bool:
+        """Whether as many tasks as the buffer holds are so little work that a package costs more."""
+        awaited = self._shares[-1].awaited if self._shares else None
+        return awaited is not None and self._session.are_short(awaited, tasks)
 
     @property
     def package_id(self) -> str | None:

@@ -272,6 +272,10 @@ class Session:
         """How many packages have been read and not been acknowledged."""
         return len(self._read)
 
+    def are_short(self, awaited: Awaited, tasks: int) -> bool:
+        """Whether so many more tasks of a package's function are known to be as little work as one chunk."""
+        return self._lengths.are_short(awaited.code_hash, tasks)
+
     def open_packages(self) -> list[Awaited]:
         """The packages that nobody has read to the end."""
         with self._condition:

@@ -37,5 +37,9 @@ class TaskLengths:
 
     def chunksize(self, code_hash: str, tasks: int) -> int | None:
         """All tasks of a package, if they are likely to be short enough for one chunk; None: the master decides."""
+        return tasks if self.are_short(code_hash, tasks) else None
+
+    def are_short(self, code_hash: str, tasks: int) -> bool:
+        """Whether so many tasks of a function are known to be as little work as one chunk."""
         mean_us = self._mean_us.get(code_hash)
-        return tasks if mean_us and mean_us * tasks <= self._whole_us else None
+        return mean_us is not None and mean_us * tasks <= self._whole_us

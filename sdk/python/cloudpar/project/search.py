@@ -18,8 +18,9 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
     """The units to which these modules belong, and those that their sources import, with their files."""
     loaded = LOCAL_MODULES.units()
     found: dict[Unit, Listing] = {}
-    _TOPS.refresh()
     pending, seen = list(names), set[str]()
+    if pending:
+        _TOPS.refresh()
     while pending:
         name = pending.pop()
         if name in seen or name.partition(".")[0] in _ELSEWHERE:
