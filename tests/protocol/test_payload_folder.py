@@ -1,7 +1,7 @@
 """Payloads as files of a pool's own master."""
 
-import io
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,24 +13,47 @@ from cloudpar_protocol.payload_folder import UPLOAD, PayloadFolder
 def test_a_payload_is_written_once_and_read_in_parts(tmp_path: Path) -> None:
     folder, url = PayloadFolder(str(tmp_path)), (tmp_path / "data" / "a%2Fb.blob").as_uri()
     assert PayloadFolder.has(url)
-    folder.put(url, b"payload")
-    folder.put(url, memoryview(b"another"))
+    folder.put(url, [b"pay", memoryview(b"load")])
+    folder.put(url, [b"another"])
     assert (folder.get(url, 0, 7), folder.get(url, 3, 5), folder.get(url, 5, 9)) == (b"payload", b"lo", b"ad")
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["a%2Fb.blob"]
     assert (tmp_path / "data" / "a%2Fb.blob").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_body_on_disk_is_written_from_its_beginning(tmp_path: Path) -> None:
+def test_a_view_of_a_payload_stays_when_its_file_is_removed(tmp_path: Path) -> None:
     folder, url = PayloadFolder(str(tmp_path)), (tmp_path / "k").as_uri()
-    body = io.BytesIO(b"payload")
-    body.seek(3)
-    folder.put(url, body)
-    assert folder.get(url, 0, 7) == b"payload"
+    body = bytes(range(250)) * 100
+    folder.put(url, [body])
+    views = {span: folder.view(url, *span) for span in ((0, 3), (4_090, 20_000), (24_999, 30_000), (30_000, 30_001))}
+    (tmp_path / "k").unlink()
+    assert {(start, end): body[start:end] for start, end in views} == views
+
+
+def test_a_published_draft_is_a_payload_and_another_one_leaves_nothing(tmp_path: Path) -> None:
+    folder, url = PayloadFolder(str(tmp_path)), (tmp_path / "data" / "k").as_uri()
+    with folder.draft() as draft, folder.draft() as other:
+        draft.write(b"payload")
+        other.write(b"another")
+        folder.publish(url, draft)
+        folder.publish(url, draft)  # the first answer may be lost
+    assert folder.get(url, 0, 9) == b"payload"
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["k"]
+
+
+def test_a_draft_can_be_closed_after_its_folder_was_removed(tmp_path: Path) -> None:
+    place = tmp_path / "pool"
+    place.mkdir()
+    with PayloadFolder(str(place)).draft() as draft:
+        draft.write(b"payload")
+        shutil.rmtree(place)
 
 
 def test_a_payload_that_was_deleted_is_not_found(tmp_path: Path) -> None:
+    folder, url = PayloadFolder(str(tmp_path)), (tmp_path / "k").as_uri()
     with pytest.raises(NotFound, match="deleted"):
-        PayloadFolder(str(tmp_path)).get((tmp_path / "k").as_uri(), 0, 1)
+        folder.get(url, 0, 1)
+    with pytest.raises(NotFound, match="deleted"):
+        folder.view(url, 0, 1)
 
 
 def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
@@ -43,14 +66,18 @@ def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> 
         with pytest.raises(BadRequest, match="outside the folder"):
             folder.get(f"file://{path}", 0, 1)
         with pytest.raises(BadRequest, match="outside the folder"):
-            folder.put(f"file://{path}", b"other")
+            folder.put(f"file://{path}", [b"other"])
+        with pytest.raises(BadRequest, match="outside the folder"):
+            folder.view(f"file://{path}", 0, 1)
+        with folder.draft() as draft, pytest.raises(BadRequest, match="outside the folder"):
+            folder.publish(f"file://{path}", draft)
     assert outside.read_bytes() == b"private"
     assert not list(tmp_path.rglob(f"{UPLOAD}*"))
 
 
 def test_a_folder_that_was_removed_is_not_made_again(tmp_path: Path) -> None:
     folder, url = PayloadFolder(str(tmp_path / "data")), (tmp_path / "data" / "blobs" / "k").as_uri()
-    for use in (lambda: folder.put(url, b"payload"), lambda: folder.get(url, 0, 1)):
+    for use in (lambda: folder.put(url, [b"payload"]), lambda: folder.view(url, 0, 1), folder.draft):
         with pytest.raises(NotFound, match="data, where this pool keeps its payloads, was removed: make a new pool"):
             use()
     assert not list(tmp_path.iterdir())
@@ -65,4 +92,8 @@ def test_a_folder_that_another_user_has_made_meanwhile_is_not_used(
     with pytest.raises(BadRequest, match="belongs to another user"):
         folder.get(url, 0, 1)
     with pytest.raises(BadRequest, match="belongs to another user"):
-        folder.put(url, b"mine")
+        folder.put(url, [b"mine"])
+    with pytest.raises(BadRequest, match="belongs to another user"):
+        folder.view(url, 0, 1)
+    with pytest.raises(BadRequest, match="belongs to another user"):
+        folder.draft()

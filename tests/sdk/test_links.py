@@ -1,5 +1,6 @@
 """How payloads are handed to the HTTP client."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,12 @@ def test_a_link_to_a_file_is_followed_only_in_the_folder_of_the_pools_own_master
         other.put(Link("PUT", url), memoryview(b"payload"), 7, 30.0)
     assert own.put(Link("PUT", url), memoryview(b"payload"), 7, 30.0) == ""
     assert own.get(Link("GET", url), 2, 5, 30.0) == b"ylo"
+    with PayloadFolder(str(tmp_path)).draft() as draft:
+        draft.write(b"written before")
+        own.put(Link("PUT", url + "2"), draft, 14, 30.0)
+        own.put(Link("PUT", url + "3"), io.BytesIO(b"from a file"), 11, 30.0)
+    assert own.get(Link("GET", url + "2"), 0, 14, 30.0) == b"written before"
+    assert own.get(Link("GET", url + "3"), 0, 11, 30.0) == b"from a file"
     with pytest.raises(BadRequest, match="not this pool's own"):
         other.get(Link("GET", url), 2, 5, 30.0)
     with pytest.raises(Unavailable, match="4 bytes brought 1"):

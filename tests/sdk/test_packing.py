@@ -1,5 +1,6 @@
 """Task data of a package, as the worker reads it."""
 
+import errno
 import io
 import itertools
 import logging
@@ -7,6 +8,7 @@ import pickle
 import struct
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from cloudpar import packing
 from cloudpar.errors import SerializationError, TooLarge
 from cloudpar.packing import Blob, Packed, Packer, pack
+from cloudpar_protocol.payload_folder import Draft, PayloadFolder
 from cloudpar_protocol.payloads import InlineData, RangeData
 from cloudpar_protocol.seals import Seals
 
@@ -177,6 +180,34 @@ def test_a_failed_collection_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch
 
     with pytest.raises(ZeroDivisionError):
         pack(broken())  # a file left open is a warning, which is an error here
+
+
+def test_large_data_for_the_own_master_are_a_draft_in_its_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(packing, "INLINE_DATA_BYTES", 0)
+    monkeypatch.setattr(packing, "DRAFT_BYTES", 1_000)
+    values = [bytes(300), "text", *range(50), bytes(5_000)] * 3
+    packed = pack(values, folder=PayloadFolder(str(tmp_path)))
+    assert packed is not None
+    assert isinstance(packed.data, Blob)
+    assert isinstance(packed.data.file, Draft)
+    assert read(packed) == values
+    packed.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_no_fault_of_a_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(packing, "DRAFT_BYTES", 10)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Draft, "write", full)
+    with pytest.raises(OSError, match=rf"written to {tmp_path}: free space there, or set TMPDIR") as caught:
+        pack([bytes(100), bytes(100)], folder=PayloadFolder(str(tmp_path)))
+    assert caught.value.errno == errno.ENOSPC
+    assert not list(tmp_path.iterdir())
 
 
 def test_body_of_a_blob() -> None:

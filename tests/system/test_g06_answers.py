@@ -26,6 +26,7 @@ from cloudpar_protocol.client_messages import (
     StartTasks,
     Upload,
 )
+from cloudpar_protocol.fleet_messages import ListWorkers
 from cloudpar_protocol.payloads import BlobRef, RangeData, TaskCode, TaskResult
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
@@ -114,7 +115,7 @@ class Hand:
             package_id=lease.package_id, lease_id=lease.lease_id, seq=seq, size=len(body), crc32=zlib.crc32(body)
         )
         (place,) = self._client.call(routes.PREPARE_RESULTS, PrepareResults(results=[wanted])).results
-        self._client.upload(place.link, body)
+        self._client.upload(place.link, [body])
         return TaskResult(index, "ok", self._us(), blob=BlobRef(place.key, len(body)))
 
     def _publish(self, lease: Lease, result: TaskResult, seq: int, *, closes: bool) -> None:
@@ -151,6 +152,7 @@ class Life:
             ]
             assert (mine.granted_us, mine.reserved_us, mine.state) == (QUOTA_US + MORE_US, 0, "revoked")
             assert mine.spent_us == spent_us
+            assert operator.call(routes.LIST_WORKERS, ListWorkers()).workers
 
     def _run(self, user: Connection) -> int:
         """Two packages, of which one is cancelled before anything of it is done. What was charged."""

@@ -67,14 +67,14 @@ def test_an_upload_that_is_there_already_is_done(master: ScriptedMaster, client:
     """The answer to the first try was lost on its way."""
     link = Link("PUT", f"{master.endpoint}/blob/results/l/0", {"If-None-Match": "*"})
     for _ in range(2):
-        client.upload(link, b"result")
+        client.upload(link, [b"result"])
     assert master.blobs == {"results/l/0": b"result"}
 
 
 def test_an_old_link_is_refused(master: ScriptedMaster, client: MasterClient) -> None:
     master.set(refused_uploads=1)
     with pytest.raises(PayloadRefused, match="403"):
-        client.upload(Link("PUT", f"{master.endpoint}/blob/results/l/0"), b"result")
+        client.upload(Link("PUT", f"{master.endpoint}/blob/results/l/0"), [b"result"])
 
 
 def test_the_time_limit_is_for_each_piece_of_a_payload(client: MasterClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_the_time_limit_is_for_each_piece_of_a_payload(client: MasterClient, mon
         return HTTPResponse(status=200)
 
     monkeypatch.setattr(client._stores, "request", request)
-    client.upload(Link("PUT", "http://store/k"), bytes(2 * PIECE_BYTES + 1))
+    client.upload(Link("PUT", "http://store/k"), [bytes(2 * PIECE_BYTES + 1)])
     assert sent == [([PIECE_BYTES, PIECE_BYTES, 1], str(2 * PIECE_BYTES + 1))]
 
 
@@ -103,7 +103,7 @@ def test_a_store_that_refuses_for_a_while_is_logged_once_in_its_words(
         return answers[len(asked) - 1]
 
     monkeypatch.setattr(client._stores, "request", request)
-    client.upload(Link("PUT", "/blobs/k"), b"result")
+    client.upload(Link("PUT", "/blobs/k"), [b"result"])
     assert asked == [f"{client._endpoint}/blobs/k"] * 4
     (line,) = capsys.readouterr().err.splitlines()
     assert re.fullmatch(
@@ -123,7 +123,7 @@ def test_a_store_that_does_not_answer_is_named_by_its_own_address(
         return answer
 
     monkeypatch.setattr(client._stores, "request", request)
-    client.upload(Link("PUT", "http://store:9000/k?signature=secret"), b"result")
+    client.upload(Link("PUT", "http://store:9000/k?signature=secret"), [b"result"])
     away, back = capsys.readouterr().err.splitlines()
     assert "the blob store at http://store:9000 does not answer" in away
     assert "the blob store at http://store:9000 answers again" in back
@@ -134,12 +134,12 @@ def test_a_link_to_a_file_is_followed_only_in_the_folder_of_the_pools_own_master
 ) -> None:
     url = (tmp_path / "k").as_uri()
     own = MasterClient(client._endpoint, TOKEN, Reach(lambda _: None), PayloadFolder(str(tmp_path)))
-    assert own.upload(Link("PUT", url), b"result") == ""
+    assert own.upload(Link("PUT", url), [b"result"]) == ""
     assert own.download(Link("GET", url), 1, 4) == b"esu"
     with pytest.raises(PayloadRefused, match="not its pool's own"):
         client.download(Link("GET", url), 1, 4)
     with pytest.raises(PayloadRefused, match="not its pool's own"):
-        client.upload(Link("PUT", url), b"result")
+        client.upload(Link("PUT", url), [b"result"])
     with pytest.raises(PayloadRefused, match="outside the folder"):
         own.download(Link("GET", "file:///etc/hostname"), 0, 1)
     with pytest.raises(PayloadRefused, match="deleted"):
@@ -152,7 +152,7 @@ def test_a_folder_that_cannot_be_written_now_is_tried_again(
     own = MasterClient(client._endpoint, TOKEN, Reach(lambda _: None), PayloadFolder(str(tmp_path)))
     put, tries = PayloadFolder.put, 0
 
-    def put_at_the_third_try(folder: PayloadFolder, url: str, body: bytes) -> None:
+    def put_at_the_third_try(folder: PayloadFolder, url: str, body: list[bytes]) -> None:
         nonlocal tries
         tries += 1
         if tries < 3:
@@ -160,7 +160,7 @@ def test_a_folder_that_cannot_be_written_now_is_tried_again(
         put(folder, url, body)
 
     monkeypatch.setattr(PayloadFolder, "put", put_at_the_third_try)
-    own.upload(Link("PUT", (tmp_path / "k").as_uri()), b"result")
+    own.upload(Link("PUT", (tmp_path / "k").as_uri()), [b"result"])
     assert (tmp_path / "k").read_bytes() == b"result"
     assert "the folder of payloads" in capsys.readouterr().err
 

@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import urllib3
@@ -122,7 +122,12 @@ class MasterClient:
             self._reach.refused(self._master, f"{refusal} ({refusal.code})")
         return None, refusal.retry_after_s
 
-    def download(self, link: Link, start: int, end: int) -> bytes:
+    @property
+    def own_folder(self) -> bool:
+        """Whether data and results are files in the folder of the pool's own master."""
+        return self._folder is not None
+
+    def download(self, link: Link, start: int, end: int) -> bytes | memoryview:
         """The bytes [start, end) of what a link names.
 
         Raises:
@@ -132,7 +137,7 @@ class MasterClient:
         if start == end:
             return b""
         if PayloadFolder.has(link.url):
-            body = self._in_folder(lambda folder: folder.get(link.url, start, end))
+            body: bytes | memoryview = self._in_folder(lambda folder: folder.view(link.url, start, end))
         else:
             headers = {**link.headers, "Range": f"bytes={start}-{end - 1}"}
             body = self._by_link(link, headers, None).data
@@ -140,16 +145,17 @@ class MasterClient:
             raise PayloadRefused(f"{len(body)} bytes came instead of {end - start}")
         return body
 
-    def upload(self, link: Link, payload: bytes | memoryview) -> str:
-        """Put a payload, or a part of one, where a link says; its ETag. Raises as `download` does.
+    def upload(self, link: Link, payload: Sequence[bytes | memoryview]) -> str:
+        """Put a payload of several pieces, or a part of one, where a link says; its ETag. Raises as `download` does.
 
         A store that has one there already has it from an earlier try: no key is ever used for two payloads.
         """
         if PayloadFolder.has(link.url):
             self._in_folder(lambda folder: folder.put(link.url, payload))
             return ""
-        headers = {**link.headers, "Content-Length": str(len(payload))}
-        return self._by_link(link, headers, pieces(memoryview(payload))).headers.get("ETag", "")
+        headers = {**link.headers, "Content-Length": str(sum(map(len, payload)))}
+        body = [small for piece in payload for small in pieces(memoryview(piece))]
+        return self._by_link(link, headers, body).headers.get("ETag", "")
 
     def complete(self, link: Link, body: bytes) -> None:
         """Make one payload of parts; raises as `download` does."""

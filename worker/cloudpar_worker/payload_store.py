@@ -98,7 +98,7 @@ class PayloadStore:
             return
         if code.blob is None or lease.code_link is None:
             raise PayloadRefused("the lease has no link for its code")
-        body = self._client.download(lease.code_link, code.blob.offset, code.blob.offset + code.blob.size)
+        body = bytes(self._client.download(lease.code_link, code.blob.offset, code.blob.offset + code.blob.size))
         if hashlib.sha256(body).hexdigest() != code.hash:
             raise damaged(lease, "the task code is not what its hash says")
         with self._lock:
@@ -123,18 +123,18 @@ class PayloadStore:
         if 8 * (n + 1) > TABLE_BYTES:
             offsets = _unpack(self._client.download(link, start + 8 * first, start + 8 * (end + 1)), items_end, lease)
             seals = items_end + seal_bytes * first, items_end + seal_bytes * end
-            return _Table(offsets, self._client.download(link, *seals) if seal_bytes else b"")
+            return _Table(offsets, bytes(self._client.download(link, *seals)) if seal_bytes else b"")
         table = self._tables.get(blob.key)
         if table is None:
             both = self._client.download(link, items_end, start + 8 * (n + 1))
             offsets_of_all = _unpack(both[seal_bytes * n :], items_end, lease)
-            table = self._tables[blob.key] = _Table(offsets_of_all, both[: seal_bytes * n])
+            table = self._tables[blob.key] = _Table(offsets_of_all, bytes(both[: seal_bytes * n]))
             if len(self._tables) > TABLES:
                 self._tables.popitem(last=False)
         return _Table(table.offsets[first : end + 1], table.seals[seal_bytes * first : seal_bytes * end])
 
 
-def _unpack(table: bytes, items_end: int, lease: Lease) -> tuple[int, ...]:
+def _unpack(table: bytes | memoryview, items_end: int, lease: Lease) -> tuple[int, ...]:
     offsets = struct.unpack(f"<{len(table) // 8}Q", table)
     if offsets[-1] > items_end or any(after < before for before, after in pairwise(offsets)):
         raise damaged(lease, "the table of its data is damaged")

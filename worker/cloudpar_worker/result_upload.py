@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from cloudpar_protocol import routes
 from cloudpar_protocol.limits import BULK_ITEMS, INLINE_RESULT_BYTES
-from cloudpar_protocol.parts import PartedUpload, checksums
+from cloudpar_protocol.parts import NOT_CHECKED, PartedUpload, checksums
 from cloudpar_protocol.payloads import BlobRef, Link, Parts, TaskResult
 from cloudpar_protocol.worker_messages import PrepareResult, PrepareResults, Publication
 
@@ -41,8 +41,13 @@ def _upload(
     Only the first attempt goes in parts. Their last step is refused when its answer was lost; so is the whole then,
     since it is there, and that counts as success.
     """
-    blobs = [b"".join([result.data or b"" for result in made.results if is_large(result)]) for made in part]
-    announced = [_announce(made, blob, in_parts=not attempt) for made, blob in zip(part, blobs, strict=True)]
+    blobs = [[result.data or b"" for result in made.results if is_large(result)] for made in part]
+    checked = not client.own_folder
+    if checked:
+        blobs = [[b"".join(blob)] for blob in blobs]
+    announced = [
+        _announce(made, blob, checked=checked, in_parts=not attempt) for made, blob in zip(part, blobs, strict=True)
+    ]
     prepared = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced))
     refused: list[Publication] = []
     for made, blob, wanted, place in zip(part, blobs, announced, prepared.results, strict=True):
@@ -50,7 +55,7 @@ def _upload(
             if place.parts is None:
                 client.upload(place.link, blob)
             else:
-                _Parted(client, wanted, blob).run(place.parts)
+                _Parted(client, wanted, blob[0]).run(place.parts)
         except PayloadRefused as why:
             if attempt == _ATTEMPTS - 1:
                 done[made.lease_id, made.seq] = _undelivered(made, str(why))
@@ -73,7 +78,7 @@ class _Parted:
         PartedUpload(parts, len(self._blob), crc32s, self, lambda error: isinstance(error, PayloadRefused)).run()
 
     def put(self, link: Link, start: int, end: int) -> str:
-        return self._client.upload(link, self._blob[start:end])
+        return self._client.upload(link, [self._blob[start:end]])
 
     def complete(self, link: Link, body: bytes) -> None:
         self._client.complete(link, body)
@@ -83,14 +88,16 @@ class _Parted:
         return self._client.call(routes.PREPARE_RESULTS, request).results[0].parts
 
 
-def _announce(publication: Publication, blob: bytes, *, in_parts: bool) -> PrepareResult:
-    view = memoryview(blob)
-    crc32, parts_crc32 = checksums(len(blob), lambda start, end: view[start:end])
+def _announce(publication: Publication, blob: list[bytes], *, checked: bool, in_parts: bool) -> PrepareResult:
+    size, crc32, parts_crc32 = sum(map(len, blob)), NOT_CHECKED, list[int]()
+    if checked:
+        view = memoryview(blob[0])
+        crc32, parts_crc32 = checksums(size, lambda start, end: view[start:end])
     return PrepareResult(
         package_id=publication.package_id,
         lease_id=publication.lease_id,
         seq=publication.seq,
-        size=len(blob),
+        size=size,
         crc32=crc32,
         parts_crc32=parts_crc32 if in_parts else [],
     )

@@ -35,6 +35,10 @@ def bounds(size: int) -> list[tuple[int, int]]:
     return [(start, min(start + PART_BYTES, size)) for start in range(0, size, PART_BYTES)]
 
 
+NOT_CHECKED = 0
+"""The CRC-32 that is announced of a payload that becomes a file of the pool's own master: no connection damages it."""
+
+
 def checksums(size: int, read: Callable[[int, int], bytes | memoryview]) -> tuple[int, list[int]]:
     """CRC-32 of a payload, and of each of its parts if it is to go in parts. `read` brings bytes [start, end)."""
     if size <= WHOLE_BYTES:

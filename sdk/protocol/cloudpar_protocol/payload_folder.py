@@ -4,9 +4,11 @@ These three processes belong to one user. Through the master by HTTP, a payload 
 written once and read once. Whoever has a folder for it asks for such links by a header of each call (`link_urls`).
 """
 
+import io
+import mmap
 import os
-import shutil
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
@@ -19,37 +21,61 @@ UPLOAD: Final = ".upload-"
 """What the name of a file begins with until it is whole."""
 
 
+class Draft(io.BufferedRandom):
+    """A payload that is written before it has a link. Closing removes its own name, so only `publish` keeps it."""
+
+    def __init__(self, folder: Path) -> None:
+        descriptor, self.path = tempfile.mkstemp(dir=folder, prefix=UPLOAD)
+        super().__init__(io.FileIO(descriptor, "r+b"))
+
+    def close(self) -> None:
+        """Close the file, also when its last bytes do not fit on the disk."""
+        try:
+            super().close()
+        finally:
+            Path(self.path).unlink(missing_ok=True)  # the pool may have removed the whole folder
+
+
 class PayloadFolder:
     """The folder of a pool's own master. Links that lead to other files are refused."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path).resolve()
 
+    def __str__(self) -> str:
+        return str(self._path)
+
     @staticmethod
     def has(url: str) -> bool:
         """Whether a link leads to a file."""
         return url.startswith(SCHEME)
 
-    def put(self, url: str, body: bytes | memoryview | IO[bytes]) -> None:
-        """Write a payload where a link says. No key is used for two payloads, so what is there stays.
+    def put(self, url: str, body: Iterable[bytes | memoryview]) -> None:
+        """Write a payload, piece by piece, where a link says. No key is used for two payloads, so what is there stays.
 
         Raises:
             BadRequest: The link leads out of the folder.
             NotFound: The folder was removed.
             OSError: It cannot be written, such as on a full disk.
         """
+        self._place(url)  # before anything is written
+        with self.draft() as file:
+            for piece in body:
+                file.write(piece)
+            self.publish(url, file)
+
+    def draft(self) -> Draft:
+        """Start a payload whose link is not known yet. Its owner closes it. Raises as `put` does."""
+        self._check()
+        return Draft(self._path)
+
+    def publish(self, url: str, draft: Draft) -> None:
+        """Give a draft of this folder the name that a link says; raises as `put` does."""
         path = self._place(url)
-        folder = path.parent
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=UPLOAD) as file:
-            if isinstance(body, bytes | memoryview):
-                file.write(body)
-            else:
-                body.seek(0)
-                shutil.copyfileobj(body, file, 1 << 20)
-            file.flush()
-            with suppress(FileExistsError):
-                os.link(file.name, path)
+        draft.flush()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.link(draft.path, path)
 
     def get(self, url: str, start: int, end: int) -> bytes:
         """Read bytes [start, end) of a payload; fewer if it is shorter.
@@ -63,7 +89,24 @@ class PayloadFolder:
                 file.seek(start)
                 return _read(file, end - start)
         except FileNotFoundError:
-            raise NotFound("this blob was deleted, or never uploaded") from None
+            raise _deleted() from None
+
+    def view(self, url: str, start: int, end: int) -> memoryview:
+        """Map bytes [start, end) of a payload into memory; raises as `get` does.
+
+        Memory for a copy of a large payload costs more time than the copy itself. A view keeps a file descriptor open
+        as long as it is used, so it is for processes that hold few payloads at a time.
+        """
+        try:
+            with self._place(url).open("rb", buffering=0) as file:
+                end = min(end, os.fstat(file.fileno()).st_size)
+                if start >= end:
+                    return memoryview(b"")
+                first = start - start % mmap.ALLOCATIONGRANULARITY
+                mapped = mmap.mmap(file.fileno(), end - first, access=mmap.ACCESS_READ, offset=first)
+                return memoryview(mapped)[start - first :]
+        except FileNotFoundError:
+            raise _deleted() from None
 
     def _place(self, url: str) -> Path:
         path = Path(unquote(url.removeprefix(SCHEME))).resolve()
@@ -84,6 +127,10 @@ class PayloadFolder:
             raise NotFound(f"{self._path}, where this pool keeps its payloads, was removed: make a new pool") from None
         if owner != os.geteuid():
             raise BadRequest(f"{self._path}, where this pool keeps its payloads, belongs to another user now")
+
+
+def _deleted() -> NotFound:
+    return NotFound("this blob was deleted, or never uploaded")
 
 
 def _read(file: IO[bytes], size: int) -> bytes:

@@ -167,7 +167,7 @@ class Client:
             began = time.perf_counter()
             code = code or self._code(function)
             start = self.session.origin()
-            packed = pack(iterator, limit, code.codec, start.seals, first=base, call=call)
+            packed = pack(iterator, limit, code.codec, start.seals, start.folder, first=base, call=call)
             if packed is None:
                 return None
             packed.needs.modules.update(modules)

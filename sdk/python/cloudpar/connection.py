@@ -72,6 +72,7 @@ class Connection:
     def __init__(self, endpoint: str, token: str, patience: Patience, folder: PayloadFolder | None = None) -> None:
         self.endpoint = endpoint
         self.patience = patience
+        self.folder = folder
         headers = {
             "Authorization": f"Bearer {token}",
             "Content-Type": codec.MSGPACK,

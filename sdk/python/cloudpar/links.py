@@ -8,7 +8,7 @@ from weakref import WeakSet
 from cloudpar_protocol import codec
 from cloudpar_protocol.link_urls import resolve
 from cloudpar_protocol.parts import PIECE_BYTES, completion_status, pieces
-from cloudpar_protocol.payload_folder import PayloadFolder
+from cloudpar_protocol.payload_folder import Draft, PayloadFolder
 from cloudpar_protocol.payloads import Link
 
 from .errors import BadRequest, RequestError, Unavailable
@@ -53,11 +53,14 @@ class Links:
             OSError: There is no answer.
             RequestError: It was refused.
         """
-        if PayloadFolder.has(link.url):
-            self._files().put(link.url, body)
-            return ""
         if not isinstance(body, memoryview):
             body.seek(0)
+        if PayloadFolder.has(link.url):
+            if isinstance(body, Draft):
+                self._files().publish(link.url, body)
+            else:
+                self._files().put(link.url, [body] if isinstance(body, memoryview) else body)
+            return ""
         headers = {"Content-Length": str(size)}
         answer = self._ask(link, headers, pieces(body) if isinstance(body, memoryview) else body, timeout_s)
         if not 200 <= answer.status < 300 and answer.status != THERE_ALREADY:

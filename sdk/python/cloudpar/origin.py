@@ -4,6 +4,7 @@ import secrets
 from typing import NamedTuple
 
 from cloudpar_protocol.client_messages import HelloReply
+from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.seals import Seals, is_sealed, package_id
 
 from .errors import SealBroken
@@ -15,10 +16,12 @@ class Origin(NamedTuple):
     Attributes:
         key: Its idempotency key.
         seals: Its seals; None: the master knows none.
+        folder: Where large data of its tasks are written; None: they are uploaded.
     """
 
     key: str
     seals: Seals | None
+    folder: PayloadFolder | None = None
 
 
 def origin(who: HelloReply) -> Origin:

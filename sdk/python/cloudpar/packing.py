@@ -1,5 +1,6 @@
 """Task data of a whole package: collected, serialized, and laid out for the worker to read any part of."""
 
+import errno
 import io
 import itertools
 import logging
@@ -8,12 +9,13 @@ import tempfile
 import threading
 from array import array
 from collections.abc import Iterable, Sized
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
 from cloudpar_protocol.parts import checksums
+from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import CallStyle, Codec, InlineData, RangeData
 from cloudpar_protocol.seals import Seals
 
@@ -26,9 +28,13 @@ from .serialization import PROTOCOL, SCALARS, Needs, Pickler, refusal
 IN_MEMORY_BYTES = 64 << 20
 """Serialized task data beyond this waits on disk for its upload."""
 
+DRAFT_BYTES = 1 << 20
+"""Beyond this, data for the own master of a pool go straight into a file there."""
+
 NOTICE_S = 10.0
 INT64 = range(-(2**63), 2**63)
 ITEM_OVERHEAD_BYTES = 5
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 OFFSET_BYTES = 8
 
 log = logging.getLogger("cloudpar")
@@ -41,11 +47,14 @@ class Blob:
         self.file = file
         self.size = size
         self._lock = threading.Lock()
-        self.crc32, self.parts_crc32 = checksums(size, self.read)
 
     def body(self) -> memoryview | IO[bytes]:
         """What to send: memory, which getvalue() shares and does not copy, or the file."""
         return memoryview(self.file.getvalue()) if isinstance(self.file, io.BytesIO) else self.file
+
+    def checksums(self) -> tuple[int, list[int]]:
+        """CRC-32 of the whole, and of each of its parts if it is to go in parts."""
+        return checksums(self.size, self.read)
 
     def read(self, start: int, end: int) -> memoryview:
         """Bytes [start, end). For any thread."""
@@ -92,8 +101,16 @@ class Packer:
         needs: What all of them need besides their own bytes.
     """
 
-    def __init__(self, seals: Seals | None = None, first: int = 0, call: CallStyle = "value") -> None:
+    def __init__(
+        self,
+        seals: Seals | None = None,
+        folder: PayloadFolder | None = None,
+        first: int = 0,
+        call: CallStyle = "value",
+    ) -> None:
         self._seals = seals
+        self._folder = folder
+        self._in_memory_bytes = IN_MEMORY_BYTES if folder is None else DRAFT_BYTES
         self._first = first
         self._call = call
         self._made = bytearray()
@@ -114,13 +131,15 @@ class Packer:
         try:
             self._write(value)
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in NO_ROOM:
+                raise  # the disk is full, and nothing is wrong with the value
             task = f"task {self._first + len(self._starts) - 1}"
             named = Call(task, tuple(value), {}) if self._call == "args" and isinstance(value, tuple) else value
             raise self._refusal(error, named, f"the data of {task}") from error
         self._position = self._file.tell()
         if self._seals is not None:
             self._made += self._seal_last(self._seals)
-        if self._position > IN_MEMORY_BYTES and isinstance(self._file, io.BytesIO):
+        if self._position > self._in_memory_bytes and isinstance(self._file, io.BytesIO):
             self._spill()
         if self._position > BLOB_BYTES:
             self.check()
@@ -151,7 +170,10 @@ class Packer:
 
     def _spill(self) -> None:
         memory = self._file
-        self._file = tempfile.TemporaryFile(prefix="cloudpar-")  # noqa: SIM115  # closed by the blob's owner
+        if self._folder is None:
+            self._file = tempfile.TemporaryFile(prefix="cloudpar-")  # noqa: SIM115  # closed by the blob's owner
+        else:
+            self._file = self._folder.draft()
         self._file.write(memory.getbuffer())  # type: ignore[attr-defined]
         self._pickler = self._new_pickler()
 
@@ -197,7 +219,8 @@ class Packer:
 
     def close(self) -> None:
         """Forget it all."""
-        self._file.close()
+        with suppress(OSError):  # the last bytes may not fit on the disk, and are not needed
+            self._file.close()
 
 
 class PlainPacker(Packer):
@@ -218,6 +241,7 @@ def pack(
     limit: int | None = None,
     codec: Codec = "pickle",
     seals: Seals | None = None,
+    folder: PayloadFolder | None = None,
     *,
     first: int = 0,
     call: CallStyle = "value",
@@ -229,6 +253,7 @@ def pack(
         limit: Take at most this many (an iterator then goes on from there); None takes all.
         codec: How the task code wants its data.
         seals: The package's, if it is to be sealed.
+        folder: Where large data of a pool's own master are written, if there is one.
         first: The number of the first value in its map, for the texts of errors.
         call: How the function is called with a value, for the same.
 
@@ -242,17 +267,25 @@ def pack(
             return Packed(len(values), data)
     if limit is None and isinstance(values, Sized) and len(values) > PACKAGE_TASKS:
         raise too_many()
-    packer = (Packer if codec == "pickle" else PlainPacker)(seals, first, call)
+    packer = (Packer if codec == "pickle" else PlainPacker)(seals, folder, first, call)
     try:
         with LOCAL_MODULES.by_value():
             n = _collect(packer, values, limit)
         packed = packer.finish() if n else None
-    except BaseException:
+    except BaseException as error:
         packer.close()
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            raise _no_room(error, folder) from error
         raise
     if packed is None or isinstance(packed, InlineData):
         packer.close()
     return None if packed is None else Packed(n, packed, packer.needs)
+
+
+def _no_room(error: OSError, folder: PayloadFolder | None) -> OSError:
+    place = tempfile.gettempdir() if folder is None else folder
+    fix = "free space there, or set TMPDIR to a folder with more before the program starts"
+    return OSError(error.errno, f"{error.strerror}: the data of this package are written to {place}: {fix}")
 
 
 def _collect(packer: Packer, values: Iterable[Any], limit: int | None) -> int:

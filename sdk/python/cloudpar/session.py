@@ -115,7 +115,7 @@ class Session:
             CloudparError: The master is asked for the first time, and does not answer.
         """
         if self._own_master:
-            return Origin(secrets.token_hex(16), None)  # see docs/adr/0026
+            return Origin(secrets.token_hex(16), None, self.connection.folder)  # see docs/adr/0026
         return origin(self._who or self.hello())
 
     def start(self, order: Order, receiver: Receiver) -> Awaited:
@@ -132,7 +132,7 @@ class Session:
     def _start(self, order: Order, receiver: Receiver) -> Awaited:
         self._awaiter.get_ready()
         code, data = self._code(order.code), self._data(order.packed.data)
-        key, seals = order.origin or Origin(secrets.token_hex(16), None)
+        key, seals, _ = order.origin or Origin(secrets.token_hex(16), None)
         message = StartTasks(
             idempotency_key=key, session=self.id, name=order.code.name, n=order.packed.n,
             code=code, data=data, call=order.call, codec=order.code.codec, python=PYTHON,

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
-from cloudpar_protocol.parts import PartedUpload
+from cloudpar_protocol.parts import NOT_CHECKED, PartedUpload
 from cloudpar_protocol.payloads import BlobRef, Link, Parts
 
 from .connection import Connection
@@ -23,7 +23,10 @@ def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, co
     Raises:
         CloudparError: The master or the store refuses it, or does not answer.
     """
-    wanted = Upload(kind=kind, size=blob.size, crc32=blob.crc32, hash=code_hash, parts_crc32=blob.parts_crc32)
+    # Task code goes to the master also where data become files: the master counts it.
+    becomes_file = connection.folder is not None and kind == "data"
+    crc32, parts_crc32 = (NOT_CHECKED, []) if becomes_file else blob.checksums()
+    wanted = Upload(kind=kind, size=blob.size, crc32=crc32, hash=code_hash, parts_crc32=parts_crc32)
     prepared = _prepare(connection, wanted)
     if prepared.parts is not None:
         wanted = replace(wanted, key=prepared.key)
@@ -55,7 +58,7 @@ class _Parted:
         self._blob = blob
 
     def run(self, parts: Parts) -> None:
-        PartedUpload(parts, self._blob.size, self._blob.parts_crc32, self, _is_refusal).run()
+        PartedUpload(parts, self._blob.size, self._wanted.parts_crc32, self, _is_refusal).run()
 
     def put(self, link: Link, start: int, end: int) -> str:
         return self._connection.put(link, self._blob.read(start, end), end - start)
