@@ -13,28 +13,45 @@ from cloudpar.uploads import upload
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, PrepareUploadsReply, Upload
 from cloudpar_protocol.parts import NOT_CHECKED
 from cloudpar_protocol.payload_folder import PayloadFolder
+from cloudpar_protocol.payloads import Link
 
 BODY = b"payload"
+CRC32 = zlib.crc32(BODY)
 
 
 class Announced:
-    """Stands in for a connection to a master that has each payload already."""
+    """Stands in for a connection: a master links to this URL."""
 
-    def __init__(self, folder: PayloadFolder | None) -> None:
+    def __init__(self, folder: PayloadFolder | None, url: str) -> None:
         self.folder = folder
         self.uploads: list[Upload] = []
+        self.links: list[Link] = []
+        self._url = url
 
     def call(self, _: object, request: PrepareUploads) -> PrepareUploadsReply:
         self.uploads += request.uploads
-        return PrepareUploadsReply(uploads=[PreparedUpload(key="k")])
+        return PrepareUploadsReply(uploads=[PreparedUpload(key="k", link=Link("PUT", self._url))])
+
+    def put(self, link: Link, body: memoryview, size: int) -> str:
+        assert (bytes(body), size) == (BODY, len(BODY))
+        self.links.append(link)
+        return ""
 
 
 @pytest.mark.parametrize(
-    ("own", "kind", "checked"), [(False, "data", True), (True, "code", True), (True, "data", False)]
+    ("own", "kind", "url", "announced"),
+    [
+        (False, "data", "/k", [CRC32]),
+        (True, "code", "/k", [CRC32]),
+        (True, "data", "file:///k", [NOT_CHECKED]),
+        (True, "data", "/k", [NOT_CHECKED, CRC32]),
+    ],
+    ids=["http", "task code", "file", "earlier master"],
 )
 def test_only_data_that_become_files_of_the_own_master_have_no_checksum(
-    tmp_path: Path, own: bool, kind: Any, checked: bool
+    tmp_path: Path, own: bool, kind: Any, url: str, announced: list[int]
 ) -> None:
-    connection = Announced(PayloadFolder(str(tmp_path)) if own else None)
+    connection = Announced(PayloadFolder(str(tmp_path)) if own else None, url)
     upload(cast("Connection", connection), kind, Blob(io.BytesIO(BODY), len(BODY)))
-    assert [each.crc32 for each in connection.uploads] == [zlib.crc32(BODY) if checked else NOT_CHECKED]
+    assert [each.crc32 for each in connection.uploads] == announced
+    assert [link.url for link in connection.links] == [url]

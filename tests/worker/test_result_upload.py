@@ -25,23 +25,28 @@ LARGE = [b"a" * (INLINE_RESULT_BYTES + 1), b"b" * (INLINE_RESULT_BYTES + 2)]
 class Uploads:
     """Stands in for the client: takes what is uploaded."""
 
-    def __init__(self, *, own_folder: bool) -> None:
+    def __init__(self, *, own_folder: bool, url: str) -> None:
+        self._url = url
         self.own_folder = own_folder
         self.announced: list[PrepareResult] = []
         self.bodies: list[list[bytes]] = []
 
     def call(self, _: object, request: PrepareResults) -> PrepareResultsReply:
         self.announced += request.results
-        return PrepareResultsReply(results=[PreparedResult(key="k", link=Link("PUT", "/k")) for _ in request.results])
+        return PrepareResultsReply(
+            results=[PreparedResult(key="k", link=Link("PUT", self._url)) for _ in request.results]
+        )
 
     def upload(self, _: Link, body: Sequence[bytes]) -> str:
         self.bodies.append(list(body))
         return ""
 
 
-@pytest.mark.parametrize("own_folder", [False, True])
-def test_large_results_of_a_publication_are_one_blob(*, own_folder: bool) -> None:
-    uploads = Uploads(own_folder=own_folder)
+@pytest.mark.parametrize(
+    ("own_folder", "url"), [(False, "/k"), (True, "file:///k"), (True, "/k")], ids=["http", "file", "earlier master"]
+)
+def test_large_results_of_a_publication_are_one_blob(*, own_folder: bool, url: str) -> None:
+    uploads, to_file = Uploads(own_folder=own_folder, url=url), url.startswith("file:")
     results = [
         TaskResult(0, "ok", 1, data=LARGE[0]),
         TaskResult(1, "ok", 1, data=b"small"),
@@ -53,7 +58,6 @@ def test_large_results_of_a_publication_are_one_blob(*, own_folder: bool) -> Non
     (made,) = upload_large(cast("MasterClient", uploads), [publication])
     sizes = [len(each) for each in LARGE]
     assert [each.blob for each in made.results] == [BlobRef("k", sizes[0], 0), None, BlobRef("k", sizes[1], sizes[0])]
-    assert [(each.size, each.crc32) for each in uploads.announced] == [
-        (sum(sizes), NOT_CHECKED if own_folder else zlib.crc32(b"".join(LARGE)))
-    ]
-    assert uploads.bodies == [LARGE if own_folder else [b"".join(LARGE)]]
+    assert {each.size for each in uploads.announced} == {sum(sizes)}
+    assert uploads.announced[-1].crc32 == (NOT_CHECKED if to_file else zlib.crc32(b"".join(LARGE)))
+    assert uploads.bodies == [LARGE if to_file else [b"".join(LARGE)]]

@@ -5,8 +5,9 @@ from msgspec.structs import replace
 from cloudpar_protocol import routes
 from cloudpar_protocol.limits import BULK_ITEMS, INLINE_RESULT_BYTES
 from cloudpar_protocol.parts import NOT_CHECKED, PartedUpload, checksums
+from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import BlobRef, Link, Parts, TaskResult
-from cloudpar_protocol.worker_messages import PrepareResult, PrepareResults, Publication
+from cloudpar_protocol.worker_messages import PreparedResult, PrepareResult, PrepareResults, Publication
 
 from .master_client import MasterClient, PayloadRefused
 
@@ -42,15 +43,19 @@ def _upload(
     since it is there, and that counts as success.
     """
     blobs = [[result.data or b"" for result in made.results if is_large(result)] for made in part]
-    checked = not client.own_folder
-    if checked:
+    places: list[PreparedResult] = []
+    if client.own_folder:
+        announced = [_announce(made, blob) for made, blob in zip(part, blobs, strict=True)]
+        places = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced)).results
+    if not places or not all(PayloadFolder.has(place.link.url) for place in places):
+        # Over HTTP, as an earlier master of a pool also has it, a payload goes as a whole and with checksums.
         blobs = [[b"".join(blob)] for blob in blobs]
-    announced = [
-        _announce(made, blob, checked=checked, in_parts=not attempt) for made, blob in zip(part, blobs, strict=True)
-    ]
-    prepared = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced))
+        announced = [
+            _checked(_announce(*each), each[1][0], in_parts=not attempt) for each in zip(part, blobs, strict=True)
+        ]
+        places = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced)).results
     refused: list[Publication] = []
-    for made, blob, wanted, place in zip(part, blobs, announced, prepared.results, strict=True):
+    for made, blob, wanted, place in zip(part, blobs, announced, places, strict=True):
         try:
             if place.parts is None:
                 client.upload(place.link, blob)
@@ -88,19 +93,20 @@ class _Parted:
         return self._client.call(routes.PREPARE_RESULTS, request).results[0].parts
 
 
-def _announce(publication: Publication, blob: list[bytes], *, checked: bool, in_parts: bool) -> PrepareResult:
-    size, crc32, parts_crc32 = sum(map(len, blob)), NOT_CHECKED, list[int]()
-    if checked:
-        view = memoryview(blob[0])
-        crc32, parts_crc32 = checksums(size, lambda start, end: view[start:end])
+def _announce(publication: Publication, blob: list[bytes]) -> PrepareResult:
     return PrepareResult(
         package_id=publication.package_id,
         lease_id=publication.lease_id,
         seq=publication.seq,
-        size=size,
-        crc32=crc32,
-        parts_crc32=parts_crc32 if in_parts else [],
+        size=sum(map(len, blob)),
+        crc32=NOT_CHECKED,
     )
+
+
+def _checked(announced: PrepareResult, blob: bytes, *, in_parts: bool) -> PrepareResult:
+    view = memoryview(blob)
+    crc32, parts_crc32 = checksums(len(blob), lambda start, end: view[start:end])
+    return replace(announced, crc32=crc32, parts_crc32=parts_crc32 if in_parts else [])
 
 
 def _referring(publication: Publication, key: str) -> Publication:

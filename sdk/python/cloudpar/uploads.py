@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
 from cloudpar_protocol.parts import NOT_CHECKED, PartedUpload
+from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import BlobRef, Link, Parts
 
 from .connection import Connection
@@ -23,11 +24,15 @@ def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, co
     Raises:
         CloudparError: The master or the store refuses it, or does not answer.
     """
+    wanted = Upload(kind=kind, size=blob.size, crc32=NOT_CHECKED, hash=code_hash)
     # Task code goes to the master also where data become files: the master counts it.
-    becomes_file = connection.folder is not None and kind == "data"
-    crc32, parts_crc32 = (NOT_CHECKED, []) if becomes_file else blob.checksums()
-    wanted = Upload(kind=kind, size=blob.size, crc32=crc32, hash=code_hash, parts_crc32=parts_crc32)
-    prepared = _prepare(connection, wanted)
+    to_file = connection.folder is not None and kind == "data"
+    prepared = _prepare(connection, wanted) if to_file else None
+    if prepared is None or (prepared.link is not None and not PayloadFolder.has(prepared.link.url)):
+        # Over HTTP, as an earlier master of a pool also has it, a payload goes with checksums.
+        crc32, parts_crc32 = blob.checksums()
+        wanted = replace(wanted, crc32=crc32, parts_crc32=parts_crc32)
+        prepared = _prepare(connection, wanted)
     if prepared.parts is not None:
         wanted = replace(wanted, key=prepared.key)
         try:
