@@ -2,12 +2,15 @@
 
 import pytest
 
-from cloudpar_protocol.payloads import TaskCode
-from cloudpar_worker.durations import PackageDurations
+from cloudpar_protocol.payloads import TaskCode, TaskResult
+from cloudpar_worker import instructions as do
+from cloudpar_worker import stimuli as on
+from cloudpar_worker.durations import FUNCTIONS, SHORT_US, FunctionLengths, PackageDurations
 from cloudpar_worker.executor_record import ExecutorRecord
 from cloudpar_worker.feeding import run_tasks
 from cloudpar_worker.lease_record import LeaseRecord
 from cloudpar_worker.prefetching import HORIZON_US, chunks_needed, remaining_us
+from worker.driven import CODE, Worker
 from worker.leases import PYTHON, lease_of
 
 
@@ -39,14 +42,61 @@ def test_runs_last_about_a_tenth_of_a_second(mean_us: int, queued: int, tasks: i
     assert run_tasks(executor(queued), PackageDurations(mean_us), 0, 1_000) == tasks
 
 
-def test_first_runs_double() -> None:
+def test_first_runs_grow_with_what_was_measured() -> None:
     durations = PackageDurations(0)
     sizes = []
-    for _ in range(6):
+    for _ in range(4):
         tasks = run_tasks(executor(), durations, 0, 10**6)
         durations.measured(tasks, tasks)
         sizes.append(tasks)
-    assert sizes == [1, 2, 6, 18, 54, 162]
+    assert sizes == [1, 16, 272, 2_000]
+
+
+def test_what_is_queued_counts_against_the_first_runs() -> None:
+    durations = PackageDurations(0)
+    durations.measured(1, 1)
+    assert [run_tasks(executor(queued), durations, 0, 10**6) for queued in (0, 10, 16)] == [16, 6, 0]
+
+
+def fed(worker: Worker) -> list[tuple[int, tuple[int, int]]]:
+    return [(each.executor_id, each.tasks) for each in worker.of(do.Feed)]
+
+
+def test_an_executor_is_fed_its_part_of_a_chunk_once_and_leaves_the_rest_to_others() -> None:
+    worker = Worker(lease_of(CODE, 8, mean_us=4_000), executors=2)
+    assert fed(worker) == [(0, (0, 4)), (1, (4, 6))]  # what is left goes to the one that is done first
+
+
+def test_a_chunk_that_is_done_sooner_than_divided_goes_to_one_executor_in_one_run() -> None:
+    worker = Worker(lease_of(CODE, 250, mean_us=1), executors=2)
+    assert fed(worker) == [(0, (0, 250))]
+
+
+def test_the_next_package_of_a_short_function_is_fed_at_once() -> None:
+    worker = Worker(lease_of(CODE, 2), executors=2)
+    assert fed(worker) == [(0, (0, 1)), (1, (1, 2))]  # they may take an hour each
+    for executor_id in (0, 1):
+        worker.hear(on.Results(executor_id, [TaskResult(executor_id, "ok", 5, b"")], worker.now))
+    worker.hear(on.Retrieved([lease_of(CODE, 100)]))
+    assert fed(worker) == [(0, (0, 100))]
+    worker.hear(on.Retrieved([lease_of(CODE, 100, account="another")]))
+    assert all(tasks == (index, index + 1) for index, (_, tasks) in enumerate(fed(worker)))
+
+
+def test_long_tasks_are_not_remembered_for_the_next_package_of_their_function() -> None:
+    lengths, lease = FunctionLengths(), lease_of(CODE, 1)
+    lengths.measured(lease, 5)
+    assert lengths.mean_us(lease) == 5
+    lengths.measured(lease, SHORT_US + 1)
+    assert lengths.mean_us(lease) == 0
+
+
+def test_only_the_functions_that_ran_last_are_remembered() -> None:
+    lengths = FunctionLengths()
+    leases = [lease_of(TaskCode(str(number), b""), 1) for number in range(FUNCTIONS + 1)]
+    for lease in leases:
+        lengths.measured(lease, 0.2)
+    assert [lengths.mean_us(lease) for lease in leases[:2]] == [0, 1]
 
 
 def test_large_items_travel_in_small_runs() -> None:

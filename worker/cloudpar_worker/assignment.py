@@ -4,7 +4,7 @@ from . import instructions as do
 from .choosing import choose
 from .executor_record import ExecutorRecord, Stop
 from .facts import Facts
-from .feeding import ONE_AHEAD_US, run_tasks
+from .feeding import ONE_AHEAD_US, run_tasks, undivided_tasks
 from .peeking import holds_back, ran_out
 from .prefetching import remaining_us
 from .supervision import spawn
@@ -16,6 +16,7 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
     ready = runnable(facts)
     usable = [executor for executor in executors if executor.usable and not executor.suspect]
     for executor in sorted(usable, key=ExecutorRecord.queued) if ready else ():
+        parts: dict[str, int] = {}  # by lease: what this executor may still have of it
         while ready and _takes_tasks(facts, executor, now_us):
             record = choose(facts, executor, ready, now_us)
             if record is None or holds_back(facts, record, now_us):
@@ -27,12 +28,16 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
                 spawn(facts, now_us)
                 break
             durations = facts.durations_of(record.lease)
-            share = -(-record.ready_tasks // facts.wanted_executors)
-            tasks = 0 if executor.worn else run_tasks(executor, durations, record.item_bytes, share)
+            lease_id = record.lease.lease_id
+            if lease_id not in parts:
+                equal = -(-record.ready_tasks // facts.wanted_executors)
+                parts[lease_id] = max(equal, undivided_tasks(durations))
+            tasks = 0 if executor.worn else run_tasks(executor, durations, record.item_bytes, parts[lease_id])
             if not tasks:
                 break
             facts.turns.fed(record, ready, facts.leases.values(), now_us)
             taken = record.take(tasks)
+            parts[lease_id] -= taken[1] - taken[0]
             executor.feed(record, *taken, now_us)
             facts.out.append(do.Feed(executor.executor_id, record.lease, taken))
             if not record.ready:

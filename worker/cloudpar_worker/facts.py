@@ -9,7 +9,7 @@ from cloudpar_protocol.worker_messages import Lease, Publication
 
 from . import instructions as do
 from .budgets import Budgets
-from .durations import PackageDurations
+from .durations import FunctionLengths, PackageDurations
 from .executor_record import ExecutorRecord, Stop
 from .lease_record import LeaseRecord
 from .turns import Turns
@@ -30,6 +30,7 @@ class Facts:
         python: The one that the next executor gets.
         leases: In the order in which they came.
         set_aside: What this worker lacks, by the packages that it cannot run for that; the oldest are forgotten.
+        lengths: How long the tasks of functions took in earlier packages.
         killed: How often somebody outside killed the executor of a task (lease, index).
         unsaid_us: What publications cost, by package, until a publication has said it.
         spawn_us, retrieve_us, beat_us, measure_us: When each may happen next.
@@ -63,6 +64,7 @@ class Facts:
         self.leases: dict[str, LeaseRecord] = {}
         self.executors: dict[int, ExecutorRecord] = {}
         self.durations: dict[str, PackageDurations] = {}
+        self.lengths = FunctionLengths()
         self.budgets = Budgets()
         self.set_aside: dict[str, Unfit] = {}
         self.turns = Turns()
@@ -91,7 +93,8 @@ class Facts:
         """How long tasks of a lease's package last."""
         durations = self.durations.get(lease.package_id)
         if durations is None:
-            durations = self.durations[lease.package_id] = PackageDurations(lease.mean_us)
+            told_us = lease.mean_us or self.lengths.mean_us(lease)
+            durations = self.durations[lease.package_id] = PackageDurations(told_us)
         return durations
 
     @property
@@ -103,7 +106,9 @@ class Facts:
         """Fed tasks of one lease have results, one after the other."""
         lease = record.lease
         total_us = sum([result.duration_us for result in results])
-        self.durations_of(lease).measured(total_us, len(results))
+        durations = self.durations_of(lease)
+        durations.measured(total_us, len(results))
+        self.lengths.measured(lease, durations.mean_us)
         self.budgets.used(lease.package_id, total_us)
         self.turns.ran(lease.package_id, total_us)
         self.out += [do.Discard(lease.lease_id, used) for used in record.finished(results, now_us)]
