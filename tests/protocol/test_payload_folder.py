@@ -4,10 +4,11 @@ import os
 import shutil
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cloudpar_protocol.errors import BadRequest, NotFound
-from cloudpar_protocol.payload_folder import UPLOAD, PayloadFolder
+from cloudpar_protocol.payload_folder import MAPPED_BYTES, UPLOAD, PayloadFolder
 
 
 def test_a_payload_is_written_once_and_read_in_parts(tmp_path: Path) -> None:
@@ -22,11 +23,22 @@ def test_a_payload_is_written_once_and_read_in_parts(tmp_path: Path) -> None:
 
 def test_a_view_of_a_payload_stays_when_its_file_is_removed(tmp_path: Path) -> None:
     folder, url = PayloadFolder(str(tmp_path)), (tmp_path / "k").as_uri()
-    body = bytes(range(250)) * 100
+    body = bytes(range(250)) * 4_000
     folder.put(url, [body])
-    views = {span: folder.view(url, *span) for span in ((0, 3), (4_090, 20_000), (24_999, 30_000), (30_000, 30_001))}
+    spans = (0, 3), (4_090, 900_000), (500_000, 1_200_000), (999_999, 1_000_001), (1_000_000, 2_000_000)
+    views = {span: folder.view(url, *span) for span in spans}
     (tmp_path / "k").unlink()
     assert {(start, end): body[start:end] for start, end in views} == views
+
+
+@pytest.mark.parametrize(("size", "held"), [(MAPPED_BYTES - 1, 0), (MAPPED_BYTES, 1)])
+def test_only_a_large_view_keeps_a_file_open(tmp_path: Path, size: int, held: int) -> None:
+    folder, url = PayloadFolder(str(tmp_path)), (tmp_path / "k").as_uri()
+    folder.put(url, [bytes(size)])
+    before = psutil.Process().num_fds()
+    view = folder.view(url, 0, size)
+    assert psutil.Process().num_fds() - before == held
+    assert len(view) == size
 
 
 def test_a_published_draft_is_a_payload_and_another_one_leaves_nothing(tmp_path: Path) -> None:

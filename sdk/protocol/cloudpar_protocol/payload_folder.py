@@ -19,6 +19,8 @@ from .errors import BadRequest, NotFound
 SCHEME: Final = "file://"
 UPLOAD: Final = ".upload-"
 """What the name of a file begins with until it is whole."""
+MAPPED_BYTES: Final = 256 * 1024
+"""Parts of payloads from this size on are mapped into memory, not copied."""
 
 
 class Draft(io.BufferedRandom):
@@ -92,11 +94,13 @@ class PayloadFolder:
             raise _deleted() from None
 
     def view(self, url: str, start: int, end: int) -> memoryview:
-        """Map bytes [start, end) of a payload into memory; raises as `get` does.
+        """Map bytes [start, end) of a payload into memory, or copy a few; raises as `get` does.
 
-        Memory for a copy of a large payload costs more time than the copy itself. A view keeps a file descriptor open
-        as long as it is used, so it is for processes that hold few payloads at a time.
+        Memory for a copy of a large payload costs more time than the copy itself. But what is mapped keeps a file
+        descriptor open as long as it is used, and a worker may hold the data of hundreds of small chunks.
         """
+        if end - start < MAPPED_BYTES:
+            return memoryview(self.get(url, start, end))
         try:
             with self._place(url).open("rb", buffering=0) as file:
                 end = min(end, os.fstat(file.fileno()).st_size)
