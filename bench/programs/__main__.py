@@ -1,8 +1,8 @@
-"""`python -m bench.programs`: timed programs on the pool, joblib and Dask in turn; then those with a behaviour only."""
+"""`python -m bench.programs`: timed programs on the pool, beside joblib and Dask; then those with a behaviour only."""
 
+import gc
 import sys
 import time
-from contextlib import ExitStack
 
 import click
 import msgspec
@@ -21,19 +21,20 @@ LIMIT = 1.5
 
 
 def measure(program: Program, rounds: int) -> Outcome:
-    """One warm-up on each engine, then the engines in turn, round by round."""
+    """The pool in turn with each of the other engines: a warm-up on both, then both in each round.
+
+    The others do not run at the same time: what a client of Dask keeps in memory slows all in its process.
+    """
     outcome = Outcome(program)
     if program.prepare is not None:
         program.prepare()
-    with ExitStack() as stack:
-        engines = [stack.enter_context(ENGINES[name](program.workers)) for name in program.engines]
-        expected = [program.run(engine) for engine in engines]
-        for engine, result in zip(engines, expected, strict=True):
-            if result != expected[0]:
-                outcome.failures[engine.name] = f"{result!r} instead of {expected[0]!r}"
-        for _ in range(rounds):
-            for engine in engines:
-                outcome.times.setdefault(engine.name, []).append(timed(program, engine))
+    for peer in program.engines[1:]:
+        with ENGINES[CLOUDPAR](program.workers) as ours, ENGINES[peer](program.workers) as theirs:
+            expected, result = program.run(ours), program.run(theirs)
+            if result != expected:
+                outcome.failures[peer] = f"{result!r} instead of {expected!r}"
+            outcome.pairs[peer] = [(timed(program, ours), timed(program, theirs)) for _ in range(rounds)]
+        gc.collect()
     return outcome
 
 
@@ -56,7 +57,7 @@ def main(only: tuple[str, ...], rounds: int, as_json: bool) -> None:
         outcomes.append(measure(program, rounds))
         click.echo(f"  {summary(outcomes[-1])}", err=True)
     if as_json:
-        click.echo(msgspec.json.encode({each.program.name: each.times for each in outcomes}))
+        click.echo(msgspec.json.encode({each.program.name: each.pairs for each in outcomes}))
     elif outcomes:
         Console().print(as_table(outcomes, rounds))
     slow = [each for each in outcomes if (each.ratio(JOBLIB) or 0) > LIMIT or each.failures]
@@ -76,13 +77,13 @@ def holds(expectation: Expectation) -> bool:
 
 def summary(outcome: Outcome) -> str:
     """One line, while the next program runs."""
-    medians = [f"{engine} {outcome.median_s(engine):.3g} s" for engine in outcome.times]
+    medians = [f"{engine} {outcome.median_s(engine):.3g} s" for engine in outcome.program.engines]
     return ", ".join([*medians, *outcome.failures.values()])
 
 
 def as_table(outcomes: list[Outcome], rounds: int) -> Table:
     """For people."""
-    table = Table("name", "program", title=f"seconds: medians of {rounds} rounds, the engines in turn")
+    table = Table("name", "program", title=f"seconds: medians of {rounds} rounds, the pool in turn with each")
     for column in (*ALL, "/ joblib", "/ dask"):
         table.add_column(column, justify="right")
     for each in outcomes:

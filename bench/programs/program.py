@@ -36,20 +36,23 @@ class Program:
 
 @dataclass
 class Outcome:
-    """The times of one program, in seconds by engine, one reading a round; or why it has none."""
+    """What the runs of one program showed.
+
+    Attributes:
+        pairs: For each of the other engines the pool's seconds and that engine's, one pair a round.
+        failures: Why an engine has no times, or that its result is another one.
+    """
 
     program: Program
-    times: dict[str, list[float]] = field(default_factory=dict)
+    pairs: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
     def median_s(self, engine: str) -> float | None:
-        """The median reading of an engine."""
-        readings = self.times.get(engine)
-        return median(readings) if readings else None
+        """The median reading of an engine; of the pool, beside the first of the others."""
+        if engine == CLOUDPAR:
+            return median(ours for ours, _ in next(iter(self.pairs.values()))) if self.pairs else None
+        return median(theirs for _, theirs in self.pairs[engine]) if engine in self.pairs else None
 
     def ratio(self, peer: str) -> float | None:
         """The pool's time over the peer's: the median of the ratios of each round, since the machine's speed drifts."""
-        ours, theirs = self.times.get(CLOUDPAR), self.times.get(peer)
-        if not ours or not theirs:
-            return None
-        return median(our / their for our, their in zip(ours, theirs, strict=True))
+        return median(ours / theirs for ours, theirs in self.pairs[peer]) if peer in self.pairs else None
