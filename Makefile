@@ -52,7 +52,7 @@ test: setup node_modules/.complete ## Lint, formatting, types, layers and all te
 	$(RUN)ruff format --check
 	$(RUN)mypy
 	$(RUN)lint-imports
-	$(RUN)pytest -n 4 --dist loadfile  # also on two cores: most tests wait for processes, and compute little
+	$(RUN)pytest -n 3 --dist loadfile  # also on two cores: most tests wait for processes, and compute little
 	npm run --silent lint
 	npm run --silent types
 	npm test --silent
