@@ -8,7 +8,7 @@ from .counts import Counts
 
 
 class Queue:
-    """A client of SQS. Nobody holds a message for longer than its visibility."""
+    """A client of SQS. No worker holds a message for longer than its visibility."""
 
     def __init__(self, counts: Counts, now: Any) -> None:
         self._counts = counts

@@ -21,7 +21,7 @@ describe('queues', () => {
     });
   });
 
-  it.each(['QueueTasks', 'QueueExpress'])('%s: a chunk delivered four times in vain goes to the dead letters', (id) => {
+  it.each(['QueueTasks', 'QueueExpress'])('%s: a chunk that was lost four times goes to the dead letters', (id) => {
     expect(only(dev, 'AWS::SQS::Queue', id).Properties['RedrivePolicy']).toEqual({
       deadLetterTargetArn: { 'Fn::GetAtt': [expect.stringMatching(/^QueueLost/), 'Arn'] },
       maxReceiveCount: 4,

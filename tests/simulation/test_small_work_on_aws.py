@@ -63,7 +63,7 @@ def test_a_call_goes_before_the_chunks_of_a_long_job(
 def test_a_call_goes_before_the_first_windows_of_several_packages(
     open_site: OpenSite, executors: tuple[int, ...]
 ) -> None:
-    """These have 96 chunks in the queue, of which nobody knows how long they take."""
+    """These have 96 chunks of unknown length in the queue."""
     site = open_site(*executors)
     for name in ("ann", "bob", "eve"):
         site.start(site.account(name), 3_000, 2 * SECOND)

@@ -238,7 +238,7 @@ class _Machine:
         taken = self.take_back(numbers, event.generation, event.losses)
         if taken and event.used_us:  # only with the first copy of the event: then its tasks are outstanding
             head.used_us = quota.add_us(head.used_us, event.used_us)
-        self.stopped(numbers)  # of a package that has ended, too: it would wait for the time of tasks that nobody runs
+        self.stopped(numbers)  # of a package that has ended, too: no worker runs these, so their time never comes
         if event.unfit is not None and len(head.set_aside) < SET_ASIDE:
             unfit = Unfit(cut(event.unfit.host, HOST_BYTES), cut(event.unfit.lacks, LACKS_BYTES))
             if unfit not in head.set_aside:

@@ -88,7 +88,7 @@ class TaskQueue(Protocol):
 
         A queue that can look at its messages brings only those that fit; one that cannot brings any, and the caller
         puts back what does not fit. The same attempt id again within 5 minutes brings the same messages, and they are
-        invisible anew for so long. `again` says that the id was used before: a queue that consists of several may then
+        invisible again for so long. `again` says that the id was used before: a queue that consists of several may then
         bring up to `limit` of each.
         """
         ...

@@ -80,7 +80,7 @@ class Bell:
                 self._retrievals.remove(retrieval)
 
     async def peeked(self, timeout_s: float, fit: Fit, besides: Iterable[str]) -> None:
-        """Wait until chunks that fit were sent, of packages that are not in `besides`, whoever takes them."""
+        """Wait until chunks that fit were sent, of packages not in `besides`, even if another worker takes them."""
         peek = _Peek(asyncio.get_running_loop().create_future(), fit, frozenset(besides))
         self._peeks.append(peek)
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 class Waste:
     """Removes files and folders in a thread: many large files would keep the thread that answers requests for long.
 
-    What is thrown away is moved aside at once, so that nobody finds it any more.
+    What is thrown away is moved aside at once, so that no reader finds it any more.
 
     Args:
         folder: Where to, on the same file system. What a crash left there is removed first.

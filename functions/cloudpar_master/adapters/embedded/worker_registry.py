@@ -24,7 +24,7 @@ class MemoryWorkerRegistry:
 
     def note(self, worker: WorkerRecord) -> None:
         """See the port."""
-        if worker.worker_id not in self._left:  # else a request that was still held, which nobody reads
+        if worker.worker_id not in self._left:  # else a request that was still held: no worker reads its answer
             self._workers[worker.worker_id] = worker
 
     def beat(self, worker_id: str, now: float) -> None:
