@@ -55,6 +55,7 @@ def test_a_misspelt_keyword_is_refused_with_the_right_one(pool: Pool, call: Call
         (lambda pool: pool.map(abs, [1], timeout="3"), "timeout='3': give a number of seconds"),
         (lambda pool: pool.map(abs, [1], task_timeout_s="3"), "task_timeout_s='3': give a number of seconds"),
         (lambda pool: pool.parallel_for(0, 2.5, print), "stop=2.5: give a whole number"),
+        (lambda pool: pool.attach(None), "package_id=None: give the id as text, such as results.package_id"),
         (lambda _: Pool(workers=2.5), "workers=2.5: give a whole number"),  # type: ignore[arg-type]
         (lambda _: Pool(max_workers="2"), "max_workers='2': give a whole number"),  # type: ignore[arg-type]
         (lambda _: Pool(memory_mb="4G"), "memory_mb='4G': give a whole number"),  # type: ignore[arg-type]

@@ -181,9 +181,13 @@ class Pool(MapMethods):
 
         Raises:
             NotFound: No package begins with these characters, or more than one does.
+            TypeError: The id is no text.
         """
         __tracebackhide__ = True
         self._check()
+        given: object = package_id
+        if not isinstance(given, str):
+            raise TypeError(f"package_id={given!r}: give the id as text, such as results.package_id")
         with ShortTracebacks():
             return self._client.attach(package_id, keep=self)
 
