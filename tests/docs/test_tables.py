@@ -97,7 +97,7 @@ def test_limits_of_the_readme() -> None:
 def test_time_limits() -> None:
     shown = {row[0]: row[1] for row in table(ROOT / "docs/sdk.md", "## Time limits")}
     figure = f"({Policy().task_timeout_s / 3600:g} h)"
-    assert shown["one task runs too long"].endswith(f"a longer one than the operator's {figure}¹ is cut to that")
+    assert shown["one task runs too long"].endswith(f"at most the operator's limit {figure}¹")
 
 
 def test_limits_of_an_account() -> None:
