@@ -22,7 +22,7 @@ $(shell rm -rf $(VENV))
 endif
 endif
 
-.PHONY: help setup demo test checks guarantees mutants e2e runtimes versitygw bench programs generate lock build/functions $(SYNTHESIZED)
+.PHONY: help setup demo test checks guarantees mutants e2e runtimes versitygw bench programs docs generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-10s ", $$1, $$2; $$1 = $$2 = ""; print}'
@@ -47,7 +47,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: setup ## The main job: 500 factorizations, sequentially and on 1, 2 and 4 executors; saves demo.png
 	$(RUN)cloudpar demo --plot demo.png
 
-test: setup node_modules/.complete ## Lint, formatting, types, layers and all tests, of Python and of TypeScript, and checks
+test: setup node_modules/.complete ## Lint, formatting, types, layers and all tests, of Python and of TypeScript, docs and checks
 	$(RUN)ruff check
 	$(RUN)ruff format --check
 	$(RUN)mypy
@@ -56,7 +56,7 @@ test: setup node_modules/.complete ## Lint, formatting, types, layers and all te
 	npm run --silent lint
 	npm run --silent types
 	npm test --silent
-	@$(MAKE) --no-print-directory checks
+	@$(MAKE) --no-print-directory docs checks
 
 checks: $(SYNTHESIZED) build/checks/$(COMPLETE) ## The stack of each environment: cdk-nag, cfn-lint, checkov; the image's file; all shell scripts
 	build/checks/bin/cfn-lint build/synth/*/*.template.json
@@ -118,6 +118,10 @@ bench: setup ## The figures, beside ProcessPoolExecutor's from the same run
 programs: setup build/programs/$(COMPLETE) ## Users' programs on the pool, beside joblib and Dask; ONLY=svds runs one
 	PYTHONPATH=sdk/protocol:sdk/python:functions:worker build/programs/bin/python -m bench.programs $(addprefix --only=,$(ONLY))
 
+docs: setup build/docs/$(COMPLETE) ## The documentation site, in build/site/html; a warning or a broken link is an error
+	@$(RUN)python docs/website.py build/site
+	build/docs/bin/zensical build --clean --strict --config-file build/site/zensical.toml
+
 generate: setup node_modules/.complete ## Write docs/openapi.json, docs/reference.md and what TypeScript has of them again
 	$(RUN)python -m cloudpar_protocol.openapi > docs/openapi.json
 	$(RUN)python docs/reference.py > docs/reference.md
@@ -132,5 +136,6 @@ lock: setup ## Resolve requirements/*.txt and worker/requirements.txt again, wit
 	&& lock -c requirements/dev.txt --extra aws pyproject.toml requirements/fuzz.in -o requirements/fuzz.txt \
 	&& lock -c requirements/dev.txt pyproject.toml requirements/programs.in -o requirements/programs.txt \
 	&& lock requirements/e2e.in -o requirements/e2e.txt \
-	&& lock requirements/checks.in -o requirements/checks.txt
+	&& lock requirements/checks.in -o requirements/checks.txt \
+	&& lock requirements/docs.in -o requirements/docs.txt
 	@echo "lock: requirements/*.txt and worker/requirements.txt are resolved; what uses them installs them"
