@@ -32,7 +32,7 @@ def test_the_worked_example_adds_up() -> None:
 
 def test_the_settings_that_the_guide_names_exist() -> None:
     source = (ROOT / "infra/lib/settings.ts").read_text(encoding="utf-8")
-    for row in table(ROOT / "docs/deploy.md", "## What to set"):
+    for row in table(ROOT / "docs/deploy.md", "## Settings"):
         assert f"readonly {row[0]}" in source, row[0]
 
 
