@@ -33,7 +33,15 @@ NAVIGATION: dict[str, list[str]] = {
         "operations.md",
         "runbook.md",
     ],
-    "Reference": ["reference.md", "cli.md", "javascript.md", "protocol.md", "state-machine.md", "changelog.md"],
+    "Reference": [
+        "reference.md",
+        "cli.md",
+        "javascript.md",
+        "protocol.md",
+        "state-machine.md",
+        "glossary.md",
+        "changelog.md",
+    ],
     "Explanation": [
         "architecture.md",
         "guarantees.md",
