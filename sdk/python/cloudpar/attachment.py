@@ -7,6 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from cloudpar_protocol.payloads import TaskResult
 
+from .argument_types import seconds_or_none
 from .errors import CloudparError
 from .failures import raisable
 from .result_store import ResultStore
@@ -68,6 +69,7 @@ class Attachment(Generic[T_co]):
             CloudparError: The package failed, and the first task without a result has none because of this.
         """
         __tracebackhide__ = True
+        timeout = seconds_or_none("timeout", timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         values: list[T_co] = []
         with self.reading():
@@ -103,6 +105,7 @@ class Attachment(Generic[T_co]):
             >>> [outcome.value for outcome in outcomes], outcomes[1].error
             ([4, None, 3], ZeroDivisionError('integer division or modulo by zero'))
         """
+        timeout = seconds_or_none("timeout", timeout)
         with self.reading():
             self._awaited.caught_up.wait()
             self._awaited.ended.wait(timeout)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from cloudpar_protocol.payloads import Range, TaskResult
 
+from .argument_types import seconds_or_none
 from .awaited import Awaited
 from .errors import CloudparError, TaskCancelled
 from .failures import copied
@@ -102,7 +103,7 @@ class TaskFuture(Future[T]):
         """The task's value; see `concurrent.futures.Future.result`. Ctrl-C while waiting cancels its package."""
         __tracebackhide__ = True
         try:
-            return super().result(timeout)
+            return super().result(seconds_or_none("timeout", timeout))
         except KeyboardInterrupt:
             self._interrupt()
             raise
@@ -110,7 +111,7 @@ class TaskFuture(Future[T]):
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """The task's exception, if it ended with one; see `concurrent.futures.Future.exception`."""
         try:
-            return super().exception(timeout)
+            return super().exception(seconds_or_none("timeout", timeout))
         except KeyboardInterrupt:
             self._interrupt()
             raise

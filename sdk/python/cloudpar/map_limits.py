@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .argument_types import seconds, whole
+from .argument_types import check_iterables, flag, seconds_or_none, time_limit, whole, whole_or_none
 
 if TYPE_CHECKING:
     from cloudpar_protocol.payloads import CallStyle
@@ -24,23 +24,34 @@ class Limits:
     return_exceptions: bool = False
 
     def __post_init__(self) -> None:
-        vars(self)["chunksize"] = whole("chunksize", self.chunksize)
-        for name in ("timeout", "task_timeout_s"):
-            vars(self)[name] = seconds(name, getattr(self, name))
+        vars(self).update(
+            timeout=seconds_or_none("timeout", self.timeout),
+            chunksize=whole_or_none("chunksize", self.chunksize),
+            task_timeout_s=time_limit("task_timeout_s", self.task_timeout_s),
+            return_exceptions=flag("return_exceptions", self.return_exceptions),
+        )
         if self.chunksize is not None and self.chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
-        if self.buffersize is not None and not isinstance(self.buffersize, int):
-            raise TypeError("buffersize must be an integer or None")
+        if self.buffersize is not None:
+            takes = "buffersize must be an integer or None"
+            vars(self)["buffersize"] = whole("buffersize", self.buffersize, takes=takes)
         if self.buffersize is not None and self.buffersize < 1:
             raise ValueError("buffersize must be None or > 0")
-        if self.task_timeout_s is not None and self.task_timeout_s <= 0:
-            raise ValueError(f"task_timeout_s={self.task_timeout_s}: give a positive number of seconds, or None")
 
 
-def arguments(iterables: tuple[Iterable[Any], ...]) -> "tuple[Iterable[Any], CallStyle]":
-    """The task data of a map over one iterable or several, and how the function is called with it."""
+def arguments(call: str, iterables: tuple[Iterable[Any], ...]) -> "tuple[Iterable[Any], CallStyle]":
+    """The task data of a map over one iterable or several, and how the function is called with it.
+
+    Args:
+        call: Such as "Pool.map", for errors.
+        iterables: What the caller gave after the function.
+
+    Raises:
+        TypeError: There is none, or one of them is no iterable.
+    """
     if not iterables:
-        raise TypeError("map needs at least one iterable besides the function")
+        raise TypeError(f"{call}() needs at least one iterable besides the function")
+    check_iterables(call, iterables)
     if len(iterables) == 1:
         return iterables[0], "value"
     return zip(*iterables, strict=False), "args"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
-from .argument_types import whole
+from .argument_types import check_iterables, whole
 from .keywords import named
 from .map_limits import Limits, arguments
 from .retry import Retry, RetryOn, read_retry
@@ -93,7 +93,8 @@ class MapMethods(Executor):
 
         Raises:
             SerializationError: The function or a value does not pickle; the text names the part.
-            TypeError: `fn` is not callable, or is an async function.
+            TypeError: `fn` is not callable, or is an async function; or an argument has another type.
+            ValueError: An argument is out of its range.
             TooLarge: More values, or more bytes (1 GiB), than a package carries.
             QuotaExhausted: The account has no compute time left.
             RuntimeError: The pool is shut down.
@@ -108,7 +109,7 @@ class MapMethods(Executor):
             [3, ValueError("invalid literal for int() with base 10: 'x'"), 5]
         """
         __tracebackhide__ = True
-        values, call = arguments(iterables)
+        values, call = arguments("Pool.map", iterables)
         limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
         return self._map(fn, values, call, limits, ordered=True)
 
@@ -152,7 +153,7 @@ class MapMethods(Executor):
             [(0, 0), (1, 1), (2, 4), (3, 9)]
         """
         __tracebackhide__ = True
-        values, call = arguments(iterables)
+        values, call = arguments("Pool.map_unordered", iterables)
         limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
         return self._map(fn, values, call, limits, ordered=False)
 
@@ -200,6 +201,7 @@ class MapMethods(Executor):
         """
         __tracebackhide__ = True
         limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
+        check_iterables("Pool.starmap", [iterable])
         return self._map(fn, iterable, "args", limits, ordered=True)
 
     @named("Pool.parallel_for")

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import Literal, TextIO
 
+from cloudpar_protocol.brief import brief
 from cloudpar_protocol.payloads import TaskResult
 
 Output = Literal["print"] | Callable[[int, str, str], None] | None
@@ -13,14 +14,24 @@ Output = Literal["print"] | Callable[[int, str, str], None] | None
 log = logging.getLogger("cloudpar")
 
 
+def check_output(output: Output) -> Output:
+    """What a caller gives as `output=`.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    given: object = output
+    if given is not None and not callable(given) and not (isinstance(given, str) and given == "print"):
+        raise TypeError(f'output={brief(given)}: give "print", None, or a function of (index, stdout, stderr)')
+    return output
+
+
 def shower(output: Output) -> Callable[[TaskResult], None] | None:
     """What to call with a task's result that has output."""
     if output is None:
         return None
-    if output == "print":
-        return _print
     if not callable(output):
-        raise TypeError(f'output={output!r}: give "print", None, or a function of (index, stdout, stderr)')
+        return _print
     call = output
 
     def show(result: TaskResult) -> None:

@@ -261,12 +261,12 @@ def pack(
         SerializationError: A value cannot be serialized.
         TooLarge: There are more values or more bytes than a package carries.
     """
-    if isinstance(values, range) and limit is None and len(values) <= PACKAGE_TASKS:
+    if limit is None and isinstance(values, Sized) and _is_over(values):
+        raise too_many()
+    if limit is None and isinstance(values, range):
         data = range_data(values)
         if data is not None:
             return Packed(len(values), data)
-    if limit is None and isinstance(values, Sized) and len(values) > PACKAGE_TASKS:
-        raise too_many()
     packer = (Packer if codec == "pickle" else PlainPacker)(seals, folder, first, call)
     try:
         with LOCAL_MODULES.by_value():
@@ -280,6 +280,13 @@ def pack(
     if packed is None or isinstance(packed, InlineData):
         packer.close()
     return None if packed is None else Packed(n, packed, packer.needs)
+
+
+def _is_over(values: Sized) -> bool:
+    try:
+        return len(values) > PACKAGE_TASKS
+    except OverflowError:  # a range may be longer than any list
+        return True
 
 
 def _no_room(error: OSError, folder: PayloadFolder | None) -> OSError:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from cloudpar_protocol.limits import EXECUTORS, THREADS
 
-from .argument_types import seconds, whole
+from .argument_types import address, flag, flag_or_none, patience, time_limit, whole_or_none
 from .configuration import LOCAL, configure, of_the_task
 from .errors import SerializationError
 from .keywords import named
 from .lifetime import Lifetime, first_contact
 from .map_methods import MapMethods
+from .output import check_output
 from .retry import RetryOn, read_retry
 from .tracebacks import ShortTracebacks
 
@@ -70,6 +71,8 @@ class Pool(MapMethods):
         progress: Whether to show progress while results are waited for; None: in a terminal or a notebook, after 2 s.
 
     Raises:
+        TypeError: An argument has another type; the text names it, and says what it takes.
+        ValueError: An argument is out of its range, or two of them contradict each other.
         ConfigurationError: Only one of endpoint and token is known, or one of them cannot be used.
         MasterUnreachable: No master answers at the endpoint (within 10 s).
         InvalidToken: The master does not know the token.
@@ -101,14 +104,15 @@ class Pool(MapMethods):
         output: "Output" = "print",
         progress: bool | None = None,
     ) -> None:
-        patience_s, task_timeout_s = seconds("patience_s", patience_s), seconds("task_timeout_s", task_timeout_s)
+        endpoint, token = address("endpoint", endpoint), address("token", token)
+        patience_s, task_timeout_s = patience("patience_s", patience_s), time_limit("task_timeout_s", task_timeout_s)
+        output, progress = check_output(output), flag_or_none("progress", progress)
         workers = executor_count(workers, max_workers)
         if workers is not None and endpoint not in {None, LOCAL}:
             raise ValueError("workers= is for a pool on this machine: the master at endpoint= has workers of its own")
-        memory_mb, threads_per_task = whole("memory_mb", memory_mb), whole("threads_per_task", threads_per_task)
+        memory_mb = whole_or_none("memory_mb", memory_mb)
+        threads_per_task = whole_or_none("threads_per_task", threads_per_task)
         _check_executor_limits(memory_mb, threads_per_task, endpoint)
-        if task_timeout_s is not None and task_timeout_s <= 0:
-            raise ValueError(f"task_timeout_s={task_timeout_s}: give a positive number of seconds, or None")
         retry = read_retry(retries, retry_on)
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -236,6 +240,7 @@ class Pool(MapMethods):
             wait: Return when all tasks are done and all resources are free; otherwise this goes on in the background.
             cancel_futures: Cancel tasks that no worker has taken; those that one has taken finish, begun or not.
         """
+        wait, cancel_futures = flag("wait", wait), flag("cancel_futures", cancel_futures)
         if os.getpid() != self._pid:
             return
         with self._lock:
@@ -291,7 +296,7 @@ def executor_count(workers: int | None, max_workers: int | None) -> int | None:
         ValueError: Both names are used, the number is less than 1 (the text is that of `concurrent.futures`), or it is
             above EXECUTORS.
     """
-    workers, max_workers = whole("workers", workers), whole("max_workers", max_workers)
+    workers, max_workers = whole_or_none("workers", workers), whole_or_none("max_workers", max_workers)
     if workers is not None and max_workers is not None:
         raise ValueError("workers= and max_workers= are two names for one thing: give one of them")
     count = workers if max_workers is None else max_workers

@@ -1,8 +1,11 @@
 """How often a task that raises is tried again."""
 
-import operator
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from cloudpar_protocol.brief import brief
+
+from .argument_types import whole
 
 RetryOn: TypeAlias = "type[Exception] | tuple[type[Exception], ...]"
 
@@ -28,14 +31,11 @@ def read_retry(retries: int, retry_on: RetryOn) -> Retry:
         TypeError: `retries` is no whole number; `retry_on` is no class of exceptions, and no tuple of them.
     """
     kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
-    try:
-        retries = operator.index(retries)
-    except TypeError:
-        raise TypeError(f"retries={retries!r}: give a whole number from 0 to {MOST}") from None
+    retries = whole("retries", retries, takes=f"give a whole number from 0 to {MOST}")
     if not 0 <= retries <= MOST:
         raise ValueError(f"retries={retries}: give a number from 0 to {MOST}")
     if not kinds or not all(map(_is_exception, kinds)):
-        raise TypeError(f"retry_on={retry_on!r}: give a class derived from Exception, or a tuple of them")
+        raise TypeError(f"retry_on={brief(retry_on)}: give a class derived from Exception, or a tuple of them")
     if len(kinds) > MOST_KINDS:
         raise ValueError(f"retry_on: {len(kinds)} classes are too many, give a base class of them")
     return Retry(retries, () if Exception in kinds else tuple(map(_name, kinds)))
