@@ -70,6 +70,8 @@ class Footprint:
         self._checks: list[tuple[Callable[[Any], list[object]], Any, list[int]]] = []
         """How to see what one of them consists of, and the ids of that."""
         self._seen = set[int]()
+        self._named = set[str]()
+        """The modules in which executors find some of these objects by their names."""
         self._add(thing)
 
     def holds(self) -> bool:
@@ -78,6 +80,8 @@ class Footprint:
         if strays != self._strays or _registered_by_value(strays) != self._by_value:
             return False
         try:
+            if any(map(LOCAL_MODULES.is_deleted, self._named)):
+                return False
             return all(list(map(id, look(thing))) == ids for look, thing, ids in self._checks)
         except Exception:  # noqa: BLE001 - a variable that was deleted, or whatever a module does when it is looked into
             return False
@@ -99,6 +103,7 @@ class Footprint:
             self._watch(_is_imported, thing)
             if _is_imported(thing) != [True] or self._travels_by_value(thing.__name__):
                 raise _Unknown
+            self._named.add(thing.__name__)
         elif kind is BuiltinFunctionType:
             if thing.__self__ is not None and not isinstance(thing.__self__, ModuleType):
                 self._add(thing.__self__)
@@ -110,6 +115,7 @@ class Footprint:
             return  # it is in no module
         self._watch(_is_found, thing)
         if _is_found(thing) == [True] and not self._travels_by_value(thing.__module__):
+            self._named.add(thing.__module__)
             return  # only its name is sent
         if type(thing) is FunctionType:
             self._watch(_of_function, thing)
@@ -120,7 +126,7 @@ class Footprint:
             raise _Unknown
 
     def _travels_by_value(self, module: str) -> bool:
-        return module in self._strays or any(f"{module}.".startswith(f"{name}.") for name in self._by_value)
+        return any(f"{module}.".startswith(f"{name}.") for name in (*self._strays, *self._by_value))
 
     def _add_globals(self, code: CodeType, namespace: dict[str, Any]) -> None:
         # Attributes are among these names: at worst a function is serialized again for nothing.

@@ -7,6 +7,8 @@ find it, such as a module that was loaded by its path, and travels by value. (Th
 """
 
 import contextlib
+import logging
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -20,6 +22,9 @@ from .project.units import Unit, unit_of
 
 OWN = frozenset({"cloudpar", "cloudpar_protocol", "cloudpar_worker", "cloudpar_master"})
 """Present wherever a task runs."""
+
+
+log = logging.getLogger("cloudpar")
 
 
 def is_local(module: object) -> bool:
@@ -43,6 +48,8 @@ class LocalModules:
         self._local: dict[str, ModuleType] = {}
         self._units: dict[str, Unit] = {}
         self._strays: dict[str, ModuleType] = {}
+        self._deleted: dict[str, ModuleType] = {}
+        """Those of them whose files are gone."""
         self._users = 0
         self._registered: list[ModuleType] = []
 
@@ -74,7 +81,12 @@ class LocalModules:
                     self._units.pop(name, None)
                 else:
                     self._units[name] = unit
-        self._strays = {name: module for name, module in local.items() if name not in self._units}
+        self._deleted = {name: module for name, module in self._deleted.items() if local.get(name) is module}
+        self._find_strays(local)
+
+    def _find_strays(self, local: dict[str, ModuleType]) -> None:
+        found = self._units.keys() - self._deleted.keys()
+        self._strays = {name: module for name, module in local.items() if name not in found}
 
     def strays(self) -> dict[str, ModuleType]:
         """Local modules that no process finds by their names."""
@@ -88,6 +100,40 @@ class LocalModules:
             self.find()
             return dict(self._units)
 
+    def is_deleted(self, name: str) -> bool:
+        """Whether the file of a module of the project is gone: then it travels by value, since no import finds it.
+
+        It says so once. While `by_value` lasts, cloudpickle takes the module by value from now on.
+
+        Args:
+            name: The module. What was imported since the last `find` counts as not deleted.
+        """
+        if name in self._deleted:
+            return True
+        module = self._local.get(name)
+        if module is None or name not in self._units or _has_file(module):
+            return False
+        with self._lock:
+            self._deleted[name] = module
+            self._find_strays(self._local)
+            if self._users:
+                cloudpickle.register_pickle_by_value(module)
+                self._registered.append(module)
+        log.warning(
+            "cloudpar: the file of the module %s is gone (%s). Tasks get its functions and classes as they were "
+            "imported here, but cannot import it: put it back, or import it again if it was moved.",
+            name, module.__file__,
+        )  # fmt: skip
+        return True
+
+    def _look_for_deleted(self) -> None:
+        """Those that have files again travel by their names again."""
+        there = [name for name, module in self._deleted.items() if _has_file(module)]
+        if there:
+            for name in there:
+                del self._deleted[name]
+            self._find_strays(self._local)
+
     @contextlib.contextmanager
     def by_value(self, *, everything: bool = False) -> Iterator[None]:
         """While this lasts, cloudpickle takes local modules by value; the user's own use of it is not touched after.
@@ -97,6 +143,8 @@ class LocalModules:
         """
         with self._lock:
             self._users += 1
+            self.find()
+            self._look_for_deleted()
             already = cloudpickle.list_registry_pickle_by_value()
             wanted = self._plain() if everything else self.strays()
             fresh = [module for name, module in wanted.items() if name not in already and name in sys.modules]
@@ -116,8 +164,19 @@ class LocalModules:
 
     def _plain(self) -> dict[str, ModuleType]:
         local = self.find()
-        compiled = {unit for unit in set(self._units.values()) if LISTINGS.of(unit).is_compiled}
+        compiled = {unit for unit in set(self._units.values()) if _is_compiled(unit)}
         return {name: module for name, module in local.items() if self._units.get(name) not in compiled}
+
+
+def _has_file(module: ModuleType) -> bool:
+    return os.path.exists(module.__file__ or "")  # noqa: PTH110 - pathlib's takes twice as long
+
+
+def _is_compiled(unit: Unit) -> bool:
+    try:
+        return LISTINGS.of(unit).is_compiled
+    except OSError:  # deleted since it was imported
+        return False
 
 
 LOCAL_MODULES = LocalModules()

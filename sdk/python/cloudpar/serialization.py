@@ -94,6 +94,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self._needs = needs
         self._known: dict[int, Any] = {} if needs is None else needs.known
         self._usual: set[type] = set()
+        self._there: set[str] = set()
 
     def append(self, value: object) -> None:
         """Add one object, which loads without those before it."""
@@ -114,7 +115,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if kind is FunctionType or issubclass(kind, type):
             return self._reduce_code(thing)
         if kind is ModuleType or kind is decorated.LRU_CACHE:
-            self._modules.add(thing.__name__ if kind is ModuleType else thing.__module__)
+            self._is_there(thing.__name__ if kind is ModuleType else thing.__module__)
         else:
             self._modules.add(str(kind.__module__))
             if len(self._usual) < _USUAL_KINDS:
@@ -122,8 +123,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return NotImplemented
 
     def _reduce_code(self, thing: Any) -> Any:
-        if _should_pickle_by_reference(thing):
-            self._modules.add(str(thing.__module__))
+        if self._has_name(thing):
             return NotImplemented
         if self._needs is not None and _is_lasting(thing):
             shared = self._needs.share(thing)
@@ -132,6 +132,21 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if type(thing) is FunctionType:
             self._modules |= imports.of_code(thing.__code__, thing.__module__)
         return super().reducer_override(thing)
+
+    def _has_name(self, thing: Any) -> bool:
+        """Whether an executor finds a function or class by its name."""
+        if not _should_pickle_by_reference(thing):
+            return False
+        return self._is_there(str(thing.__module__))
+
+    def _is_there(self, module: str) -> bool:
+        """Whether an executor may find a module by its name; then the pickle needs it."""
+        if module not in self._there:
+            if LOCAL_MODULES.is_deleted(module):
+                return False  # from now on cloudpickle takes what is in it by value
+            self._there.add(module)
+            self._modules.add(module)
+        return True
 
 
 def _is_found(thing: Any) -> bool:

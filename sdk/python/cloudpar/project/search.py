@@ -27,10 +27,15 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
             continue
         seen.add(name)
         unit = loaded.get(name) or _TOPS.find(name)
-        if unit is not None and unit not in found:
+        if unit is None or unit in found:
+            continue
+        try:
             found[unit] = LISTINGS.of(unit)
-            pending += found[unit].imports
-            pending.append(unit.name.rpartition(".")[0] or unit.name)  # whose `__init__.py` may lie alone
+        except OSError:  # it was deleted after it was imported
+            LOCAL_MODULES.is_deleted(name)  # warns
+            continue
+        pending += found[unit].imports
+        pending.append(unit.name.rpartition(".")[0] or unit.name)  # whose `__init__.py` may lie alone
     return dict(sorted(found.items()))
 
 

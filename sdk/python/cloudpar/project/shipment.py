@@ -5,7 +5,7 @@ import pickle
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cloudpar.carried import reduced
@@ -55,7 +55,7 @@ class Shipper:
         if code.reference is not None:
             return code
         units = reachable(code.modules | needs.modules)
-        folders = project_path() if self._here else []
+        folders = _folders(units) if self._here else []
         if not units and not needs.parts and folders == self._folders:
             return code
         digests = {unit.name: listing.digest for unit, listing in units.items()}
@@ -82,6 +82,15 @@ class Shipper:
                     self._archives.popitem(last=False)
             self._archives.move_to_end(key)
             return self._archives[key]
+
+
+def _folders(units: Iterable[Unit]) -> list[str]:
+    """Where executors on this machine look: the folders of sys.path, and those that units were imported from earlier.
+
+    A notebook that changes its working directory, for which sys.path has "", has such units.
+    """
+    folders = project_path()
+    return list(dict.fromkeys([*folders, *(unit.folder for unit in units if unit.folder is not None)]))
 
 
 class _Load:

@@ -74,6 +74,14 @@ class Unit(NamedTuple):
             parent = self.name.replace(".", "/")
         return f"{parent}/{name}" if parent else name
 
+    @property
+    def folder(self) -> str | None:
+        """The folder that has to be in sys.path for an import to find it; None: its importer works in another way."""
+        expected = self.name.replace(".", "/")
+        stem = self.place.removesuffix("/__init__.py").partition(".")[0]
+        ending = os.sep + self.place.replace("/", os.sep)
+        return self.path.removesuffix(ending) if stem == expected and self.path.endswith(ending) else None
+
     def files(self, folders: dict[str, tuple[int, int]] | None = None) -> list[File]:
         """All that belongs to it: no caches, nothing hidden, no secrets, and of symbolic links only code.
 
