@@ -18,6 +18,6 @@ for version in "$@"; do
   if [[ -s $user_requirements ]]; then
     uv pip install --quiet --compile-bytecode --constraint "$here/requirements.txt" --requirement "$user_requirements"
   fi
-  "$environment/bin/python" -P -c 'import cloudpar_worker.agent, cloudpar_worker.executor.zygote'
+  "$environment/bin/python" -P -c 'import cloudpar_worker.shell.agent, cloudpar_worker.zygote.__main__'
   echo "install: $("$environment/bin/python" --version) in $environment"
 done

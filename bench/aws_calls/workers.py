@@ -6,14 +6,14 @@ from itertools import count
 from typing import Any
 
 from cloudpar_protocol import routes
-from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, PublishResults, RetrieveTasks
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
-from cloudpar_worker.facts import NEVER
-from cloudpar_worker.publishing import requests
-from cloudpar_worker.state import WorkerState
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_result import ExecutorResult
+from cloudpar_worker.core.facts import NEVER
+from cloudpar_worker.core.publishing import requests
+from cloudpar_worker.core.state import WorkerState
 
 from .clock import Clock
 from .master import WORKER, Master
@@ -146,7 +146,7 @@ class Agent:
         def read() -> None:
             executor = self._executors[number]
             done = min(len(executor.fed), (self._clock.now_us - executor.began_us) // self._task_us)
-            results = [TaskResult(executor.fed.popleft(), "ok", self._task_us, data=RESULT) for _ in range(done)]
+            results = [ExecutorResult(executor.fed.popleft(), "ok", self._task_us, data=RESULT) for _ in range(done)]
             assert self._seals is not None  # seals are not to be compressed, so they cost bytes
             executor.began_us += done * self._task_us
             executor.reading = bool(executor.fed)

@@ -21,9 +21,9 @@ from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Pr
 from cloudpar_protocol.limits import LINK_S
 from cloudpar_protocol.payloads import BlobRef, Link, TaskResult
 from cloudpar_protocol.worker_messages import PreparedResult, PrepareResults, PrepareResultsReply, Publication
-from cloudpar_worker.master_client import MasterClient
-from cloudpar_worker.reach import Reach
-from cloudpar_worker.result_upload import upload_large
+from cloudpar_worker.shell.master_client import MasterClient
+from cloudpar_worker.shell.reach import Reach
+from cloudpar_worker.shell.result_upload import upload_large
 from master.stores import SetClock, Stores
 
 from .differences import S3

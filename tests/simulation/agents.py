@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cloudpar_protocol import routes
 from cloudpar_protocol.errors import RequestError
-from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     GiveBack,
@@ -19,12 +18,12 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     Return,
 )
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
-from cloudpar_worker.executor.frames import SKIPPED, UNFIT
-from cloudpar_worker.facts import NEVER
-from cloudpar_worker.publishing import requests
-from cloudpar_worker.state import WorkerState
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
+from cloudpar_worker.core.facts import NEVER
+from cloudpar_worker.core.publishing import requests
+from cloudpar_worker.core.state import WorkerState
 
 from .clients import PYTHON
 from .masters import WORKER_TOKEN
@@ -125,7 +124,7 @@ class Agent:
             case do.GiveBackTasks(returns=returns):
                 self._system.schedule.spawn(partial(self._give_back, returns))
 
-    # The master's answers, as cloudpar_worker.courier brings them.
+    # The master's answers, as cloudpar_worker.shell.master_io brings them.
 
     def _retrieve(self, wanted: do.Retrieve) -> None:
         self._attempts += 1
@@ -194,9 +193,9 @@ class Agent:
             executor.fed.appendleft((package_id, index, elsewhere))
             self._end(number, SEGFAULT)
         else:
-            result = TaskResult(index, SKIPPED if skipped else "ok", duration_us, data=b"value")
+            result = ExecutorResult(index, SKIPPED if skipped else "ok", duration_us, data=b"value")
             if not skipped and elsewhere and self._lacks(package_id):
-                result = TaskResult(index, UNFIT, duration_us, message="no module named 'numpy'")
+                result = ExecutorResult(index, UNFIT, duration_us, message="no module named 'numpy'")
             self.hear(on.Results(number, [result], self._now_us() - 1))
             if number in self._processes:
                 self._run(number)

@@ -7,7 +7,6 @@ from heapq import heappop, heappush
 from itertools import count
 
 from cloudpar_master.ports import AccountRecord
-from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     GiveBack,
@@ -15,11 +14,11 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     RetrieveTasksReply,
 )
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
-from cloudpar_worker.executor.frames import SKIPPED
-from cloudpar_worker.facts import NEVER
-from cloudpar_worker.state import WorkerState
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
+from cloudpar_worker.core.facts import NEVER
+from cloudpar_worker.core.state import WorkerState
 from master.services.world import HOUR_US, World
 from master.stores import NOW
 
@@ -241,7 +240,7 @@ class Worker:
             return
         _, index = executor.fed.popleft()
         executor.running = False
-        result = TaskResult(index, SKIPPED if skipped else "ok", max(task_us, 1), data=b"value")
+        result = ExecutorResult(index, SKIPPED if skipped else "ok", max(task_us, 1), data=b"value")
         self.hear(on.Results(number, [result], self._now_us() - 1))
         if number in self._processes:
             self._run(number)

@@ -40,8 +40,8 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     Return,
 )
-from cloudpar_worker.master_client import MasterClient
-from cloudpar_worker.reach import Reach
+from cloudpar_worker.shell.master_client import MasterClient
+from cloudpar_worker.shell.reach import Reach
 from guarantees.scale import Scale
 from master.server.masters import Master
 from system.books import Customer, close_books

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from cloudpar_protocol import routes
-from cloudpar_worker.exchange import BEATS
+from cloudpar_worker.core.master_policy import BEATS
 from guarantees.scale import Scale
 from system.books import Customer, close_books
 from system.fleet import Fleet

@@ -11,7 +11,7 @@ from cli.operation import Up, worker
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import CancelTasks
-from cloudpar_worker.exchange import BEATS
+from cloudpar_worker.core.master_policy import BEATS
 from guarantees.scale import Scale
 from system.books import Customer, close_books, connected
 from system.work import HANG_S, await_file

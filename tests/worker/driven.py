@@ -2,11 +2,12 @@
 
 from typing import TypeVar
 
-from cloudpar_protocol.payloads import TaskCode, TaskResult
+from cloudpar_protocol.payloads import TaskCode
 from cloudpar_protocol.worker_messages import Lease
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
-from cloudpar_worker.state import WorkerState
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_result import ExecutorResult
+from cloudpar_worker.core.state import WorkerState
 from worker.leases import PYTHON
 
 CODE = TaskCode("0" * 64, b"code")
@@ -44,4 +45,4 @@ class Worker:
         return [each for each in self.told if isinstance(each, kind)]
 
     def done(self, index: int, executor_id: int = 0) -> None:
-        self.hear(on.Results(executor_id, [TaskResult(index, "ok", 1_000, b"")], self.now))
+        self.hear(on.Results(executor_id, [ExecutorResult(index, "ok", 1_000, b"")], self.now))

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from cli.operation import Up
-from cloudpar_worker.executor import users
-from cloudpar_worker.executor.kernel import NEEDED
+from cloudpar_worker.sandbox import uid_pool
+from cloudpar_worker.sandbox.kernel import NEEDED
 from system.work import HANG_S, await_file, mark_and_wait
 from worker.whereabouts import whereabouts
 
@@ -85,7 +85,7 @@ def test_a_map_runs_and_nobody_is_root(image: Image, master: Up, folder: Path) -
         found = list(pool.map(whereabouts, range(20)))
         environment = str(image.pythons / VERSION)
         for uid, prefix, module in found:
-            assert (uid >= users.FIRST if root else uid == user, prefix) == (True, environment)
+            assert (uid >= uid_pool.FIRST if root else uid == user, prefix) == (True, environment)
             assert module.startswith(environment)
         first = psutil.Process(process.pid)
         everybody = [first, *first.children(recursive=True)]
@@ -93,7 +93,7 @@ def test_a_map_runs_and_nobody_is_root(image: Image, master: Up, folder: Path) -
         zygotes = psutil.Process(first.children()[0].pid).children()
         for each in everybody:
             (uid,) = set(each.uids())
-            assert uid == user or (root and uid >= users.FIRST)
+            assert uid == user or (root and uid >= uid_pool.FIRST)
             status = Path(f"/proc/{each.pid}/status").read_text()
             assert "\nNoNewPrivs:\t1\n" in status
             # What gives executors their users has the right to, and nobody else.

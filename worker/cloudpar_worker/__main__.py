@@ -11,13 +11,13 @@ import tempfile
 import msgspec
 from msgspec.structs import replace
 
-from .executor.confinement import closed_ports, costs, gaps, has_own_users, mechanisms, refusal, sentence
-from .executor.kernel import rest_capabilities
-from .executor.metadata import answering, services
-from .executor.orphans import hide_memory
-from .settings import parse
-from .unreadable import unreadable
-from .zygotes import Zygotes
+from cloudpar_worker.sandbox.confinement import closed_ports, costs, gaps, has_own_users, mechanisms, refusal, sentence
+from cloudpar_worker.sandbox.instance_metadata import answering, services
+from cloudpar_worker.sandbox.kernel import rest_capabilities
+from cloudpar_worker.sandbox.orphans import hide_memory
+from cloudpar_worker.shell.settings import parse
+from cloudpar_worker.shell.unreadable import unreadable
+from cloudpar_worker.shell.zygotes import Zygotes
 
 
 def main() -> int:
@@ -58,7 +58,7 @@ def main() -> int:
         print(f"cloudpar: {cost}", file=sys.stderr, flush=True)  # noqa: T201
     zygotes = Zygotes(settings.interpreters, settings.tmp, confinement, settings.threads_per_task, settings.own_pool)
     rest_capabilities()
-    from .agent import Agent  # noqa: PLC0415 - while the zygote starts
+    from cloudpar_worker.shell.agent import Agent  # noqa: PLC0415 - while the zygote starts
 
     code = Agent(settings, zygotes, stdin=0).run()
     zygotes.close()

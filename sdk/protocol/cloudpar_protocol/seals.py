@@ -12,10 +12,13 @@ nothing can be taken from one place and put in another. Whoever unpickles verifi
 import hashlib
 from collections.abc import Iterable, Sequence
 from hmac import compare_digest
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from .payloads import SEAL_BYTES, BlobRef, CallStyle, Codec, RangeData, TaskCode, TaskData, TaskResult
+
+ResultT = TypeVar("ResultT", bound=TaskResult)
 
 KEY_BYTES = 32
 SEALED = "s"
@@ -90,7 +93,7 @@ class Seals:
         what = f"{result.index}\0{result.outcome}\0{blob.offset}\0{blob.size}\0{blob.key}"
         return self._seal(self._place, what.encode())
 
-    def sealed(self, results: Iterable[TaskResult]) -> list[TaskResult]:
+    def sealed(self, results: Iterable[ResultT]) -> list[ResultT]:
         """Results with their seals, for those that have data; whatever was there before is not believed."""
         return [
             result

@@ -23,7 +23,7 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     Return,
 )
-from cloudpar_worker.verifying import SealBroken, seals_of, verify
+from cloudpar_worker.shell.verifying import SealBroken, seals_of, verify
 
 from .world import World
 

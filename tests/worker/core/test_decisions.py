@@ -2,14 +2,14 @@
 
 import pytest
 
-from cloudpar_protocol.payloads import TaskResult
-from cloudpar_worker import assignment, consequences
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
-from cloudpar_worker.choosing import choose
-from cloudpar_worker.executor_record import ExecutorRecord
-from cloudpar_worker.facts import Facts
-from cloudpar_worker.lease_record import LeaseRecord
+from cloudpar_worker.core import assignment, decisions
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.choosing import choose
+from cloudpar_worker.core.executor_record import ExecutorRecord
+from cloudpar_worker.core.executor_result import ExecutorResult
+from cloudpar_worker.core.facts import Facts
+from cloudpar_worker.core.lease_record import LeaseRecord
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
@@ -29,7 +29,7 @@ def busy() -> Worker:
 
 def _ends_task(worker: Worker, executor_id: int, after_us: int = 100) -> None:
     executor = worker.state.facts.executors[executor_id]
-    result = TaskResult(executor.position()[1], "ok", TASK_US, b"")
+    result = ExecutorResult(executor.position()[1], "ok", TASK_US, b"")
     worker.hear(on.Results(executor_id, [result], worker.now), after_us)
 
 
@@ -41,7 +41,7 @@ def test_a_lease_is_chosen_only_for_the_executor_that_is_free(busy: Worker, monk
         return choose(facts, executor, ready, now_us)
 
     monkeypatch.setattr(assignment, "choose", spy)
-    _ends_task(busy, 7, after_us=2 * consequences.FULL_US)
+    _ends_task(busy, 7, after_us=2 * decisions.FULL_US)
     assert chosen_for == [7]
     assert [fed.executor_id for fed in busy.of(do.Feed)] == [7]
 
@@ -49,7 +49,7 @@ def test_a_lease_is_chosen_only_for_the_executor_that_is_free(busy: Worker, monk
 def test_results_of_a_package_that_goes_on_are_no_reason_to_look_at_everything(
     busy: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consequences, "settle", lambda *_: pytest.fail("everything was looked at"))
+    monkeypatch.setattr(decisions, "settle", lambda *_: pytest.fail("everything was looked at"))
     for executor_id in range(EXECUTORS):
         _ends_task(busy, executor_id)
         assert [fed.executor_id for fed in busy.of(do.Feed)] == [executor_id]

@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudpar_protocol.payloads import TaskCode, TaskResult
-from cloudpar_worker.executor_record import LATENCY_US, ExecutorRecord
-from cloudpar_worker.lease_record import LeaseRecord
+from cloudpar_protocol.payloads import TaskCode
+from cloudpar_worker.core.executor_record import LATENCY_US, ExecutorRecord
+from cloudpar_worker.core.executor_result import ExecutorResult
+from cloudpar_worker.core.lease_record import LeaseRecord
 from worker.leases import PYTHON, lease_of
 
 
@@ -17,7 +18,7 @@ def fed(tasks: int) -> ExecutorRecord:
 
 
 def durations(executor: ExecutorRecord, claims: list[int], seen_us: int, now_us: int) -> list[int]:
-    results = [TaskResult(index, "ok", claim) for index, claim in enumerate(claims)]
+    results = [ExecutorResult(index, "ok", claim) for index, claim in enumerate(claims)]
     return [result.duration_us for result in executor.audit(results, seen_us, now_us)]
 
 
@@ -39,7 +40,7 @@ def test_latency_is_not_charged() -> None:
 
 def test_carrying_large_results_is_not_charged() -> None:
     executor = fed(1)
-    result = TaskResult(0, "ok", 1, bytes(10**7))
+    result = ExecutorResult(0, "ok", 1, bytes(10**7))
     assert executor.audit([result], 50_000, 50_000) == [result]
 
 

@@ -2,14 +2,15 @@
 
 import pytest
 
-from cloudpar_protocol.payloads import TaskCode, TaskResult
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
-from cloudpar_worker.durations import FUNCTIONS, SHORT_US, FunctionLengths, PackageDurations
-from cloudpar_worker.executor_record import ExecutorRecord
-from cloudpar_worker.feeding import run_tasks
-from cloudpar_worker.lease_record import LeaseRecord
-from cloudpar_worker.prefetching import HORIZON_US, chunks_needed, remaining_us
+from cloudpar_protocol.payloads import TaskCode
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.durations import FUNCTIONS, SHORT_US, FunctionLengths, PackageDurations
+from cloudpar_worker.core.executor_record import ExecutorRecord
+from cloudpar_worker.core.executor_result import ExecutorResult
+from cloudpar_worker.core.feeding import run_tasks
+from cloudpar_worker.core.lease_record import LeaseRecord
+from cloudpar_worker.core.prefetching import HORIZON_US, chunks_needed, remaining_us
 from worker.driven import CODE, Worker
 from worker.leases import PYTHON, lease_of
 
@@ -76,7 +77,7 @@ def test_the_next_package_of_a_short_function_is_fed_at_once() -> None:
     worker = Worker(lease_of(CODE, 2), executors=2)
     assert fed(worker) == [(0, (0, 1)), (1, (1, 2))]  # they may take an hour each
     for executor_id in (0, 1):
-        worker.hear(on.Results(executor_id, [TaskResult(executor_id, "ok", 5, b"")], worker.now))
+        worker.hear(on.Results(executor_id, [ExecutorResult(executor_id, "ok", 5, b"")], worker.now))
     worker.hear(on.Retrieved([lease_of(CODE, 100)]))
     assert fed(worker) == [(0, (0, 100))]
     worker.hear(on.Retrieved([lease_of(CODE, 100, account="another")]))

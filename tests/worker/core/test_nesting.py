@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskResult
+from cloudpar_protocol.payloads import BlobData, BlobRef, Link
 from cloudpar_protocol.worker_messages import Lease
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_result import ExecutorResult
+from cloudpar_worker.core.nesting import LEASES, SURPLUS_US
 from cloudpar_worker.executor.frames import GOES_ON, WAITS, Garbage, ResultReader, encode_result_into
-from cloudpar_worker.nesting import LEASES, SURPLUS_US
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
@@ -86,9 +87,9 @@ def test_as_many_as_there_are_cores_run_beside_those_that_wait() -> None:
     worker.hear(on.Retrieved([lease]))
     assert [executor_id for executor_id, _ in fed(worker)] == [2, 3]
     worker.hear(on.TaskWaits(0, waits=False))
-    worker.hear(on.Results(2, [TaskResult(0, "ok", 1_000_000, b"")], worker.now), after_us=1_000_000)
+    worker.hear(on.Results(2, [ExecutorResult(0, "ok", 1_000_000, b"")], worker.now), after_us=1_000_000)
     assert fed(worker) == []  # the first one goes on, in its place
-    worker.hear(on.Results(0, [TaskResult(0, "ok", 1_000_000, b"")], worker.now))
+    worker.hear(on.Results(0, [ExecutorResult(0, "ok", 1_000_000, b"")], worker.now))
     assert len(fed(worker)) == 1
 
 
@@ -146,7 +147,7 @@ def test_a_chunk_that_workers_were_lost_with_runs_beside_the_tasks_that_it_waits
 
 def test_a_mark_is_of_the_task_behind_the_last_result() -> None:
     frame = bytearray()
-    encode_result_into(TaskResult(0, "ok", 1, b""), frame)
+    encode_result_into(ExecutorResult(0, "ok", 1, b""), frame)
     reader = ResultReader()
     assert (reader.feed(bytes(frame)), reader.mark()) != ([], True)
     assert (len(reader.feed(WAITS + bytes(frame))), reader.mark()) == (1, None)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import LeaseView
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
-from cloudpar_worker.exchange import PUBLISH_BYTES
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_result import ExecutorResult
+from cloudpar_worker.core.master_policy import PUBLISH_BYTES
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
@@ -53,6 +53,6 @@ def test_large_results_of_several_leases_travel_together_beside_further_tasks(ho
     worker.state.facts.holds = holds
     for index in range(4):
         assert worker.published == []
-        result = TaskResult(index, "ok", 60_000, bytes(PUBLISH_BYTES // 4))
+        result = ExecutorResult(index, "ok", 60_000, bytes(PUBLISH_BYTES // 4))
         worker.hear(on.Results(0, [result], worker.now), after_us=1_000)
     assert worker.published == ([(first.package_id, 1)] * 4 if holds else [])

@@ -1,8 +1,8 @@
 """Which Python executors have: the lease's, if it is here."""
 
 from cloudpar_protocol.payloads import TaskCode
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 

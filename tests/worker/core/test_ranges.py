@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudpar_protocol.payloads import Range
-from cloudpar_worker import ranges
+from cloudpar_worker.core import ranges
 
 
 def build(numbers: set[int]) -> list[Range]:

@@ -1,9 +1,9 @@
 """An executor whose tasks are recalled again while what it passed over before lies in its channel, unread."""
 
-from cloudpar_protocol.payloads import TaskCode, TaskResult
-from cloudpar_worker.executor.frames import SKIPPED
-from cloudpar_worker.executor_record import ExecutorRecord
-from cloudpar_worker.lease_record import LeaseRecord
+from cloudpar_protocol.payloads import TaskCode
+from cloudpar_worker.core.executor_record import ExecutorRecord
+from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
+from cloudpar_worker.core.lease_record import LeaseRecord
 from worker.leases import PYTHON, lease_of
 
 
@@ -14,8 +14,8 @@ def fed(tasks: int, more: int) -> tuple[ExecutorRecord, LeaseRecord]:
     return executor, record
 
 
-def passed_over(start: int, end: int) -> list[TaskResult]:
-    return [TaskResult(index, SKIPPED, 0) for index in range(start, end)]
+def passed_over(start: int, end: int) -> list[ExecutorResult]:
+    return [ExecutorResult(index, SKIPPED, 0) for index in range(start, end)]
 
 
 def test_what_an_earlier_recall_skipped_is_expected_still() -> None:
@@ -32,7 +32,7 @@ def test_a_task_cannot_have_itself_run_for_nothing() -> None:
     assert not executor.expects(passed_over(0, 1))
     executor.recall(2_000)
     assert not executor.expects(passed_over(0, 1))
-    assert executor.expects([TaskResult(0, "ok", 1), *passed_over(1, 10)])
+    assert executor.expects([ExecutorResult(0, "ok", 1), *passed_over(1, 10)])
     executor.advance(9)
     executor.feed(record, *record.take(5), now_us=3_000)
     executor.advance(1)

@@ -1,27 +1,27 @@
 """A worker that cannot run a package gives it back with the reason, and asks for no more of it."""
 
 from cloudpar_protocol.limits import BULK_ITEMS
-from cloudpar_protocol.payloads import TaskResult, Unfit
+from cloudpar_protocol.payloads import Unfit
 from cloudpar_protocol.worker_messages import Return
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
-from cloudpar_worker.executor.frames import UNFIT
-from cloudpar_worker.lease_record import FREE_US
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_result import UNFIT, ExecutorResult
+from cloudpar_worker.core.lease_record import FREE_US
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
 NUMPY = "no module named 'numpy'"
 
 
-def unfit(index: int, duration_us: int = 10) -> TaskResult:
-    return TaskResult(index, UNFIT, duration_us, message=NUMPY)
+def unfit(index: int, duration_us: int = 10) -> ExecutorResult:
+    return ExecutorResult(index, UNFIT, duration_us, message=NUMPY)
 
 
 def returns(worker: Worker) -> list[Return]:
     return [item for given in worker.of(do.GiveBackTasks) for item in given.returns]
 
 
-def results(worker: Worker, *found: TaskResult) -> None:
+def results(worker: Worker, *found: ExecutorResult) -> None:
     worker.hear(on.Results(0, list(found), worker.now - 1))
 
 
@@ -42,7 +42,7 @@ def test_a_task_that_lacks_a_module_goes_back_with_all_that_was_not_begun() -> N
 
 def test_results_that_it_had_before_are_published() -> None:
     worker = Worker(lease_of(CODE, 2, elsewhere=True))
-    results(worker, TaskResult(0, "ok", 10, data=b"value"))
+    results(worker, ExecutorResult(0, "ok", 10, data=b"value"))
     worker.hear(on.TimePassed(), after_us=1_000_000)
     results(worker, unfit(1))
     assert [item.ranges for item in returns(worker)] == [[(1, 2)]]

@@ -2,18 +2,18 @@
 
 import signal
 from collections import Counter, deque
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from cloudpar_protocol.payloads import BlobData, BlobRef, RangeData, TaskCode, TaskResult
+from cloudpar_protocol.payloads import BlobData, BlobRef, Outcome, RangeData, TaskCode
 from cloudpar_protocol.worker_messages import Lease, LeaseView, Publication, Return
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
-from cloudpar_worker.executor.frames import SKIPPED
-from cloudpar_worker.state import WorkerState
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
+from cloudpar_worker.core.state import WorkerState
 from worker.leases import lease_of
 
 CODE = TaskCode("0" * 64, b"code")
@@ -31,7 +31,7 @@ class Executor:
         self.forked = self.killed = self.waits = False
         self.account: str | None = None
         self.queue: deque[Task] = deque()
-        self.unread: list[TaskResult] = []
+        self.unread: list[ExecutorResult] = []
         self.count = 0
         self.hole = (0, 0)
 
@@ -39,13 +39,13 @@ class Executor:
         lease_id, index = self.queue.popleft()
         del lease_id
         skipped = self.hole[0] <= self.count < self.hole[1]
-        self.unread.append(TaskResult(index, SKIPPED if skipped else "ok", 0 if skipped else 1000))
+        self.unread.append(ExecutorResult(index, SKIPPED if skipped else "ok", 0 if skipped else 1000))
         self.count += 1
         self.pass_over()
 
     def pass_over(self) -> None:
         while self.queue and self.hole[0] <= self.count < self.hole[1]:
-            self.unread.append(TaskResult(self.queue.popleft()[1], SKIPPED, 0))
+            self.unread.append(ExecutorResult(self.queue.popleft()[1], SKIPPED, 0))
             self.count += 1
 
     @property
@@ -154,7 +154,7 @@ class Worker(RuleBasedStateMachine):
         for publication in publish.publications:
             self.check(publication)
             self.said[publication.lease_id].update(result.index for result in publication.results)
-            assert all(result.outcome != SKIPPED for result in publication.results)
+            assert all(result.outcome in get_args(Outcome) for result in publication.results)
         self.publishing.append(publish.publications)
 
     def do_extend(self, extend: do.Extend) -> None:

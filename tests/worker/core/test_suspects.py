@@ -1,9 +1,9 @@
 """Chunks that may take their worker along are run one at a time."""
 
 from cloudpar_protocol.worker_messages import LeaseView
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
-from cloudpar_worker.facts import PATIENCE_US
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.facts import PATIENCE_US
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 

@@ -8,8 +8,8 @@ import pytest
 
 from cli.operation import CLOUDPAR, Up, cloudpar, environment
 from cloudpar import Pool
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.executor.thread_limits import VARIABLES, initial_limits
 from worker.driven import CODE, Worker
 from worker.leases import lease_of

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from cloudpar_protocol.payloads import TaskResult
-from cloudpar_worker.executor import users
+from cloudpar_worker.sandbox import uid_pool
 from worker.agents import RunningAgent
 from worker.leases import inline, lease_of
 from worker.scripted_master import ScriptedMaster
@@ -28,7 +28,7 @@ MODES = ["own-users", "one-user"] if os.geteuid() == 0 else ["one-user"]
 
 def everybodys_python(folder: Path) -> str:
     """An interpreter that other users may read; without root that is no question."""
-    if os.geteuid() != 0 or users.are_there(tempfile.gettempdir()):
+    if os.geteuid() != 0 or uid_pool.are_there(tempfile.gettempdir()):
         return sys.executable
     library = Path(sysconfig.get_path("stdlib"))
     base = Path(sys.base_prefix)

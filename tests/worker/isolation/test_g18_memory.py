@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cloudpar_worker.executor import kernel
+from cloudpar_worker.sandbox import kernel
 from worker.isolation.shared import Shared
 from worker.tasks import value_of
 
@@ -207,7 +207,7 @@ def test_g18_starting_programs_counts_nothing_twice(shared: Shared) -> None:
 
 AS_IN_THE_CONTAINER = """
 import runpy, sys
-from cloudpar_worker.executor.kernel import become_with_needed
+from cloudpar_worker.sandbox.kernel import become_with_needed
 become_with_needed(10001)
 sys.argv = ["cloudpar_worker", "--stdin"]
 runpy.run_module("cloudpar_worker", run_name="__main__")

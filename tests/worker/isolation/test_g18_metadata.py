@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar_worker.executor.metadata import KNOWN, Service
+from cloudpar_worker.sandbox.instance_metadata import KNOWN, Service
 from worker.isolation.probes import network
 from worker.isolation.probes.probing import Clues
 from worker.isolation.shared import MODES, Shared, found

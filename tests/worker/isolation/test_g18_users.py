@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from cloudpar_worker.executor import kernel, leavings, users
+from cloudpar_worker.sandbox import cleanup, kernel, uid_pool
 from worker.isolation.shared import MODES, Shared
 from worker.leases import inline, lease_of
 from worker.tasks import value_of
@@ -30,7 +30,7 @@ def user(_: Clues) -> int:
 def hoard(clues: Clues) -> None:
     """All names of sockets that executors' users could have, for as long as the test lasts."""
     held = []
-    for number in range(users.FIRST, users.FIRST + users.NUMBER):
+    for number in range(uid_pool.FIRST, uid_pool.FIRST + uid_pool.NUMBER):
         with suppress(OSError):
             held.append(socket.socket(socket.AF_UNIX))
             held[-1].bind(f"\0cloudpar-user-{number}")
@@ -90,7 +90,7 @@ def test_g18_workers_of_one_machine_never_give_the_same_user(start: Callable[...
 
 IN_CONTAINER = """
 import ctypes, os, runpy, sys
-from cloudpar_worker.executor import kernel
+from cloudpar_worker.sandbox import kernel
 
 libc = ctypes.CDLL(None, use_errno=True)
 def mount(*arguments):
@@ -128,7 +128,7 @@ def test_g18_users_are_given_whether_or_not_the_container_can_be_written(
     start: Callable[..., Shared], read_only: bool, place: str
 ) -> None:
     shared = start("own-users", executors=1, command=["-c", in_container(mounts=True, read_only=read_only)])
-    assert value_of(shared.run(user)) >= users.FIRST
+    assert value_of(shared.run(user)) >= uid_pool.FIRST
     assert "warning" not in shared.agent.log
     zygote = shared.clues["zygote"]
     assert psutil.Process(zygote).uids().real == 10001
@@ -157,11 +157,11 @@ def status_of(pid: int) -> int:
 @OWN_USERS
 def test_g18_whoever_clears_up_is_not_in_reach_of_what_it_ends() -> None:
     """Not even where tasks may send signals to whatever has their user: before Linux 6.12."""
-    number = users.FIRST + users.NUMBER - 4  # the last that is given
+    number = uid_pool.FIRST + uid_pool.NUMBER - 4  # the last that is given
     ready, told = os.pipe()
 
     def clears_up() -> None:
-        kernel.act_as(number, users.guard_of(number))
+        kernel.act_as(number, uid_pool.guard_of(number))
         os.write(told, b".")
         signal.pause()
 
@@ -177,8 +177,8 @@ def test_g18_whoever_clears_up_is_not_in_reach_of_what_it_ends() -> None:
         signal.pause()
 
     def ends() -> None:
-        kernel.act_as(number, users.guard_of(number))
-        leavings.end_processes()
+        kernel.act_as(number, uid_pool.guard_of(number))
+        cleanup.end_processes()
 
     cleaner = forked(clears_up)
     os.read(ready, 1)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cloudpar_worker import __main__ as worker
-from cloudpar_worker.executor import landlock, syscall_filter, users
-from cloudpar_worker.executor.confinement import (
+from cloudpar_worker.sandbox import landlock, syscall_filter, uid_pool
+from cloudpar_worker.sandbox.confinement import (
     OWN_USERS,
     closed_ports,
     costs,
@@ -18,15 +18,15 @@ from cloudpar_worker.executor.confinement import (
     refusal,
     sentence,
 )
-from cloudpar_worker.executor.metadata import Service
-from cloudpar_worker.settings import WorkerSettings
+from cloudpar_worker.sandbox.instance_metadata import Service
+from cloudpar_worker.shell.settings import WorkerSettings
 
 HINDRANCE = "let every user read /somewhere"
 
 
 @pytest.mark.parametrize(("user", "means", "mend"), [(0, "passwords", "ordinary user"), (1000, "modes", "as root")])
 def test_one_user_is_worst_if_it_is_root(monkeypatch: pytest.MonkeyPatch, user: int, means: str, mend: str) -> None:
-    monkeypatch.setattr(users, "hindrance", lambda _: HINDRANCE)
+    monkeypatch.setattr(uid_pool, "hindrance", lambda _: HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: user)
     gap = next(each.gap for each in mechanisms(tempfile.gettempdir(), []) if each.name == OWN_USERS)
     assert means in gap
@@ -37,7 +37,7 @@ def test_one_user_is_worst_if_it_is_root(monkeypatch: pytest.MonkeyPatch, user: 
 def test_root_that_cannot_give_users_is_refused(
     monkeypatch: pytest.MonkeyPatch, user: int, own_users: bool, refused: bool
 ) -> None:
-    monkeypatch.setattr(users, "hindrance", lambda _: "" if own_users else HINDRANCE)
+    monkeypatch.setattr(uid_pool, "hindrance", lambda _: "" if own_users else HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: user)
     assert (refusal(mechanisms(tempfile.gettempdir(), [])) is not None) is refused
 
@@ -48,7 +48,7 @@ def test_such_a_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(worker, "parse", lambda _: settings)
     monkeypatch.setattr(worker, "hide_memory", lambda: None)
     monkeypatch.setattr(worker, "Zygotes", lambda *_: pytest.fail("it starts"))
-    monkeypatch.setattr(users, "hindrance", lambda _: HINDRANCE)
+    monkeypatch.setattr(uid_pool, "hindrance", lambda _: HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert worker.main() == 2
     told = capsys.readouterr().err
@@ -70,7 +70,7 @@ def test_what_other_users_may_not_read_is_named(
     monkeypatch.setattr(worker, "hide_memory", lambda: None)
     monkeypatch.setattr(worker, "answering", lambda _: [])
     monkeypatch.setattr(worker, "Zygotes", lambda *_: sys.exit("it starts"))
-    monkeypatch.setattr(users, "hindrance", lambda _: "" if own_users else HINDRANCE)
+    monkeypatch.setattr(uid_pool, "hindrance", lambda _: "" if own_users else HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: 0 if own_users else 1000)
     with pytest.raises(SystemExit, match="it starts"):
         worker.main()

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from cloudpar_worker.executor.metadata import KNOWN, Service, answering, ports, services
+from cloudpar_worker.sandbox.instance_metadata import KNOWN, Service, answering, ports, services
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cloudpar_worker.executor.processes import processes
+from cloudpar_worker.sandbox.processes import processes
 
 
 @pytest.mark.parametrize("error", [PermissionError, FileNotFoundError, ProcessLookupError])

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar_worker.executor import kernel, leavings, locks, users
-from cloudpar_worker.executor.cells import Cell, Cells
-from cloudpar_worker.executor.confinement import Confinement
-from cloudpar_worker.executor.users import Users
+from cloudpar_worker.sandbox import cleanup, kernel, uid_locks, uid_pool
+from cloudpar_worker.sandbox.confinement import Confinement
+from cloudpar_worker.sandbox.sandboxes import Cell, Cells
+from cloudpar_worker.sandbox.uid_pool import Users
 
 
 def test_a_user_of_whom_something_is_left_is_for_no_zygote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(locks, "PLACES", (str(tmp_path), ""))
-    monkeypatch.setattr(locks, "_OWNER", os.geteuid())
+    monkeypatch.setattr(uid_locks, "PLACES", (str(tmp_path), ""))
+    monkeypatch.setattr(uid_locks, "_OWNER", os.geteuid())
     mine = Users([])
     spoilt, clean = mine.take(), mine.take()
     mine.give_back(spoilt, spotless=False)
@@ -32,8 +32,8 @@ def test_a_user_of_whom_something_is_left_is_for_no_zygote(monkeypatch: pytest.M
 
 def test_without_a_process_to_do_it_removing_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kernel, "adopt_orphans", lambda: None)
-    monkeypatch.setattr(leavings, "end_orphans", lambda _: False)
-    monkeypatch.setattr(users, "are_there", lambda _: False)
+    monkeypatch.setattr(cleanup, "end_orphans", lambda _: False)
+    monkeypatch.setattr(uid_pool, "are_there", lambda _: False)
     cells = Cells(Confinement(tmp=str(tmp_path)), [])
     folder = tmp_path / "left"
     folder.mkdir()
@@ -60,11 +60,11 @@ def test_an_executor_beside_what_cannot_be_removed_does_not_begin(
 ) -> None:
     """Else its task would find what another account's left when its zygote was killed."""
     monkeypatch.setattr(kernel, "adopt_orphans", lambda: None)
-    monkeypatch.setattr(users, "are_there", lambda _: False)
-    monkeypatch.setattr(leavings, "remove_from", lambda _: False)
+    monkeypatch.setattr(uid_pool, "are_there", lambda _: False)
+    monkeypatch.setattr(cleanup, "remove_from", lambda _: False)
     cells = Cells(Confinement(tmp=str(tmp_path)), [])
     tmp_path.chmod(0o777)
-    number, parent = users.FIRST + users.NUMBER - 4, os.getpid()  # the last user that is given
+    number, parent = uid_pool.FIRST + uid_pool.NUMBER - 4, os.getpid()  # the last user that is given
     pid = os.fork()
     if not pid:
         status = 1
@@ -90,7 +90,7 @@ def test_one_file_that_stays_keeps_no_other_and_is_told(monkeypatch: pytest.Monk
 
     with monkeypatch.context() as held:
         held.setattr(os, "unlink", stays)
-        assert not leavings.remove_from([str(tmp_path)])
+        assert not cleanup.remove_from([str(tmp_path)])
     assert list(tmp_path.iterdir()) == [files[1]]
-    assert leavings.remove_from([str(tmp_path)])
+    assert cleanup.remove_from([str(tmp_path)])
     assert not list(tmp_path.iterdir())

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar_worker.executor import locks
-from cloudpar_worker.executor.locks import NAME, Locks
+from cloudpar_worker.sandbox import uid_locks
+from cloudpar_worker.sandbox.uid_locks import NAME, Locks
 
 
 @pytest.fixture(autouse=True)
@@ -16,8 +16,8 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Where root is whoever runs the tests."""
     place = tmp_path / "run"
     place.mkdir()
-    monkeypatch.setattr(locks, "PLACES", (str(place), str(tmp_path / "shm")))
-    monkeypatch.setattr(locks, "_OWNER", os.geteuid())
+    monkeypatch.setattr(uid_locks, "PLACES", (str(place), str(tmp_path / "shm")))
+    monkeypatch.setattr(uid_locks, "_OWNER", os.geteuid())
     return place
 
 
@@ -139,7 +139,7 @@ def test_what_somebody_else_has_put_there_is_not_used(place: Path, squat: Callab
 
 def test_a_folder_of_somebody_else_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / NAME).mkdir(mode=0o700)
-    monkeypatch.setattr(locks, "_OWNER", os.geteuid() + 1)
+    monkeypatch.setattr(uid_locks, "_OWNER", os.geteuid() + 1)
     with pytest.raises(PermissionError, match="root's alone"):
         Locks()
 

@@ -5,19 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar_worker import instructions as do
-from cloudpar_worker import stimuli as on
-from cloudpar_worker.consequences import GIVE_UP_US
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.decisions import GIVE_UP_US
 from worker.agents import RunningAgent
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 from worker.scripted_master import ScriptedMaster
-from worker.test_agent import asked, gate
+from worker.shell.test_agent import asked, gate
 
 IMPATIENT = """
 import sys
-from cloudpar_worker import __main__, consequences
-consequences.GIVE_UP_US = 200_000
+from cloudpar_worker import __main__
+from cloudpar_worker.core import decisions
+decisions.GIVE_UP_US = 200_000
 sys.exit(__main__.main())
 """
 

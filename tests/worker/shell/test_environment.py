@@ -1,6 +1,6 @@
 """What executors see of the environment."""
 
-from cloudpar_worker.environment import for_executors
+from cloudpar_worker.shell.environment import for_executors
 
 THERE = {"PATH": "/bin", "LC_ALL": "C", "CLOUDPAR_TOKEN": "t", "AWS_SECRET_ACCESS_KEY": "s", "PYTHONPATH": ":/a:.:/b:"}
 

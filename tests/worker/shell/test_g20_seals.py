@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, Link, RangeData, TaskCode
 from cloudpar_protocol.seals import Seals, package_id
 from cloudpar_protocol.worker_messages import Lease
-from cloudpar_worker.executor_process import ExecutorProcess
-from cloudpar_worker.verifying import SealBroken, verify
+from cloudpar_worker.shell.executor_process import ExecutorProcess
+from cloudpar_worker.shell.verifying import SealBroken, verify
 from protocol.writing import Writing
 from worker.agents import RunningAgent
 from worker.leases import code_from, code_of, inline, lease_of

@@ -6,9 +6,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cloudpar_worker.executor.syscall_filter import program
-from cloudpar_worker.machine import limited, memory_bytes
-from cloudpar_worker.settings import WorkerSettings
+from cloudpar_worker.sandbox.syscall_filter import program
+from cloudpar_worker.shell.machine import limited, memory_bytes
+from cloudpar_worker.shell.settings import WorkerSettings
 
 V2, V1 = "memory.max", "memory/memory.limit_in_bytes"
 

@@ -15,10 +15,10 @@ from cloudpar_protocol.parts import PIECE_BYTES
 from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, RetrieveTasks, RetrieveTasksReply
-from cloudpar_worker import reach as reach_module
-from cloudpar_worker.lease_record import LeaseRecord
-from cloudpar_worker.master_client import MasterClient, PayloadRefused, Stopped
-from cloudpar_worker.reach import Reach
+from cloudpar_worker.core.lease_record import LeaseRecord
+from cloudpar_worker.shell import reach as reach_module
+from cloudpar_worker.shell.master_client import MasterClient, PayloadRefused, Stopped
+from cloudpar_worker.shell.reach import Reach
 from worker.leases import lease_of
 from worker.scripted_master import TOKEN, ScriptedMaster
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar_worker import families
-from cloudpar_worker.families import Families
+from cloudpar_worker.shell import process_tree
+from cloudpar_worker.shell.process_tree import Families
 
 SHELL = ["sh", "-c", "sleep 60 & echo $!; wait"]
 
@@ -29,7 +29,7 @@ def test_descendants_are_found_once_they_are_there() -> None:
 def test_while_nothing_was_started_nothing_is_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     load = tmp_path / "loadavg"
     load.write_text("0.00 0.00 0.00 1/99 4321\n")
-    monkeypatch.setattr(families, "_LOAD", load)
+    monkeypatch.setattr(process_tree, "_LOAD", load)
     mine = Families()
     found = dict(mine.look([os.getpid()]))
     monkeypatch.setattr(os, "listdir", lambda _: pytest.fail("looked"))

@@ -16,8 +16,8 @@ from cloudpar_protocol.worker_messages import (
     PrepareResultsReply,
     Publication,
 )
-from cloudpar_worker.master_client import MasterClient
-from cloudpar_worker.result_upload import upload_large
+from cloudpar_worker.shell.master_client import MasterClient
+from cloudpar_worker.shell.result_upload import upload_large
 
 LARGE = [b"a" * (INLINE_RESULT_BYTES + 1), b"b" * (INLINE_RESULT_BYTES + 2)]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar_worker.unreadable import unreadable
+from cloudpar_worker.shell.unreadable import unreadable
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from selectors import DefaultSelector
 import psutil
 import pytest
 
-from cloudpar_worker import stimuli as on
-from cloudpar_worker import zygote_process
-from cloudpar_worker.executors import Executors
-from cloudpar_worker.settings import WorkerSettings
-from cloudpar_worker.zygote_process import ZygoteProcess
-from cloudpar_worker.zygotes import IDLE_US, Zygotes
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.shell import zygote_process
+from cloudpar_worker.shell.executors import Executors
+from cloudpar_worker.shell.settings import WorkerSettings
+from cloudpar_worker.shell.zygote_process import ZygoteProcess
+from cloudpar_worker.shell.zygotes import IDLE_US, Zygotes
 from worker.agents import RunningAgent
 from worker.leases import PYTHON, lease_of
 from worker.scripted_master import ScriptedMaster

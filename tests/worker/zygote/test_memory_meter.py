@@ -5,8 +5,9 @@ import signal
 
 import pytest
 
-from cloudpar_worker.executor import weighing
-from cloudpar_worker.executor.weighing import UNKNOWN, Scales
+from cloudpar_worker.zygote import memory_meter
+from cloudpar_worker.zygote.memory_meter import Scales
+from cloudpar_worker.zygote.messages import UNKNOWN
 
 
 def test_what_was_stopped_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,8 +15,8 @@ def test_what_was_stopped_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
         return 1
 
-    monkeypatch.setattr(weighing, "weigh", stopped)
-    monkeypatch.setattr(weighing, "_PATIENCE_S", 0)
+    monkeypatch.setattr(memory_meter, "weigh", stopped)
+    monkeypatch.setattr(memory_meter, "_PATIENCE_S", 0)
     scales = Scales()
     scales.begin(7, os.getpid(), None)
     child, status = os.waitpid(-1, os.WUNTRACED)

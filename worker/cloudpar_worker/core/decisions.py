@@ -7,7 +7,9 @@ from cloudpar_protocol.payloads import TaskResult
 
 from . import instructions as do
 from .assignment import feed
-from .exchange import (
+from .executor_record import ExecutorRecord
+from .facts import NEVER, Facts
+from .master_policy import (
     PUBLISH_JOBS,
     download,
     extend,
@@ -19,8 +21,6 @@ from .exchange import (
     return_unfit,
     share,
 )
-from .executor_record import ExecutorRecord
-from .facts import NEVER, Facts
 from .peeking import fetch, peek
 from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, stop
 

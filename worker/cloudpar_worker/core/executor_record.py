@@ -6,10 +6,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cloudpar_protocol.payloads import Outcome, TaskResult
+from cloudpar_protocol.payloads import Outcome
 from cloudpar_protocol.worker_messages import Lease
 
-from .executor.frames import SKIPPED
+from .executor_result import SKIPPED, ExecutorResult
 from .lease_record import LeaseRecord
 
 LATENCY_US: Final = 10_000
@@ -111,7 +111,7 @@ class ExecutorRecord:
         """The lease and the number of the task that runs; ("", -1) for none."""
         return (self.runs[0].record.lease.lease_id, self.runs[0].next) if self.runs else ("", -1)
 
-    def expects(self, results: list[TaskResult]) -> bool:
+    def expects(self, results: list[ExecutorResult]) -> bool:
         """Whether these are results of the tasks it was fed, in that order."""
         offset = 0
         first, end = self._skippable
@@ -189,7 +189,7 @@ class ExecutorRecord:
             self.runs.popleft()
         self.proven = True
 
-    def audit(self, results: list[TaskResult], seen_us: int, now_us: int) -> list[TaskResult]:
+    def audit(self, results: list[ExecutorResult], seen_us: int, now_us: int) -> list[ExecutorResult]:
         """The results with the durations that are charged.
 
         What an executor claims is believed between two bounds of the agent's own clock, both counted from when it had

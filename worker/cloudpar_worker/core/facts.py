@@ -102,7 +102,7 @@ class Facts:
         """Whether tasks are in executors."""
         return any(record.fed for record in self.leases.values())
 
-    def finish(self, record: LeaseRecord, results: list[TaskResult], now_us: int) -> None:
+    def finish(self, record: LeaseRecord, results: Sequence[TaskResult], now_us: int) -> None:
         """Fed tasks of one lease have results, one after the other."""
         lease = record.lease
         total_us = sum([result.duration_us for result in results])

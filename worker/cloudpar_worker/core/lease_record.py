@@ -1,5 +1,6 @@
 """One lease at the worker: which of its tasks wait, run, have results, and what of that the master knows."""
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from cloudpar_protocol.payloads import BlobData, Range, TaskResult, Unfit
@@ -7,6 +8,7 @@ from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
 
 from . import ranges
+from .executor_result import ExecutorResult
 
 FREE_US: Final = 1_000_000
 """How long a task may run, before it fails for what this worker lacks, without being charged for that."""
@@ -151,7 +153,7 @@ class LeaseRecord:
             self.ready = ranges.add(self.ready, part)
         self.ready_tasks = ranges.count(self.ready)
 
-    def failed_for_lack(self, result: TaskResult) -> None:
+    def failed_for_lack(self, result: ExecutorResult) -> None:
         """A fed task failed for what this worker lacks; it goes back.
 
         An import that fails takes no time to speak of, and costs nothing. What runs for longer before it fails is
@@ -160,7 +162,7 @@ class LeaseRecord:
         self.lost_us += max(result.duration_us - FREE_US, 0)
         self.put_back((result.index, result.index + 1))
 
-    def finished(self, results: list[TaskResult], now_us: int) -> list[Range]:
+    def finished(self, results: Sequence[TaskResult], now_us: int) -> list[Range]:
         """Results of fed tasks; returns the segments of payload that nobody needs any more."""
         if not self.pending:
             self.pending_since_us = now_us

@@ -14,13 +14,13 @@ from cloudpar_protocol.worker_messages import Lease, LeaseView
 from . import instructions as do
 from . import outcomes
 from . import stimuli as on
-from .consequences import give_up, settle, settle_results
-from .exchange import BEATS
-from .executor.frames import SKIPPED, UNFIT
+from .decisions import give_up, settle, settle_results
 from .executor_record import ExecutorRecord, FedRun, Stop
+from .executor_result import SKIPPED, UNFIT, ExecutorResult
 from .facts import PATIENCE_US, Facts
 from .feeding import linger_us
 from .lease_record import LeaseRecord
+from .master_policy import BEATS
 from .nesting import memory_limit
 from .peeking import PEEK_AGAIN_US
 from .supervision import OUTPUT_LIMIT_BYTES, SUSPECT_PART
@@ -108,7 +108,7 @@ class WorkerState:
                 executor.awaits_since_us, facts.nested = now_us, True
                 facts.measure_us = now_us  # what it holds is missing from what runs in its place
 
-    def _finish(self, run: FedRun, results: list[TaskResult], now_us: int) -> None:
+    def _finish(self, run: FedRun, results: list[ExecutorResult], now_us: int) -> None:
         if run.recalled:
             return  # passed over, as asked
         for result in results:

@@ -2,8 +2,10 @@
 
 from msgspec import Struct
 
-from cloudpar_protocol.payloads import Range, TaskResult
+from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease, LeaseView
+
+from .executor_result import ExecutorResult
 
 
 class ExecutorReady(Struct, frozen=True):
@@ -20,7 +22,7 @@ class Results(Struct, frozen=True):
     """
 
     executor_id: int
-    results: list[TaskResult]
+    results: list[ExecutorResult]
     seen_us: int
 
 

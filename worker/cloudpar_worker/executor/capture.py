@@ -11,7 +11,7 @@ import sys
 
 from cloudpar_protocol.limits import OUTPUT_BYTES
 
-from .nameless import nameless_file
+from .anonymous_file import nameless_file
 
 _NOTE_BYTES = 80
 

@@ -12,6 +12,7 @@ from msgspec import DecodeError, Struct, msgpack
 
 from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS, INPUT_CHARS, OUTPUT_BYTES
 from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
+from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 
 READY: Final = b"\0"
 """An executor's first byte, before it has any task: what ends before that is no task's doing."""
@@ -22,10 +23,6 @@ GOES_ON: Final = LENGTH.pack(1) + b"\0"
 TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 4 * INPUT_CHARS + 1024
 """All that a result holds besides its data, at most."""
 FRAME_BYTES: Final = BLOB_BYTES + TEXTS_BYTES
-SKIPPED: Final = "lost"
-"""The outcome by which an executor says that it passed over a task that was recalled."""
-UNFIT: Final = "cancelled"
-"""The outcome by which an executor says that a task failed for what this machine lacks; the message says what."""
 EXECUTOR_OUTCOMES: Final = frozenset({"ok", "error", "unpicklable", SKIPPED, UNFIT})
 
 
@@ -68,7 +65,7 @@ class Garbage(Exception):
 
 _encoder = msgpack.Encoder()
 _run_decoder = msgpack.Decoder(Run)
-_result_decoder = msgpack.Decoder(TaskResult)
+_result_decoder = msgpack.Decoder(ExecutorResult)
 
 
 def encode_run(run: Run) -> bytearray:
@@ -102,7 +99,7 @@ class ResultReader:
         mark, self._mark = self._mark, None
         return mark
 
-    def feed(self, chunk: bytes | memoryview) -> list[TaskResult]:
+    def feed(self, chunk: bytes | memoryview) -> list[ExecutorResult]:
         """The results that are complete with this chunk.
 
         Raises:
@@ -110,7 +107,7 @@ class ResultReader:
         """
         rest = self._rest
         rest += chunk
-        results: list[TaskResult] = []
+        results: list[ExecutorResult] = []
         offset, size = 0, len(rest)
         decode = _result_decoder.decode
         with memoryview(rest) as view:
@@ -137,7 +134,7 @@ class ResultReader:
         return results
 
 
-def _check(result: TaskResult, length: int) -> None:
+def _check(result: ExecutorResult, length: int) -> None:
     if result.blob is not None or result.seal is not None or result.outcome not in EXECUTOR_OUTCOMES:
         raise Garbage("a result that no executor makes")
     if length - len(result.data or b"") > TEXTS_BYTES:

@@ -4,7 +4,7 @@ import os
 import secrets
 import tempfile
 
-from .leavings import remove
+from cloudpar_worker.sandbox.cleanup import remove
 
 folder = ""
 """Where task code of this executor unpacks, "": in the private folder of its cell. The SDK has this name."""

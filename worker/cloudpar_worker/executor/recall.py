@@ -9,7 +9,7 @@ import mmap
 import os
 from typing import Final
 
-from .nameless import nameless_file
+from .anonymous_file import nameless_file
 
 _WORDS: Final = 3
 _STARTED, _FIRST, _END = range(_WORDS)

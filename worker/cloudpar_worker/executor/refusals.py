@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from .cells import SHARED_MEMORY
+from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY
+
 from .failures import add_note
 
 _ITS_MODULES: Final = frozenset({"synchronize", "shared_memory"})

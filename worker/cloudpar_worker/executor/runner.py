@@ -11,12 +11,13 @@ from cloudpar_protocol import nesting
 from cloudpar_protocol.brief import brief_call
 from cloudpar_protocol.limits import BLOB_BYTES
 from cloudpar_protocol.payloads import CallStyle, TaskResult
+from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 
 from .advice import advise
 from .capture import Capture
 from .codecs import SERIALIZATIONS, Serialization
 from .failures import bounded, is_among, line, remote_traceback, traceback_of, with_attempts
-from .frames import LENGTH, SKIPPED, UNFIT, Run, decode_run, encode_result_into
+from .frames import LENGTH, Run, decode_run, encode_result_into
 from .functions import FunctionCache
 from .lacks import lack
 from .recall import RecallPage
@@ -104,7 +105,7 @@ class Runner:
             count, self._started = self._started, self._started + 1
             recall[0] = self._started
             if recall[1] <= count < recall[2]:
-                encode_result_into(TaskResult(index, SKIPPED, 0), frame)
+                encode_result_into(ExecutorResult(index, SKIPPED, 0), frame)
                 send(frame)
                 continue
             began = _clock()
@@ -186,7 +187,7 @@ def _elapsed_us(began: int) -> int:
 
 
 def _unfit(index: int, lacks: str, began: int) -> TaskResult:
-    return TaskResult(index, UNFIT, _elapsed_us(began), message=lacks)
+    return ExecutorResult(index, UNFIT, _elapsed_us(began), message=lacks)
 
 
 def _success(index: int, value: Any, began: int, codec: Serialization) -> TaskResult:

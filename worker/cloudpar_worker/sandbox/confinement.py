@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec import Struct, json
 
-from . import landlock, syscall_filter, users
-from .metadata import Service, ports
+from . import landlock, syscall_filter, uid_pool
+from .instance_metadata import Service, ports
 
 
 class Confinement(Struct, frozen=True):
@@ -84,7 +84,7 @@ def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
         answering: Services of metadata that answer here.
     """
     version = landlock.version()
-    mend = users.hindrance(tmp)
+    mend = uid_pool.hindrance(tmp)
     gap = _ONE_USER if os.geteuid() else _ROOT.format(mend=mend)
     return [
         Mechanism(OWN_USERS, not mend, gap),

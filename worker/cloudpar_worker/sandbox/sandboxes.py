@@ -8,12 +8,12 @@ from collections.abc import Collection
 from glob import glob
 from typing import Final
 
-from . import interpreter, kernel, leavings, syscall_filter, users
+from . import cleanup, interpreter, kernel, syscall_filter, uid_pool
 from .confinement import Confinement
 from .landlock import Ports, Rules
 from .orphans import die_with_parent, hide_memory, show_memory
 from .processes import processes
-from .users import Users
+from .uid_pool import Users
 
 _FILES: Final = 8_192
 _NAME: Final = "cloudpar"
@@ -52,7 +52,7 @@ class Cells:
         self._settings = settings
         self._executors = executors
         self._places = [settings.tmp, SHARED_MEMORY, "/var/tmp"]  # noqa: S108 - where anybody may leave files
-        self._users = Users(self._places) if users.are_there(settings.tmp) else None
+        self._users = Users(self._places) if uid_pool.are_there(settings.tmp) else None
         self._processes = settings.processes
         if self._users is None:  # the limit counts all that the user has
             self._processes = settings.processes * settings.executors + sum(
@@ -92,8 +92,8 @@ class Cells:
         if cell.user is not None:
             kernel.become(cell.user)
             # Of a zygote that was killed something may be left: its user is free, and nobody else has emptied its cell.
-            leavings.end_processes()
-            if not leavings.remove_from(self._places):
+            cleanup.end_processes()
+            if not cleanup.remove_from(self._places):
                 raise OSError("what was left of an executor with the same user cannot be removed")
         else:
             kernel.set_capabilities(0, 0, 0)
@@ -146,7 +146,7 @@ class Cells:
 
     def empty(self) -> None:
         """Begin to, if there is something; to be called again when more children have ended, and while it waits."""
-        if not self._left or (self._users is None and leavings.end_orphans({*self._executors, *self._emptying})):
+        if not self._left or (self._users is None and cleanup.end_orphans({*self._executors, *self._emptying})):
             return
         while self._left:
             cell = self._left[-1]
@@ -166,11 +166,11 @@ class Cells:
     def _clear(self, cell: Cell) -> bool:
         """In a process of its own: a task may have left a great many files."""
         if cell.user is None:
-            return leavings.remove(cell.folder)
-        kernel.act_as(cell.user, users.guard_of(cell.user))
-        leavings.end_processes()
-        removed = leavings.remove(cell.folder)
-        return leavings.remove_from(self._places) and removed
+            return cleanup.remove(cell.folder)
+        kernel.act_as(cell.user, uid_pool.guard_of(cell.user))
+        cleanup.end_processes()
+        removed = cleanup.remove(cell.folder)
+        return cleanup.remove_from(self._places) and removed
 
 
 def _rules(settings: Confinement, *, shared_memory: bool) -> Rules:

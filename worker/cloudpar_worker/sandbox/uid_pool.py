@@ -7,8 +7,8 @@ from typing import Final
 
 from . import kernel
 from .interpreter import folders
-from .locks import Locks
 from .processes import processes
+from .uid_locks import Locks
 
 FIRST, NUMBER = 60_578, 4_942
 """No distribution gives these numbers to people or lasting services; some go to passing ones of systemd, like ours.

@@ -10,16 +10,16 @@ import time
 from collections import deque
 
 from cloudpar_protocol.payload_folder import PayloadFolder
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.lease_record import LeaseRecord
+from cloudpar_worker.core.publishing import unpublished
+from cloudpar_worker.core.state import WorkerState
 
-from . import instructions as do
-from . import stimuli as on
-from .courier import Courier
 from .executors import Executors
-from .lease_record import LeaseRecord
-from .publishing import unpublished
+from .master_io import Courier
 from .reach import warn
 from .settings import WorkerSettings
-from .state import WorkerState
 from .zygotes import Zygotes
 
 UNREACHABLE = 4

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import psutil
 
-from cloudpar_protocol.payloads import InlineData, RangeData, TaskResult
+from cloudpar_protocol.payloads import InlineData, RangeData
 from cloudpar_protocol.worker_messages import Lease
-
-from .executor.capture import held_bytes, open_output, read_output
-from .executor.code_cache import CodeCache
-from .executor.frames import READY, ResultReader, Run, encode_run
-from .executor.recall import RecallPage, open_page
+from cloudpar_worker.core.executor_result import ExecutorResult
+from cloudpar_worker.executor.capture import held_bytes, open_output, read_output
+from cloudpar_worker.executor.code_cache import CodeCache
+from cloudpar_worker.executor.frames import READY, ResultReader, Run, encode_run
+from cloudpar_worker.executor.recall import RecallPage, open_page
 
 _CHANNEL_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
@@ -111,13 +111,13 @@ class ExecutorProcess:
         """Whether `flush` has more to write."""
         return bool(self._unsent)
 
-    def receive(self, *, all_of_it: bool = False) -> list[TaskResult]:
+    def receive(self, *, all_of_it: bool = False) -> list[ExecutorResult]:
         """The results that have come; a few reads of them, unless all are wanted.
 
         Raises:
             Garbage: What came does not come from the executor's own code.
         """
-        results: list[TaskResult] = []
+        results: list[ExecutorResult] = []
         reads = 0
         while all_of_it or reads < _READS:
             reads += 1

@@ -6,12 +6,12 @@ from selectors import EVENT_READ, EVENT_WRITE, BaseSelector
 
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.executor.frames import Garbage
+from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, WEIGHED
 
-from . import stimuli as on
-from .executor.frames import Garbage
-from .executor.zygote import DIED, FAILED, FORKED, WEIGHED
 from .executor_process import ExecutorProcess
-from .measuring import Measuring
+from .memory_monitor import Measuring
 from .reach import warn
 from .settings import WorkerSettings
 from .zygotes import Zygotes

@@ -27,12 +27,12 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     Return,
 )
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.publishing import requests
 
-from . import instructions as do
-from . import stimuli as on
 from .master_client import MasterClient, PayloadRefused, Stopped
 from .payload_store import PayloadStore
-from .publishing import requests
 from .reach import Reach, warn
 from .result_upload import upload_large
 from .verifying import SealBroken, verify

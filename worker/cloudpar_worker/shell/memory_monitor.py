@@ -10,10 +10,11 @@ from typing import Final
 
 import psutil
 
-from . import stimuli as on
-from .executor.weighing import UNKNOWN
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.zygote.messages import UNKNOWN
+
 from .executor_process import ExecutorProcess
-from .families import Families
+from .process_tree import Families
 from .zygotes import Zygotes
 
 _HARMLESS_PART: Final = 0.25

@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from .executor.cells import SHARED_MEMORY
-from .executor.kernel import LINUX
-from .executor.processes import look
+from cloudpar_worker.sandbox.kernel import LINUX
+from cloudpar_worker.sandbox.processes import look
+from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY
 
 _LOAD: Final = Path("/proc/loadavg")
 """Its last word is the number of the newest process."""

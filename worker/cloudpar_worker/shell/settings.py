@@ -11,8 +11,8 @@ from msgspec import Meta, Struct
 from cloudpar_protocol.limits import EXECUTORS
 from cloudpar_protocol.nesting import OwnPool
 from cloudpar_protocol.payloads import Threads
+from cloudpar_worker.sandbox.confinement import Confinement
 
-from .executor.confinement import Confinement
 from .machine import memory_bytes
 
 _MEMORY_PART = 0.9

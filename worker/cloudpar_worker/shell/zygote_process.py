@@ -9,12 +9,12 @@ from contextlib import suppress
 from typing import Final
 
 from cloudpar_protocol.nesting import OwnPool
+from cloudpar_worker.executor.thread_limits import initial_limits
+from cloudpar_worker.executor.waiting import OWN_POOL
+from cloudpar_worker.sandbox.confinement import Confinement, encode
+from cloudpar_worker.zygote.messages import MESSAGE
 
 from .environment import for_executors
-from .executor.confinement import Confinement, encode
-from .executor.thread_limits import initial_limits
-from .executor.waiting import OWN_POOL
-from .executor.zygote import MESSAGE
 
 ENDS_S: Final = 15
 """It removes what tasks left, which may be very much."""
@@ -47,7 +47,7 @@ class ZygoteProcess:
         if tmp is not None:
             environment["TMPDIR"] = tmp
         flags = ["-P"] if sys.flags.safe_path else []
-        command = [interpreter, *flags, "-m", "cloudpar_worker.executor.zygote", str(theirs.fileno())]
+        command = [interpreter, *flags, "-m", "cloudpar_worker.zygote", str(theirs.fileno())]
         if confinement is not None:
             command.append(encode(confinement))
         try:

@@ -7,9 +7,9 @@ from selectors import EVENT_READ, BaseSelector
 from typing import Final, Protocol
 
 from cloudpar_protocol.nesting import OwnPool
+from cloudpar_worker.sandbox.confinement import Confinement
+from cloudpar_worker.zygote.messages import KILL, SPAWN, WEIGH
 
-from .executor.confinement import Confinement
-from .executor.zygote import KILL, SPAWN, WEIGH
 from .zygote_process import ZygoteProcess
 
 FAILURES: Final = 3

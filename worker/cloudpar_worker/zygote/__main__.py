@@ -1,4 +1,4 @@
-"""The process that executors are forked from: `python -m cloudpar_worker.executor.zygote FD [CONFINEMENT]`.
+"""The process that executors are forked from: `python -m cloudpar_worker.zygote FD [CONFINEMENT]`.
 
 It has one thread, has imported what executors need, and runs no task code, so that a fork takes a few milliseconds
 and is safe. It is started afresh, by exec: no token of the agent was ever in its memory. Over the socket FD the agent
@@ -14,33 +14,28 @@ import os
 import selectors
 import signal
 import socket
-import struct
 import sys
 import traceback
 from types import ModuleType
 from typing import Final, NoReturn
 
 from cloudpar_protocol.nesting import OwnPool
+from cloudpar_worker.executor import project_folders
+from cloudpar_worker.executor.capture import Capture
+from cloudpar_worker.executor.frames import READY
+from cloudpar_worker.executor.project_folders import ProjectFolders
+from cloudpar_worker.executor.recall import RecallPage
+from cloudpar_worker.executor.refusals import Refusals
+from cloudpar_worker.executor.runner import Runner
+from cloudpar_worker.executor.waiting import take_own_pool
+from cloudpar_worker.sandbox.confinement import Confinement, decode
+from cloudpar_worker.sandbox.kernel import LINUX
+from cloudpar_worker.sandbox.orphans import die_with_parent, hide_memory, offer_to_the_oom_killer
+from cloudpar_worker.sandbox.sandboxes import Cell, Cells
 
-from . import project_folders
-from .capture import Capture
-from .cells import Cell, Cells
-from .confinement import Confinement, decode
-from .frames import READY
-from .kernel import LINUX
-from .orphans import die_with_parent, hide_memory, offer_to_the_oom_killer
-from .project_folders import ProjectFolders
-from .recall import RecallPage
-from .refusals import Refusals
-from .runner import Runner
-from .waiting import take_own_pool
-from .weighing import UNKNOWN, Scales
+from .memory_meter import Scales
+from .messages import DIED, FAILED, FORKED, KILL, MESSAGE, SPAWN, SPAWN_FDS, UNKNOWN, WEIGHED
 
-MESSAGE: Final = struct.Struct("<cqq")
-"""Operation, executor id, and a figure: its pid (forked), wait status (died), errno (failed), bytes (weighed)."""
-SPAWN, KILL, WEIGH, FORKED, DIED, FAILED, WEIGHED = b"S", b"K", b"W", b"F", b"D", b"E", b"B"
-SPAWN_FDS: Final = 4
-"""An executor's channel, standard output, standard error, recall page."""
 _ENDING_S: Final = 0.1
 _AGAIN_S: Final = 1.0
 """So often it looks what takes too long, and tries again what could not be removed for want of a process."""

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
-from . import kernel
-from .cells import SHARED_MEMORY, Cell
-from .processes import Process, processes
+from cloudpar_worker.sandbox import kernel
+from cloudpar_worker.sandbox.processes import Process, processes
+from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY, Cell
 
-UNKNOWN: Final = -1
+from .messages import UNKNOWN
+
 _FIGURE: Final = struct.Struct("<q")
 _PATIENCE_S: Final = 5
 _YOUNG_S: Final = 0.5

@@ -1,0 +1,1 @@
+"""What confines executors of a shared worker: user ids, Landlock, seccomp, and the cleanup after them."""
