@@ -65,7 +65,7 @@ def agent_descriptors(clues: Clues) -> Any:
     return os.listdir(f"/proc/{clues['agent']}/fd")
 
 
-@probe("/proc/<agent>/fd/0, opened")
+@probe("opening /proc/<agent>/fd/0")
 def agent_stdin(clues: Clues) -> Any:
     return open(f"/proc/{clues['agent']}/fd/0", "rb")
 
@@ -104,7 +104,7 @@ def take_descriptor(clues: Clues) -> Any:
     return call((438, 438), os.pidfd_open(clues["agent"]), 0, 0) or True
 
 
-@probe("the environment of what started the agent, such as its token there")
+@probe("the environment of the process that started the agent, which may have the token")
 def parent_environment(clues: Clues) -> Any:
     return read(f"/proc/{clues['looks_after']}/environ")
 
@@ -114,7 +114,7 @@ def zygote_environment(clues: Clues) -> Any:
     return read(f"/proc/{clues['zygote']}/environ")
 
 
-@probe("/proc/<zygote>/mem, in which one would change all later executors")
+@probe("/proc/<zygote>/mem, which would change all later executors")
 def zygote_memory(clues: Clues) -> Any:
     return open(f"/proc/{clues['zygote']}/mem", "r+b", buffering=0)
 

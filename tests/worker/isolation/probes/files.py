@@ -28,32 +28,32 @@ def data_folder(clues: Clues) -> Any:
     return read(clues["home"] + "/data/connection.json")
 
 
-@probe("the home folder of whoever runs the worker", open_otherwise=True)
+@probe("the home folder of the user who runs the worker", open_otherwise=True)
 def home(clues: Clues) -> Any:
     return os.listdir(clues["home"])
 
 
-@probe("a secret through a symbolic link in the own folder", open_otherwise=True)
+@probe("a secret through a symbolic link in the task's own folder", open_otherwise=True)
 def through_symbolic_link(clues: Clues) -> Any:
     link = tempfile.mkdtemp() + "/link"
     os.symlink(clues["home"] + "/profile", link)
     return read(link)
 
 
-@probe("a secret through a hard link in the own folder", open_otherwise=True)
+@probe("a secret through a hard link in the task's own folder", open_otherwise=True)
 def through_hard_link(clues: Clues) -> Any:
     link = tempfile.mkdtemp() + "/link"
     os.link(clues["home"] + "/profile", link)
     return read(link)
 
 
-@probe("a secret by its file handle, past its folders")
+@probe("a secret by its file handle, without passing through its folders")
 def by_handle(clues: Clues) -> Any:
     handle = ctypes.create_string_buffer(b"\x80\0\0\0" + bytes(132))
     return call((303, 264), -100, (clues["home"] + "/profile").encode(), handle, ctypes.byref(ctypes.c_int()), 0) == 0
 
 
-@probe("a socket of whoever runs the worker, such as Docker's or D-Bus's", open_otherwise=True)
+@probe("a socket of the user who runs the worker, such as Docker's or D-Bus's", open_otherwise=True)
 def unix_socket(clues: Clues) -> Any:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(clues["home"] + "/socket")
@@ -83,7 +83,7 @@ def preload(clues: Clues) -> Any:
     return open("/etc/ld.so.preload", "a")
 
 
-@probe("a file in a folder that is everybody's", open_otherwise=True)
+@probe("a file in a folder that every user can write", open_otherwise=True)
 def outside(clues: Clues) -> Any:
     path = f"{clues['everybodys']}/probe-{os.getpid()}"
     with open(path, "x"):
@@ -91,7 +91,7 @@ def outside(clues: Clues) -> Any:
         return True
 
 
-@probe("a file beside the own folder", open_otherwise=True)
+@probe("a file beside the task's own folder", open_otherwise=True)
 def beside(clues: Clues) -> Any:
     return open(f"{clues['tmp']}/planted", "w")
 
@@ -107,12 +107,12 @@ def take_users(clues: Clues) -> Any:
     return open(locks(clues) + "/users", "rb")
 
 
-@probe("the folder of these locks, opened")
+@probe("opening the folder of these locks")
 def take_folder(clues: Clues) -> Any:
     return os.open(locks(clues), os.O_RDONLY | os.O_DIRECTORY)
 
 
-@probe("a folder of its own in place of that of these locks")
+@probe("replacing the folder of these locks")
 def replace_users(clues: Clues) -> Any:
     os.rename(locks(clues), locks(clues) + "-of-the-tests")
     return "renamed"

@@ -27,7 +27,7 @@ def metadata(clues: Clues) -> Any:
         return connection.getpeername()
 
 
-@probe("the instance metadata, by an address of IPv6 that stands for theirs", open_otherwise=True)
+@probe("the instance metadata, by an IPv6 address that maps to its IPv4 address", open_otherwise=True)
 def metadata_mapped(clues: Clues) -> Any:
     host, port = clues["metadata"]
     with socket.create_connection((f"::ffff:{host}", port), CONNECT_S) as connection:
@@ -63,11 +63,11 @@ def metadata_fast_messages(clues: Clues) -> Any:
         return call((307, 269), connection.fileno(), head, 1, FASTOPEN) == 1
 
 
-@probe("the instance metadata, by a protocol over TCP that has a number of its own")
+@probe("the instance metadata, by SMC, a protocol over TCP")
 def metadata_otherwise(clues: Clues) -> Any:
     return connect_by(SMC, clues)
 
 
-@probe("rules of Landlock of one's own, each with a copy of those on ports", open_otherwise=True)
+@probe("creating rules of Landlock, each of which copies the rules on ports", open_otherwise=True)
 def more_rules(clues: Clues) -> Any:
     return call((444, 444), struct.pack("QQQ", 0, 0, 1), 24, 0) >= 0

@@ -55,7 +55,7 @@ def write_other(clues: Clues) -> Any:
     return open(clues["other_folder"] + "/planted", "w")
 
 
-@probe("who else has a temporary folder", open_otherwise=True)
+@probe("the names of other executors' temporary folders", open_otherwise=True)
 def other_folders(clues: Clues) -> Any:
     own = tempfile.gettempdir()
     if own == clues["tmp"]:

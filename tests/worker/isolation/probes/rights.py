@@ -14,13 +14,13 @@ from typing import Any
 from .probing import Clues, call, probe, read
 
 
-@probe("being root, by setuid")
+@probe("becoming root, by setuid")
 def set_user(clues: Clues) -> Any:
     os.setuid(0)
     return "root"
 
 
-@probe("being the agent's user or group")
+@probe("becoming the agent's user or group")
 def set_group(clues: Clues) -> Any:
     os.setgroups([0])
     return "root's group"
@@ -76,7 +76,7 @@ def make_with_bit(clues: Clues) -> Any:
     return os.listdir(folder)
 
 
-@probe("a user name space, in which one is root")
+@probe("a user name space, in which the task would be root")
 def unshare(clues: Clues) -> Any:
     return call((272, 97), 0x10000000) == 0
 
@@ -89,7 +89,7 @@ def clone_namespace(clues: Clues) -> Any:
     return os.waitpid(pid, 0)[0]
 
 
-@probe("another's name space, by setns")
+@probe("the name space of another process, by setns")
 def enter_namespace(clues: Clues) -> Any:
     return call((308, 268), os.open("/proc/self/ns/net", os.O_RDONLY), 0) == 0
 
@@ -115,13 +115,13 @@ def bpf(clues: Clues) -> Any:
     return call((321, 280), 0, ctypes.create_string_buffer(72), 72)
 
 
-@probe("performance events of others")
+@probe("performance events of other processes")
 def performance(clues: Clues) -> Any:
     attributes = struct.pack("<II", 1, 112) + bytes(104)
     return call((298, 241), ctypes.create_string_buffer(attributes), clues["other"], -1, -1, 0)
 
 
-@probe("io_uring, which passes system call filters")
+@probe("io_uring, which bypasses system call filters")
 def io_uring(clues: Clues) -> Any:
     return call((425, 425), 1, ctypes.create_string_buffer(120))
 
@@ -131,14 +131,14 @@ def user_faults(clues: Clues) -> Any:
     return call((323, 282), 1)
 
 
-@probe("a System V shared memory, which outlives its maker", open_otherwise=True)
+@probe("System V shared memory, which outlives the process that made it", open_otherwise=True)
 def system_v(clues: Clues) -> Any:
     identifier = call((29, 194), 0, 4096, 0o1600)
     call((31, 195), identifier, 0, None)
     return True
 
 
-@probe("memory that is mapped nowhere, by memfd_create", open_otherwise=True)
+@probe("memory that no process maps, by memfd_create", open_otherwise=True)
 def unmapped_memory(clues: Clues) -> Any:
     return os.memfd_create("probe")
 
@@ -175,7 +175,7 @@ def memory_device(clues: Clues) -> Any:
     return open("/dev/mem", "rb")
 
 
-@probe("a device of one's own")
+@probe("creating a device")
 def make_device(clues: Clues) -> Any:
     path = tempfile.mkdtemp() + "/device"
     os.mknod(path, 0o20666, os.makedev(1, 1))

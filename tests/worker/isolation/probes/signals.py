@@ -73,7 +73,7 @@ def kill_group(clues: Clues) -> Any:
     return "killed"
 
 
-@probe("killing what started the agent")
+@probe("killing the process that started the agent")
 def kill_parent(clues: Clues) -> Any:
     os.kill(clues["looks_after"], 0)
     return "killed"
@@ -85,7 +85,7 @@ def kill_other(clues: Clues) -> Any:
     return "killed"
 
 
-@probe("killing everything")
+@probe("killing every process")
 def kill_everything(clues: Clues) -> Any:
     os.kill(-1, 9)
     return "killed"
@@ -114,7 +114,7 @@ def core_dumps(clues: Clues) -> Any:
     return "allowed"
 
 
-@probe("hiding from the killer of what takes too much memory", open_otherwise=True)
+@probe("hiding from the kernel's out-of-memory killer", open_otherwise=True)
 def hide_from_oom(clues: Clues) -> Any:
     Path("/proc/self/oom_score_adj").write_text("0")
     return "hidden"
