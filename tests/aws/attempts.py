@@ -8,9 +8,13 @@ import moto.sqs.models
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
-from .replies import Reply
+from .replies import Reply, sqs_error
 
 REMEMBERED_S = 300
+REFUSED = (
+    "Value {} for parameter ReceiveRequestAttemptId is invalid. Reason: The receiveRequestAttemptId is not valid "
+    "anymore since the receive call is not retryable."
+)
 
 
 class _Attempt(NamedTuple):
@@ -31,7 +35,7 @@ class Attempts:
         """By queue and id."""
 
     def carry_out(self, request: AWSPreparedRequest) -> AWSResponse:
-        """Do it, or bring again what an earlier attempt brought, if nobody has done anything with that."""
+        """Do it, or bring again what an earlier attempt brought; refuse that if any of its messages was changed."""
         body: Any = request.body
         asked = json.loads(body)
         if "ReceiveRequestAttemptId" not in asked:
@@ -42,6 +46,8 @@ class Attempts:
         if before and now_s < before.at_s + REMEMBERED_S and self._hidden(url, before.messages) == before.hidden:
             self._hide(url, before, asked.get("VisibilityTimeout"))
             return Reply(200, json.dumps({"Messages": before.messages}).encode()).to(request.url)
+        if before and now_s < before.at_s + REMEMBERED_S and self._is_changed(url, before):
+            return sqs_error("InvalidParameterValue", message=REFUSED.format(attempt[1])).to(request.url)
         answer = self._respond(request)
         messages = json.loads(answer.content).get("Messages") if answer.status_code == 200 else None
         if messages:
@@ -59,6 +65,13 @@ class Attempts:
             for each in stored
             if each.receipt_handle in receipts and not each.visible
         }
+
+    def _is_changed(self, url: str, before: _Attempt) -> bool:
+        """Whether a message was deleted, or hidden for another time. Those whose time is over just come again."""
+        hidden = self._hidden(url, before.messages)
+        stored = {each.id for each in self._queue(url)._messages}
+        deleted = any(message["MessageId"] not in stored for message in before.messages)
+        return deleted or any(before.hidden[receipt] != until for receipt, until in hidden.items())
 
     def _hide(self, url: str, before: _Attempt, visibility_s: int | None) -> None:
         """Anew: whoever lost the first answer has the whole time for the second."""

@@ -31,8 +31,8 @@ def conflict(rows: int) -> Reply:
     return Reply(400, json.dumps({"__type": name, "Message": "x", "CancellationReasons": reasons}).encode())
 
 
-def sqs_error(code: str, status: int = 400) -> Reply:
-    body = json.dumps({"__type": f"com.amazonaws.sqs#{code}", "message": "x"}).encode()
+def sqs_error(code: str, status: int = 400, message: str = "x") -> Reply:
+    body = json.dumps({"__type": f"com.amazonaws.sqs#{code}", "message": message}).encode()
     return Reply(status, body, (("x-amzn-query-error", f"{code};Sender"),))
 
 

@@ -1,6 +1,6 @@
 """The stand-in for the tests of crashes and bad days repeats attempts as AWS does.
 
-By its documentation: as long as none of the messages was deleted or changed. The port promises what is left even then.
+By its documentation: as long as none of the messages was deleted or changed.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,6 +12,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from aws.crash.breaking import AwsFuse
 from aws.in_process import in_process, remove, watched_by
+from cloudpar_master.ports import StaleAttempt
 from master.conformance import test_queue_delivery as suite
 from master.conformance.test_task_queue import send
 from master.stores import SetClock, Stores
@@ -41,14 +42,16 @@ def test_as_the_port_says(stores: Stores, clock: SetClock, test: Callable[[Store
 
 
 @pytest.mark.parametrize("deed", ["delete", "extend"])
-def test_what_somebody_did_something_with_comes_to_nobody_again(stores: Stores, deed: str) -> None:
+def test_an_attempt_whose_messages_were_changed_is_refused(stores: Stores, deed: str) -> None:
     send(stores, "g1", "g2", "g3")
     first, _ = stores.queue.receive(2, 60.0, "attempt")
     if deed == "delete":
         stores.queue.delete([first.receipt])
     else:
         stores.queue.extend([first.receipt], 120.0)
-    assert [message.body for message in stores.queue.receive(2, 60.0, "attempt")] == ["body of g3"]
+    with pytest.raises(StaleAttempt):
+        stores.queue.receive(2, 60.0, "attempt")
+    assert [message.body for message in stores.queue.receive(2, 60.0, "another")] == ["body of g3"]
 
 
 class LostReply(AwsFuse):

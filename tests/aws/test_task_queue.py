@@ -7,11 +7,11 @@ from zlib import crc32
 import pytest
 from bench.aws_calls.counts import Counts
 from bench.aws_calls.queue_and_bucket import Queue
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from cloudpar_master.adapters.aws.fifo_queue import ENTRY_ATTEMPTS
 from cloudpar_master.adapters.aws.task_queue import DEAD, LOOK_S, MAIN_FIRST, SqsTaskQueue
-from cloudpar_master.ports import LARGEST_RECEIVES, Message, Sending
+from cloudpar_master.ports import LARGEST_RECEIVES, Message, Sending, StaleAttempt
 from master.stores import NOW, SetClock
 
 from .stubs import ANY, Stubber, client_error, offline, stubbed
@@ -338,12 +338,89 @@ def test_an_empty_express_queue_costs_a_busy_process_few_calls(clock: SetClock) 
 
 def test_a_busy_worker_hears_of_first_chunks_by_one_look_a_second(clock: SetClock) -> None:
     queue, client = on_three_queues(clock)
+    sender = SqsTaskQueue(client, "live", "dead", clock, "express")  # type: ignore[arg-type]
     assert not queue.express_waits()
-    queue.send([NEW])
+    sender.send([NEW])
     assert not queue.express_waits()
     clock.move(LOOK_S)
     assert queue.express_waits()
     assert client._counts.of["set up", "SQS GetQueueAttributes"] == 2
+
+
+def test_a_worker_that_takes_the_last_first_chunk_hears_of_no_other(clock: SetClock) -> None:
+    """Else it would ask again at once, and its executor would wait for the answers."""
+    queue, client = on_three_queues(clock)
+    queue.send([NEW])
+    assert queue.express_waits()
+    assert bodies(queue.receive(2, 60.0, "a", ["busy"])) == ["new"]
+    assert not queue.express_waits()
+    assert client._counts.of["set up", "SQS GetQueueAttributes"] == 0
+
+
+class Failing(Queue):
+    """SQS, of which some queues refuse every call."""
+
+    def __init__(self, clock: SetClock, code: str, *urls: str) -> None:
+        super().__init__(Counts(), clock.now)
+        self._code = code
+        self._urls = urls
+
+    def _ask(self, QueueUrl: str) -> None:  # noqa: N803
+        if QueueUrl in self._urls:
+            raise client_error(self._code)
+
+    def receive_message(self, **asked: Any) -> dict[str, Any]:
+        self._ask(asked["QueueUrl"])
+        return super().receive_message(**asked)
+
+    def get_queue_attributes(self, **asked: Any) -> dict[str, Any]:
+        self._counts.add("SQS GetQueueAttributes")
+        self._ask(asked["QueueUrl"])
+        return super().get_queue_attributes(**asked)
+
+
+@pytest.mark.parametrize("code", ["RequestThrottled", "OverLimit", "AccessDenied", "QueueDoesNotExist"])
+@pytest.mark.parametrize(("url", "body"), [("express", "long 0"), ("live", "new")])
+@pytest.mark.parametrize("first", ["the express queue", "the main queue"])
+@pytest.mark.parametrize("again", [False, True])
+def test_while_one_queue_fails_the_other_is_served(
+    clock: SetClock, code: str, url: str, body: str, first: str, *, again: bool
+) -> None:
+    """The messages that came are leased: an error would hide them from all workers for the time of a lease."""
+    queue = SqsTaskQueue(Failing(clock, code, url), "live", "dead", clock, "express")  # type: ignore[arg-type]
+    queue.send([LONG[0], NEW])
+    name = next(attempt(first == "the main queue"))
+    assert bodies(queue.receive(1, 60.0, name, again=again)) == [body]
+
+
+def test_a_queue_that_fails_is_an_error_if_the_other_one_is_empty(clock: SetClock) -> None:
+    queue = SqsTaskQueue(Failing(clock, "AccessDenied", "live"), "live", "dead", clock, "express")  # type: ignore[arg-type]
+    queue.send([LONG[0]])
+    with pytest.raises(Exception, match="AccessDenied"):
+        queue.receive(1, 60.0, "a")
+
+
+def test_publications_are_answered_while_the_express_queue_fails(clock: SetClock) -> None:
+    client = Failing(clock, "QueueDoesNotExist", "express")
+    queue = SqsTaskQueue(client, "live", "dead", clock, "express")  # type: ignore[arg-type]
+    assert not any(queue.express_waits() for _ in range(100))
+    assert client._counts.of["set up", "SQS GetQueueAttributes"] == 1
+
+
+REFUSED = (
+    "Value a#0 for parameter ReceiveRequestAttemptId is invalid. Reason: The receiveRequestAttemptId is not valid "
+    "anymore since the receive call is not retryable."
+)
+
+
+def test_an_attempt_that_aws_does_not_repeat_is_stale(scripted: Scripted) -> None:
+    queue, stub = scripted
+    stub.add_client_error("receive_message", "InvalidParameterValue", REFUSED)
+    with pytest.raises(StaleAttempt):
+        queue.receive(1, 60.0, "a")
+    stub.add_client_error("receive_message", "InvalidParameterValue", "Value -1 for parameter VisibilityTimeout")
+    with pytest.raises(ClientError, match="VisibilityTimeout"):
+        queue.receive(1, 60.0, "b")
 
 
 def test_without_an_express_queue_all_chunks_go_by_the_main_one(clock: SetClock) -> None:

@@ -15,6 +15,7 @@ from bench.aws_calls.queue_and_bucket import Queue
 from cloudpar_master.adapters.aws.deployment import POLICY
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_master.core.planning import EXPRESS_TASKS
+from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
 from master.memory.stores import in_memory
 from master.services.world import master
 from master.stores import SetClock, Stores
@@ -86,3 +87,23 @@ def test_many_calls_during_a_long_job_share_with_it(open_site: OpenSite, executo
     others = len(site.begun) - begun
     assert others >= 10
     assert begun >= len(site.begun) // 5
+
+
+@pytest.mark.parametrize("task_us", [SECOND // 10, SECOND // 2, 2 * SECOND])
+def test_a_call_costs_few_requests_of_workers_that_are_busy(open_site: OpenSite, task_us: int) -> None:
+    """Each of two workers with chunks in stock hears of it, and asks; the one that finds nothing does not ask on."""
+    site = open_site(2, 2)
+    site.start(site.account("ann"), 3_000, task_us)
+    site.run_until(60 * SECOND)
+    fetches: list[int] = []
+    retrieve = site.world.worker.retrieve_tasks
+
+    def counted(request: RetrieveTasks) -> RetrieveTasksReply:
+        fetches.append(len(request.besides) > 0)
+        return retrieve(request)
+
+    site.world.worker.retrieve_tasks = counted  # type: ignore[method-assign]
+    for number in range(10):
+        site.start(site.account(f"user {number}"), 1, 10_000)
+        site.run_until(site.now_us + 5 * SECOND)
+    assert sum(fetches) <= 3 * 10

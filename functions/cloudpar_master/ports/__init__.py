@@ -10,7 +10,7 @@ from .clock import Clock, Ids
 from .fleet import Fleet, FleetWatch
 from .key_safe import KeySafe
 from .package_store import InboxItem, Opened, PackageStore, ResultPage, Running
-from .task_queue import LARGEST_RECEIVES, Fit, Message, Needs, Sending, TaskQueue
+from .task_queue import LARGEST_RECEIVES, Fit, Message, Needs, Sending, StaleAttempt, TaskQueue
 from .worker_registry import WorkerRecord, WorkerRegistry
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "ResultPage",
     "Running",
     "Sending",
+    "StaleAttempt",
     "TaskQueue",
     "WorkerRecord",
     "WorkerRegistry",

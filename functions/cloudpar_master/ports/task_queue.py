@@ -63,6 +63,10 @@ class Message(NamedTuple):
     wait_us: int
 
 
+class StaleAttempt(Exception):
+    """The queue does not repeat an attempt, since its messages were changed meanwhile. Another id is a new attempt."""
+
+
 class TaskQueue(Protocol):
     """A queue whose groups are independent. It delivers at least once; messages are hints.
 
@@ -90,6 +94,9 @@ class TaskQueue(Protocol):
         puts back what does not fit. The same attempt id again within 5 minutes brings the same messages, and they are
         invisible again for so long. `again` says that the id was used before: a queue that consists of several may then
         bring up to `limit` of each.
+
+        Raises:
+            StaleAttempt: The id was used before, and the queue cannot say what it brought.
         """
         ...
 

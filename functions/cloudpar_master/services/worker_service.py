@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cloudpar_master.core import pacing, quota, ranges
 from cloudpar_master.core.events import Cleared, Event, ExecutorsIdle, GaveBack, Lost, Published
 from cloudpar_master.core.head import Head
-from cloudpar_master.ports import LARGEST_RECEIVES, Fit, Message
+from cloudpar_master.ports import LARGEST_RECEIVES, Fit, Message, StaleAttempt
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.limits import BULK_ITEMS, RETRIEVED_CHUNKS
@@ -160,7 +160,10 @@ class WorkerService:
         lease_s = self._on.policy.lease_s
         most = min(request.chunks, RETRIEVED_CHUNKS)
         besides = frozenset(request.besides)
-        messages = self._on.queue.receive(most, lease_s, attempt_id, besides, fit, again=request.again)
+        try:
+            messages = self._on.queue.receive(most, lease_s, attempt_id, besides, fit, again=request.again)
+        except StaleAttempt:  # another process deleted what came by this name, and went on with the next one
+            return Received([], came=True)
         chunks = [(message, ChunkText.parse(message.body)) for message in messages]
         found = self._on.packages.find([chunk.package_id for _, chunk in chunks])
         known = [head for head, _ in found.values()]
@@ -204,7 +207,9 @@ class WorkerService:
         came = bool(messages) and not (len(unfit) == len(messages) and names <= put_back)
         put_back.update(names)
         self._placement.put_back(unfit)
-        return Received(leases, came, frozenset(head.package_id for _, head in unfit))
+        # A repeated attempt may bring as many from each of two queues. What does not fit into one answer surfaces again
+        # when its lease has run out.
+        return Received(leases[:RETRIEVED_CHUNKS], came, frozenset(head.package_id for _, head in unfit))
 
     def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
         """Nobody runs a stale chunk that was never handed out: its package need not wait for it to be charged."""

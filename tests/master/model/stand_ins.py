@@ -168,5 +168,9 @@ class TimedQueue:
         self._look()
         return len(self._here)
 
+    def express_waits(self) -> bool:
+        """It chooses, as a queue does that has no other one for first chunks."""
+        return False
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)

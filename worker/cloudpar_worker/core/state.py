@@ -201,7 +201,8 @@ class WorkerState:
     def _retrieved(self, stimulus: on.Retrieved, now_us: int) -> None:
         facts = self.facts
         facts.holds = facts.holds or stimulus.holds
-        facts.others_wait = stimulus.waiting  # if not, what a peek saw may have been these: look again
+        # If none waits, what a peek saw may have been these. One that fetched nothing does not fetch again at once.
+        facts.others_wait = stimulus.waiting and bool(stimulus.leases)
         if stimulus.besides:
             facts.fetching = False
             if not stimulus.leases:

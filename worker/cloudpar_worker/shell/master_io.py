@@ -185,7 +185,7 @@ class Courier:
             for part in requests(publications):
                 for reply in self._publish(part):
                     views.update({view.lease_id: view for view in reply.leases})
-                    hungry, waiting = reply.hungry, reply.waiting
+                    hungry, waiting = hungry or reply.hungry, waiting or reply.waiting
             lease_ids = list(dict.fromkeys([made.lease_id for made in publications]))
             return on.Published(lease_ids, list(views.values()), hungry, int((time.monotonic() - began) * 1e6), waiting)
 
@@ -219,7 +219,7 @@ class Courier:
                 except (RequestError, Stopped):
                     continue
                 views += reply.leases
-                hungry, waiting = reply.hungry, reply.waiting
+                hungry, waiting = hungry or reply.hungry, waiting or reply.waiting
             return on.Extended(views, hungry, waiting)
 
         self._hand("extend", job)

@@ -1,9 +1,11 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
+
+from cloudpar_master.ports import Clock, StaleAttempt
 
 from . import trouble
 from .backoff import attempts, batches
@@ -15,13 +17,26 @@ BATCH = 10
 ENTRY_ATTEMPTS = 4
 LONGEST_VISIBILITY_S = 12 * 3600
 
+NEVER: Final = 0.0
+
 
 class FifoQueue:
-    """The calls of one SQS FIFO queue."""
+    """The calls of one SQS FIFO queue, and whether it had messages when this process last saw it."""
 
-    def __init__(self, client: "SQSClient", url: str) -> None:
+    def __init__(self, client: "SQSClient", url: str, clock: Clock) -> None:
         self._client = client
         self._url = url
+        self._clock = clock
+        self._has_messages = False
+        self._seen_at = NEVER
+
+    def note(self, *, has_messages: bool) -> None:
+        """This process has just seen whether the queue has messages."""
+        self._has_messages, self._seen_at = has_messages, self._clock.now()
+
+    def seen_within(self, seconds: float) -> bool | None:
+        """Whether the queue had messages when this process last saw it; None: that was longer ago."""
+        return self._has_messages if 0 <= self._clock.now() - self._seen_at < seconds else None
 
     def send(self, messages: Sequence[tuple[str, str]]) -> list[bool]:
         """Send (group, body) pairs; False for those that have to be sent again."""
@@ -29,10 +44,15 @@ class FifoQueue:
             {"MessageBody": body, "MessageGroupId": group, "MessageDeduplicationId": group} for group, body in messages
         ]
         left = _in_batches(partial(self._client.send_message_batch, QueueUrl=self._url), entries)
+        self.note(has_messages=True)
         return [number not in left for number in range(len(messages))]
 
     def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[dict[str, Any]]:
-        """Receive as AWS answers it, ten at a time; an attempt's parts are attempts of their own."""
+        """Receive as AWS answers it, ten at a time; an attempt's parts are attempts of their own.
+
+        Raises:
+            StaleAttempt: AWS does not repeat this attempt.
+        """
         messages: list[Any] = []
         for part, first in enumerate(range(0, limit, BATCH)):
             try:
@@ -44,13 +64,16 @@ class FifoQueue:
                     MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
                 )
             except (ClientError, BotoCoreError) as error:
-                if messages and trouble.is_passing(error):
-                    break  # what is here is leased already
+                if messages:
+                    return messages  # they are leased already
+                if _is_stale_attempt(error):
+                    raise StaleAttempt from error
                 raise
             received = reply.get("Messages", [])
             messages += received
             if len(received) < min(BATCH, limit - first):
                 break
+        self.note(has_messages=len(messages) == limit)  # fewer: that was probably all
         return messages
 
     def delete(self, receipts: Sequence[str]) -> None:
@@ -67,7 +90,9 @@ class FifoQueue:
     def waiting(self) -> int:
         """About how many messages could be received now."""
         reply = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["ApproximateNumberOfMessages"])
-        return int(reply["Attributes"]["ApproximateNumberOfMessages"])
+        number = int(reply["Attributes"]["ApproximateNumberOfMessages"])
+        self.note(has_messages=number > 0)
+        return number
 
 
 def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> set[int]:
@@ -96,6 +121,19 @@ def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> 
 
 def _may_pass(failed: Mapping[str, Any]) -> bool:
     return not failed["SenderFault"] or failed["Code"] in trouble.BUSY
+
+
+def _is_stale_attempt(error: Exception) -> bool:
+    """Whether AWS does not take the attempt's id again.
+
+    It does not after one of the attempt's messages was deleted or extended, nor after it throttled the attempt: the
+    library's next try has the same id.
+    """
+    return (
+        isinstance(error, ClientError)
+        and trouble.code(error).startswith("InvalidParameterValue")
+        and "ReceiveRequestAttemptId" in str(error)
+    )
 
 
 def _whole(seconds: float) -> int:

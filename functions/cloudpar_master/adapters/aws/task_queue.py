@@ -1,4 +1,5 @@
 import hashlib
+import logging
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -6,10 +7,9 @@ from zlib import crc32
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Message, Sending
+from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Message, Sending, StaleAttempt
 from cloudpar_master.ports.task_queue import ANY
 
-from . import trouble
 from .fifo_queue import BATCH, FifoQueue
 
 if TYPE_CHECKING:
@@ -25,16 +25,13 @@ MAIN_FIRST: Final = 4
 """One attempt in so many looks into the main queue first, so a stream of small packages does not stop a long one."""
 
 EMPTY_S: Final = 0.2
-"""How long a process that found the express queue empty looks into the main queue first, in seconds. So an empty
-express queue costs a busy process about five calls a second, and a first chunk waits for so much longer at most."""
-
-JUST_NOW_S: Final = 0.1
-"""How long such a process does not look into the express queue at all, in seconds. Idle workers ask less often."""
-
-NEVER: Final = 0.0
+"""For how long a process that found the express queue empty looks into the main queue first, in seconds. So an empty
+express queue costs a busy process at most five calls a second, and a first chunk waits for so much longer at most."""
 
 LOOK_S: Final = 1.0
-"""How long a process remembers whether the express queue had messages, in seconds: busy workers hear of it."""
+"""For how long a process tells busy workers what it last saw of the express queue, in seconds. Then it looks again."""
+
+log = logging.getLogger("cloudpar_master")
 
 
 class SqsTaskQueue:
@@ -56,31 +53,27 @@ class SqsTaskQueue:
         self, client: "SQSClient", url: str, dead_letter_url: str, clock: Clock, express_url: str = ""
     ) -> None:
         self._client = client
-        self._main = FifoQueue(client, url)
-        self._express = FifoQueue(client, express_url) if express_url else None
-        self._dead = FifoQueue(client, dead_letter_url)
+        self._main = FifoQueue(client, url, clock)
+        self._express = FifoQueue(client, express_url, clock) if express_url else None
+        self._queues = {MAIN: self._main, DEAD: FifoQueue(client, dead_letter_url, clock)}
+        if self._express is not None:
+            self._queues[EXPRESS] = self._express
         self._dead_letter_url = dead_letter_url
         self._clock = clock
-        self._empty_at = {EXPRESS: NEVER, MAIN: NEVER}
-        self._looked_at = 0.0
-        self._seen = False
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
         """See the port. What AWS did not take, and may take later, has to be sent again."""
         sent = [False] * len(messages)
-        for queue, express in ((self._express, True), (self._main, False)):
-            numbers = [
-                number
-                for number, each in enumerate(messages)
-                if (each.express and self._express is not None) == express
-            ]
-            if queue is not None and numbers:
+        for queue in self._queues.values():
+            numbers = [number for number, each in enumerate(messages) if self._queue_of(each) is queue]
+            if numbers:
                 done = queue.send([(messages[number].group, messages[number].body) for number in numbers])
                 for number, is_sent in zip(numbers, done, strict=True):
                     sent[number] = is_sent
-                if express:
-                    self._empty_at[EXPRESS] = NEVER
         return sent
+
+    def _queue_of(self, message: Sending) -> FifoQueue:
+        return self._express if message.express and self._express is not None else self._main
 
     def receive(
         self,
@@ -95,26 +88,30 @@ class SqsTaskQueue:
         """See the port. Brings messages of the first queue that has any; for a busy worker, of the express queue only.
 
         A repeated attempt looks into all of its queues, since it cannot know which one had something the first time:
-        without that, the messages of the other one would stay invisible to the end of their visibility.
+        without that, the messages of the other one would stay invisible to the end of their visibility. While one queue
+        fails, the other one is served.
         """
         del fit
         if len(attempt_id) > ATTEMPT_CHARS or not attempt_id.isascii() or not attempt_id.isprintable():
             attempt_id = hashlib.sha256(attempt_id.encode()).hexdigest()
         messages: list[Message] = []
-        for prefix, queue in self._in_order(attempt_id, busy=bool(besides), again=again):
+        failures: list[Exception] = []
+        for prefix, queue in self._in_order(attempt_id, busy=bool(besides)):
             try:
                 received = queue.receive(limit, visibility_s, attempt_id)
-            except (ClientError, BotoCoreError) as error:
-                if messages and trouble.is_passing(error):
-                    break  # what is here is leased already
-                raise
-            self._empty_at[prefix] = NEVER if received else self._clock.now()
+            except (ClientError, BotoCoreError, StaleAttempt) as failure:
+                failures.append(failure)
+                continue
             messages += [self._message(each, prefix) for each in received]
             if messages and not again:
                 break
+        if failures and not messages:
+            raise failures[0]
+        for hidden in failures:  # the messages are leased already: the worker has to get them
+            log.warning("one of the two task queues could not be read: %r", hidden)
         return messages
 
-    def _in_order(self, attempt_id: str, *, busy: bool, again: bool) -> list[tuple[str, FifoQueue]]:
+    def _in_order(self, attempt_id: str, *, busy: bool) -> list[tuple[str, FifoQueue]]:
         """The queues that an attempt looks into, with the prefixes of their receipts."""
         main = (MAIN, self._main)
         if self._express is None:
@@ -122,15 +119,10 @@ class SqsTaskQueue:
         express = (EXPRESS, self._express)
         if busy:
             return [express]
-        if self._is_empty(EXPRESS, JUST_NOW_S) and not again:
-            return [main]
         in_turn = crc32(attempt_id.encode()) % MAIN_FIRST == 0
-        main_first = not self._is_empty(MAIN) and (in_turn or self._is_empty(EXPRESS))
+        express_is_empty = self._express.seen_within(EMPTY_S) is False
+        main_first = (in_turn or express_is_empty) and self._main.seen_within(EMPTY_S) is not False
         return [main, express] if main_first else [express, main]
-
-    def _is_empty(self, prefix: str, lately_s: float = EMPTY_S) -> bool:
-        """Whether this process found a queue empty when it last looked, and that was just now."""
-        return 0 <= self._clock.now() - self._empty_at[prefix] < lately_s
 
     def _message(self, received: dict[str, Any], prefix: str) -> Message:
         attributes = received["Attributes"]
@@ -169,10 +161,17 @@ class SqsTaskQueue:
 
     def express_waits(self) -> bool:
         """See the port. Looks once in LOOK_S at most, however many workers publish."""
-        now = self._clock.now()
-        if self._express is not None and not 0 <= now - self._looked_at < LOOK_S:
-            self._looked_at, self._seen = now, self._express.waiting() > 0
-        return self._seen
+        if self._express is None:
+            return False
+        seen = self._express.seen_within(LOOK_S)
+        if seen is not None:
+            return seen
+        try:
+            return self._express.waiting() > 0
+        except (ClientError, BotoCoreError) as failure:  # a courtesy: the publication is answered all the same
+            log.warning("the express queue could not be looked at: %r", failure)
+            self._express.note(has_messages=False)  # so that not every publication waits for it
+            return False
 
     def dead(self, limit: int) -> list[Message]:
         """See the port. In our stack nobody asks: AWS brings dead letters to a function."""
@@ -187,16 +186,10 @@ class SqsTaskQueue:
         ]
 
     def _by_queue(self, receipts: Sequence[str]) -> Iterator[tuple[FifoQueue, list[str]]]:
-        main: list[str] = []
-        express: list[str] = []
-        dead: list[str] = []
+        handles: dict[str, list[str]] = {prefix: [] for prefix in (MAIN, EXPRESS, DEAD)}
         for receipt in dict.fromkeys(receipts):
-            if receipt.startswith(DEAD):
-                dead.append(receipt.removeprefix(DEAD))
-            elif receipt.startswith(EXPRESS):
-                express.append(receipt.removeprefix(EXPRESS))
-            else:
-                main.append(receipt)
-        for queue, handles in ((self._main, main), (self._express, express), (self._dead, dead)):
-            if queue is not None and handles:
-                yield queue, handles
+            prefix = next((each for each in (EXPRESS, DEAD) if receipt.startswith(each)), MAIN)
+            handles[prefix].append(receipt.removeprefix(prefix))
+        for prefix, queue in self._queues.items():
+            if handles[prefix]:
+                yield queue, handles[prefix]

@@ -8,7 +8,7 @@ from cloudpar_master.core.events import GaveBack
 from cloudpar_master.core.head import Piece
 from cloudpar_master.core.planning import EXPRESS_TASKS
 from cloudpar_master.core.policy import Policy
-from cloudpar_master.ports import AccountRecord, Fit, Message
+from cloudpar_master.ports import AccountRecord, Fit, Message, StaleAttempt
 from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_master.services.folding import sending
 from cloudpar_master.services.worker_service import STALE_ROUNDS
@@ -164,6 +164,26 @@ def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, 
     assert attempts[3:] == ["a+2"]
 
 
+def test_a_repeated_request_at_another_process_brings_the_same(world: World, ann: AccountRecord) -> None:
+    """That process does not know that messages of the attempt were deleted; AWS says so."""
+    for _ in range(2):
+        world.cancel(ann, world.start(ann))
+    world.start(ann)
+    (lease,) = world.retrieve(chunks=1, attempt="a")
+    other = WatchedWorld(world)
+
+    def receive(
+        limit: int, visibility_s: float, attempt_id: str, besides: Collection[str], fit: Fit, *, again: bool
+    ) -> list[Message]:
+        if attempt_id in {"a", "a+1"}:
+            raise StaleAttempt
+        return world.on.queue.receive(limit, visibility_s, attempt_id, besides, fit, again=again)
+
+    other.ports["queue"].instead["receive"] = receive
+    (again,) = other.retrieve(chunks=1, attempt="a")
+    assert (again.package_id, again.start, again.attempt) == (lease.package_id, lease.start, 1)
+
+
 def test_a_worker_that_met_only_stale_chunks_asks_again_at_once(world: World, ann: AccountRecord) -> None:
     packages = [world.start(ann, chunksize=1) for _ in range(STALE_ROUNDS)]
     for package_id in packages:
@@ -197,6 +217,18 @@ def test_the_largest_chunks_together_are_one_body(world: World) -> None:
     assert sum(len(answer.leases) for answer in answers) == 20
     assert max(len(answer.leases) for answer in answers) == RETRIEVED_CHUNKS
     assert max(len(codec.encode(answer)) for answer in answers) <= BODY_BYTES
+
+
+def test_a_repeated_request_that_two_queues_answer_is_one_body(world: World, ann: AccountRecord) -> None:
+    for _ in range(10):
+        world.start(ann, tasks=5, chunksize=1)
+    watched = WatchedWorld(world)
+
+    def receive(limit: int, *asked: Any, again: bool) -> list[Message]:
+        return world.on.queue.receive(2 * limit, *asked, again=again)
+
+    watched.ports["queue"].instead["receive"] = receive
+    assert len(ask(watched, chunks=100, again=True).leases) == RETRIEVED_CHUNKS
 
 
 def ask(world: World, **changes: Any) -> RetrieveTasksReply:

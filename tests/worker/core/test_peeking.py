@@ -1,0 +1,43 @@
+"""Chunks of other packages that a busy worker hears of, and fetches."""
+
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_result import ExecutorResult
+from worker.driven import CODE, Worker
+from worker.leases import lease_of
+
+TASK_US = 1_000_000
+
+
+def with_stock() -> Worker:
+    """One executor, which runs the first of ten tasks of a second."""
+    worker = Worker(lease_of(CODE, 10, mean_us=TASK_US))
+    worker.hear(on.Downloaded(next(iter(worker.state.facts.leases)), (0, 10), 0, 0))
+    return worker
+
+
+def end_of(worker: Worker, index: int) -> on.Results:
+    return on.Results(0, [ExecutorResult(index, "ok", TASK_US, b"")], worker.now)
+
+
+def fetches(worker: Worker) -> list[do.Retrieve]:
+    return [each for each in worker.of(do.Retrieve) if each.besides]
+
+
+def test_a_worker_that_hears_of_a_chunk_fetches_it_when_its_executor_is_free() -> None:
+    worker = with_stock()
+    worker.hear(on.Extended([], waiting=True))
+    assert not fetches(worker)
+    worker.hear(end_of(worker, 0), TASK_US)
+    assert len(fetches(worker)) == 1
+
+
+def test_a_worker_whose_fetch_brings_nothing_does_not_fetch_again_at_once() -> None:
+    """Another worker was quicker, and the master has not noticed yet: its executor goes on with what is here."""
+    worker = with_stock()
+    worker.hear(on.Extended([], waiting=True))
+    worker.hear(end_of(worker, 0), TASK_US)
+    assert not worker.of(do.Feed)
+    worker.hear(on.Retrieved([], besides=True, waiting=True))
+    assert not fetches(worker)
+    assert worker.of(do.Feed)

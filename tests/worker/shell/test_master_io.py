@@ -1,0 +1,51 @@
+"""What the agent makes of several answers to one instruction."""
+
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from cloudpar_protocol.limits import BULK_ITEMS
+from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.worker_messages import ExtendLeasesReply, LeaseRef, Publication, PublishResultsReply
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.shell.master_io import Courier
+
+LEASE: dict[str, Any] = {"package_id": "p", "lease_id": "l", "receipt": "r", "start": 0, "end": 1, "generation": 1}
+
+
+class Answers:
+    """A master that says in its first answer only that somebody idles and that a first chunk waits."""
+
+    def __init__(self, reply: type[ExtendLeasesReply | PublishResultsReply]) -> None:
+        self._reply = reply
+        self.asked = 0
+
+    def call(self, _route: Any, _request: Any, **_: Any) -> ExtendLeasesReply | PublishResultsReply:
+        self.asked += 1
+        return self._reply(leases=[], hungry=self.asked == 1, waiting=self.asked == 1)
+
+
+def beat(master: Courier) -> None:
+    master.extend([LeaseRef(**LEASE)] * (BULK_ITEMS + 1))
+
+
+def publish(master: Courier) -> None:
+    made = Publication(**LEASE, seq=0, results=[TaskResult(0, "ok", 1, b"")])
+    master.publish([made] * (BULK_ITEMS + 1))
+
+
+@pytest.mark.parametrize(("ask", "reply"), [(beat, ExtendLeasesReply), (publish, PublishResultsReply)])
+def test_what_any_of_several_answers_mentions_is_heard(
+    ask: Callable[[Courier], None], reply: type[ExtendLeasesReply | PublishResultsReply]
+) -> None:
+    """The last answer may be about leases that are done, and says nothing then."""
+    heard: SimpleQueue[on.Stimulus] = SimpleQueue()
+    master = Courier("http://127.0.0.1:9", "token", 1, heard.put)
+    answers: Any = Answers(reply)
+    master._client = answers
+    ask(master)
+    stimulus = heard.get(timeout=60)
+    assert isinstance(stimulus, on.Extended | on.Published)
+    assert (stimulus.hungry, stimulus.waiting, answers.asked) == (True, True, 2)
