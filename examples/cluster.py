@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from cloudpar import Pool
+
 CLOUDPAR = [sys.executable, "-m", "cloudpar"]
 
 
@@ -23,34 +25,28 @@ class Cluster:
         if self._up.stdout is None or not (line := self._up.stdout.readline()):
             raise SystemExit("the master did not start; it says why above")
         self._connection: dict[str, str] = json.loads(line)
-        self.endpoint = self._connection["endpoint"]
-        self.token = self._connection["token"]
+
+    def pool(self) -> Pool:
+        """A pool whose tasks run on these workers."""
+        return Pool(self._connection["endpoint"], self._connection["token"])
 
     def add_worker(self, executors: int = 1) -> None:
-        """One more worker joins. Its tasks find its number, from 1 on, in their environment as WORKER."""
+        """Start one more worker. Its tasks find its number, from 1 on, in their environment as WORKER."""
         number = str(len(self._workers) + 1)
         environment = os.environ | {"CLOUDPAR_WORKER_TOKEN": self._connection["worker_token"], "WORKER": number}
-        command = [
-            *CLOUDPAR,
-            "worker",
-            "--endpoint",
-            self.endpoint,
-            "--executors",
-            str(executors),
-            "--isolation",
-            "own",
-        ]
+        address = ["--endpoint", self._connection["endpoint"]]
+        command = [*CLOUDPAR, "worker", *address, "--executors", str(executors), "--isolation", "own"]
         # Its own session: Ctrl-C is for this program, which ends its workers in good order.
         self._workers.append(
             subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
         )
 
     def kill_worker(self, number: int) -> None:
-        """A worker is gone at once, as when its machine is: what it was doing is done again by others."""
+        """End a worker at once, as when its machine fails. Other workers run its tasks again."""
         self._workers[number - 1].kill()
 
     def drain_worker(self, number: int) -> None:
-        """A worker finishes what it runs, gives back the rest, and leaves."""
+        """Ask a worker to leave. It finishes the tasks that it runs, and gives back the others."""
         self._workers[number - 1].terminate()
 
     def __enter__(self) -> Self:
