@@ -16,8 +16,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from cloudpar_worker.sandbox.kernel import become_with_needed, no_new_privileges, set_capabilities
-from cloudpar_worker.sandbox.orphans import hide_memory
+from cloudpar_worker.sandbox.kernel import become_with_needed, hide_memory, no_new_privileges, set_capabilities
 
 PYTHONS: Final = Path("/opt/cloudpar/python")
 """Below it an environment for each version, as worker/install.sh makes them: 3.13/bin/python."""

@@ -47,22 +47,22 @@ class Agent:
         self._executors: dict[int, _Executor] = {}
         self._waked_us = 0
         self._state = WorkerState(executors=executors, memory_bytes=2**40, pythons=[PYTHON])
-        self._state.facts.measure_us = NEVER  # nobody has memory to be looked at
+        self._state.facts.measure_at_us = NEVER  # nobody has memory to be looked at
         self._handle(on.TimePassed())
 
     def _handle(self, stimulus: on.Stimulus) -> None:
         for instruction in self._state.handle(stimulus, self._clock.now_us):
             self._carry_out(instruction)
-        deadline_us = self._state.deadline_us
-        if not self._clock.now_us < self._waked_us <= deadline_us:
-            self._waked_us = max(deadline_us, self._clock.now_us + 1)
+        deadline_at_us = self._state.deadline_at_us
+        if not self._clock.now_us < self._waked_us <= deadline_at_us:
+            self._waked_us = max(deadline_at_us, self._clock.now_us + 1)
             self._clock.at(self._waked_us, self._wake)
 
     def _wake(self) -> None:
-        if self._clock.now_us >= self._state.deadline_us:
+        if self._clock.now_us >= self._state.deadline_at_us:
             self._handle(on.TimePassed())
         elif self._waked_us <= self._clock.now_us:
-            self._waked_us = self._state.deadline_us
+            self._waked_us = self._state.deadline_at_us
             self._clock.at(self._waked_us, self._wake)
 
     def _soon(self, stimulus: on.Stimulus, delay_us: int = ROUND_TRIP_US) -> None:

@@ -61,7 +61,7 @@ class Agent:
         self._processes: dict[int, Executor] = {}
         self._waked_us = 0
         self._state = WorkerState(executors=executors, memory_bytes=2**40, pythons=[PYTHON])
-        self._state.facts.measure_us = NEVER  # nobody has memory to be looked at
+        self._state.facts.measure_at_us = NEVER  # nobody has memory to be looked at
         system.schedule.spawn(lambda: self.hear(on.TimePassed()))
 
     def _now_us(self) -> int:
@@ -73,16 +73,16 @@ class Agent:
             return
         for instruction in self._state.handle(stimulus, self._now_us()):
             self._carry_out(instruction)
-        deadline_us = self._state.deadline_us
-        if not self._now_us() < self._waked_us <= deadline_us:
-            self._waked_us = max(deadline_us, self._now_us() + 1)
+        deadline_at_us = self._state.deadline_at_us
+        if not self._now_us() < self._waked_us <= deadline_at_us:
+            self._waked_us = max(deadline_at_us, self._now_us() + 1)
             self._system.schedule.after(self._waked_us - self._now_us(), self._wake)
 
     def _wake(self) -> None:
-        if self._now_us() >= self._state.deadline_us:
+        if self._now_us() >= self._state.deadline_at_us:
             self.hear(on.TimePassed())
         elif self._waked_us <= self._now_us():
-            self._waked_us = self._state.deadline_us
+            self._waked_us = self._state.deadline_at_us
             self._system.schedule.after(self._waked_us - self._now_us(), self._wake)
 
     def vanish(self) -> None:

@@ -142,23 +142,23 @@ class Worker:
         self._processes: dict[int, Executor] = {}
         self._waked_us = -1
         self.state = WorkerState(executors=executors, memory_bytes=2**40, pythons=[PYTHON])
-        self.state.facts.measure_us = NEVER
+        self.state.facts.measure_at_us = NEVER
         site.after(0, lambda: self.hear(on.TimePassed()))
 
     def hear(self, stimulus: on.Stimulus) -> None:
         now_us = self._now_us()
         for instruction in self.state.handle(stimulus, now_us):
             self._carry_out(instruction)
-        deadline_us = max(self.state.deadline_us, now_us + 1)
-        if not now_us < self._waked_us <= deadline_us and deadline_us < NEVER:
-            self._waked_us = deadline_us
-            self._site.after(deadline_us - now_us, self._wake)
+        deadline_at_us = max(self.state.deadline_at_us, now_us + 1)
+        if not now_us < self._waked_us <= deadline_at_us and deadline_at_us < NEVER:
+            self._waked_us = deadline_at_us
+            self._site.after(deadline_at_us - now_us, self._wake)
 
     def _wake(self) -> None:
-        if self._now_us() >= self.state.deadline_us:
+        if self._now_us() >= self.state.deadline_at_us:
             self.hear(on.TimePassed())
         elif self._waked_us <= self._now_us():
-            self._waked_us = self.state.deadline_us
+            self._waked_us = self.state.deadline_at_us
             self._site.after(self._waked_us - self._now_us(), self._wake)
 
     def _now_us(self) -> int:

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from cloudpar_worker.sandbox.confinement import closed_ports, costs, gaps, has_own_users, mechanisms, refusal, sentence
 from cloudpar_worker.sandbox.instance_metadata import answering, services
-from cloudpar_worker.sandbox.kernel import rest_capabilities
-from cloudpar_worker.sandbox.orphans import hide_memory
+from cloudpar_worker.sandbox.kernel import hide_memory, rest_capabilities
 from cloudpar_worker.shell.settings import parse
 from cloudpar_worker.shell.unreadable import unreadable
 from cloudpar_worker.shell.zygotes import Zygotes

@@ -49,7 +49,7 @@ def test_a_lease_is_chosen_only_for_the_executor_that_is_free(busy: Worker, monk
 def test_results_of_a_package_that_goes_on_are_no_reason_to_look_at_everything(
     busy: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decisions, "settle", lambda *_: pytest.fail("everything was looked at"))
+    monkeypatch.setattr(decisions, "decide", lambda *_: pytest.fail("everything was looked at"))
     for executor_id in range(EXECUTORS):
         _ends_task(busy, executor_id)
         assert [fed.executor_id for fed in busy.of(do.Feed)] == [executor_id]

@@ -17,9 +17,9 @@ def fed(tasks: int) -> ExecutorRecord:
     return executor
 
 
-def durations(executor: ExecutorRecord, claims: list[int], seen_us: int, now_us: int) -> list[int]:
+def durations(executor: ExecutorRecord, claims: list[int], absent_at_us: int, now_us: int) -> list[int]:
     results = [ExecutorResult(index, "ok", claim) for index, claim in enumerate(claims)]
-    return [result.duration_us for result in executor.audit(results, seen_us, now_us)]
+    return [result.duration_us for result in executor.audit(results, absent_at_us, now_us)]
 
 
 def test_honest_claims_stand() -> None:
@@ -48,6 +48,6 @@ def test_carrying_large_results_is_not_charged() -> None:
 def test_no_more_than_passed_is_ever_charged(steps: list[tuple[int, int]]) -> None:
     executor, now_us, charged = fed(len(steps)), 1_000, 0
     for claim, step in steps:
-        seen_us, now_us = now_us + step // 2, now_us + step
-        charged += sum(durations(executor, [claim], seen_us, now_us))
+        absent_at_us, now_us = now_us + step // 2, now_us + step
+        charged += sum(durations(executor, [claim], absent_at_us, now_us))
     assert charged <= now_us - 1_000 + len(steps)  # each task costs one microsecond at least

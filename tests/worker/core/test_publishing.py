@@ -41,7 +41,7 @@ def test_the_last_publication_of_a_finished_lease_closes_it() -> None:
     while record.ready:
         taken = record.take(1_000)
         record.finished([result(index, 1) for index in range(*taken)], 1)
-    record.say_cost({record.lease.package_id: 30})
+    record.report_cost({record.lease.package_id: 30})
     made = publications(record)
     assert [publication.closes for publication in made] == [False, False, True]
     assert [publication.seq for publication in made] == [0, 1, 2]

@@ -3,7 +3,7 @@
 from cloudpar_protocol.worker_messages import LeaseView
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
-from cloudpar_worker.core.facts import PATIENCE_US
+from cloudpar_worker.core.facts import PAUSE_US
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
@@ -46,7 +46,7 @@ def test_a_suspect_that_went_back_is_asked_for_again_ever_later() -> None:
     for times, suspect in zip((1, 2, 4), suspects, strict=True):
         worker.hear(on.Retrieved([suspect]))
         worker.hear(on.GivenBack([suspect.lease_id]))
-        worker.hear(on.TimePassed(), times * PATIENCE_US - 1_001)
+        worker.hear(on.TimePassed(), times * PAUSE_US - 1_001)
         assert worker.of(do.Retrieve) == []
         worker.hear(on.TimePassed(), 1)
         assert len(worker.of(do.Retrieve)) == 1
@@ -67,11 +67,11 @@ def test_what_another_worker_took_is_no_longer_waited_for() -> None:
     worker = Worker(running, executors=4)
     worker.hear(on.Retrieved([suspect]))
     worker.hear(on.GivenBack([suspect.lease_id]))
-    worker.hear(on.TimePassed(), PATIENCE_US)
+    worker.hear(on.TimePassed(), PAUSE_US)
     worker.hear(on.Retrieved([more]))
     worker.hear(on.Retrieved([later]))
     worker.hear(on.GivenBack([later.lease_id]))
-    worker.hear(on.TimePassed(), PATIENCE_US)
+    worker.hear(on.TimePassed(), PAUSE_US)
     assert len(worker.of(do.Retrieve)) == 1
 
 

@@ -28,7 +28,7 @@ MODES = ["own-users", "one-user"] if os.geteuid() == 0 else ["one-user"]
 
 def everybodys_python(folder: Path) -> str:
     """An interpreter that other users may read; without root that is no question."""
-    if os.geteuid() != 0 or uid_pool.are_there(tempfile.gettempdir()):
+    if os.geteuid() != 0 or uid_pool.available(tempfile.gettempdir()):
         return sys.executable
     library = Path(sysconfig.get_path("stdlib"))
     base = Path(sys.base_prefix)

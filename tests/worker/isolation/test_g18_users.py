@@ -65,7 +65,7 @@ def stay(_: Clues) -> tuple[int, int, str]:
 
 @OWN_USERS
 def test_g18_a_user_of_a_killed_zygote_is_empty_for_the_next_executor(start: Callable[..., Shared]) -> None:
-    """The zygote empties no cells any more, and other workers of the machine get its users at once."""
+    """The zygote empties no sandboxes any more, and other workers of the machine get its users at once."""
     others, shared = start("own-users", executors=1), start("own-users", executors=1)
     number, left, path = value_of(shared.run(stay))
     psutil.Process(shared.clues["zygote"]).kill()
@@ -161,7 +161,7 @@ def test_g18_whoever_clears_up_is_not_in_reach_of_what_it_ends() -> None:
     ready, told = os.pipe()
 
     def clears_up() -> None:
-        kernel.act_as(number, uid_pool.guard_of(number))
+        kernel.act_as(number, uid_pool.guard_uid(number))
         os.write(told, b".")
         signal.pause()
 
@@ -177,8 +177,8 @@ def test_g18_whoever_clears_up_is_not_in_reach_of_what_it_ends() -> None:
         signal.pause()
 
     def ends() -> None:
-        kernel.act_as(number, uid_pool.guard_of(number))
-        cleanup.end_processes()
+        kernel.act_as(number, uid_pool.guard_uid(number))
+        cleanup.kill_own_processes()
 
     cleaner = forked(clears_up)
     os.read(ready, 1)

@@ -26,18 +26,18 @@ HINDRANCE = "let every user read /somewhere"
 
 @pytest.mark.parametrize(("user", "means", "mend"), [(0, "passwords", "ordinary user"), (1000, "modes", "as root")])
 def test_one_user_is_worst_if_it_is_root(monkeypatch: pytest.MonkeyPatch, user: int, means: str, mend: str) -> None:
-    monkeypatch.setattr(uid_pool, "hindrance", lambda _: HINDRANCE)
+    monkeypatch.setattr(uid_pool, "obstacle", lambda _: HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: user)
     gap = next(each.gap for each in mechanisms(tempfile.gettempdir(), []) if each.name == OWN_USERS)
     assert means in gap
     assert mend in gap
 
 
-@pytest.mark.parametrize(("user", "own_users", "refused"), [(0, False, True), (0, True, False), (1000, False, False)])
+@pytest.mark.parametrize(("user", "own_uids", "refused"), [(0, False, True), (0, True, False), (1000, False, False)])
 def test_root_that_cannot_give_users_is_refused(
-    monkeypatch: pytest.MonkeyPatch, user: int, own_users: bool, refused: bool
+    monkeypatch: pytest.MonkeyPatch, user: int, own_uids: bool, refused: bool
 ) -> None:
-    monkeypatch.setattr(uid_pool, "hindrance", lambda _: "" if own_users else HINDRANCE)
+    monkeypatch.setattr(uid_pool, "obstacle", lambda _: "" if own_uids else HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: user)
     assert (refusal(mechanisms(tempfile.gettempdir(), [])) is not None) is refused
 
@@ -48,7 +48,7 @@ def test_such_a_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(worker, "parse", lambda _: settings)
     monkeypatch.setattr(worker, "hide_memory", lambda: None)
     monkeypatch.setattr(worker, "Zygotes", lambda *_: pytest.fail("it starts"))
-    monkeypatch.setattr(uid_pool, "hindrance", lambda _: HINDRANCE)
+    monkeypatch.setattr(uid_pool, "obstacle", lambda _: HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert worker.main() == 2
     told = capsys.readouterr().err
@@ -57,9 +57,9 @@ def test_such_a_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert mends == sorted(mends), "the shortest fix comes first"
 
 
-@pytest.mark.parametrize("own_users", [True, False])
+@pytest.mark.parametrize("own_uids", [True, False])
 def test_what_other_users_may_not_read_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, own_users: bool
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, own_uids: bool
 ) -> None:
     named = str(tmp_path / "data")
     settings = WorkerSettings(
@@ -70,11 +70,11 @@ def test_what_other_users_may_not_read_is_named(
     monkeypatch.setattr(worker, "hide_memory", lambda: None)
     monkeypatch.setattr(worker, "answering", lambda _: [])
     monkeypatch.setattr(worker, "Zygotes", lambda *_: sys.exit("it starts"))
-    monkeypatch.setattr(uid_pool, "hindrance", lambda _: "" if own_users else HINDRANCE)
-    monkeypatch.setattr(os, "geteuid", lambda: 0 if own_users else 1000)
+    monkeypatch.setattr(uid_pool, "obstacle", lambda _: "" if own_uids else HINDRANCE)
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if own_uids else 1000)
     with pytest.raises(SystemExit, match="it starts"):
         worker.main()
-    assert (f"warning: tasks cannot read {named}: let other users read" in capsys.readouterr().err) is own_users
+    assert (f"warning: tasks cannot read {named}: let other users read" in capsys.readouterr().err) is own_uids
 
 
 ANSWERING = [Service("192.0.2.1"), Service("192.0.2.2", 81)]
@@ -87,7 +87,7 @@ def test_metadata_that_answer_cost_ports_or_are_a_gap(
     monkeypatch: pytest.MonkeyPatch, version: int, filtered: bool
 ) -> None:
     monkeypatch.setattr(landlock, "version", lambda: version)
-    monkeypatch.setattr(syscall_filter, "is_there", lambda: filtered)
+    monkeypatch.setattr(syscall_filter, "available", lambda: filtered)
     closed = filtered and version >= landlock.NETWORKED
     assert closed_ports(ANSWERING) == ([80, 81] if closed else [])
     found = mechanisms(tempfile.gettempdir(), ANSWERING)

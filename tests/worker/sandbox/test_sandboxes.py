@@ -8,22 +8,22 @@ import pytest
 
 from cloudpar_worker.sandbox import cleanup, kernel, uid_locks, uid_pool
 from cloudpar_worker.sandbox.confinement import Confinement
-from cloudpar_worker.sandbox.sandboxes import Cell, Cells
-from cloudpar_worker.sandbox.uid_pool import Users
+from cloudpar_worker.sandbox.sandboxes import Sandbox, Sandboxes
+from cloudpar_worker.sandbox.uid_pool import UidPool
 
 
 def test_a_user_of_whom_something_is_left_is_for_no_zygote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(uid_locks, "PLACES", (str(tmp_path), ""))
     monkeypatch.setattr(uid_locks, "_OWNER", os.geteuid())
-    mine = Users([])
+    mine = UidPool([])
     spoilt, clean = mine.take(), mine.take()
-    mine.give_back(spoilt, spotless=False)
-    mine.give_back(clean, spotless=True)
+    mine.give_back(spoilt, clean=False)
+    mine.give_back(clean, clean=True)
     another = os.fork()
     if not another:
         theirs = 0
         try:
-            theirs = Users([]).take()
+            theirs = UidPool([]).take()
         finally:
             os._exit(theirs - spoilt if theirs else 255)
     assert os.waitstatus_to_exitcode(os.waitpid(another, 0)[1]) == clean - spoilt
@@ -32,25 +32,25 @@ def test_a_user_of_whom_something_is_left_is_for_no_zygote(monkeypatch: pytest.M
 
 def test_without_a_process_to_do_it_removing_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kernel, "adopt_orphans", lambda: None)
-    monkeypatch.setattr(cleanup, "end_orphans", lambda _: False)
-    monkeypatch.setattr(uid_pool, "are_there", lambda _: False)
-    cells = Cells(Confinement(tmp=str(tmp_path)), [])
+    monkeypatch.setattr(cleanup, "kill_orphans", lambda _: False)
+    monkeypatch.setattr(uid_pool, "available", lambda _: False)
+    sandboxes = Sandboxes(Confinement(tmp=str(tmp_path)), [])
     folder = tmp_path / "left"
     folder.mkdir()
-    cells.leave(Cell(str(folder), None))
+    sandboxes.left(Sandbox(str(folder), None))
 
     def none_left() -> int:
         raise OSError(errno.EAGAIN, "no process")
 
     with monkeypatch.context() as full:
         full.setattr(os, "fork", none_left)
-        cells.empty()
-    assert cells.waiting
+        sandboxes.clean_up()
+    assert sandboxes.waiting
     assert folder.exists()
-    cells.empty()
-    assert not cells.waiting
-    cells.ended(*os.wait())
-    assert not cells.emptying
+    sandboxes.clean_up()
+    assert not sandboxes.waiting
+    sandboxes.ended(*os.wait())
+    assert not sandboxes.cleaning
     assert not folder.exists()
 
 
@@ -60,9 +60,9 @@ def test_an_executor_beside_what_cannot_be_removed_does_not_begin(
 ) -> None:
     """Else its task would find what another account's left when its zygote was killed."""
     monkeypatch.setattr(kernel, "adopt_orphans", lambda: None)
-    monkeypatch.setattr(uid_pool, "are_there", lambda _: False)
+    monkeypatch.setattr(uid_pool, "available", lambda _: False)
     monkeypatch.setattr(cleanup, "remove_from", lambda _: False)
-    cells = Cells(Confinement(tmp=str(tmp_path)), [])
+    sandboxes = Sandboxes(Confinement(tmp=str(tmp_path)), [])
     tmp_path.chmod(0o777)
     number, parent = uid_pool.FIRST + uid_pool.NUMBER - 4, os.getpid()  # the last user that is given
     pid = os.fork()
@@ -70,7 +70,7 @@ def test_an_executor_beside_what_cannot_be_removed_does_not_begin(
         status = 1
         try:
             with pytest.raises(OSError, match="cannot be removed"):
-                cells.enter(Cell(str(tmp_path / "cell"), number), parent)
+                sandboxes.enter(Sandbox(str(tmp_path / "sandbox"), number), parent)
             status = 0
         finally:
             os._exit(status)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cloudpar_worker.sandbox import uid_locks
-from cloudpar_worker.sandbox.uid_locks import NAME, Locks
+from cloudpar_worker.sandbox.uid_locks import NAME, UidLocks
 
 
 @pytest.fixture(autouse=True)
@@ -59,58 +59,58 @@ Elsewhere = Callable[[Callable[[], object]], int]
 
 
 def test_a_number_is_one_processs(elsewhere: Elsewhere) -> None:
-    elsewhere(lambda: Locks().take(7))
-    mine = Locks()
+    elsewhere(lambda: UidLocks().acquire(7))
+    mine = UidLocks()
     with pytest.raises(BlockingIOError):
-        mine.take(7)
-    mine.take(8)
+        mine.acquire(7)
+    mine.acquire(8)
 
 
 def test_what_is_given_back_is_for_others(elsewhere: Elsewhere) -> None:
     def take_and_free() -> None:
-        theirs = Locks()
-        theirs.take(7)
-        theirs.free(7)
+        theirs = UidLocks()
+        theirs.acquire(7)
+        theirs.release(7)
 
     elsewhere(take_and_free)
-    Locks().take(7)
+    UidLocks().acquire(7)
 
 
 def test_it_is_free_when_its_process_was_killed_whatever_that_forked(elsewhere: Elsewhere) -> None:
     reading, writing = os.pipe()
 
     def take_and_fork() -> None:
-        theirs = Locks()
-        theirs.take(7)
+        theirs = UidLocks()
+        theirs.acquire(7)
         if not os.fork():  # it has the file, for as long as the test has not closed the pipe
             os.close(writing)
             os.read(reading, 1)
             os._exit(0)
 
     end(elsewhere(take_and_fork))
-    Locks().take(7)
+    UidLocks().acquire(7)
     os.close(writing)
 
 
 def test_what_is_forked_cannot_free_it(elsewhere: Elsewhere) -> None:
-    mine = Locks()
-    mine.take(7)
+    mine = UidLocks()
+    mine.acquire(7)
 
     def close_all() -> None:
-        mine.free(7)
+        mine.release(7)
         os.close(mine._file)
 
     elsewhere(close_all)
 
     def try_it() -> None:
         with pytest.raises(BlockingIOError):
-            Locks().take(7)
+            UidLocks().acquire(7)
 
     elsewhere(try_it)
 
 
 def test_nobody_else_may_enter_the_folder(place: Path) -> None:
-    Locks()
+    UidLocks()
     assert (place / NAME).stat().st_mode & 0o777 == 0o700
     assert (place / NAME / "users").stat().st_mode & 0o777 == 0o600
 
@@ -134,14 +134,14 @@ def squat_file(at: Path) -> None:
 def test_what_somebody_else_has_put_there_is_not_used(place: Path, squat: Callable[[Path], None]) -> None:
     squat(place / NAME)
     with pytest.raises(OSError):  # noqa: PT011 - the kernel's or ours, and each says enough
-        Locks()
+        UidLocks()
 
 
 def test_a_folder_of_somebody_else_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / NAME).mkdir(mode=0o700)
     monkeypatch.setattr(uid_locks, "_OWNER", os.geteuid() + 1)
     with pytest.raises(PermissionError, match="root's alone"):
-        Locks()
+        UidLocks()
 
 
 @pytest.mark.parametrize("lacking", ["it is not there", "it can only be read"])
@@ -151,5 +151,5 @@ def test_shared_memory_stands_in(place: Path, tmp_path: Path, monkeypatch: pytes
         place.rmdir()
     else:
         monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((0,) * 8 + (os.ST_RDONLY, 255)))
-    Locks().take(7)
+    UidLocks().acquire(7)
     assert (tmp_path / "shm" / NAME).is_dir()

@@ -7,30 +7,30 @@ from pathlib import Path
 import pytest
 
 from cloudpar_worker.shell import process_tree
-from cloudpar_worker.shell.process_tree import Families
+from cloudpar_worker.shell.process_tree import ProcessTree
 
 SHELL = ["sh", "-c", "sleep 60 & echo $!; wait"]
 
 
 def test_descendants_are_found_once_they_are_there() -> None:
-    mine = Families()
-    others = set(mine.look([os.getpid()]).get(os.getpid(), []))  # of other tests in this process
+    mine = ProcessTree()
+    others = set(mine.descendants([os.getpid()]).get(os.getpid(), []))  # of other tests in this process
     with subprocess.Popen(SHELL, stdout=subprocess.PIPE, text=True) as shell:
         assert shell.stdout
         sleeper = int(shell.stdout.readline())
-        assert set(mine.look([os.getpid()])[os.getpid()]) == {shell.pid, sleeper} | others
-        assert mine.bound(os.getpid(), [shell.pid, sleeper]) > 1 << 16
-        assert Families().look([shell.pid]) == {shell.pid: [sleeper]}
+        assert set(mine.descendants([os.getpid()])[os.getpid()]) == {shell.pid, sleeper} | others
+        assert mine.most_bytes(os.getpid(), [shell.pid, sleeper]) > 1 << 16
+        assert ProcessTree().descendants([shell.pid]) == {shell.pid: [sleeper]}
         os.kill(sleeper, 9)
     subprocess.run(["/bin/true"], check=True)  # so that there is something new to be looked at
-    assert not {shell.pid, sleeper} & set(mine.look([os.getpid()]).get(os.getpid(), []))
+    assert not {shell.pid, sleeper} & set(mine.descendants([os.getpid()]).get(os.getpid(), []))
 
 
 def test_while_nothing_was_started_nothing_is_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     load = tmp_path / "loadavg"
     load.write_text("0.00 0.00 0.00 1/99 4321\n")
     monkeypatch.setattr(process_tree, "_LOAD", load)
-    mine = Families()
-    found = dict(mine.look([os.getpid()]))
+    mine = ProcessTree()
+    found = dict(mine.descendants([os.getpid()]))
     monkeypatch.setattr(os, "listdir", lambda _: pytest.fail("looked"))
-    assert mine.look([os.getpid()]) == found
+    assert mine.descendants([os.getpid()]) == found

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from cloudpar_worker.zygote import memory_meter
-from cloudpar_worker.zygote.memory_meter import Scales
+from cloudpar_worker.zygote.memory_meter import MemoryMeter
 from cloudpar_worker.zygote.messages import UNKNOWN
 
 
@@ -15,14 +15,14 @@ def test_what_was_stopped_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
         return 1
 
-    monkeypatch.setattr(memory_meter, "weigh", stopped)
+    monkeypatch.setattr(memory_meter, "memory_of", stopped)
     monkeypatch.setattr(memory_meter, "_PATIENCE_S", 0)
-    scales = Scales()
-    scales.begin(7, os.getpid(), None)
+    meter = MemoryMeter()
+    meter.start(7, os.getpid(), None)
     child, status = os.waitpid(-1, os.WUNTRACED)
     assert os.WIFSTOPPED(status)
-    assert scales.at_work
-    scales.end_late()
+    assert meter.busy
+    meter.kill_overdue()
     assert os.waitpid(child, 0) == (child, signal.SIGKILL)
-    assert scales.ended(child) == (7, UNKNOWN)
-    assert not scales.at_work
+    assert meter.ended(child) == (7, UNKNOWN)
+    assert not meter.busy

@@ -14,7 +14,7 @@ from .suspects import runnable
 def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
     """Give these executors runs of ready tasks, the least loaded first."""
     ready = runnable(facts)
-    usable = [executor for executor in executors if executor.usable and not executor.suspect]
+    usable = [executor for executor in executors if executor.usable and not executor.oversized]
     for executor in sorted(usable, key=ExecutorRecord.queued) if ready else ():
         parts: dict[str, int] = {}  # by lease: what this executor may still have of it
         while ready and _takes_tasks(facts, executor, now_us):
@@ -57,4 +57,4 @@ def _takes_tasks(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
     if executor.worn:
         return False
     mean_us = facts.durations_of(run.record.lease).mean_us
-    return bool(mean_us) and remaining_us(mean_us, now_us - executor.since_us, 0) < ONE_AHEAD_US
+    return bool(mean_us) and remaining_us(mean_us, now_us - executor.started_at_us, 0) < ONE_AHEAD_US

@@ -6,7 +6,7 @@ from .executor_record import ExecutorRecord
 from .facts import Facts
 from .feeding import ONE_AHEAD_US
 from .lease_record import LeaseRecord
-from .nesting import may_begin
+from .nesting import may_start
 from .supervision import running_of
 
 AFFINITY_US: Final = 50_000
@@ -19,7 +19,7 @@ SWITCH_US: Final = 1_000_000
 
 def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
     """The lease to serve next: whose turn it is, with some patience before one that needs another executor."""
-    payable = [record for record in ready if is_payable(facts, record) and may_begin(facts, executor, record.lease)]
+    payable = [record for record in ready if is_payable(facts, record) and may_start(facts, executor, record.lease)]
     if not payable:
         return None
     ordered = in_turn(facts, payable, now_us)
@@ -28,7 +28,7 @@ def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now
             return record
         if _is_short_of_executors(facts, record):
             own = next((other for other in ordered if executor.serves(other.lease)), None)
-            if own is not None and _keeps(facts, executor, own, record, now_us):
+            if own is not None and _keeps(facts, own, record, now_us):
                 return own
             return None if executor.running else record
     return None
@@ -38,7 +38,7 @@ def in_turn(facts: Facts, records: list[LeaseRecord], now_us: int) -> list[Lease
     """Leases, at least one, as their tasks are to run."""
 
     def running_us(package_id: str) -> int:
-        return sum([now_us - executor.since_us for executor in running_of(facts, package_id)])
+        return sum([now_us - executor.started_at_us for executor in running_of(facts, package_id)])
 
     return facts.turns.order(records, running_us, lambda record: facts.durations_of(record.lease).mean_us, now_us)
 
@@ -48,9 +48,9 @@ def is_short(facts: Facts, record: LeaseRecord) -> bool:
     return 0 < facts.durations_of(record.lease).mean_us < ONE_AHEAD_US
 
 
-def _keeps(facts: Facts, executor: ExecutorRecord, own: LeaseRecord, other: LeaseRecord, now_us: int) -> bool:
+def _keeps(facts: Facts, own: LeaseRecord, other: LeaseRecord, now_us: int) -> bool:
     """Whether an executor serves its own account's lease, although another account's is before it in turn."""
-    waiting_us = now_us - max(other.arrived_us, executor.account_since_us)
+    waiting_us = now_us - other.arrived_at_us
     if is_short(facts, own) and waiting_us < AFFINITY_US:
         return True
     if other.first:

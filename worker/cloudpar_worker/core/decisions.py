@@ -1,4 +1,4 @@
-"""What follows from the facts. Each function looks at one thing; `settle` is their order."""
+"""What follows from the facts. Each function looks at one thing; `decide` is their order."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,7 +14,7 @@ from .master_policy import (
     download,
     extend,
     isolate,
-    publication_us,
+    publication_at_us,
     publish,
     retrieve,
     return_all,
@@ -33,7 +33,7 @@ GIVE_UP_US: Final = 60_000_000
 """A drain without success ends: by then leases of a minute have run out, and of a spot instance half its notice."""
 
 
-def settle_results(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> None:
+def decide_after_results(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> None:
     """After results, mostly their executor is to be fed, and all else can wait a little.
 
     To look at everything takes time for each executor and each lease. After each task of 40 executors, that would be
@@ -44,9 +44,9 @@ def settle_results(facts: Facts, executor: ExecutorRecord, results: Sequence[Tas
         run = executor.running
         # If the executor is free, or runs another package, this package may be done, and its client waits.
         if run is not None and run.record.lease.package_id == executor.last_package_id:
-            facts.deadline_us = min(facts.deadline_us, now_us + FULL_US)
+            facts.deadline_at_us = min(facts.deadline_at_us, now_us + FULL_US)
             return
-    settle(facts, now_us)
+    decide(facts, now_us)
 
 
 def _can_wait(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> bool:
@@ -54,9 +54,9 @@ def _can_wait(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResu
 
     Large results are: if they wait until FULL_US have passed, they travel behind the tasks and not beside them.
     """
-    if facts.draining_us is not None or executor.stop is not None:
+    if facts.drain_started_at_us is not None or executor.stop is not None:
         return False
-    if now_us - facts.settled_us > FULL_US or now_us >= facts.deadline_us:
+    if now_us - facts.decided_at_us > FULL_US or now_us >= facts.deadline_at_us:
         return False
     run = executor.running
     if run is None:
@@ -67,12 +67,12 @@ def _can_wait(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResu
     return not any(result.data is not None and len(result.data) >= LARGE_BYTES for result in results)
 
 
-def settle(facts: Facts, now_us: int) -> None:
+def decide(facts: Facts, now_us: int) -> None:
     """Add the instructions that are due, and say when to look again."""
-    facts.settled_us = now_us
+    facts.decided_at_us = now_us
     stop(facts, now_us)
     spawn(facts, now_us)
-    if facts.draining_us is not None:
+    if facts.drain_started_at_us is not None:
         return_all(facts)
     else:
         return_unfit(facts)
@@ -88,40 +88,40 @@ def settle(facts: Facts, now_us: int) -> None:
     extend(facts, now_us)
     measure(facts, now_us)
     _exit(facts, now_us)
-    facts.deadline_us = _deadline(facts, now_us)
+    facts.deadline_at_us = _deadline(facts, now_us)
 
 
 def give_up(facts: Facts, stalled_us: int, now_us: int) -> None:
     """Nothing succeeds: a worker that drains waits for its tasks, but not for ever for the master."""
-    if facts.draining_us is not None and not facts.busy:
-        facts.gave_up = min(stalled_us, now_us - facts.busy_us) >= GIVE_UP_US
+    if facts.drain_started_at_us is not None and not facts.busy:
+        facts.gave_up = min(stalled_us, now_us - facts.last_busy_at_us) >= GIVE_UP_US
 
 
 def _exit(facts: Facts, now_us: int) -> None:
-    if facts.draining_us is None or facts.exited:
+    if facts.drain_started_at_us is None or facts.exited:
         return
     if facts.busy:
-        facts.busy_us = now_us
-    retrieving = (facts.retrieving or facts.fetching) and now_us - facts.draining_us < ABANDON_RETRIEVAL_US
+        facts.last_busy_at_us = now_us
+    retrieving = (facts.retrieving or facts.fetching) and now_us - facts.drain_started_at_us < ABANDON_RETRIEVAL_US
     if facts.gave_up or not (facts.leases or retrieving):
         facts.exited = True
         facts.out.append(do.Exit(list(facts.leases.values())))
 
 
 def _deadline(facts: Facts, now_us: int) -> int:
-    """The earliest time at which `settle` would do something that it does not do now."""
-    times = [facts.measure_us, facts.beat_us if not facts.beating else NEVER]
-    if facts.draining_us is None:
-        due = [facts.peek_us, facts.fetch_until_us]
-        due += [] if facts.retrieving else [facts.retrieve_us, facts.company_us]
+    """The earliest time at which `decide` would do something that it does not do now."""
+    times = [facts.measure_at_us, facts.beat_at_us if not facts.beating else NEVER]
+    if facts.drain_started_at_us is None:
+        due = [facts.peek_at_us, facts.fetch_ends_at_us]
+        due += [] if facts.retrieving else [facts.retrieve_at_us, facts.resume_at_us]
         times += [each for each in due if each > now_us]
-    if facts.spawn_us > now_us:
-        times.append(facts.spawn_us)
-    if facts.draining_us is not None and now_us < facts.draining_us + ABANDON_RETRIEVAL_US:
-        times.append(facts.draining_us + ABANDON_RETRIEVAL_US)
+    if facts.spawn_at_us > now_us:
+        times.append(facts.spawn_at_us)
+    if facts.drain_started_at_us is not None and now_us < facts.drain_started_at_us + ABANDON_RETRIEVAL_US:
+        times.append(facts.drain_started_at_us + ABANDON_RETRIEVAL_US)
     if facts.publish_jobs < PUBLISH_JOBS:
         times += [
-            publication_us(facts, record)
+            publication_at_us(facts, record)
             for record in facts.leases.values()
             if record.pending and not record.publishing
         ]
@@ -129,13 +129,13 @@ def _deadline(facts: Facts, now_us: int) -> int:
     for executor in facts.executors.values():
         run = executor.running
         if run is not None and executor.stop is None:
-            if executor.recalled_us is not None:
-                times.append(executor.recalled_us + RECALL_VISIBLE_US)
-            elif executor.waits():
-                times.append(executor.since_us + STUCK_US)
-            times.append(executor.since_us + int(run.record.lease.task_timeout_s * 1e6))
+            if executor.recalled_at_us is not None:
+                times.append(executor.recalled_at_us + RECALL_VISIBLE_US)
+            elif executor.has_queued():
+                times.append(executor.started_at_us + STUCK_US)
+            times.append(executor.started_at_us + int(run.record.lease.task_timeout_s * 1e6))
             running.setdefault(run.record.lease.package_id, []).append(executor)
     for package_id, executors in running.items():
-        left_us = facts.budgets.left_us(package_id) - sum([now_us - executor.since_us for executor in executors])
+        left_us = facts.budgets.left_us(package_id) - sum([now_us - executor.started_at_us for executor in executors])
         times.append(now_us + max(left_us // len(executors), 1))
     return min(times)

@@ -51,10 +51,10 @@ class ExecutorRecord:
         last_package_id: The package of the results that came last.
         stop: Set when it is being killed.
         since_us: When, by the agent's clock, the running task began at the latest.
-        awaits: Its task waits for tasks of its own, since `awaits_since_us`.
+        awaits: Its task waits for tasks of its own, since `awaits_at_us`.
         memory_bytes: What it used when it was looked at last.
         suspect: Its memory was large; look again between tasks.
-        recalled_us: When its queued tasks were recalled, until that is known to have worked.
+        recalled_at_us: When its queued tasks were recalled, until that is known to have worked.
     """
 
     def __init__(self, executor_id: int, python: str) -> None:
@@ -62,22 +62,21 @@ class ExecutorRecord:
         self.python = python
         self.ready = False
         self.account: str | None = None
-        self.account_since_us = 0
         self.threads: int | None = None
         self.runs: deque[FedRun] = deque()
         self.last_package_id = ""
         self.stop: Stop | None = None
-        self.since_us = 0
+        self.started_at_us = 0
         self.awaits = False
-        self.awaits_since_us = self.memory_bytes = 0
-        self.suspect = False
+        self.awaits_at_us = self.memory_bytes = 0
+        self.oversized = False
         self.proven = False
         self.codes: set[str] = set()
-        self.recalled_us: int | None = None
+        self.recalled_at_us: int | None = None
         self._fed_tasks = 0
         self._recalled = (0, 0)
         self._skippable = (0, 0)
-        self._spell_us = 0
+        self._busy_at_us = 0
         self._charged_us = 0
         self._carried = 0
 
@@ -116,7 +115,7 @@ class ExecutorRecord:
         offset = 0
         first, end = self._skippable
         if SKIPPED in [result.outcome for result in results]:
-            for count, result in enumerate(results, self.begun - 1):
+            for count, result in enumerate(results, self.started - 1):
                 if result.outcome == SKIPPED and not first <= count < end:
                     return False  # a task cannot have itself run for nothing
         for run in self.runs:
@@ -135,7 +134,7 @@ class ExecutorRecord:
     def feed(self, record: LeaseRecord, start: int, end: int, now_us: int) -> None:
         """It has been sent the tasks [start, end)."""
         if not self.runs:
-            self.since_us = self._spell_us = now_us
+            self.started_at_us = self._busy_at_us = now_us
             self._charged_us = self._carried = 0
         self.account, self.threads = record.lease.account, record.lease.threads_per_task
         self.codes.add(record.lease.code.hash)
@@ -143,28 +142,28 @@ class ExecutorRecord:
         self._carried += record.item_bytes * (end - start)
         self.runs.append(FedRun(record, start, end))
 
-    def waits(self) -> bool:
+    def has_queued(self) -> bool:
         """Whether tasks wait behind the one that runs."""
         runs = self.runs
         return bool(runs) and (runs[0].next + 1 < runs[0].end or any(not run.recalled for run in list(runs)[1:]))
 
     @property
-    def begun(self) -> int:
+    def started(self) -> int:
         """How many tasks it has begun, as far as its results tell."""
         return self._fed_tasks - self.queued()
 
     def recall(self, now_us: int) -> tuple[int, int]:
         """Its queued tasks are asked back; their numbers by its own count."""
-        self.recalled_us = now_us
-        self._recalled = (self.begun, self._fed_tasks)
+        self.recalled_at_us = now_us
+        self._recalled = (self.started, self._fed_tasks)
         # What it passed over for an earlier recall may lie in its channel still, unread.
         first, end = self._skippable
-        self._skippable = (first if end >= self.begun else self.begun, self._fed_tasks)
+        self._skippable = (first if end >= self.started else self.started, self._fed_tasks)
         return self._recalled
 
     def passes_over_all(self, started: int) -> bool:
         """Whether, having begun so many, it is still in the task in which it was when its queued ones were recalled."""
-        return self._recalled == (started, self._fed_tasks) and self.begun == started
+        return self._recalled == (started, self._fed_tasks) and self.started == started
 
     def take_back(self) -> list[FedRun]:
         """All queued tasks are back: parts of its runs, which stay for its word that it passed over them."""
@@ -189,7 +188,7 @@ class ExecutorRecord:
             self.runs.popleft()
         self.proven = True
 
-    def audit(self, results: list[ExecutorResult], seen_us: int, now_us: int) -> list[ExecutorResult]:
+    def audit(self, results: list[ExecutorResult], absent_at_us: int, now_us: int) -> list[ExecutorResult]:
         """The results with the durations that are charged.
 
         What an executor claims is believed between two bounds of the agent's own clock, both counted from when it had
@@ -197,7 +196,7 @@ class ExecutorRecord:
         there yet: so long it has certainly been working.
         """
         claimed = sum([result.duration_us for result in results])
-        at_most = now_us - self._spell_us - self._charged_us
+        at_most = now_us - self._busy_at_us - self._charged_us
         if claimed > at_most:
             results = [
                 replace(result, duration_us=max(result.duration_us * at_most // claimed, 1)) for result in results
@@ -205,11 +204,11 @@ class ExecutorRecord:
             claimed = sum([result.duration_us for result in results])
         self._carried += len(results) * TASK_LATENCY_US * BYTES_A_US
         self._carried += sum([len(result.data) for result in results if result.data])
-        observed = seen_us - self._spell_us
+        observed = absent_at_us - self._busy_at_us
         missing = observed - self._charged_us - claimed
         if missing > LATENCY_US + observed // 20 + self._carried // BYTES_A_US:
             results = [replace(results[0], duration_us=results[0].duration_us + missing), *results[1:]]
             claimed += missing
         self._charged_us += claimed
-        self.since_us = now_us
+        self.started_at_us = now_us
         return results

@@ -16,7 +16,7 @@ from .turns import Turns
 
 NEVER: Final = 2**62
 
-PATIENCE_US: Final = 1_000_000
+PAUSE_US: Final = 1_000_000
 """How long a worker asks for nothing beside what it runs, the first time that a suspect went back."""
 
 
@@ -32,27 +32,27 @@ class Facts:
         set_aside: What this worker lacks, by the packages that it cannot run for that; the oldest are forgotten.
         lengths: How long the tasks of functions took in earlier packages.
         killed: How often somebody outside killed the executor of a task (lease, index).
-        unsaid_us: What publications cost, by package, until a publication has said it.
-        spawn_us, retrieve_us, beat_us, measure_us: When each may happen next.
-        company_us: Until when it asks for nothing beside what has begun, since suspects went back.
-        patience_us: How long that is the next time.
+        unreported_us: What publications cost, by package, until a publication has said it.
+        spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: When each may happen next.
+        resume_at_us: Until when it asks for nothing beside what has begun, since suspects went back.
+        pause_us: How long that is the next time.
         retrieving, peeking, fetching, beating, publish_jobs: What is under way; fetching is a retrieval of chunks of
             other packages than those that have tasks here.
         holds: The master holds requests.
         others_wait: A peek has seen such chunks, or the master has mentioned one, and none were asked for since.
-        peek_us: When to look again.
-        fetch_until_us: Until when free executors wait for what is being fetched.
+        peek_at_us: When to look again.
+        fetch_ends_at_us: Until when free executors wait for what is being fetched.
         publish_now: Somebody may be waiting for what is pending.
         chunk_us: How long the chunk that came last will take; 0: unknown.
         nested: Tasks wait for tasks of their own, or have lately done so.
-        nested_us: When one waited last.
+        last_nested_at_us: When one waited last.
         hungry: The master said so, and nothing was given back since.
-        draining_us: Since when.
-        busy_us: When tasks ran last, while draining.
+        drain_started_at_us: Since when.
+        last_busy_at_us: When tasks ran last, while draining.
         gave_up: What is left will not be published.
         out: The instructions so far.
-        settled_us: When everything was looked at last.
-        deadline_us: When something is due even if nothing happens.
+        decided_at_us: When everything was looked at last.
+        deadline_at_us: When something is due even if nothing happens.
     """
 
     def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str], host: str = "") -> None:
@@ -69,25 +69,25 @@ class Facts:
         self.set_aside: dict[str, Unfit] = {}
         self.turns = Turns()
         self.killed: dict[tuple[str, int], int] = {}
-        self.unsaid_us: dict[str, int] = {}
+        self.unreported_us: dict[str, int] = {}
         self.next_executor = 0
-        self.stillborn = 0
-        self.spawn_us = self.retrieve_us = self.company_us = 0
-        self.patience_us = PATIENCE_US
-        self.beat_us = self.measure_us = NEVER
+        self.failed_starts = 0
+        self.spawn_at_us = self.retrieve_at_us = self.resume_at_us = 0
+        self.pause_us = PAUSE_US
+        self.beat_at_us = self.measure_at_us = NEVER
         self.retrieving = self.peeking = self.fetching = self.beating = False
         self.holds = self.others_wait = False
-        self.peek_us = self.fetch_until_us = 0
+        self.peek_at_us = self.fetch_ends_at_us = 0
         self.publish_jobs = 0
         self.publish_now = False
         self.chunk_us = 0.0
-        self.nested, self.nested_us = False, 0
+        self.nested, self.last_nested_at_us = False, 0
         self.hungry = False
-        self.draining_us: int | None = None
-        self.busy_us = 0
+        self.drain_started_at_us: int | None = None
+        self.last_busy_at_us = 0
         self.gave_up = self.exited = False
         self.out: list[do.Instruction] = []
-        self.deadline_us = self.settled_us = 0
+        self.deadline_at_us = self.decided_at_us = 0
 
     def durations_of(self, lease: Lease) -> PackageDurations:
         """How long tasks of a lease's package last."""
@@ -165,5 +165,5 @@ class Facts:
         others = [other.lease for other in self.leases.values()]
         if all(other.package_id != lease.package_id for other in others):
             self.durations.pop(lease.package_id, None)
-            self.unsaid_us.pop(lease.package_id, None)
+            self.unreported_us.pop(lease.package_id, None)
             self.budgets.forget(lease.package_id)

@@ -26,7 +26,7 @@ class LeaseRecord:
         fed: How many tasks are in executors.
         wanted: What the master last said it wants; None before it has said anything.
         pending: Results that are in no publication.
-        pending_since_us: The time of the first of them.
+        pending_at_us: The time of the first of them.
         publishing: A publication is under way.
         returning: A return is under way.
         downloading: A payload is under way.
@@ -40,9 +40,9 @@ class LeaseRecord:
         retrieve_us, publish_us: What its retrieval and its package's publications cost, until a publication says it.
     """
 
-    def __init__(self, lease: Lease, arrived_us: int, retrieve_us: int) -> None:
+    def __init__(self, lease: Lease, arrived_at_us: int, retrieve_us: int) -> None:
         self.lease = lease
-        self.arrived_us = arrived_us
+        self.arrived_at_us = arrived_at_us
         self.retrieve_us = retrieve_us
         code = lease.code
         here = not (code.inline is None and code.reference is None) and not isinstance(lease.data, BlobData)
@@ -54,7 +54,7 @@ class LeaseRecord:
         self.wanted: list[Range] | None = None
         self.pending: list[TaskResult] = []
         self.pending_bytes = 0
-        self.pending_since_us = 0
+        self.pending_at_us = 0
         self.publishing = self.returning = self.downloading = self.closing = False
         self.undeliverable = self.abandoned = False
         self.refusal: tuple[Reason, str] | None = None
@@ -66,7 +66,7 @@ class LeaseRecord:
         self.item_bytes = 0
         self._seq = 0
         self._segments: dict[Range, int] = {}
-        self._settling_us = self._sent = 0
+        self._publishing_us = self._sent = 0
 
     @property
     def unpublished(self) -> int:
@@ -79,7 +79,7 @@ class LeaseRecord:
         return self.ready_tasks + ranges.count(self.unfetched)
 
     @property
-    def begun(self) -> bool:
+    def started(self) -> bool:
         """Executors have something of it, or the master does not have all of its results."""
         return bool(self.fed or self.unpublished or self.publishing)
 
@@ -102,14 +102,14 @@ class LeaseRecord:
         """None of it will run here."""
         self.ready, self.unfetched, self.ready_tasks = [], [], 0
 
-    def say_cost(self, unsaid_us: dict[str, int]) -> None:
+    def report_cost(self, unreported_us: dict[str, int]) -> None:
         """The next publication says what earlier ones of the package cost."""
-        self.publish_us = unsaid_us.pop(self.lease.package_id, 0)
+        self.publish_us = unreported_us.pop(self.lease.package_id, 0)
 
     def publish_pending(self) -> list[TaskResult]:
         """Take all results for a publication, which closes the lease when nothing will follow."""
         results, self.pending, self.pending_bytes = self.pending, [], 0
-        self._settling_us = sum([result.duration_us for result in results])
+        self._publishing_us = sum([result.duration_us for result in results])
         self.publishing = True
         self._sent = len(results)
         self.closing = self.exhausted and not self.returning
@@ -119,8 +119,8 @@ class LeaseRecord:
         """The master has the publication under way; returns the execution time it carried."""
         self.publishing = False
         self._sent = 0
-        settled_us, self._settling_us = self._settling_us, 0
-        return settled_us
+        published_us, self._publishing_us = self._publishing_us, 0
+        return published_us
 
     def arrived(self, tasks: Range, item_bytes: int) -> None:
         """The payload of these tasks is here."""
@@ -165,7 +165,7 @@ class LeaseRecord:
     def finished(self, results: Sequence[TaskResult], now_us: int) -> list[Range]:
         """Results of fed tasks; returns the segments of payload that nobody needs any more."""
         if not self.pending:
-            self.pending_since_us = now_us
+            self.pending_at_us = now_us
         self.pending += results if self._seals is None else self._seals.sealed(results)
         self.pending_bytes += sum([len(result.data) for result in results if result.data])
         self.fed -= len(results)

@@ -41,7 +41,7 @@ def _free_in_us(facts: Facts, now_us: int) -> list[float]:
             if facts.holds and not mean_us:
                 free.append(float(HORIZON_US))  # nobody knows; it asks when it is free
                 continue
-            free.append(remaining_us(mean_us, now_us - executor.since_us, executor.queued()))
+            free.append(remaining_us(mean_us, now_us - executor.started_at_us, executor.queued()))
     return sorted(free, reverse=True)[: facts.wanted_executors]
 
 
@@ -51,7 +51,7 @@ def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
     if mean_us:
         return mean_us
     running = running_of(facts, record.lease.package_id)
-    return max([float(now_us - executor.since_us) for executor in running], default=0.0)
+    return max([float(now_us - executor.started_at_us) for executor in running], default=0.0)
 
 
 def share(facts: Facts, now_us: int) -> None:
@@ -98,13 +98,13 @@ def isolate(facts: Facts, now_us: int) -> None:
     if not found:
         return
     others = [record for record in facts.leases.values() if record not in found]
-    company = any(record.begun for record in others)
+    company = any(record.started for record in others)
     left = found if company else found[1:] + others
     going = [record for record in left if record.untouched and not record.returning]
     _give_back(facts, [record.give_back(record.untouched) for record in going])
     if company and going:
-        facts.company_us = now_us + facts.patience_us
-        facts.patience_us *= 2
+        facts.resume_at_us = now_us + facts.pause_us
+        facts.pause_us *= 2
 
 
 def _give_back(facts: Facts, returns: list[Return]) -> None:
@@ -131,7 +131,7 @@ def download(facts: Facts) -> None:
 
 def retrieve(facts: Facts, now_us: int) -> None:
     """Ask for chunks before the executors run dry."""
-    if facts.retrieving or now_us < facts.retrieve_us or not takes_on(facts, now_us):
+    if facts.retrieving or now_us < facts.retrieve_at_us or not takes_on(facts, now_us):
         return
     waiting_us = 0.0
     for record in facts.leases.values():
@@ -151,7 +151,7 @@ def publish(facts: Facts, now_us: int) -> None:
     """Send results in bulk: soon if somebody may wait for them, else now and then."""
     short_of_budget = any(not is_payable(facts, record) for record in facts.leases.values() if record.ready)
     idle = any(executor.usable and executor.running is None for executor in facts.executors.values())
-    if not idle and facts.draining_us is None:
+    if not idle and facts.drain_started_at_us is None:
         facts.publish_now = False
     facts.publish_now = facts.publish_now or short_of_budget
     if facts.publish_jobs >= PUBLISH_JOBS:
@@ -169,7 +169,7 @@ def publish(facts: Facts, now_us: int) -> None:
         if record.abandoned and done and not record.pending:
             facts.forget(record)
         elif (due and record.pending) or (done and not record.pending):
-            record.say_cost(facts.unsaid_us)
+            record.report_cost(facts.unreported_us)
             facts.durations_of(record.lease).publications += 1
             made += publishing.publications(record)
     # What could not go, since the lease has a publication under way, goes right after that.
@@ -186,27 +186,27 @@ def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
     return any(record.lease.package_id not in unfinished for record in done)
 
 
-def publication_us(facts: Facts, record: LeaseRecord) -> int:
+def publication_at_us(facts: Facts, record: LeaseRecord) -> int:
     """When what a lease has pending is to go, if nothing else happens."""
     lease = record.lease
-    return record.pending_since_us + facts.durations_of(lease).collect_us(lease.publish_us)
+    return record.pending_at_us + facts.durations_of(lease).collect_us(lease.publish_us)
 
 
 def _due(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
     if not record.pending:
         return False
     full = len(record.pending) >= PUBLICATION_TASKS or record.pending_bytes >= PUBLISH_BYTES
-    return full or now_us >= publication_us(facts, record)
+    return full or now_us >= publication_at_us(facts, record)
 
 
 def extend(facts: Facts, now_us: int) -> None:
     """Keep the leases."""
-    if now_us < facts.beat_us or facts.beating:
+    if now_us < facts.beat_at_us or facts.beating:
         return
     alive = [record for record in facts.leases.values() if not record.closing and not record.abandoned]
     if not alive:
-        facts.beat_us = NEVER
+        facts.beat_at_us = NEVER
         return
-    facts.beat_us = now_us + int(min(record.lease.lease_s for record in alive) / BEATS * 1e6)
+    facts.beat_at_us = now_us + int(min(record.lease.lease_s for record in alive) / BEATS * 1e6)
     facts.beating = True
     facts.out.append(do.Extend([record.reference() for record in alive]))

@@ -24,7 +24,7 @@ LEASES: Final = 1_000
 since what the tasks wait for may be in the queue behind more of the same."""
 
 
-def may_begin(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
+def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
     """Whether an executor may be fed tasks of a lease, or has to stay idle because enough others run."""
     if executor.awaits:
         return False
@@ -57,8 +57,8 @@ def stop_surplus(facts: Facts, now_us: int) -> None:
     if not facts.nested:
         return
     if any(each.awaits for each in facts.executors.values()):
-        facts.nested_us = now_us
-    elif now_us - facts.nested_us >= SURPLUS_US:
+        facts.last_nested_at_us = now_us
+    elif now_us - facts.last_nested_at_us >= SURPLUS_US:
         alive = [each for each in facts.executors.values() if each.stop is None]
         idle = [each for each in alive if each.running is None]
         surplus = len(alive) - facts.wanted_executors
@@ -80,7 +80,7 @@ def stop_overfull(facts: Facts) -> None:
     most = round(facts.memory_bytes * facts.wanted_executors * HELD_PART)
     waiting = [each for each in facts.executors.values() if each.awaits and each.stop is None]
     if len(waiting) > 1 and (held := _held_bytes(facts)) > most:
-        newest = max(waiting, key=lambda each: each.awaits_since_us)
+        newest = max(waiting, key=lambda each: each.awaits_at_us)
         facts.kill(newest, outcomes.nested_memory(len(waiting), held, most, *newest.position()))
 
 

@@ -30,7 +30,7 @@ PACKAGES: Final = 100
 def peek(facts: Facts, now_us: int) -> None:
     """Look, unless an answer is on its way that may bring other packages' chunks as well."""
     under_way = facts.peeking or facts.others_wait or facts.fetching or facts.retrieving
-    if not facts.holds or under_way or now_us < facts.peek_us or not facts.leases or not takes_on(facts, now_us):
+    if not facts.holds or under_way or now_us < facts.peek_at_us or not facts.leases or not takes_on(facts, now_us):
         return
     facts.peeking = True
     facts.retrieve(1, HOLD_S, _at_work(facts), peek=True)
@@ -49,7 +49,7 @@ def fetch(facts: Facts, now_us: int) -> None:
         return  # it is to run before what is fetched, and does not take long
     chunks = free or int(any(is_short(facts, run.record) for run in _running(facts)))
     if chunks:
-        facts.others_wait, facts.fetching, facts.fetch_until_us = False, True, now_us + FETCH_US
+        facts.others_wait, facts.fetching, facts.fetch_ends_at_us = False, True, now_us + FETCH_US
         waiting = dict.fromkeys(record.lease.package_id for record in facts.leases.values() if record.untouched)
         facts.retrieve(chunks, 0.0, list(waiting)[:PACKAGES])
 
@@ -66,7 +66,7 @@ def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None
 
 def holds_back(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
     """Whether a task is not begun yet since one of another package is on its way, which would have to wait for it."""
-    on_its_way = facts.fetching and now_us < facts.fetch_until_us
+    on_its_way = facts.fetching and now_us < facts.fetch_ends_at_us
     return on_its_way and not record.first and not is_short(facts, record)
 
 

@@ -14,16 +14,16 @@ from cloudpar_protocol.worker_messages import Lease, LeaseView
 from . import instructions as do
 from . import outcomes
 from . import stimuli as on
-from .decisions import give_up, settle, settle_results
+from .decisions import decide, decide_after_results, give_up
 from .executor_record import ExecutorRecord, FedRun, Stop
 from .executor_result import SKIPPED, UNFIT, ExecutorResult
-from .facts import PATIENCE_US, Facts
+from .facts import PAUSE_US, Facts
 from .feeding import linger_us
 from .lease_record import LeaseRecord
 from .master_policy import BEATS
 from .nesting import memory_limit
 from .peeking import PEEK_AGAIN_US
-from .supervision import OUTPUT_LIMIT_BYTES, SUSPECT_PART
+from .supervision import OUTPUT_LIMIT_BYTES, OVERSIZED_PART
 from .suspects import is_suspect
 
 _Handler = Callable[[Any, int], None]
@@ -56,16 +56,16 @@ class WorkerState:
         }
 
     @property
-    def deadline_us(self) -> int:
+    def deadline_at_us(self) -> int:
         """When to come back with TimePassed if nothing happens before."""
-        return self.facts.deadline_us
+        return self.facts.deadline_at_us
 
     def linger_us(self, now_us: int) -> int:
         """How long results may lie in their channels unread, to be looked at together."""
         facts = self.facts
-        if facts.draining_us is not None:
+        if facts.drain_started_at_us is not None:
             return 0
-        return min(linger_us(facts.executors.values(), facts.durations_of), facts.deadline_us - now_us)
+        return min(linger_us(facts.executors.values(), facts.durations_of), facts.deadline_at_us - now_us)
 
     def handle(self, stimulus: on.Stimulus, now_us: int) -> list[do.Instruction]:
         """What follows from a stimulus, in the order to do it."""
@@ -73,9 +73,9 @@ class WorkerState:
         facts.out = []
         self._handlers[type(stimulus)](stimulus, now_us)
         if isinstance(stimulus, on.Results):
-            settle_results(facts, facts.executors[stimulus.executor_id], stimulus.results, now_us)
+            decide_after_results(facts, facts.executors[stimulus.executor_id], stimulus.results, now_us)
         else:
-            settle(facts, now_us)
+            decide(facts, now_us)
         return facts.out
 
     # From executors.
@@ -89,7 +89,7 @@ class WorkerState:
         if not executor.expects(results):
             self._garbage(on.GarbageCame(stimulus.executor_id, "results of tasks that it was not given"), now_us)
             return
-        results = executor.audit(results, stimulus.seen_us, now_us)
+        results = executor.audit(results, stimulus.absent_at_us, now_us)
         while results:
             run = executor.runs[0]
             tasks = min(run.end - run.next, len(results))
@@ -105,8 +105,8 @@ class WorkerState:
         if executor.running is not None and executor.stop is None:
             executor.awaits = stimulus.waits
             if stimulus.waits:
-                executor.awaits_since_us, facts.nested = now_us, True
-                facts.measure_us = now_us  # what it holds is missing from what runs in its place
+                executor.awaits_at_us, facts.nested = now_us, True
+                facts.measure_at_us = now_us  # what it holds is missing from what runs in its place
 
     def _finish(self, run: FedRun, results: list[ExecutorResult], now_us: int) -> None:
         if run.recalled:
@@ -124,9 +124,9 @@ class WorkerState:
 
     def _recall_looked(self, stimulus: on.RecallLooked, _now_us: int) -> None:
         executor = self.facts.executors.get(stimulus.executor_id)
-        if executor is None or executor.recalled_us is None:
+        if executor is None or executor.recalled_at_us is None:
             return
-        executor.recalled_us = None
+        executor.recalled_at_us = None
         if executor.runs and executor.stop is None and executor.passes_over_all(stimulus.started):
             # It is still in the same task, and will see the recall when it comes out of it.
             for run in executor.take_back():
@@ -144,8 +144,8 @@ class WorkerState:
             self._blame(executor, executor.runs[0], stimulus, now_us)
         elif executor.stop is None and not executor.proven:
             # It ended before it did anything: the machine is short of something. Do not fork as fast as possible.
-            facts.stillborn = min(facts.stillborn + 1, 6)
-            facts.spawn_us = now_us + 100_000 * 2**facts.stillborn
+            facts.failed_starts = min(facts.failed_starts + 1, 6)
+            facts.spawn_at_us = now_us + 100_000 * 2**facts.failed_starts
         for run in executor.runs:
             if not run.recalled:
                 run.record.put_back((run.next, run.end))
@@ -170,7 +170,7 @@ class WorkerState:
         elif stop.outcome is None or (stop.lease_id, stop.index) != position:
             return  # the task to stop had just ended: the one that began then is innocent and runs again
         if stop.outcome is not None:
-            used_us = max(now_us - executor.since_us, 1)
+            used_us = max(now_us - executor.started_at_us, 1)
             result = TaskResult(
                 run.next, stop.outcome, used_us, message=stop.message, stdout=gone.stdout, stderr=gone.stderr
             )
@@ -184,13 +184,13 @@ class WorkerState:
             return
         rss, limit = stimulus.rss_bytes, memory_limit(facts, executor)
         executor.memory_bytes = rss
-        large = rss > limit * SUSPECT_PART
+        large = rss > limit * OVERSIZED_PART
         if executor.running is None:
-            if rss > limit or (executor.suspect and large):
+            if rss > limit or (executor.oversized and large):
                 facts.kill(executor, Stop())
-            executor.suspect = False
+            executor.oversized = False
             return
-        executor.suspect = large
+        executor.oversized = large
         if rss > limit:
             facts.kill(executor, outcomes.memory(rss, limit, *executor.position()))
         elif stimulus.output_bytes > OUTPUT_LIMIT_BYTES:
@@ -206,12 +206,12 @@ class WorkerState:
         if stimulus.besides:
             facts.fetching = False
             if not stimulus.leases:
-                facts.peek_us = now_us + PEEK_AGAIN_US
+                facts.peek_at_us = now_us + PEEK_AGAIN_US
         else:
             facts.retrieving = False
-            facts.retrieve_us = now_us + stimulus.retry_after_us
+            facts.retrieve_at_us = now_us + stimulus.retry_after_us
         if not any(map(is_suspect, stimulus.leases)):
-            self.facts.patience_us, self.facts.company_us = PATIENCE_US, now_us
+            self.facts.pause_us, self.facts.resume_at_us = PAUSE_US, now_us
         for lease in stimulus.leases:
             if lease.lease_id not in self.facts.leases:
                 self._take_over(lease, stimulus.request_us // len(stimulus.leases), now_us)
@@ -220,12 +220,12 @@ class WorkerState:
 
     def _peeked(self, stimulus: on.Peeked, now_us: int) -> None:
         self.facts.peeking, self.facts.others_wait = False, stimulus.waiting
-        self.facts.peek_us = now_us + stimulus.retry_after_us
+        self.facts.peek_at_us = now_us + stimulus.retry_after_us
 
     def _take_over(self, lease: Lease, request_us: int, now_us: int) -> None:
         facts = self.facts
         record = facts.leases[lease.lease_id] = LeaseRecord(lease, now_us, request_us)
-        facts.beat_us = min(facts.beat_us, now_us + int(lease.lease_s / BEATS * 1e6))
+        facts.beat_at_us = min(facts.beat_at_us, now_us + int(lease.lease_s / BEATS * 1e6))
         facts.budgets.told(lease.package_id, lease.budget_us)
         durations = facts.durations_of(lease)
         durations.told(lease.mean_us)
@@ -265,7 +265,7 @@ class WorkerState:
             record = facts.leases[lease_id]
             package_id = record.lease.package_id
             cost_us = stimulus.request_us // len(stimulus.lease_ids)
-            facts.unsaid_us[package_id] = facts.unsaid_us.get(package_id, 0) + cost_us
+            facts.unreported_us[package_id] = facts.unreported_us.get(package_id, 0) + cost_us
             facts.budgets.settled(package_id, record.published())
         facts.others_wait = facts.others_wait or stimulus.waiting
         self._views(stimulus.views, hungry=stimulus.hungry)
@@ -306,5 +306,5 @@ class WorkerState:
                 self.facts.forget(record)
 
     def _drain(self, _stimulus: on.DrainAsked, now_us: int) -> None:
-        if self.facts.draining_us is None:
-            self.facts.draining_us = self.facts.busy_us = now_us
+        if self.facts.drain_started_at_us is None:
+            self.facts.drain_started_at_us = self.facts.last_busy_at_us = now_us

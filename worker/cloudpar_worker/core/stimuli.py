@@ -18,12 +18,12 @@ class Results(Struct, frozen=True):
     """Results came from an executor.
 
     Attributes:
-        seen_us: They were not there yet at this time.
+        absent_at_us: They were not there yet at this time.
     """
 
     executor_id: int
     results: list[ExecutorResult]
-    seen_us: int
+    absent_at_us: int
 
 
 class TaskWaits(Struct, frozen=True):

@@ -13,7 +13,7 @@ STUCK_US: Final = 100_000
 """A task runs so long that what was fed behind it is taken back."""
 RECALL_VISIBLE_US: Final = 2_000
 """By far longer than a write to memory takes to be seen by another core."""
-SUSPECT_PART: Final = 0.6
+OVERSIZED_PART: Final = 0.6
 """An executor that holds more than this part of its memory between tasks is replaced."""
 OUTPUT_LIMIT_BYTES: Final = 64 * 1024 * 1024
 
@@ -26,7 +26,7 @@ def stop(facts: Facts, now_us: int) -> None:
         run = executor.running
         if run is None or executor.stop is not None:
             continue
-        lease, elapsed_us = run.record.lease, now_us - executor.since_us
+        lease, elapsed_us = run.record.lease, now_us - executor.started_at_us
         elapsed[lease.package_id] = elapsed.get(lease.package_id, 0) + elapsed_us
         if not run.record.wants(run.next):
             facts.kill(executor, outcomes.cancelled(*executor.position()))
@@ -52,7 +52,7 @@ def spawn(facts: Facts, now_us: int) -> None:
     for executor in facts.executors.values():
         if executor.worn and executor.running is None:
             facts.kill(executor, Stop())
-    if facts.draining_us is not None or now_us < facts.spawn_us:
+    if facts.drain_started_at_us is not None or now_us < facts.spawn_at_us:
         return
     nesting.stop_surplus(facts, now_us)
     alive = sum(1 for executor in facts.executors.values() if executor.stop is None and not executor.awaits)
@@ -69,10 +69,10 @@ def recall(facts: Facts, now_us: int) -> None:
         run = executor.running
         if run is None or executor.stop is not None:
             continue
-        if executor.recalled_us is not None:
-            if now_us - executor.recalled_us >= RECALL_VISIBLE_US:
+        if executor.recalled_at_us is not None:
+            if now_us - executor.recalled_at_us >= RECALL_VISIBLE_US:
                 facts.out.append(do.ConfirmRecall(executor.executor_id))
-        elif now_us - executor.since_us >= STUCK_US and executor.waits():
+        elif now_us - executor.started_at_us >= STUCK_US and executor.has_queued():
             facts.out.append(do.Recall(executor.executor_id, *executor.recall(now_us)))
 
 
@@ -83,14 +83,14 @@ def measure(facts: Facts, now_us: int) -> None:
     """
     used = [executor for executor in facts.executors.values() if executor.account is not None and executor.stop is None]
     every_us = MEASURE_US if any(executor.running for executor in used) else IDLE_MEASURE_US
-    suspects = [executor for executor in facts.executors.values() if executor.suspect and executor.usable]
+    suspects = [executor for executor in facts.executors.values() if executor.oversized and executor.usable]
     between = [executor.executor_id for executor in suspects if executor.running is None]
     if between:
         facts.out.append(do.Measure(between))
     if not used:
-        facts.measure_us = NEVER
-    elif now_us < facts.measure_us:
-        facts.measure_us = min(facts.measure_us, now_us + every_us)
+        facts.measure_at_us = NEVER
+    elif now_us < facts.measure_at_us:
+        facts.measure_at_us = min(facts.measure_at_us, now_us + every_us)
     else:
-        facts.measure_us = now_us + every_us
+        facts.measure_at_us = now_us + every_us
         facts.out.append(do.Measure([executor.executor_id for executor in used]))

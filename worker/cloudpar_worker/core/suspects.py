@@ -40,7 +40,7 @@ def takes_on(facts: Facts, now_us: int) -> bool:
     """Whether this worker may ask for more now: not beside a suspect, nor beside what runs since one went back."""
     if suspects(facts):
         return False
-    return now_us >= facts.company_us or not any(record.begun for record in facts.leases.values())
+    return now_us >= facts.resume_at_us or not any(record.started for record in facts.leases.values())
 
 
 def runnable(facts: Facts) -> list[LeaseRecord]:

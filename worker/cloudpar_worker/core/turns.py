@@ -23,7 +23,7 @@ class Turns:
     def __init__(self) -> None:
         self._level_us = 0
         self._finish_us: dict[str, int] = {}
-        self._passed_since_us: int | None = None
+        self._passed_over_at_us: int | None = None
 
     def order(
         self,
@@ -48,10 +48,10 @@ class Turns:
         others = sorted(
             (record for record in ready if not record.first), key=lambda record: standings[record.lease.package_id]
         )
-        if not (firsts and others) or self._passed_since_us is None:
+        if not (firsts and others) or self._passed_over_at_us is None:
             return firsts + others
         patience_us = max(PATIENCE_US, task_us(others[0]))
-        return others + firsts if now_us - self._passed_since_us > patience_us else firsts + others
+        return others + firsts if now_us - self._passed_over_at_us > patience_us else firsts + others
 
     def fed(
         self, record: LeaseRecord, ready: Sequence[LeaseRecord], leases: Iterable[LeaseRecord], now_us: int
@@ -63,9 +63,9 @@ class Turns:
         active = {each.lease.package_id for each in leases if not each.exhausted}
         self._level_us = max(self._level_us, min(map(self._start_us, active)))
         if not record.first or all(each.first for each in ready):
-            self._passed_since_us = None
-        elif self._passed_since_us is None:
-            self._passed_since_us = now_us
+            self._passed_over_at_us = None
+        elif self._passed_over_at_us is None:
+            self._passed_over_at_us = now_us
 
     def behind_us(self, package_id: str, other_id: str) -> int:
         """How much less time a package has had than another one."""

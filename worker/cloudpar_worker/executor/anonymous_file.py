@@ -4,7 +4,7 @@ import os
 import tempfile
 
 
-def nameless_file(purpose: str, folder: str | None = None) -> int:
+def anonymous_file(purpose: str, folder: str | None = None) -> int:
     """A descriptor of a new one, which no program started from here inherits."""
     if hasattr(os, "memfd_create"):
         try:

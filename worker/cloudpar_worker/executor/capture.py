@@ -11,14 +11,14 @@ import sys
 
 from cloudpar_protocol.limits import OUTPUT_BYTES
 
-from .anonymous_file import nameless_file
+from .anonymous_file import anonymous_file
 
 _NOTE_BYTES = 80
 
 
 def open_output(folder: str | None = None) -> int:
     """A descriptor of a new file without a name; whoever writes to it appends."""
-    descriptor = nameless_file("output", folder)
+    descriptor = anonymous_file("output", folder)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
     return descriptor
 

@@ -7,7 +7,7 @@ import tempfile
 from cloudpar_worker.sandbox.cleanup import remove
 
 folder = ""
-"""Where task code of this executor unpacks, "": in the private folder of its cell. The SDK has this name."""
+"""Where task code of this executor unpacks, "": in the private folder of its sandbox. The SDK has this name."""
 
 
 class ProjectFolders:

@@ -9,7 +9,7 @@ import mmap
 import os
 from typing import Final
 
-from .anonymous_file import nameless_file
+from .anonymous_file import anonymous_file
 
 _WORDS: Final = 3
 _STARTED, _FIRST, _END = range(_WORDS)
@@ -18,7 +18,7 @@ _NEVER: Final = 2**63
 
 def open_page(folder: str | None = None) -> int:
     """A descriptor of a new page."""
-    descriptor = nameless_file("recall", folder)
+    descriptor = anonymous_file("recall", folder)
     os.ftruncate(descriptor, 8 * _WORDS)
     return descriptor
 

@@ -14,13 +14,13 @@ _PATIENCE_S: Final = 5.0
 """A killed process may end a call first that makes a file; it takes much less."""
 
 
-def end_processes() -> None:
+def kill_own_processes() -> None:
     """Kill all other processes of this user, at one stroke: none can start another any more, and so escape."""
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
 
 
-def end_orphans(mine: Collection[int]) -> bool:
+def kill_orphans(mine: Collection[int]) -> bool:
     """End the children of this process that are not its own, and say whether there were any."""
     orphans = [each.pid for each in processes() if each.parent == os.getpid() and each.pid not in mine]
     for pid in orphans:

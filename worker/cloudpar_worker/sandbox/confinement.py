@@ -84,7 +84,7 @@ def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
         answering: Services of metadata that answer here.
     """
     version = landlock.version()
-    mend = uid_pool.hindrance(tmp)
+    mend = uid_pool.obstacle(tmp)
     gap = _ONE_USER if os.geteuid() else _ROOT.format(mend=mend)
     return [
         Mechanism(OWN_USERS, not mend, gap),
@@ -100,7 +100,7 @@ def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
         ),
         Mechanism(
             "seccomp",
-            syscall_filter.is_there(),
+            syscall_filter.available(),
             "all system calls are open to tasks: take a kernel with seccomp filters, on x86-64 or ARM64",
         ),
         _metadata(answering),
@@ -125,11 +125,11 @@ def _metadata(answering: Sequence[Service]) -> Mechanism:
 
 def closed_ports(answering: Sequence[Service]) -> list[int]:
     """To which tasks must not connect, where that can be had: without the filter they would pass Landlock."""
-    return ports(answering) if landlock.version() >= landlock.NETWORKED and syscall_filter.is_there() else []
+    return ports(answering) if landlock.version() >= landlock.NETWORKED and syscall_filter.available() else []
 
 
 def gaps(found: list[Mechanism]) -> list[Mechanism]:
-    """What is missing here. Users of their own need nothing more to be kept from each other's processes."""
+    """What is missing here. UidPool of their own need nothing more to be kept from each other's processes."""
     kept = has_own_users(found)
     return [each for each in found if not each.there and not (kept and each.name == SIGNALS)]
 

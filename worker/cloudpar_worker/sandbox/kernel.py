@@ -3,10 +3,11 @@
 import ctypes
 import os
 import platform
+import signal
 import struct
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 LINUX: Final = sys.platform == "linux"
@@ -19,6 +20,7 @@ NEEDED: Final = SETUID | SETGID | KILL
 _ARM: Final = platform.machine() in {"aarch64", "arm64"}
 _CAPSET: Final = 91 if _ARM else 126
 _CAPABILITY_VERSION_3: Final = 0x20080522
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _PR_SET_KEEPCAPS, _PR_SET_NO_NEW_PRIVS, _PR_SET_CHILD_SUBREAPER, _PR_CAP_AMBIENT = 8, 38, 36, 47
 _PR_CAP_AMBIENT_RAISE: Final = 2
 
@@ -58,6 +60,37 @@ def no_new_privileges() -> None:
 def adopt_orphans() -> None:
     """Whatever descends from this process and loses its parent becomes its child."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent (given by its pid) ends, even while it hangs in C. Linux only.
+
+    Elsewhere the zygote kills its executors when the agent ends.
+    """
+    if not LINUX:
+        return
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # the parent ended before the kernel knew, so no signal would come
+
+
+def offer_to_the_oom_killer() -> None:
+    """When memory runs out, let the kernel kill this process rather than the agent."""
+    show_memory()  # the file below belongs to root while memory is hidden; `hide_memory` comes later
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123
+        score.write("500")
+
+
+def hide_memory() -> None:
+    """Keep other processes of this user, such as task code, from reading this one's memory and environment."""
+    if LINUX:
+        prctl(_PR_SET_DUMPABLE, 0)
+
+
+def show_memory() -> None:
+    """Let other processes of this user read this one's memory."""
+    if LINUX:
+        prctl(_PR_SET_DUMPABLE, 1)
 
 
 def capabilities(line: str = "CapEff") -> int:

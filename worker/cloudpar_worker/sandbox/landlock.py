@@ -37,7 +37,7 @@ def version() -> int:
         return 0
 
 
-class Rules:
+class FileRules:
     """What all executors may do with files. Made once; each executor adds its own folder.
 
     Args:
@@ -76,7 +76,7 @@ class Rules:
         os.close(ruleset)
 
 
-class Ports:
+class PortRules:
     """Those of TCP to which executors may connect. Made once: a rule for each takes a tenth of a second.
 
     Args:

@@ -85,7 +85,7 @@ _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _REFUSE: Final = _ERRNO | errno.EPERM
 
 
-def is_there() -> bool:
+def available() -> bool:
     """Whether this kernel filters calls, and we know its machine's numbers."""
     if not LINUX or _COLUMN is None:
         return False

@@ -20,7 +20,7 @@ _OWNER = 0
 _PRIVATE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Locks:
+class UidLocks:
     """Those of this process: the kernel gives none to what it forks, and frees them when it ends, however it goes.
 
     So there is one of these in a process, for as long as it runs: closing the file would free all of them.
@@ -37,7 +37,7 @@ class Locks:
             finally:
                 os.close(folder)
 
-    def take(self, number: int) -> None:
+    def acquire(self, number: int) -> None:
         """Have it.
 
         Raises:
@@ -45,7 +45,7 @@ class Locks:
         """
         fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
 
-    def free(self, number: int) -> None:
+    def release(self, number: int) -> None:
         """Others may take it."""
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
 

@@ -1,14 +1,14 @@
-"""Users for executors: numbers that nobody else on this machine has, each for one executor at a time."""
+"""UidPool for executors: numbers that nobody else on this machine has, each for one executor at a time."""
 
 import os
+import sys
 from contextlib import suppress
 from pwd import getpwuid
 from typing import Final
 
 from . import kernel
-from .interpreter import folders
 from .processes import processes
-from .uid_locks import Locks
+from .uid_locks import UidLocks
 
 FIRST, NUMBER = 60_578, 4_942
 """No distribution gives these numbers to people or lasting services; some go to passing ones of systemd, like ours.
@@ -20,7 +20,7 @@ Every other one is an executor's; the next is the guard, by which whoever clears
 _CAPABILITIES: Final = "leave it the capabilities SETUID, SETGID and KILL"
 
 
-def hindrance(tmp: str) -> str:
+def obstacle(tmp: str) -> str:
     """Why this process may not give executors users of their own, by the mend; empty: it may.
 
     Forks, so only for processes of one thread.
@@ -44,42 +44,42 @@ def hindrance(tmp: str) -> str:
 def _found_by(user: int, tmp: str) -> str:
     """In a process that becomes this user."""
     try:
-        Locks()
+        UidLocks()
     except OSError:
         return "leave it a folder of root's alone in /run, or else in /dev/shm"
     kernel.become(user)
     try:
         with open(os.__file__, "rb"):  # noqa: PTH123 - pathlib would be imported for this alone
             pass
-        for folder in folders():
+        for folder in interpreter_folders():
             os.listdir(folder)  # noqa: PTH208 - the same
     except OSError as error:
         return f"let every user read its Python, as {error.filename}: take one in /usr or /opt, not in a home folder"
     return "" if os.access(tmp, os.W_OK | os.X_OK) else f"let every user write into {tmp}, as into /tmp"
 
 
-def are_there(tmp: str) -> bool:
+def available(tmp: str) -> bool:
     """Whether it may."""
-    return not hindrance(tmp)
+    return not obstacle(tmp)
 
 
-def guard_of(user: int) -> int:
+def guard_uid(user: int) -> int:
     """See FIRST."""
     return user + 1
 
 
-class Users:
+class UidPool:
     """Those of one zygote, no other of which has them, too.
 
     Args:
         places: Folders in which whoever was here before may have left something.
 
     Raises:
-        OSError: Users cannot be told apart from those of other zygotes.
+        OSError: UidPool cannot be told apart from those of other zygotes.
     """
 
     def __init__(self, places: list[str]) -> None:
-        self._locks = Locks()
+        self._locks = UidLocks()
         self._taken = _seen(places)
 
     def take(self) -> int:
@@ -89,18 +89,18 @@ class Users:
             OSError: There is none.
         """
         for number in range(FIRST, FIRST + NUMBER - 2, 2):
-            both = {number, guard_of(number)}
+            both = {number, guard_uid(number)}
             if self._taken.isdisjoint(both) and not any(map(_is_known, both)):
                 with suppress(OSError):
-                    self._locks.take(number)
+                    self._locks.acquire(number)
                     self._taken.add(number)
                     return number
         raise OSError("no user is free for an executor")
 
-    def give_back(self, number: int, *, spotless: bool) -> None:
+    def give_back(self, number: int, *, clean: bool) -> None:
         """Let others take it. If something is left of it, nobody does, of no zygote: the next ones see what is left."""
-        if spotless:
-            self._locks.free(number)
+        if clean:
+            self._locks.release(number)
             self._taken.discard(number)
 
 
@@ -113,6 +113,12 @@ def _seen(places: list[str]) -> set[int]:
                 with suppress(FileNotFoundError):
                     numbers.add(entry.stat(follow_symlinks=False).st_uid)
     return numbers
+
+
+def interpreter_folders() -> list[str]:
+    """The folders of this interpreter and of its packages, but never the root of the file system."""
+    found = dict.fromkeys(os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, *sys.path) if path)
+    return [path for path in found if path != "/" and os.path.isdir(path)]  # noqa: PTH112 - the same
 
 
 def _is_known(number: int) -> bool:

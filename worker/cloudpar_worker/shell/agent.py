@@ -17,7 +17,7 @@ from cloudpar_worker.core.publishing import unpublished
 from cloudpar_worker.core.state import WorkerState
 
 from .executors import Executors
-from .master_io import Courier
+from .master_io import MasterIO
 from .reach import warn
 from .settings import WorkerSettings
 from .zygotes import Zygotes
@@ -57,7 +57,7 @@ class Agent:
         self._executors = Executors(zygotes, self._selector, settings, self._waiting.append)
         zygotes.listen(self._executors, [self._selector, self._others])
         folder = None if settings.payload_folder is None else PayloadFolder(settings.payload_folder)
-        self._courier = Courier(settings.endpoint, settings.token, settings.executors, self._deliver, folder)
+        self._master_io = MasterIO(settings.endpoint, settings.token, settings.executors, self._deliver, folder)
         self._unready = settings.executors
         self._exit_code: int | None = None
         self._draining = self._interrupted = False
@@ -75,11 +75,11 @@ class Agent:
             if self._exit_code is not None:
                 return self._exit_code
             before_us = _now_us()
-            timeout_s = min(max((self._state.deadline_us - before_us) / 1e6, 0.0), _PARENT_S)
+            timeout_s = min(max((self._state.deadline_at_us - before_us) / 1e6, 0.0), _PARENT_S)
             events = self._selector.select(timeout_s)
             now_us = _now_us()
             blocked = now_us - before_us > _BLOCKED_US
-            self._executors.seen_us = now_us - _BLOCKED_US if blocked else looked_us
+            self._executors.absent_at_us = now_us - _BLOCKED_US if blocked else looked_us
             looked_us = now_us
             for key, mask in events:
                 key.data(mask)
@@ -131,7 +131,7 @@ class Agent:
                 "the master hands these tasks out again when their leases have run out"
             )
         else:
-            self._courier.leave()
+            self._master_io.leave()
         self._exit_code = UNREACHABLE if left else 0
 
     def _to_executors(self, instruction: do.ExecutorInstruction) -> None:
@@ -140,7 +140,7 @@ class Agent:
             case do.Feed(executor_id, lease, (start, end)):
                 if self._unready:  # before a task that may be the end of this agent, and not when all are there
                     self._announce()
-                payloads = self._courier.payloads
+                payloads = self._master_io.payloads
                 items = payloads.items(lease, start, end)
                 executors.feed(executor_id, lease, (start, end), payloads.code(lease), items)
             case do.Spawn(executor_id, python):
@@ -155,22 +155,22 @@ class Agent:
                 executors.measure(executor_ids)
 
     def _to_master(self, instruction: do.MasterInstruction) -> None:
-        courier = self._courier
+        master_io = self._master_io
         match instruction:
             case do.Retrieve():
-                courier.retrieve(instruction)
+                master_io.retrieve(instruction)
             case do.Download(lease, tasks):
-                courier.download(lease, tasks)
+                master_io.download(lease, tasks)
             case do.Discard(lease_id, tasks):
-                courier.payloads.discard(lease_id, tasks)
+                master_io.payloads.discard(lease_id, tasks)
             case do.Forget(lease_id):
-                courier.forget(lease_id, [record.lease.code.hash for record in self._state.facts.leases.values()])
+                master_io.forget(lease_id, [record.lease.code.hash for record in self._state.facts.leases.values()])
             case do.Publish(publications):
-                courier.publish(publications)
+                master_io.publish(publications)
             case do.Extend(leases):
-                courier.extend(leases)
+                master_io.extend(leases)
             case do.GiveBackTasks(returns):
-                courier.give_back(returns)
+                master_io.give_back(returns)
 
     def _deliver(self, stimulus: on.Stimulus) -> None:
         """From another thread, or from a signal."""
@@ -191,7 +191,7 @@ class Agent:
         if number == signal.SIGTERM and not self._draining:
             self._draining = True
             self._deliver(on.DrainAsked())
-            self._courier.abandon_retrieval()
+            self._master_io.abandon_retrieval()
         else:
             self._interrupted = True
 

@@ -8,10 +8,10 @@ from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.executor.frames import Garbage
-from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, WEIGHED
+from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, MEASURED
 
 from .executor_process import ExecutorProcess
-from .memory_monitor import Measuring
+from .memory_monitor import MemoryMonitor
 from .reach import warn
 from .settings import WorkerSettings
 from .zygotes import Zygotes
@@ -30,10 +30,10 @@ class Executors:
         self._zygotes = zygotes
         self._selector = selector
         self._tmp = settings.tmp
-        self._measuring = Measuring(zygotes, settings.memory_bytes, on_stimulus)
+        self._memory = MemoryMonitor(zygotes, settings.memory_bytes, on_stimulus)
         self._on_stimulus = on_stimulus
         self._alive: dict[int, ExecutorProcess] = {}
-        self.seen_us = 0
+        self.absent_at_us = 0
         """A time at which nothing that comes now was there yet."""
 
     def spawn(self, executor_id: int, python: str) -> None:
@@ -86,7 +86,7 @@ class Executors:
     def measure(self, executor_ids: list[int]) -> None:
         """Look at their processes."""
         wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
-        self._measuring.look(wanted, self._alive.values())
+        self._memory.measure(wanted, self._alive.values())
 
     def _channel_look(self, executor_id: int) -> Look:
         def look(events: int) -> None:
@@ -114,7 +114,7 @@ class Executors:
         if process.ended:
             self._unwatch(process)  # the zygote tells the rest
         if results:
-            self._on_stimulus(on.Results(process.executor_id, results, self.seen_us))
+            self._on_stimulus(on.Results(process.executor_id, results, self.absent_at_us))
         waits = process.mark()
         if waits is not None:
             self._on_stimulus(on.TaskWaits(process.executor_id, waits))
@@ -123,19 +123,19 @@ class Executors:
         if process.channel in self._selector.get_map():
             self._selector.unregister(process.channel)
 
-    def said(self, operation: bytes, executor_id: int, figure: int) -> None:
+    def on_message(self, operation: bytes, executor_id: int, figure: int) -> None:
         """What a zygote says."""
         if operation == FORKED:
             process = self._alive[executor_id]
             process.pid = figure
             self._selector.register(process.channel, EVENT_READ, self._channel_look(executor_id))
-        elif operation == WEIGHED:
+        elif operation == MEASURED:
             if executor_id in self._alive:
-                self._measuring.weighed(self._alive[executor_id], figure)
+                self._memory.on_answer(self._alive[executor_id], figure)
         elif operation in {DIED, FAILED}:
             self._ended(executor_id, os.waitstatus_to_exitcode(figure) if operation == DIED else None)
 
-    def lost(self, python: str, *, for_good: bool) -> None:
+    def on_exit(self, python: str, *, for_good: bool) -> None:
         """A zygote has ended: somebody killed it, or it could not start."""
         for executor_id, process in list(self._alive.items()):
             if process.python == python:
@@ -151,7 +151,7 @@ class Executors:
             self._unwatch(process)
         stdout, stderr = process.outputs()
         del self._alive[executor_id]
-        self._measuring.ended(executor_id)
+        self._memory.forget(executor_id)
         process.close()
         if stderr and not process.ready:
             warn(f"an executor cannot begin, and another one is tried soon: {stderr.splitlines()[-1]}")

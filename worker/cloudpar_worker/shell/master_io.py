@@ -46,7 +46,7 @@ _REFUSED, _BROKEN = 3, 70
 """The agent's exit codes when the master does not know its token, and when the agent has a bug."""
 
 
-class Courier:
+class MasterIO:
     """Each kind of call has its own thread, begun when it is first needed: a held one delays no other."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Courier:
         self._peeks = MasterClient(endpoint, token, reach)
         self.payloads = PayloadStore(self._client)
         self._queues: dict[str, queue.SimpleQueue[Job]] = {}
-        self._arrivals: dict[str, float] = {}
+        self._arrived_at: dict[str, float] = {}
         self._threads: Counter[str] = Counter()
 
     def _hand(self, kind: str, job: Job, threads: int = 1) -> None:
@@ -127,7 +127,7 @@ class Courier:
         # Held waiting is not the request's cost: the chunk was not there yet.
         cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))
         for lease in reply.leases:
-            self._arrivals[lease.lease_id] = time.monotonic()
+            self._arrived_at[lease.lease_id] = time.monotonic()
         return on.Retrieved(
             reply.leases,
             int(reply.retry_after_s * 1e6),
@@ -162,7 +162,7 @@ class Courier:
             except SealBroken as broken:
                 return on.DownloadFailed(lease.lease_id, stale=False, broken=str(broken))
             except PayloadRefused as refused:
-                stale = time.monotonic() - self._arrivals.get(lease.lease_id, 0.0) > _FRESH_LINK_S
+                stale = time.monotonic() - self._arrived_at.get(lease.lease_id, 0.0) > _FRESH_LINK_S
                 warn(f"the payload of package {lease.package_id} cannot be had: {refused}")
                 return on.DownloadFailed(lease.lease_id, stale)
             return on.Downloaded(lease.lease_id, here, item_bytes, int((time.monotonic() - began) * 1e6))
@@ -171,7 +171,7 @@ class Courier:
 
     def forget(self, lease_id: str, used: Iterable[str]) -> None:
         """A lease is done with; the code of these hashes is still in use."""
-        self._arrivals.pop(lease_id, None)
+        self._arrived_at.pop(lease_id, None)
         self.payloads.forget(lease_id)
         self.payloads.trim(set(used))
 

@@ -14,7 +14,7 @@ from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.zygote.messages import UNKNOWN
 
 from .executor_process import ExecutorProcess
-from .process_tree import Families
+from .process_tree import ProcessTree
 from .zygotes import Zygotes
 
 _HARMLESS_PART: Final = 0.25
@@ -23,7 +23,7 @@ _REST: Final = 10
 """So many times as long as weighing took, it is not done again: it costs at most a tenth of a core an executor."""
 
 
-class Measuring:
+class MemoryMonitor:
     """Of all executors of an agent.
 
     Args:
@@ -35,14 +35,14 @@ class Measuring:
         self._zygotes = zygotes
         self._limit_bytes = limit_bytes
         self._on_stimulus = on_stimulus
-        self._families = Families()
-        self._weighing: dict[int, tuple[float, int, int]] = {}
+        self._process_tree = ProcessTree()
+        self._pending: dict[int, tuple[float, int, int]] = {}
         """When it began, its own memory and at most how much, by executor."""
-        self._rests_until: dict[int, float] = {}
+        self._next_at: dict[int, float] = {}
 
-    def look(self, wanted: Collection[ExecutorProcess], alive: Collection[ExecutorProcess]) -> None:
+    def measure(self, wanted: Collection[ExecutorProcess], alive: Collection[ExecutorProcess]) -> None:
         """At some of those that are alive."""
-        families = self._families.look({each.pid for each in alive if each.pid})
+        descendants = self._process_tree.descendants({each.pid for each in alive if each.pid})
         for process in wanted:
             try:
                 own = bound = process.resident_bytes()
@@ -50,31 +50,31 @@ class Measuring:
                 own = bound = 0
             except psutil.Error:
                 own, bound = 0, self._limit_bytes
-            bound += self._families.bound(process.pid, families.get(process.pid, ()))
+            bound += self._process_tree.most_bytes(process.pid, descendants.get(process.pid, ()))
             if bound == own or bound < self._limit_bytes * _HARMLESS_PART:
-                self._tell(process, bound)
+                self._report(process, bound)
             else:
-                self._weigh(process, own, bound)
+                self._ask_zygote(process, own, bound)
 
-    def _weigh(self, process: ExecutorProcess, own: int, bound: int) -> None:
+    def _ask_zygote(self, process: ExecutorProcess, own: int, bound: int) -> None:
         executor_id, now = process.executor_id, time.monotonic()
-        if executor_id in self._weighing or now < self._rests_until.get(executor_id, 0.0):
-            self._tell(process, own)
+        if executor_id in self._pending or now < self._next_at.get(executor_id, 0.0):
+            self._report(process, own)
             return
-        self._weighing[executor_id] = now, own, bound
-        self._zygotes.weigh(process.python, executor_id)
+        self._pending[executor_id] = now, own, bound
+        self._zygotes.measure(process.python, executor_id)
 
-    def weighed(self, process: ExecutorProcess, figure: int) -> None:
+    def on_answer(self, process: ExecutorProcess, figure: int) -> None:
         """The zygote's answer."""
-        began, own, bound = self._weighing.pop(process.executor_id, (0.0, 0, 0))
+        began, own, bound = self._pending.pop(process.executor_id, (0.0, 0, 0))
         now = time.monotonic()
-        self._rests_until[process.executor_id] = now + _REST * (now - began)
-        self._tell(process, bound if figure == UNKNOWN else max(own, figure))
+        self._next_at[process.executor_id] = now + _REST * (now - began)
+        self._report(process, bound if figure == UNKNOWN else max(own, figure))
 
-    def ended(self, executor_id: int) -> None:
+    def forget(self, executor_id: int) -> None:
         """An executor."""
-        self._weighing.pop(executor_id, None)
-        self._rests_until.pop(executor_id, None)
+        self._pending.pop(executor_id, None)
+        self._next_at.pop(executor_id, None)
 
-    def _tell(self, process: ExecutorProcess, memory_bytes: int) -> None:
+    def _report(self, process: ExecutorProcess, memory_bytes: int) -> None:
         self._on_stimulus(on.Measured(process.executor_id, memory_bytes, process.output_bytes()))

@@ -14,49 +14,49 @@ _LOAD: Final = Path("/proc/loadavg")
 """Its last word is the number of the newest process."""
 
 
-class Families:
+class ProcessTree:
     """Of the executors of one agent."""
 
     def __init__(self) -> None:
         self._newest = ""
-        self._users: dict[int, int] = {}
+        self._executor_by_uid: dict[int, int] = {}
         """Executors by the users that are theirs alone."""
         self._executor_of: dict[int, int] = {}
         """By process: the executor that started it; 0: none did."""
 
-    def look(self, executors: Collection[int]) -> Mapping[int, list[int]]:
+    def descendants(self, executors: Collection[int]) -> Mapping[int, list[int]]:
         """What there is besides the executors themselves, by executor, all of them known by their process ids."""
         newest = _LOAD.read_text().split()[-1] if LINUX else ""
         if newest != self._newest:
             self._newest = newest
-            self._users = _users(executors)
+            self._executor_by_uid = _executor_by_uid(executors)
             there = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 - pathlib is slower
             self._executor_of = {pid: known for pid, known in self._executor_of.items() if pid in there}
             for pid in there - self._executor_of.keys():
                 self._find(pid, executors)
-        families: dict[int, list[int]] = {}
+        found: dict[int, list[int]] = {}
         for pid, executor in self._executor_of.items():
             if executor:
-                families.setdefault(executor, []).append(pid)
-        return families
+                found.setdefault(executor, []).append(pid)
+        return found
 
     def _find(self, pid: int, executors: Collection[int]) -> None:
-        line: list[int] = []
+        ancestors: list[int] = []
         while pid and pid not in executors and pid not in self._executor_of:
-            line.append(pid)
+            ancestors.append(pid)
             process = look(pid)
-            pid = self._users.get(process.user, process.parent) if process else 0
+            pid = self._executor_by_uid.get(process.user, process.parent) if process else 0
         executor = pid if pid in executors else self._executor_of.get(pid, 0)
-        self._executor_of.update(dict.fromkeys(line, executor))
+        self._executor_of.update(dict.fromkeys(ancestors, executor))
 
-    def bound(self, executor: int, family: Collection[int]) -> int:
+    def most_bytes(self, executor: int, descendants: Collection[int]) -> int:
         """At most so much memory they have besides the executor's own: what they share counts for each."""
-        found = [look(pid) for pid in family]
+        found = [look(pid) for pid in descendants]
         return sum(each.private_bytes for each in found if each) + self._shared_memory(executor)
 
     def _shared_memory(self, executor: int) -> int:
         """What may be its user's of the files there: some have no name any more, others are in closed folders."""
-        user = next((user for user, its in self._users.items() if its == executor), None)
+        user = next((user for user, its in self._executor_by_uid.items() if its == executor), None)
         if user is None:
             return 0
         file_system = os.statvfs(SHARED_MEMORY)
@@ -70,7 +70,7 @@ class Families:
         return max(used, 0)
 
 
-def _users(executors: Collection[int]) -> dict[int, int]:
+def _executor_by_uid(executors: Collection[int]) -> dict[int, int]:
     users: dict[int, int] = {}
     for executor in executors:
         with suppress(OSError):

@@ -24,7 +24,7 @@ class Reach:
         self._stalled = stalled
         self._failures: Counter[str] = Counter()
         self._logged: dict[str, float] = {}
-        self._succeeded_s = time.monotonic()
+        self._succeeded_at = time.monotonic()
         self._lock = threading.Lock()
 
     def failed(self, address: str, error: Exception) -> None:
@@ -54,11 +54,11 @@ class Reach:
 
     def succeeded(self) -> None:
         """Something is done that would have been tried until it is."""
-        self._succeeded_s = time.monotonic()
+        self._succeeded_at = time.monotonic()
 
     def repeats(self) -> None:
         """Something is tried again."""
-        self._stalled(int((time.monotonic() - self._succeeded_s) * 1e6))
+        self._stalled(int((time.monotonic() - self._succeeded_at) * 1e6))
 
 
 def warn(text: str) -> None:

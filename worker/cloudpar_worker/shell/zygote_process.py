@@ -60,7 +60,7 @@ class ZygoteProcess:
         finally:
             theirs.close()
 
-    def tell(self, operation: bytes, executor_id: int, descriptors: list[int]) -> None:
+    def send(self, operation: bytes, executor_id: int, descriptors: list[int]) -> None:
         """Ask for an executor or a kill.
 
         Raises:
@@ -72,7 +72,7 @@ class ZygoteProcess:
         else:
             self.socket.sendall(message)
 
-    def hear(self) -> Iterator[tuple[bytes, int, int]]:
+    def receive(self) -> Iterator[tuple[bytes, int, int]]:
         """What has come: operation, executor id, figure.
 
         Raises:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from cloudpar_protocol.nesting import OwnPool
 from cloudpar_worker.sandbox.confinement import Confinement
-from cloudpar_worker.zygote.messages import KILL, SPAWN, WEIGH
+from cloudpar_worker.zygote.messages import KILL, MEASURE, SPAWN
 
 from .zygote_process import ZygoteProcess
 
@@ -18,13 +18,13 @@ IDLE_US: Final = 60_000_000
 """A zygote that has had no executor for so long is ended: it holds some 20 MB."""
 
 
-class Listener(Protocol):
+class ZygoteListener(Protocol):
     """Who hears of zygotes."""
 
-    def said(self, operation: bytes, executor_id: int, figure: int) -> None:
+    def on_message(self, operation: bytes, executor_id: int, figure: int) -> None:
         """By one of them."""
 
-    def lost(self, python: str, *, for_good: bool) -> None:
+    def on_exit(self, python: str, *, for_good: bool) -> None:
         """A version's zygote has ended, and all executors with it; for good: another would not start either."""
 
 
@@ -47,10 +47,10 @@ class Zygotes:
         self._first = next(iter(interpreters))
         self._running = {self._first: self._start(self._first)}
         self._failures: Counter[str] = Counter()
-        self._idle_since_us: dict[str, int] = {}
+        self._idle_at_us: dict[str, int] = {}
         self._selectors: Sequence[BaseSelector] = ()
 
-    def listen(self, listener: Listener, selectors: Sequence[BaseSelector]) -> None:
+    def listen(self, listener: ZygoteListener, selectors: Sequence[BaseSelector]) -> None:
         """From now on, by the keys of these selectors."""
         self._listener, self._selectors = listener, selectors
         for python in self._running:
@@ -65,27 +65,27 @@ class Zygotes:
         if python not in self._running:
             self._running[python] = self._start(python)
             self._register(python)
-        self._idle_since_us.pop(python, None)
-        self._running[python].tell(SPAWN, executor_id, descriptors)
+        self._idle_at_us.pop(python, None)
+        self._running[python].send(SPAWN, executor_id, descriptors)
 
     def kill(self, python: str, executor_id: int) -> None:
         """Kill one with its process group."""
         if python in self._running:
             with contextlib.suppress(OSError):  # it is gone, and its executors with it: `lost` will say so
-                self._running[python].tell(KILL, executor_id, [])
+                self._running[python].send(KILL, executor_id, [])
 
-    def weigh(self, python: str, executor_id: int) -> None:
+    def measure(self, python: str, executor_id: int) -> None:
         """Ask for the memory of one with all that it started."""
         if python in self._running:
             with contextlib.suppress(OSError):  # the same
-                self._running[python].tell(WEIGH, executor_id, [])
+                self._running[python].send(MEASURE, executor_id, [])
 
     def end_idle(self, used: Collection[str], now_us: int) -> None:
         """End those of versions that have not been used for a while."""
         for python in list(self._running):
             if python in used or python == self._first:
-                self._idle_since_us.pop(python, None)
-            elif now_us - self._idle_since_us.setdefault(python, now_us) >= IDLE_US:
+                self._idle_at_us.pop(python, None)
+            elif now_us - self._idle_at_us.setdefault(python, now_us) >= IDLE_US:
                 self._end(python)
 
     def close(self) -> None:
@@ -100,23 +100,23 @@ class Zygotes:
 
     def _register(self, python: str) -> None:
         for selector in self._selectors:
-            selector.register(self._running[python].socket, EVENT_READ, lambda _events: self._hear(python))
+            selector.register(self._running[python].socket, EVENT_READ, lambda _events: self._on_readable(python))
 
-    def _hear(self, python: str) -> None:
+    def _on_readable(self, python: str) -> None:
         try:
-            messages = list(self._running[python].hear())
+            messages = list(self._running[python].receive())
         except (EOFError, ConnectionError):
             self._end(python)
             self._failures[python] += 1
-            self._listener.lost(python, for_good=python != self._first and self._failures[python] >= FAILURES)
+            self._listener.on_exit(python, for_good=python != self._first and self._failures[python] >= FAILURES)
             return
         self._failures[python] = 0
         for message in messages:
-            self._listener.said(*message)
+            self._listener.on_message(*message)
 
     def _end(self, python: str) -> None:
         zygote = self._running.pop(python)
-        self._idle_since_us.pop(python, None)
+        self._idle_at_us.pop(python, None)
         for selector in self._selectors:
             selector.unregister(zygote.socket)
         zygote.close()

@@ -4,7 +4,7 @@ It has one thread, has imported what executors need, and runs no task code, so t
 and is safe. It is started afresh, by exec: no token of the agent was ever in its memory. Over the socket FD the agent
 asks for executors, kills, and what executors weigh; the zygote tells how each of them ended. When the agent is gone,
 however it went, the socket ends, and the zygote takes all executors with it. Those of a shared pool are confined to
-cells.
+sandboxes.
 """
 
 import contextlib
@@ -29,12 +29,11 @@ from cloudpar_worker.executor.refusals import Refusals
 from cloudpar_worker.executor.runner import Runner
 from cloudpar_worker.executor.waiting import take_own_pool
 from cloudpar_worker.sandbox.confinement import Confinement, decode
-from cloudpar_worker.sandbox.kernel import LINUX
-from cloudpar_worker.sandbox.orphans import die_with_parent, hide_memory, offer_to_the_oom_killer
-from cloudpar_worker.sandbox.sandboxes import Cell, Cells
+from cloudpar_worker.sandbox.kernel import LINUX, die_with_parent, hide_memory, offer_to_the_oom_killer
+from cloudpar_worker.sandbox.sandboxes import Sandbox, Sandboxes
 
-from .memory_meter import Scales
-from .messages import DIED, FAILED, FORKED, KILL, MESSAGE, SPAWN, SPAWN_FDS, UNKNOWN, WEIGHED
+from .memory_meter import MemoryMeter
+from .messages import DIED, FAILED, FORKED, KILL, MEASURED, MESSAGE, SPAWN, SPAWN_FDS, UNKNOWN
 
 _ENDING_S: Final = 0.1
 _AGAIN_S: Final = 1.0
@@ -47,14 +46,14 @@ class Zygote:
     def __init__(self, agent: socket.socket, confinement: Confinement | None, own_pool: OwnPool | None) -> None:
         self._agent = agent
         self._own_pool = own_pool
-        self._executors: dict[int, tuple[int, Cell | None]] = {}
-        """Executor id and cell by pid."""
+        self._executors: dict[int, tuple[int, Sandbox | None]] = {}
+        """Executor id and sandbox by pid."""
         self._projects = ProjectFolders()
-        self._cells = Cells(confinement, self._executors.keys()) if confinement else None
+        self._sandboxes = Sandboxes(confinement, self._executors.keys()) if confinement else None
         self._refusals = Refusals()
-        if confinement and self._cells:
-            self._refusals = Refusals(confinement.closed_ports, self._cells.own_users, files=True)
-        self._scales = Scales()
+        if confinement and self._sandboxes:
+            self._refusals = Refusals(confinement.closed_ports, self._sandboxes.own_uids, files=True)
+        self._memory_meter = MemoryMeter()
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
         self._wake.setblocking(False)
@@ -70,9 +69,9 @@ class Zygote:
         selector.register(self._woken, selectors.EVENT_READ)
         alive = True
         while alive:
-            looks_again = self._scales.at_work or (self._cells and self._cells.waiting)
-            ready = selector.select(_AGAIN_S if looks_again else None)
-            self._scales.end_late()
+            polls = self._memory_meter.busy or (self._sandboxes and self._sandboxes.waiting)
+            ready = selector.select(_AGAIN_S if polls else None)
+            self._memory_meter.kill_overdue()
             if not ready:
                 self._reap()
             for key, _ in ready:
@@ -80,16 +79,16 @@ class Zygote:
                     self._drain_wakes()
                     self._reap()
                 else:
-                    alive = self._obey()
+                    alive = self._handle_message()
         self._end(selector)
 
     def _end(self, selector: selectors.BaseSelector) -> None:
         for pid in self._executors:
             _kill_group(pid)
         selector.unregister(self._agent)
-        while self._cells and (self._executors or self._cells.emptying):
+        while self._sandboxes and (self._executors or self._sandboxes.cleaning):
             self._reap()
-            if self._executors or self._cells.emptying:
+            if self._executors or self._sandboxes.cleaning:
                 selector.select(_ENDING_S)
                 self._drain_wakes()
         self._projects.remove_all()
@@ -98,7 +97,7 @@ class Zygote:
         with contextlib.suppress(BlockingIOError):
             self._woken.recv(4096)
 
-    def _obey(self) -> bool:
+    def _handle_message(self) -> bool:
         try:
             message, descriptors, _, _ = socket.recv_fds(self._agent, MESSAGE.size, SPAWN_FDS)
             while message and len(message) < MESSAGE.size:
@@ -111,47 +110,47 @@ class Zygote:
         if operation == SPAWN:
             self._spawn(executor_id, descriptors)
         else:
-            for pid, (known, cell) in self._executors.items():
+            for pid, (known, sandbox) in self._executors.items():
                 if known == executor_id and operation == KILL:
                     _kill_group(pid)
                 elif known == executor_id:
-                    self._weigh(executor_id, pid, cell)
+                    self._measure(executor_id, pid, sandbox)
         return True
 
-    def _weigh(self, executor_id: int, pid: int, cell: Cell | None) -> None:
+    def _measure(self, executor_id: int, pid: int, sandbox: Sandbox | None) -> None:
         try:
-            self._scales.begin(executor_id, pid, cell)
+            self._memory_meter.start(executor_id, pid, sandbox)
         except OSError:
-            self._tell(WEIGHED, executor_id, UNKNOWN)
+            self._send(MEASURED, executor_id, UNKNOWN)
 
     def _spawn(self, executor_id: int, descriptors: list[int]) -> None:
         parent = os.getpid()
         project = self._projects.new()
         try:
-            cell = self._cells.take() if self._cells else None
-            pid = self._fork(cell)
+            sandbox = self._sandboxes.create() if self._sandboxes else None
+            pid = self._fork(sandbox)
         except OSError as error:
-            self._tell(FAILED, executor_id, error.errno or 0)
+            self._send(FAILED, executor_id, error.errno or 0)
         else:
             if pid == 0:
-                if cell is None:  # what a cell has is removed in any case
+                if sandbox is None:  # what a sandbox has is removed in any case
                     project_folders.folder = project
-                self._become_executor(parent, descriptors, cell)
-            self._executors[pid] = executor_id, cell
+                self._become_executor(parent, descriptors, sandbox)
+            self._executors[pid] = executor_id, sandbox
             self._projects.given(project, pid)
-            self._tell(FORKED, executor_id, pid)
+            self._send(FORKED, executor_id, pid)
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def _fork(self, cell: Cell | None) -> int:
+    def _fork(self, sandbox: Sandbox | None) -> int:
         try:
             return os.fork()
         except OSError:
-            if self._cells and cell:
-                self._cells.cancel(cell)
+            if self._sandboxes and sandbox:
+                self._sandboxes.discard(sandbox)
             raise
 
-    def _become_executor(self, parent: int, descriptors: list[int], cell: Cell | None) -> NoReturn:
+    def _become_executor(self, parent: int, descriptors: list[int], sandbox: Sandbox | None) -> NoReturn:
         code = 1
         try:
             die_with_parent(parent)
@@ -165,8 +164,8 @@ class Zygote:
             recall = RecallPage(descriptors[3])
             for descriptor in descriptors[1:]:
                 os.close(descriptor)
-            if self._cells and cell:
-                self._cells.enter(cell, parent)
+            if self._sandboxes and sandbox:
+                self._sandboxes.enter(sandbox, parent)
             _close_all_but(channel.fileno(), *capture.descriptors)
             sys.modules["__main__"] = ModuleType("__main__")
             channel.sendall(READY)
@@ -180,29 +179,29 @@ class Zygote:
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
             self._reap_all()
-        if self._cells:
-            self._cells.empty()
+        if self._sandboxes:
+            self._sandboxes.clean_up()
 
     def _reap_all(self) -> None:
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 return
-            executor_id, cell = self._executors.pop(pid, (None, None))
+            executor_id, sandbox = self._executors.pop(pid, (None, None))
             if executor_id is not None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)  # what task code started and left behind
-                self._tell(DIED, executor_id, status)
+                self._send(DIED, executor_id, status)
                 self._projects.remove(pid)
-            weighed = self._scales.ended(pid)
-            if weighed is not None:
-                self._tell(WEIGHED, *weighed)
-            elif self._cells and cell:
-                self._cells.leave(cell)
-            elif self._cells:
-                self._cells.ended(pid, status)
+            measured = self._memory_meter.ended(pid)
+            if measured is not None:
+                self._send(MEASURED, *measured)
+            elif self._sandboxes and sandbox:
+                self._sandboxes.left(sandbox)
+            elif self._sandboxes:
+                self._sandboxes.ended(pid, status)
 
-    def _tell(self, operation: bytes, executor_id: int, figure: int) -> None:
+    def _send(self, operation: bytes, executor_id: int, figure: int) -> None:
         with contextlib.suppress(OSError):  # the agent is gone: the next look at the socket says so
             self._agent.sendall(MESSAGE.pack(operation, executor_id, figure))
 

@@ -1,6 +1,6 @@
 """The memory of an executor with all that it started, each page once: what processes share by a fork counts in parts.
 
-Only processes of the same user may see that, so a child of the zygote does it (`Scales`), and where executors have
+Only processes of the same user may see that, so a child of the zygote does it (`MemoryMeter`), and where executors have
 their own users it becomes theirs. What hides its memory counts whole.
 """
 
@@ -16,7 +16,7 @@ from typing import Final
 
 from cloudpar_worker.sandbox import kernel
 from cloudpar_worker.sandbox.processes import Process, processes
-from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY, Cell
+from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY, Sandbox
 
 from .messages import UNKNOWN
 
@@ -27,19 +27,19 @@ _KCMP: Final = 312 if platform.machine() == "x86_64" else 272
 _KCMP_VM: Final = 1
 
 
-class Scales:
-    """Those of a zygote. Each executor is weighed by a process of its own, which tells by a page that both have."""
+class MemoryMeter:
+    """Those of a zygote. Each executor is measured by a process of its own, which tells by a page that both have."""
 
     def __init__(self) -> None:
-        self._at_work: dict[int, tuple[int, mmap.mmap, float]] = {}
+        self._measuring: dict[int, tuple[int, mmap.mmap, float]] = {}
         """Executor id, page, and how long it may take, by the process that weighs."""
 
     @property
-    def at_work(self) -> bool:
-        """Whether something is being weighed."""
-        return bool(self._at_work)
+    def busy(self) -> bool:
+        """Whether something is being measured."""
+        return bool(self._measuring)
 
-    def begin(self, executor_id: int, pid: int, cell: Cell | None) -> None:
+    def start(self, executor_id: int, pid: int, sandbox: Sandbox | None) -> None:
         """Weigh one.
 
         Raises:
@@ -49,24 +49,24 @@ class Scales:
         _FIGURE.pack_into(page, 0, UNKNOWN)
         child = os.fork()
         if child:
-            self._at_work[child] = executor_id, page, time.monotonic() + _PATIENCE_S
+            self._measuring[child] = executor_id, page, time.monotonic() + _PATIENCE_S
             return
         try:
-            if cell is not None and cell.user is not None:
-                kernel.become(cell.user)
-            _FIGURE.pack_into(page, 0, weigh(pid, own_user=cell is not None and cell.user is not None))
+            if sandbox is not None and sandbox.uid is not None:
+                kernel.become(sandbox.uid)
+            _FIGURE.pack_into(page, 0, memory_of(pid, own_user=sandbox is not None and sandbox.uid is not None))
         finally:
             os._exit(0)
 
-    def end_late(self) -> None:
+    def kill_overdue(self) -> None:
         """What takes too long: task code may stop what weighs it, which has its user."""
-        for child, (_, _, until) in self._at_work.items():
+        for child, (_, _, until) in self._measuring.items():
             if time.monotonic() >= until:
                 os.kill(child, signal.SIGKILL)
 
     def ended(self, child: int) -> tuple[int, int] | None:
-        """The executor id and its bytes, or UNKNOWN, if this child weighed one."""
-        executor_id, page, _ = self._at_work.pop(child, (None, None, None))
+        """The executor id and its bytes, or UNKNOWN, if this child measured one."""
+        executor_id, page, _ = self._measuring.pop(child, (None, None, None))
         if executor_id is None or page is None:
             return None
         (figure,) = _FIGURE.unpack_from(page)
@@ -74,7 +74,7 @@ class Scales:
         return executor_id, figure
 
 
-def weigh(executor: int, *, own_user: bool) -> int:
+def memory_of(executor: int, *, own_user: bool) -> int:
     """In bytes, without pages of files: all processes of this user, or the executor's descendants and itself."""
     family = [each for each in _family(executor, own_user=own_user) if not _is_its_parents(each)]
     private = shared = 0
