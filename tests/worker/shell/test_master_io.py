@@ -10,7 +10,7 @@ from cloudpar_protocol.limits import BULK_ITEMS
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import ExtendLeasesReply, LeaseRef, Publication, PublishResultsReply
 from cloudpar_worker.core import stimuli as on
-from cloudpar_worker.shell.master_io import Courier
+from cloudpar_worker.shell.master_io import MasterIO
 
 LEASE: dict[str, Any] = {"package_id": "p", "lease_id": "l", "receipt": "r", "start": 0, "end": 1, "generation": 1}
 
@@ -27,22 +27,22 @@ class Answers:
         return self._reply(leases=[], hungry=self.asked == 1, waiting=self.asked == 1)
 
 
-def beat(master: Courier) -> None:
+def beat(master: MasterIO) -> None:
     master.extend([LeaseRef(**LEASE)] * (BULK_ITEMS + 1))
 
 
-def publish(master: Courier) -> None:
+def publish(master: MasterIO) -> None:
     made = Publication(**LEASE, seq=0, results=[TaskResult(0, "ok", 1, b"")])
     master.publish([made] * (BULK_ITEMS + 1))
 
 
 @pytest.mark.parametrize(("ask", "reply"), [(beat, ExtendLeasesReply), (publish, PublishResultsReply)])
 def test_what_any_of_several_answers_mentions_is_heard(
-    ask: Callable[[Courier], None], reply: type[ExtendLeasesReply | PublishResultsReply]
+    ask: Callable[[MasterIO], None], reply: type[ExtendLeasesReply | PublishResultsReply]
 ) -> None:
     """The last answer may be about leases that are done, and says nothing then."""
     heard: SimpleQueue[on.Stimulus] = SimpleQueue()
-    master = Courier("http://127.0.0.1:9", "token", 1, heard.put)
+    master = MasterIO("http://127.0.0.1:9", "token", 1, heard.put)
     answers: Any = Answers(reply)
     master._client = answers
     ask(master)
