@@ -2,6 +2,7 @@ import { type CfnCondition, type CfnResource, Duration } from 'aws-cdk-lib';
 import * as autoscaling from 'aws-cdk-lib/aws-autoscaling';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import { AutoScalingAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
+import type { IQueue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 import type { Queue } from './queue';
 import { runbook } from './runbook';
@@ -16,6 +17,11 @@ export interface ScalingProps {
 }
 
 const LOOK = Duration.minutes(1);
+/**
+ * How many of the last minutes growing looks at: one of them is enough. SQS reports a minute late now and then, which looks
+ * like an empty queue here.
+ */
+const LATE_MINUTES = 3;
 /** Below: an executor in two has nothing to do. */
 const IDLE = 0.5;
 
@@ -40,10 +46,13 @@ export class Scaling extends Construct {
 
     this.grow = this.alarm('Grow', {
       // Only what waits: more executors do nothing for a chunk that runs. No instance: any chunk is a reason.
-      expression: `IF(desired < 1, (waiting + express) * 1000, (waiting + express) / (desired * ${executors}))`,
+      expression:
+        'IF(desired < 1, (waiting + waitingExpress) * 1000, ' +
+        `(waiting + waitingExpress) / (desired * ${executors}))`,
       threshold: settings.backlogPerExecutor,
       comparisonOperator: cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-      minutes: 1,
+      minutes: LATE_MINUTES,
+      breaching: 1,
       meaning: 'There is more work than the instances can do soon: the group grows, up to its maximum. Normal.',
     });
     const add = new autoscaling.StepScalingAction(this, 'Add', {
@@ -58,14 +67,16 @@ export class Scaling extends Construct {
     this.grow.addAlarmAction(new AutoScalingAction(add));
 
     this.shrink = this.alarm('Shrink', {
-      // -1: nothing ran for all of these minutes, so nothing waits that a worker here could have taken. The last instance
-      // stays as long as anything runs. A metric costs as much as an alarm: those of waiting chunks are not read here.
+      // -1: instances were there, and nothing ran for all of these minutes; so nothing waits that a worker here could have
+      // taken. Instances that are only wanted do not count: while none can be had, chunks wait and nothing runs. The last
+      // instance stays as long as anything runs. Each metric costs as much as an alarm, so chunks that wait are not read.
       expression:
-        'IF(desired < 1, 1, IF(running + hurrying < 1, -1, ' +
-        `IF(desired < 2, 1, (running + hurrying) / (desired * ${executors}))))`,
+        'IF(there < 1, 1, IF(running + runningExpress < 1, -1, ' +
+        `IF(there < 2, 1, (running + runningExpress) / (there * ${executors}))))`,
       threshold: IDLE,
       comparisonOperator: cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
       minutes: settings.idleMinutes,
+      breaching: settings.idleMinutes,
       meaning: 'There is too little work for the instances: the group shrinks, to none when none is left. Normal.',
     });
     const remove = new autoscaling.StepScalingAction(this, 'Remove', {
@@ -86,6 +97,7 @@ export class Scaling extends Construct {
       threshold: number;
       comparisonOperator: cloudwatch.ComparisonOperator;
       minutes: number;
+      breaching: number;
       meaning: string;
     },
   ): cloudwatch.Alarm {
@@ -96,14 +108,14 @@ export class Scaling extends Construct {
       metric: new cloudwatch.MathExpression({
         label: 'chunks for each executor',
         // A queue that sleeps reports nothing: it is empty.
-        expression: options.expression.replaceAll(/waiting|express|running|hurrying/g, 'FILL($&, 0)'),
+        expression: options.expression.replaceAll(/(waiting|running)(Express)?/g, 'FILL($&, 0)'),
         period: LOOK,
         usingMetrics: Object.fromEntries(metrics),
       }),
       threshold: options.threshold,
       comparisonOperator: options.comparisonOperator,
       evaluationPeriods: options.minutes,
-      datapointsToAlarm: options.minutes,
+      datapointsToAlarm: options.breaching,
       treatMissingData: cloudwatch.TreatMissingData.NOT_BREACHING,
     });
     (alarm.node.defaultChild as CfnResource).cfnOptions.condition = this.props.mathAlarms;
@@ -120,12 +132,17 @@ export class Scaling extends Construct {
         statistic: cloudwatch.Stats.MAXIMUM,
         period: LOOK,
       });
+    const ofQueue = (queue: IQueue, state: 'Visible' | 'NotVisible') =>
+      metric('AWS/SQS', `ApproximateNumberOfMessages${state}`, { QueueName: queue.queueName });
+    const ofGroup = (name: string) =>
+      metric('AWS/AutoScaling', name, { AutoScalingGroupName: group.autoScalingGroupName });
     return {
-      waiting: metric('AWS/SQS', 'ApproximateNumberOfMessagesVisible', { QueueName: queue.tasks.queueName }),
-      express: metric('AWS/SQS', 'ApproximateNumberOfMessagesVisible', { QueueName: queue.express.queueName }),
-      running: metric('AWS/SQS', 'ApproximateNumberOfMessagesNotVisible', { QueueName: queue.tasks.queueName }),
-      hurrying: metric('AWS/SQS', 'ApproximateNumberOfMessagesNotVisible', { QueueName: queue.express.queueName }),
-      desired: metric('AWS/AutoScaling', 'GroupDesiredCapacity', { AutoScalingGroupName: group.autoScalingGroupName }),
+      waiting: ofQueue(queue.tasks, 'Visible'),
+      waitingExpress: ofQueue(queue.express, 'Visible'),
+      running: ofQueue(queue.tasks, 'NotVisible'),
+      runningExpress: ofQueue(queue.express, 'NotVisible'),
+      desired: ofGroup('GroupDesiredCapacity'),
+      there: ofGroup('GroupInServiceInstances'),
     };
   }
 }

@@ -161,14 +161,27 @@ describe('scaling', () => {
   const expression = (name: string) =>
     (alarm(name)['Metrics'] as { Expression?: string }[]).find((metric) => metric.Expression)?.Expression;
 
-  it('grows on chunks that wait for each executor; from zero on any', () => {
-    expect(expression('Grow')).toBe(
-      'IF(desired < 1, (FILL(waiting, 0) + FILL(express, 0)) * 1000, (FILL(waiting, 0) + FILL(express, 0)) / (desired * 2))',
-    );
+  /** What an alarm looks at, for a minute with these metrics. A queue that is not mentioned reported nothing. */
+  const value = (name: string, metrics: Record<string, number>): number => {
+    const IF = (condition: boolean, yes: number, no: number) => (condition ? yes : no);
+    const FILL = (metric: number | undefined, otherwise: number) => metric ?? otherwise;
+    const ids = (alarm(name)['Metrics'] as { Id: string; Expression?: string }[])
+      .filter((metric) => !metric.Expression)
+      .map(({ Id }) => Id);
+    const evaluate = new Function('IF', 'FILL', ...ids, `return ${expression(name)}`);
+    return evaluate(IF, FILL, ...ids.map((id) => metrics[id]));
+  };
+
+  it('grows on chunks that wait in either queue for each executor; from zero on any', () => {
+    expect(value('Grow', { desired: 0 })).toBe(0);
+    expect(value('Grow', { desired: 0, waiting: 1 })).toBeGreaterThan(18);
+    expect(value('Grow', { desired: 0, waitingExpress: 1 })).toBeGreaterThan(18);
+    expect(value('Grow', { desired: 3, waiting: 8, waitingExpress: 4 })).toBe(2);
     expect(alarm('Grow')).toMatchObject({
       Threshold: 2,
       ComparisonOperator: 'GreaterThanThreshold',
-      EvaluationPeriods: 1,
+      EvaluationPeriods: 3,
+      DatapointsToAlarm: 1,
     });
     dev.hasResourceProperties('AWS::AutoScaling::ScalingPolicy', {
       PolicyType: 'StepScaling',
@@ -182,14 +195,16 @@ describe('scaling', () => {
   });
 
   it('shrinks while half of the executors idle, to zero only when no chunk of either queue runs', () => {
-    expect(expression('Shrink')).toBe(
-      'IF(desired < 1, 1, IF(FILL(running, 0) + FILL(hurrying, 0) < 1, -1, ' +
-        'IF(desired < 2, 1, (FILL(running, 0) + FILL(hurrying, 0)) / (desired * 2))))',
-    );
+    expect(value('Shrink', { there: 0 })).toBe(1);
+    expect(value('Shrink', { there: 4 })).toBe(-1);
+    expect(value('Shrink', { there: 4, runningExpress: 2 })).toBe(0.25);
+    expect(value('Shrink', { there: 4, running: 2, runningExpress: 2 })).toBe(0.5);
+    expect(value('Shrink', { there: 1, runningExpress: 1 })).toBe(1);
     expect(alarm('Shrink')).toMatchObject({
       Threshold: 0.5,
       ComparisonOperator: 'LessThanThreshold',
       EvaluationPeriods: 5,
+      DatapointsToAlarm: 5,
     });
     dev.hasResourceProperties('AWS::AutoScaling::ScalingPolicy', {
       PolicyType: 'StepScaling',
@@ -200,6 +215,11 @@ describe('scaling', () => {
         { MetricIntervalUpperBound: -1, ScalingAdjustment: -100 },
       ]),
     });
+  });
+
+  it('does not take instances back that have not come yet: chunks wait for them, and the alarm on capacity counts them', () => {
+    expect(value('Shrink', { desired: 1, there: 0, waiting: 5 })).toBe(1);
+    expect(value('Shrink', { desired: 4, there: 1, waiting: 5, running: 2 })).toBe(1);
   });
 });
 

@@ -86,10 +86,10 @@ def _queue(aws: Aws, there: stack.Stack) -> Queue | None:
     tasks, lost = there.outputs.get("QueueUrl"), there.outputs.get("DeadLetterQueueUrl")
     if not tasks or not lost:
         return None
-    waiting, running = _depth(aws, tasks)
     express = there.outputs.get("ExpressQueueUrl")  # stacks of 0.2.0 have none
-    hurrying = _depth(aws, express) if express else (0, 0)
-    return Queue(waiting + hurrying[0], running + hurrying[1], sum(_depth(aws, lost)))
+    depths = [_depth(aws, url) for url in (tasks, express) if url]
+    waiting, running = (sum(each) for each in zip(*depths, strict=True))
+    return Queue(waiting, running, sum(_depth(aws, lost)))
 
 
 def _depth(aws: Aws, url: str) -> tuple[int, int]:
