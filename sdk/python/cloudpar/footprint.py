@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
+from cloudpar_protocol.function_globals import submodules
+
 from .local_modules import LOCAL_MODULES
 from .serialization import SCALARS
 
@@ -70,6 +72,9 @@ class Footprint:
         self._checks: list[tuple[Callable[[Any], list[object]], Any, list[int]]] = []
         """How to see what one of them consists of, and the ids of that."""
         self._seen = set[int]()
+        self._functions: list[tuple[FunctionType, list[ModuleType]]] = []
+        """Those that travel by value, with the submodules that they bring along."""
+        self._imported = _imported()
         self._named = set[str]()
         """The modules in which executors find some of these objects by their names."""
         self._add(thing)
@@ -80,11 +85,18 @@ class Footprint:
         if strays != self._strays or _registered_by_value(strays) != self._by_value:
             return False
         try:
-            if any(map(LOCAL_MODULES.is_deleted, self._named)):
+            if any(map(LOCAL_MODULES.is_deleted, self._named)) or not self._have_same_submodules():
                 return False
             return all(list(map(id, look(thing))) == ids for look, thing, ids in self._checks)
         except Exception:  # noqa: BLE001 - a variable that was deleted, or whatever a module does when it is looked into
             return False
+
+    def _have_same_submodules(self) -> bool:
+        now = _imported()
+        if now == self._imported:
+            return True
+        self._imported = now
+        return all(submodules(function) == modules for function, modules in self._functions)
 
     def _add(self, thing: Any) -> None:
         if id(thing) in self._seen:
@@ -119,6 +131,7 @@ class Footprint:
             return  # only its name is sent
         if type(thing) is FunctionType:
             self._watch(_of_function, thing)
+            self._functions.append((thing, submodules(thing)))
             self._add_globals(thing.__code__, thing.__globals__)
         elif type(thing) in {type, enum.EnumType}:
             self._watch(_of_class, thing)
@@ -175,6 +188,11 @@ def footprint(thing: object) -> Footprint | None:
         return Footprint(thing)
     except _Unknown:
         return None
+
+
+def _imported() -> tuple[int, str]:
+    """What changes whenever a module is imported."""
+    return len(sys.modules), next(reversed(sys.modules))
 
 
 def _is_found(thing: Any) -> list[object]:

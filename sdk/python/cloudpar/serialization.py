@@ -10,7 +10,7 @@ from typing import IO, Any, NamedTuple
 import cloudpickle
 from cloudpickle.cloudpickle import _should_pickle_by_reference
 
-from cloudpar_protocol import decorated
+from cloudpar_protocol import decorated, function_globals
 
 from .diagnosis import Call, culprit, mend
 from .errors import SerializationError
@@ -131,6 +131,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
                 return shared
         if type(thing) is FunctionType:
             self._modules |= imports.of_code(thing.__code__, thing.__module__)
+            return function_globals.complete(super().reducer_override(thing), thing)
         return super().reducer_override(thing)
 
     def _has_name(self, thing: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cloudpar_worker.executor.failures import portable, serialize
+from protocol import nested_script
 from protocol.decorated_script import definitions
 
 
@@ -31,3 +32,9 @@ def test_an_exception_whose_class_has_a_cached_property_comes_back(script: dict[
     assert reason == ""
     assert data is not None
     assert evaluated(data, "x.args, x.length") == "((1, 2), 2)\n"
+
+
+@pytest.mark.parametrize("name", nested_script.NAMES)
+def test_a_function_comes_back_with_all_that_classes_and_functions_in_it_use(name: str) -> None:
+    function = nested_script.definitions()[name]
+    assert nested_script.run_elsewhere(serialize(function)) == repr(function(1))

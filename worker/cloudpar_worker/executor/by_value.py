@@ -1,15 +1,16 @@
 """Results that travel by value, such as an object whose class the client's `__main__` defines."""
 
 import io
+from types import FunctionType
 from typing import Any
 
 import cloudpickle
 
-from cloudpar_protocol import decorated
+from cloudpar_protocol import decorated, function_globals
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Also takes what decorators of the standard library have made, as the client's pickler does.
+    """Also takes what decorators of the standard library have made, and all globals, as the client's pickler does.
 
     Otherwise an object whose class has a `cached_property` could be sent to a task, and not come back.
     """
@@ -17,7 +18,11 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
         """How a thing travels; see `pickle.Pickler`."""
         reduced = decorated.reduce(obj, decorated.has_name)
-        return super().reducer_override(obj) if reduced is None else reduced
+        if reduced is None:
+            reduced = super().reducer_override(obj)
+            if isinstance(obj, FunctionType):
+                reduced = function_globals.complete(reduced, obj)
+        return reduced
 
 
 def dumps(value: Any) -> bytes:

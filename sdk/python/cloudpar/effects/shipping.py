@@ -20,7 +20,9 @@ from collections import Counter, OrderedDict, defaultdict
 from enum import Enum
 from typing import Any
 
-from cloudpickle.cloudpickle import _extract_code_globals, _should_pickle_by_reference
+from cloudpickle.cloudpickle import _should_pickle_by_reference
+
+from cloudpar_protocol import function_globals
 
 _ATOMS = frozenset({
     type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes, range,
@@ -43,7 +45,7 @@ def is_by_value(thing: types.FunctionType | types.ModuleType | type) -> bool:
 
 def global_names(function: types.FunctionType) -> list[str]:
     """Returns the globals that travel with a by-value function: those that its code, or code nested in it, names."""
-    return [name for name in _extract_code_globals(function.__code__) if name in function.__globals__]
+    return [name for name in function_globals.global_names(function.__code__) if name in function.__globals__]
 
 
 def is_atomic(kind: type) -> bool:

@@ -1,0 +1,102 @@
+"""The globals and submodules that a function uses only inside classes and functions in it.
+
+`cloudpickle` sends with a function the globals that its code loads by LOAD_GLOBAL. The body of a class loads them by
+other instructions, since a name there may also be the class's own; without them a task raises a NameError. Likewise it
+looks for submodules, such as `xml.dom` of `xml`, only in the function's outermost code. Functions travel so in task
+code and data to an executor, and in results back.
+"""
+
+import dis
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+_OF_GLOBALS = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
+_OF_MODULES = frozenset({"__name__", "__package__", "__path__", "__file__"})
+"""Names that functions have at any worker."""
+_JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
+
+
+@lru_cache(maxsize=4096)
+def global_names(code: CodeType) -> tuple[str, ...]:
+    """The names that code, or code in it, may look up among the globals of its module."""
+    found = dict.fromkeys(_looked_up(code))
+    for inner in _inner(code):
+        found.update(dict.fromkeys(global_names(inner)))
+    return tuple(found)
+
+
+def _looked_up(code: CodeType) -> Iterator[str]:
+    """The names of one code object.
+
+    A name that the body of a class has certainly assigned before is the class's own: a global of that name may be
+    something that does not pickle.
+    """
+    own = set[str]()
+    straight = not code.co_exceptiontable
+    for each in dis.get_instructions(code):
+        name, straight = each.argval, straight and each.opcode not in _JUMPS
+        if each.opname in _OF_GLOBALS:
+            yield name
+        elif each.opname == "LOAD_NAME":
+            if name not in own and name not in _OF_MODULES:
+                yield name
+        elif each.opname == "STORE_NAME" and straight:
+            own.add(name)
+        elif each.opname == "DELETE_NAME":
+            own.discard(name)
+
+
+def submodules(function: FunctionType) -> list[ModuleType]:
+    """The imported submodules that a function, or code in it, reaches by attributes of packages, such as `xml.dom`."""
+    known = [function.__globals__.get(name) for name in global_names(function.__code__)]
+    for cell in function.__closure__ or ():
+        try:
+            known.append(cell.cell_contents)
+        except ValueError:  # not bound yet
+            continue
+    packages = [each for each in known if isinstance(each, ModuleType) and hasattr(each, "__path__")]
+    if not packages:
+        return []
+    prefixes = tuple(f"{package.__name__}." for package in packages)
+    attributes = [set(code.co_names) for code in _all(function.__code__)]
+    imported: list[tuple[str, object]] = list(sys.modules.items())
+    return [
+        module
+        for name, module in imported
+        if name.startswith(prefixes) and isinstance(module, ModuleType) and _is_reached(name, prefixes, attributes)
+    ]
+
+
+def _is_reached(name: str, prefixes: tuple[str, ...], attributes: list[set[str]]) -> bool:
+    paths = [set(name.removeprefix(prefix).split(".")) for prefix in prefixes if name.startswith(prefix)]
+    return any(path <= names for path in paths for names in attributes)
+
+
+def complete(reduced: Any, function: FunctionType) -> Any:
+    """Add to what `cloudpickle` makes of a function what the code in it needs.
+
+    Args:
+        reduced: What its `reducer_override` returns for the function; NotImplemented if it travels by its name.
+        function: The function.
+    """
+    if reduced is NotImplemented or not any(_inner(function.__code__)):
+        return reduced
+    slots = reduced[2][1]
+    there, names = function.__globals__, global_names(function.__code__)
+    slots["__globals__"].update({name: there[name] for name in names if name in there})
+    known = list(map(id, slots["_cloudpickle_submodules"]))
+    slots["_cloudpickle_submodules"] += [each for each in submodules(function) if id(each) not in known]
+    return reduced
+
+
+def _inner(code: CodeType) -> Iterator[CodeType]:
+    return (constant for constant in code.co_consts if isinstance(constant, CodeType))
+
+
+def _all(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in _inner(code):
+        yield from _all(inner)
