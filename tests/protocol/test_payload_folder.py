@@ -52,6 +52,16 @@ def test_a_published_draft_is_a_payload_and_another_one_leaves_nothing(tmp_path:
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["k"]
 
 
+def test_drafts_of_a_process_that_was_killed_are_removed_and_no_others(tmp_path: Path) -> None:
+    folder, killed = PayloadFolder(str(tmp_path)), os.getpid() + 1
+    (tmp_path / f"{UPLOAD}{killed}-a").write_bytes(b"half")
+    (tmp_path / f"{UPLOAD}{killed}0-b").write_bytes(b"of another process")
+    with folder.draft() as draft:
+        assert Path(draft.path).name.startswith(f"{UPLOAD}{os.getpid()}-")
+        folder.remove_drafts(killed)
+        assert {path.name for path in tmp_path.iterdir()} == {Path(draft.path).name, f"{UPLOAD}{killed}0-b"}
+
+
 def test_a_draft_can_be_closed_after_its_folder_was_removed(tmp_path: Path) -> None:
     place = tmp_path / "pool"
     place.mkdir()

@@ -26,6 +26,7 @@ from cloudpar.errors import (
     TaskTimeout,
 )
 from cloudpar_master.adapters.embedded.code_blobs import KEPT_BYTES
+from cloudpar_protocol.payload_folder import UPLOAD
 from cloudpar_worker.executor.code_cache import CACHED_BYTES
 from worker.deadly import end_agent
 
@@ -116,6 +117,18 @@ def test_a_master_or_agent_that_is_killed_is_replaced_and_nothing_is_lost(
     assert report is not None
     assert report.tasks == 400
     assert f"the pool's {('master', 'worker')[which]} ended (killed by SIGKILL)" in caplog.text
+
+
+def test_what_a_killed_agent_has_half_written_is_removed_before_the_next_one_works() -> None:
+    with Pool(workers=1) as pool:
+        assert pool.submit(abs, -1).result() == 1
+        agent, cluster = pids(pool)[1], pool._lifetime.cluster
+        assert cluster is not None
+        draft = Path(cluster.data) / f"{UPLOAD}{agent}-x"
+        draft.write_bytes(b"half")
+        os.kill(agent, signal.SIGKILL)
+        assert pool.submit(abs, -1).result() == 1
+        assert not draft.exists()
 
 
 def test_a_master_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:

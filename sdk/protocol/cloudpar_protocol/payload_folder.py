@@ -18,7 +18,7 @@ from .errors import BadRequest, NotFound
 
 SCHEME: Final = "file://"
 UPLOAD: Final = ".upload-"
-"""What the name of a file begins with until it is whole."""
+"""What the name of a file begins with until it is whole. The id of the process that writes it follows."""
 MAPPED_BYTES: Final = 256 * 1024
 """Parts of payloads from this size on are mapped into memory, not copied."""
 
@@ -27,7 +27,7 @@ class Draft(io.BufferedRandom):
     """A payload that is written before it has a link. Closing removes its own name, so only `publish` keeps it."""
 
     def __init__(self, folder: Path) -> None:
-        descriptor, self.path = tempfile.mkstemp(dir=folder, prefix=UPLOAD)
+        descriptor, self.path = tempfile.mkstemp(dir=folder, prefix=f"{UPLOAD}{os.getpid()}-")
         super().__init__(io.FileIO(descriptor, "r+b"))
 
     def close(self) -> None:
@@ -70,6 +70,11 @@ class PayloadFolder:
         """Start a payload whose link is not known yet. Its owner closes it. Raises as `put` does."""
         self._check()
         return Draft(self._path)
+
+    def remove_drafts(self, pid: int) -> None:
+        """Remove the drafts of a process that was killed."""
+        for path in self._path.glob(f"{UPLOAD}{pid}-*"):
+            path.unlink(missing_ok=True)
 
     def publish(self, url: str, draft: Draft) -> None:
         """Give a draft of this folder the name that a link says; raises as `put` does."""

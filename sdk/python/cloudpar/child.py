@@ -40,12 +40,15 @@ class Child:
         pass_fds: Sequence[int] = (),
         environment: Mapping[str, str] | None = None,
         runs_tasks: bool = False,
+        ended: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.name = name
         self._command = command
         self._greeting = json.dumps(greeting).encode() + b"\n"
         self._log_path = folder / f"{name}.log"
         self._gave_up = gave_up
+        self._ended = ended
+        """Called with the id of a process that has crashed, before the next one starts."""
         self._pass_fds = pass_fds
         self._environment = environment
         self._lock = threading.Lock()
@@ -88,6 +91,8 @@ class Child:
                     process.stdin.close()
                 if self._stopping:
                     return
+                with contextlib.suppress(OSError):
+                    self._ended(process.pid)
                 if self._deaths.allow(code, was_ready=self._was_ready()):
                     log.warning("cloudpar: the pool's %s ended (%s); starting it again", self.name, fate(code))
                     with contextlib.suppress(OSError, RuntimeError):  # no process can be started, or no more

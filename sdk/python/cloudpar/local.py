@@ -62,6 +62,7 @@ class LocalCluster:
             Child(
                 "worker", ["cloudpar_worker", "--stdin"], agent, self.folder, gave_up=failed,
                 environment={**os.environ, "PYTHONPATH": _python_path()}, runs_tasks=True,
+                ended=self._remove_drafts,
             ),
         )  # fmt: skip
         for child in self._children:
@@ -72,6 +73,12 @@ class LocalCluster:
         """Process ids of the master and the agent, as they are now."""
         master, agent = self._children
         return master.pid, agent.pid
+
+    def _remove_drafts(self, pid: int) -> None:
+        """Remove what an agent that was killed has half written: nothing else knows of it before the pool ends."""
+        from cloudpar_protocol.payload_folder import PayloadFolder  # noqa: PLC0415  # the start of a pool does not need it
+
+        PayloadFolder(self.data).remove_drafts(pid)
 
     def close(self) -> None:
         """End both processes and remove their data."""
