@@ -12,17 +12,19 @@ from .suspects import runnable
 
 
 def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
-    """Give these executors runs of ready tasks, the least loaded first."""
+    """Give these executors runs of ready tasks, the least loaded executor first."""
     ready = runnable(facts)
     usable = [executor for executor in executors if executor.usable and not executor.oversized]
     for executor in sorted(usable, key=ExecutorRecord.queued) if ready else ():
-        parts: dict[str, int] = {}  # by lease: what this executor may still have of it
+        parts: dict[str, int] = {}  # by lease: how many of its tasks this executor may still get
         while ready and _takes_tasks(facts, executor, now_us):
             record = choose(facts, executor, ready, now_us)
             if record is None or holds_back(facts, record, now_us):
                 break
             if not executor.serves(record.lease):
-                facts.kill(executor, Stop())  # it never serves two accounts, or two Pythons: a fresh one is on its way
+                facts.kill(
+                    executor, Stop()
+                )  # an executor serves one account and one Python only; a fresh one replaces it
                 if record.lease.codec == "pickle":
                     facts.python = record.lease.python
                 spawn(facts, now_us)
@@ -46,10 +48,10 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
 
 
 def _takes_tasks(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
-    """Whether an executor is idle, or may have tasks fed behind those that it has.
+    """Whether an executor is idle, or may get tasks behind those that it has.
 
-    Nothing is fed behind a long task: it would wait there while it could run elsewhere. `feed` asks this before it
-    chooses a lease: the choice looks at all leases, and without this it would be made for all executors.
+    Nothing is fed behind a long task: it would wait there while it could run elsewhere. `feed` checks this before it
+    chooses a lease, since the choice looks at all leases and would otherwise run for every executor.
     """
     run = executor.running
     if run is None:

@@ -10,15 +10,17 @@ from .nesting import may_start
 from .supervision import running_of
 
 AFFINITY_US: Final = 50_000
-"""How long an executor goes on with short tasks of its account while tasks wait that it cannot serve. A fresh executor,
-which these need, takes about as long."""
+"""How long an executor continues with short tasks of its own account while tasks wait that it cannot serve. Those need
+a fresh executor, which takes about as long to start.
+"""
 
 SWITCH_US: Final = 1_000_000
-"""If an account has an executor here already, it gets another account's only when its package is this far behind."""
+"""An account that already has an executor here gets another account's executor only if its package is this far behind.
+"""
 
 
 def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
-    """The lease to serve next: whose turn it is, with some patience before one that needs another executor."""
+    """The lease to serve next: the first in turn, but with some patience before one that needs a fresh executor."""
     payable = [record for record in ready if is_payable(facts, record) and may_start(facts, executor, record.lease)]
     if not payable:
         return None
@@ -35,7 +37,7 @@ def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now
 
 
 def in_turn(facts: Facts, records: list[LeaseRecord], now_us: int) -> list[LeaseRecord]:
-    """Leases, at least one, as their tasks are to run."""
+    """At least one lease, sorted by whose tasks run next."""
 
     def running_us(package_id: str) -> int:
         return sum([now_us - executor.started_at_us for executor in running_of(facts, package_id)])
@@ -44,12 +46,12 @@ def in_turn(facts: Facts, records: list[LeaseRecord], now_us: int) -> list[Lease
 
 
 def is_short(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether several tasks of a lease together are fed to an executor."""
+    """Whether an executor gets several tasks of a lease at a time."""
     return 0 < facts.durations_of(record.lease).mean_us < ONE_AHEAD_US
 
 
 def _keeps(facts: Facts, own: LeaseRecord, other: LeaseRecord, now_us: int) -> bool:
-    """Whether an executor serves its own account's lease, although another account's is before it in turn."""
+    """Whether an executor continues with its own account's lease although another account's lease is first in turn."""
     waiting_us = now_us - other.arrived_at_us
     if is_short(facts, own) and waiting_us < AFFINITY_US:
         return True
@@ -60,12 +62,16 @@ def _keeps(facts: Facts, own: LeaseRecord, other: LeaseRecord, now_us: int) -> b
 
 
 def _is_short_of_executors(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether fewer that can serve a lease are free, or on their way, than it has tasks."""
+    """Whether a lease has more ready tasks than there are free or starting executors that can serve it."""
     free = [executor for executor in facts.executors.values() if executor.stop is None and executor.running is None]
     return sum([executor.serves(record.lease) for executor in free]) < record.ready_tasks
 
 
 def is_payable(facts: Facts, record: LeaseRecord) -> bool:
-    """With nothing left, the master first counts what it has not seen yet; then it knows better than this worker."""
+    """Whether the package has budget left; or else has nothing uncounted, so that the master's answer is exact.
+
+    Without budget, this worker first lets the master count its unpublished results: then the master knows the rest
+    better.
+    """
     package_id = record.lease.package_id
-    return facts.budgets.left_us(package_id) > 0 or not facts.budgets.unsettled(package_id)
+    return facts.budgets.left_us(package_id) > 0 or not facts.budgets.has_uncounted(package_id)

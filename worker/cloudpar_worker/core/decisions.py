@@ -1,4 +1,4 @@
-"""What follows from the facts. Each function looks at one thing; `decide` is their order."""
+"""What follows from the facts. Each function makes one kind of decision; `decide` makes all of them, in order."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -25,24 +25,26 @@ from .peeking import fetch, peek
 from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, stop
 
 LARGE_BYTES: Final = 256 * 1024
-"""A result of this size takes longer to travel than it takes to look at everything."""
+"""A result of this size takes longer to travel than `decide` takes to run."""
 FULL_US: Final = 100_000
-"""While all goes well, everything is looked at this often."""
+"""While results come all the time, `decide` runs in full once in this time."""
 ABANDON_RETRIEVAL_US: Final = 1_000_000
 GIVE_UP_US: Final = 60_000_000
-"""A drain without success ends: by then leases of a minute have run out, and of a spot instance half its notice."""
+"""A drain that reaches no master ends after this time: leases of a minute have expired by then, and a spot instance has
+used half of its notice.
+"""
 
 
 def decide_after_results(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> None:
-    """After results, mostly their executor is to be fed, and all else can wait a little.
+    """Decide after results: usually their executor only needs more tasks, and everything else can wait a little.
 
-    To look at everything takes time for each executor and each lease. After each task of 40 executors, that would be
-    more than one core does.
+    A full decision looks at each executor and each lease. After every short task of 40 executors it would take more
+    than one core.
     """
     if _can_wait(facts, executor, results, now_us):
         feed(facts, now_us, [executor])
         run = executor.running
-        # If the executor is free, or runs another package, this package may be done, and its client waits.
+        # If the executor is free now, or runs another package, the first package may be complete, and its client waits.
         if run is not None and run.record.lease.package_id == executor.last_package_id:
             facts.deadline_at_us = min(facts.deadline_at_us, now_us + FULL_US)
             return
@@ -50,9 +52,9 @@ def decide_after_results(facts: Facts, executor: ExecutorRecord, results: Sequen
 
 
 def _can_wait(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> bool:
-    """Whether nothing but the next tasks of an executor is urgent after its results.
+    """Whether nothing is urgent after these results but the executor's next tasks.
 
-    Large results are: if they wait until FULL_US have passed, they travel behind the tasks and not beside them.
+    Large results are urgent: if they waited for FULL_US, they would travel after the tasks and not beside them.
     """
     if facts.drain_started_at_us is not None or executor.stop is not None:
         return False
@@ -68,8 +70,10 @@ def _can_wait(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResu
 
 
 def decide(facts: Facts, now_us: int) -> None:
-    """Add the instructions that are due, and say when to look again."""
+    """Append all instructions that are due, and set the next deadline."""
     facts.decided_at_us = now_us
+    # The order matters. Executors that are stopped get replaced at once. Chunks go back before tasks are fed: what is
+    # given back must not start. Publications come after feeding, since they depend on whether an executor is idle.
     stop(facts, now_us)
     spawn(facts, now_us)
     if facts.drain_started_at_us is not None:
@@ -92,7 +96,7 @@ def decide(facts: Facts, now_us: int) -> None:
 
 
 def give_up(facts: Facts, stalled_us: int, now_us: int) -> None:
-    """Nothing succeeds: a worker that drains waits for its tasks, but not for ever for the master."""
+    """After a failed request: a drain waits for its tasks without limit, but not for the master."""
     if facts.drain_started_at_us is not None and not facts.busy:
         facts.gave_up = min(stalled_us, now_us - facts.last_busy_at_us) >= GIVE_UP_US
 

@@ -1,4 +1,4 @@
-"""How long tasks of a package last, as far as this worker knows."""
+"""How long tasks of a package take, as far as this worker knows."""
 
 from collections import OrderedDict
 from math import ceil
@@ -7,11 +7,11 @@ from typing import Final
 from cloudpar_protocol.worker_messages import Lease
 
 _MEMORY_TASKS: Final = 200
-"""So many tasks back reaches the mean: a package's tasks may become slower on the way."""
+"""The mean covers about this many tasks, since the tasks of a package may become slower over time."""
 
 
 FUNCTIONS: Final = 128
-"""Of how many functions a worker remembers how long their tasks took."""
+"""The number of functions whose task durations a worker remembers."""
 
 SHORT_US: Final = 1_000
 """The longest mean that is remembered."""
@@ -20,24 +20,24 @@ _PUBLISH_US: Final = 200_000
 
 
 class PackageDurations:
-    """A running mean. `samples` counts the tasks measured here, `publications` how often results went from here."""
+    """A running mean. `samples` counts the tasks measured here, `publications` the publications from here."""
 
-    def __init__(self, told_us: int) -> None:
-        self.mean_us = float(told_us)
+    def __init__(self, suggested_us: int) -> None:
+        self.mean_us = float(suggested_us)
         self.samples = 0
         self.publications = 0
 
     def collect_us(self, most_us: int) -> int:
-        """For how long results may be collected. Somebody looks forward to the first ones: these go soon."""
+        """How long results may be collected. The first ones go early, because a client usually watches for them."""
         return min(most_us, _PUBLISH_US << min(self.publications, 20))
 
-    def told(self, mean_us: int) -> None:
-        """What the master says counts until something was measured here; 0 says that it does not know."""
+    def suggest(self, mean_us: int) -> None:
+        """Use the master's mean until this worker has measured a task; 0 means that the master knows none."""
         if mean_us and not self.samples:
             self.mean_us = float(mean_us)
 
     def measured(self, total_us: int, tasks: int) -> None:
-        """So many tasks took so long together."""
+        """Add the total duration of some tasks to the mean."""
         known = min(self.samples, _MEMORY_TASKS)
         weight = min(tasks, _MEMORY_TASKS)
         self.mean_us = (self.mean_us * known + total_us / tasks * weight) / (known + weight)
@@ -45,21 +45,21 @@ class PackageDurations:
 
 
 class FunctionLengths:
-    """The mean length of short tasks of functions that ran here, for the next packages of the same account.
+    """The mean duration of short tasks by function, for the next package of the same account.
 
-    Without it each package starts with one task at a time, since its tasks may take an hour each. Long tasks are not
-    remembered: they are fed one at a time anyway, and another package of the function may have short ones.
+    Without it each package would start with one task at a time, since its tasks may take an hour each. Long tasks are
+    not remembered: they are fed one at a time anyway, and another package of the function may have short ones.
     """
 
     def __init__(self) -> None:
         self._mean_us: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def mean_us(self, lease: Lease) -> int:
-        """What a task of this function took in the package that ran last; 0: unknown, or long."""
+        """The mean duration of this function's tasks in the last package; 0 if unknown or long."""
         return ceil(self._mean_us.get((lease.account, lease.code.hash), 0.0))
 
     def measured(self, lease: Lease, mean_us: float) -> None:
-        """Tasks of a package have ended."""
+        """Record the mean duration of a lease's function."""
         key = lease.account, lease.code.hash
         if mean_us > SHORT_US:
             self._mean_us.pop(key, None)

@@ -1,4 +1,4 @@
-"""One executor as the state machine sees it: what it was fed, what it has used, why it is being stopped."""
+"""One executor as the state machine sees it: its tasks, its clock, and why it is being stopped."""
 
 from collections import deque
 from typing import Final
@@ -13,25 +13,25 @@ from .executor_result import SKIPPED, ExecutorResult
 from .lease_record import LeaseRecord
 
 LATENCY_US: Final = 10_000
-"""By so much, 5 % and some more for each task and byte, may claims fall short of the agent's clock."""
+"""An executor may claim this much less than the agent's clock shows, plus 5 % and some time per task and byte."""
 TASK_LATENCY_US: Final = 50
 BYTES_A_US: Final = 200
 CODES: Final = 500
-"""So many different functions an executor unpickles before a fresh one takes its place."""
+"""After this many different functions a fresh executor replaces an executor, because its memory keeps their modules."""
 
 
 class FedRun(Struct):
-    """A run in an executor; `next` is its first task without a result."""
+    """A run of tasks in an executor; `next` is the first task without a result."""
 
     record: LeaseRecord
     next: int
     end: int
     recalled: bool = False
-    """Its tasks are back where they came from; the executor will pass over them."""
+    """Its tasks are back in their lease, and the executor will skip them."""
 
 
 class Stop(Struct, frozen=True):
-    """Why an executor is being killed. Without an outcome no task is to blame."""
+    """Why an executor is being killed. Without an outcome, no task is to blame."""
 
     outcome: Outcome | None = None
     message: str = ""
@@ -40,21 +40,22 @@ class Stop(Struct, frozen=True):
 
 
 class ExecutorRecord:
-    """An executor's runs and its clock.
+    """An executor's tasks and its clock.
 
     Attributes:
-        python: The version that it runs.
-        ready: It has begun, so it can be fed.
-        account: Whose tasks it has seen; None: it is fresh.
-        threads: The thread limit of all its tasks: libraries read it once, when they are loaded.
-        runs: What it was fed and has no results for; the first task of the first run is the one that runs.
-        last_package_id: The package of the results that came last.
-        stop: Set when it is being killed.
-        since_us: When, by the agent's clock, the running task began at the latest.
-        awaits: Its task waits for tasks of its own, since `awaits_at_us`.
-        memory_bytes: What it used when it was looked at last.
-        suspect: Its memory was large; look again between tasks.
-        recalled_at_us: When its queued tasks were recalled, until that is known to have worked.
+        python: Its version of Python.
+        ready: It has started and can get tasks.
+        account: The account whose tasks it has seen; None if it is fresh.
+        threads: The thread limit of all its tasks: libraries read the limit once, when they are loaded.
+        runs: Its tasks without results; the first task of the first run is the running one.
+        last_package_id: The package of its last results.
+        stop: Why it is being killed; None if it is not.
+        started_at_us: The latest time, by the agent's clock, at which the running task can have started.
+        awaits: The running task waits for tasks of its own, since `awaits_at_us`.
+        memory_bytes: Its memory at the last measurement.
+        oversized: Its memory was large; it is measured again between two tasks.
+        proven: It has returned a result.
+        recalled_at_us: When its queued tasks were recalled; None once the agent knows whether it skips them.
     """
 
     def __init__(self, executor_id: int, python: str) -> None:
@@ -82,42 +83,42 @@ class ExecutorRecord:
 
     @property
     def usable(self) -> bool:
-        """Whether it may be fed at all."""
+        """Whether it may get tasks at all."""
         return self.ready and self.stop is None
 
     def serves(self, lease: Lease) -> bool:
-        """Whether it may run these tasks: it is of one account, one thread limit, and one version of Python."""
+        """Whether it may run these tasks: an executor has one account, one thread limit and one version of Python."""
         if self.account is not None and (self.account, self.threads) != (lease.account, lease.threads_per_task):
             return False
         return self.python == lease.python or lease.codec != "pickle"
 
     @property
     def worn(self) -> bool:
-        """Whether a fresh one should take its place."""
+        """Whether a fresh executor should replace it."""
         return len(self.codes) >= CODES
 
     @property
     def running(self) -> FedRun | None:
-        """The run at whose head it works."""
+        """The run of the running task."""
         return self.runs[0] if self.runs else None
 
     @property
     def depth(self) -> int:
-        """How deep the task that runs nests; -1 for none."""
+        """The nesting depth of the running task; -1 if none runs."""
         return self.runs[0].record.lease.depth if self.runs else -1
 
     def position(self) -> tuple[str, int]:
-        """The lease and the number of the task that runs; ("", -1) for none."""
+        """The lease and the index of the running task; ("", -1) if none runs."""
         return (self.runs[0].record.lease.lease_id, self.runs[0].next) if self.runs else ("", -1)
 
     def expects(self, results: list[ExecutorResult]) -> bool:
-        """Whether these are results of the tasks it was fed, in that order."""
+        """Whether these are results of the tasks that it was fed, in that order."""
         offset = 0
         first, end = self._skippable
         if SKIPPED in [result.outcome for result in results]:
             for count, result in enumerate(results, self.started - 1):
                 if result.outcome == SKIPPED and not first <= count < end:
-                    return False  # a task cannot have itself run for nothing
+                    return False  # a task must not be able to have itself run without a result, and so without a charge
         for run in self.runs:
             part = results[offset : offset + run.end - run.next]
             if [result.index for result in part] != list(range(run.next, run.next + len(part))):
@@ -128,11 +129,11 @@ class ExecutorRecord:
         return offset == len(results)
 
     def queued(self) -> int:
-        """Tasks fed beyond the one that runs."""
+        """The number of tasks behind the running one."""
         return sum([run.end - run.next for run in self.runs]) - 1 if self.runs else 0
 
     def feed(self, record: LeaseRecord, start: int, end: int, now_us: int) -> None:
-        """It has been sent the tasks [start, end)."""
+        """Record that it was sent the tasks [start, end)."""
         if not self.runs:
             self.started_at_us = self._busy_at_us = now_us
             self._charged_us = self._carried = 0
@@ -143,30 +144,35 @@ class ExecutorRecord:
         self.runs.append(FedRun(record, start, end))
 
     def has_queued(self) -> bool:
-        """Whether tasks wait behind the one that runs."""
+        """Whether tasks wait behind the running one."""
         runs = self.runs
         return bool(runs) and (runs[0].next + 1 < runs[0].end or any(not run.recalled for run in list(runs)[1:]))
 
     @property
     def started(self) -> int:
-        """How many tasks it has begun, as far as its results tell."""
+        """How many tasks it has started, as far as its results show."""
         return self._fed_tasks - self.queued()
 
     def recall(self, now_us: int) -> tuple[int, int]:
-        """Its queued tasks are asked back; their numbers by its own count."""
+        """Recall its queued tasks; return their numbers, counted from its first task ever."""
         self.recalled_at_us = now_us
         self._recalled = (self.started, self._fed_tasks)
-        # What it passed over for an earlier recall may lie in its channel still, unread.
+        # Results for tasks that it skipped for an earlier recall may still be unread in its channel.
         first, end = self._skippable
         self._skippable = (first if end >= self.started else self.started, self._fed_tasks)
         return self._recalled
 
     def passes_over_all(self, started: int) -> bool:
-        """Whether, having begun so many, it is still in the task in which it was when its queued ones were recalled."""
+        """Whether it had started this many tasks when they were recalled and has not started another one since."""
+        # The page, the results and the recall must name the same task. If the executor had started another task before
+        # it saw the recall, taking the tasks back would run that one twice, here and in another executor.
         return self._recalled == (started, self._fed_tasks) and self.started == started
 
     def take_back(self) -> list[FedRun]:
-        """All queued tasks are back: parts of its runs, which stay for its word that it passed over them."""
+        """Take back all queued tasks.
+
+        Their runs stay in `runs`, because the executor still reports that it skips them.
+        """
         first, *others = self.runs
         queued = [run for run in others if not run.recalled]
         if first.next + 1 < first.end:
@@ -174,12 +180,14 @@ class ExecutorRecord:
             first.end = first.next + 1
             self.runs = deque([first, tail, *others])
             queued.insert(0, tail)
+        # Recalled runs keep their place: the executor sends a SKIPPED result for each of their tasks, in order, and
+        # without the runs `expects` would take these results for garbage and kill the executor.
         for run in queued:
             run.recalled = True
         return queued
 
     def advance(self, tasks: int) -> None:
-        """The first `tasks` tasks of its first run have results."""
+        """Record that the first `tasks` tasks of its first run have results."""
         self.awaits = False
         run = self.runs[0]
         self.last_package_id = run.record.lease.package_id
@@ -191,9 +199,10 @@ class ExecutorRecord:
     def audit(self, results: list[ExecutorResult], absent_at_us: int, now_us: int) -> list[ExecutorResult]:
         """The results with the durations that are charged.
 
-        What an executor claims is believed between two bounds of the agent's own clock, both counted from when it had
-        been idle: not more than has passed since, and not less (but for latencies) than until these results were not
-        there yet: so long it has certainly been working.
+        The agent accepts an executor's claim within two bounds, both by its own clock and counted from the time at
+        which the executor was last idle. The claim may not exceed the time that has passed. It may not be less (but for
+        latencies) than the time until the agent last found these results missing, because the executor was certainly
+        working until then. Without the bounds task code could change its clock and compute for free.
         """
         claimed = sum([result.duration_us for result in results])
         at_most = now_us - self._busy_at_us - self._charged_us

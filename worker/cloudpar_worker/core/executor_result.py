@@ -13,8 +13,8 @@ UNFIT: Final = "unfit"
 class ExecutorResult(TaskResult, array_like=True, frozen=True):
     """A TaskResult that may also have an outcome which only agents and their executors know.
 
-    The agent starts its own executors, so both always have the same release. The master never sees these outcomes:
-    such a task goes back to its lease, and no publication contains it.
+    The agent starts its own executors, so both always have the same release. The master never sees these outcomes: such
+    a task goes back to its lease, and no publication contains it.
     """
 
     outcome: Outcome | Literal["skipped", "unfit"]  # type: ignore[assignment]  # wider than the protocol's, on purpose

@@ -1,4 +1,4 @@
-"""All that an agent knows at one moment, and the few changes that several stimuli share."""
+"""Everything that an agent knows at one moment, and the changes that several stimuli share."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -17,42 +17,42 @@ from .turns import Turns
 NEVER: Final = 2**62
 
 PAUSE_US: Final = 1_000_000
-"""How long a worker asks for nothing beside what it runs, the first time that a suspect went back."""
+"""How long a worker retrieves nothing beside its running chunks after it gave back a suspect for the first time."""
 
 
 class Facts:
     """The state behind WorkerState.
 
     Attributes:
-        wanted_executors, memory_bytes: How the worker was started; memory is for one executor.
-        host: What this machine is called.
-        pythons: The versions of Python that executors can have.
-        python: The one that the next executor gets.
+        wanted_executors, memory_bytes: The worker's settings; the memory is for one executor.
+        host: The name of this machine.
+        pythons: The versions of Python for which this worker has interpreters.
+        python: The version of the next executor.
         leases: In the order in which they came.
-        set_aside: What this worker lacks, by the packages that it cannot run for that; the oldest are forgotten.
-        lengths: How long the tasks of functions took in earlier packages.
-        killed: How often somebody outside killed the executor of a task (lease, index).
-        unreported_us: What publications cost, by package, until a publication has said it.
+        set_aside: By package that this worker cannot run: what the worker lacks. The oldest entries are dropped.
+        lengths: How long the tasks of a function took in earlier packages.
+        killed: How often a signal from outside killed the executor while a task (lease, index) ran.
+        unreported_us: The time that publications took, by package, until a publication reports it.
         spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: When each may happen next.
-        resume_at_us: Until when it asks for nothing beside what has begun, since suspects went back.
-        pause_us: How long that is the next time.
-        retrieving, peeking, fetching, beating, publish_jobs: What is under way; fetching is a retrieval of chunks of
-            other packages than those that have tasks here.
+        resume_at_us: When the worker may retrieve again after it gave back a suspect.
+        pause_us: The length of the next such pause.
+        retrieving, peeking, fetching, beating, publish_jobs: The requests under way. A fetch retrieves chunks of
+            packages of which this worker has no waiting tasks.
         holds: The master holds requests.
-        others_wait: A peek has seen such chunks, or the master has mentioned one, and none were asked for since.
-        peek_at_us: When to look again.
-        fetch_ends_at_us: Until when free executors wait for what is being fetched.
-        publish_now: Somebody may be waiting for what is pending.
-        chunk_us: How long the chunk that came last will take; 0: unknown.
-        nested: Tasks wait for tasks of their own, or have lately done so.
-        last_nested_at_us: When one waited last.
-        hungry: The master said so, and nothing was given back since.
-        drain_started_at_us: Since when.
-        last_busy_at_us: When tasks ran last, while draining.
-        gave_up: What is left will not be published.
+        others_wait: Such chunks wait at the master, as a peek or an answer said, and the worker has not fetched since.
+        peek_at_us: When to peek next.
+        fetch_ends_at_us: Until when free executors wait for the fetched chunks.
+        publish_now: A client may be waiting for the pending results.
+        chunk_us: The expected duration of the chunk that came last; 0 if unknown.
+        nested: Tasks wait for tasks of their own, or did so recently.
+        last_nested_at_us: When a task waited last.
+        hungry: The master said that other workers are idle, and this worker has given nothing back since.
+        drain_started_at_us: When the drain started; None before.
+        last_busy_at_us: When tasks ran last during the drain.
+        gave_up: The agent will not publish the remaining results.
         out: The instructions so far.
-        decided_at_us: When everything was looked at last.
-        deadline_at_us: When something is due even if nothing happens.
+        decided_at_us: When all decisions were last made.
+        deadline_at_us: When the next decision is due if nothing happens.
     """
 
     def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str], host: str = "") -> None:
@@ -90,20 +90,20 @@ class Facts:
         self.deadline_at_us = self.decided_at_us = 0
 
     def durations_of(self, lease: Lease) -> PackageDurations:
-        """How long tasks of a lease's package last."""
+        """How long the tasks of a lease's package take."""
         durations = self.durations.get(lease.package_id)
         if durations is None:
-            told_us = lease.mean_us or self.lengths.mean_us(lease)
-            durations = self.durations[lease.package_id] = PackageDurations(told_us)
+            suggested_us = lease.mean_us or self.lengths.mean_us(lease)
+            durations = self.durations[lease.package_id] = PackageDurations(suggested_us)
         return durations
 
     @property
     def busy(self) -> bool:
-        """Whether tasks are in executors."""
+        """Whether an executor has tasks."""
         return any(record.fed for record in self.leases.values())
 
     def finish(self, record: LeaseRecord, results: Sequence[TaskResult], now_us: int) -> None:
-        """Fed tasks of one lease have results, one after the other."""
+        """Record results of fed tasks of one lease, with consecutive indices."""
         lease = record.lease
         total_us = sum([result.duration_us for result in results])
         durations = self.durations_of(lease)
@@ -114,24 +114,28 @@ class Facts:
         self.out += [do.Discard(lease.lease_id, used) for used in record.finished(results, now_us)]
 
     def retrieve(self, chunks: int, hold_s: float, besides: Sequence[str] = (), *, peek: bool = False) -> None:
-        """Ask the master for chunks, or whether there are any."""
+        """Ask the master for chunks, or (peek) only whether some wait."""
         pythons, set_aside = list(self.pythons), list(self.set_aside)
         self.out.append(do.Retrieve(chunks, hold_s, self.host, pythons, set_aside, list(besides), peek))
 
     def kill(self, executor: ExecutorRecord, stop: Stop) -> None:
-        """Stop an executor, once."""
+        """Kill an executor, but only once."""
         if executor.stop is None:
             executor.stop = stop
             self.out.append(do.Kill(executor.executor_id))
 
     def send(self, publications: list[Publication]) -> None:
-        """Publish."""
+        """Publish, if there is something to publish."""
         if publications:
             self.publish_jobs += 1
             self.out.append(do.Publish(publications))
 
     def lacks_python(self, record: LeaseRecord) -> None:
-        """A lease needs a Python that this worker has not."""
+        """Handle a lease whose version of Python this worker lacks.
+
+        Another worker may run it, then the package is set aside here. Otherwise the package fails, and its error says
+        why.
+        """
         if record.lease.elsewhere:
             self.set_package_aside(record.lease.package_id, f"no Python {record.lease.python}")
             return
@@ -144,7 +148,7 @@ class Facts:
         )
 
     def set_package_aside(self, package_id: str, lacks: str) -> None:
-        """This worker cannot run a package: what it has of it goes back, and it asks for no more of it."""
+        """Stop running a package here: give back its tasks, and ask the master for no more of them."""
         if package_id not in self.set_aside:
             text = f"this worker cannot run package {package_id}, and leaves it to workers that can: {lacks}"
             self.out.append(do.Warn(text))
@@ -156,7 +160,7 @@ class Facts:
                 record.unfit = self.set_aside[package_id]
 
     def forget(self, record: LeaseRecord) -> None:
-        """A lease is done with, and so may be its package."""
+        """Drop a lease, and what is known of its package if it was the package's last lease."""
         lease = record.lease
         del self.leases[lease.lease_id]
         self.out.append(do.Forget(lease.lease_id))

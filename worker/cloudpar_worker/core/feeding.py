@@ -1,4 +1,4 @@
-"""How many tasks an executor is fed: enough that it never waits, few enough that others can have the rest."""
+"""How many tasks an executor gets: enough that it never waits, few enough that other executors can have the rest."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -9,26 +9,28 @@ from .durations import PackageDurations
 from .executor_record import ExecutorRecord
 
 OVERHEAD_US: Final = 6.0
-"""What a task costs its executor besides its own time."""
+"""The overhead of one task at its executor."""
 AHEAD_US: Final = 100_000
-"""Work queued at an executor beyond the task that runs, after feeding; it is fed again at half of that.
+"""Work queued at an executor behind the running task, right after feeding; it is fed again at half of that.
 
-The longer, the fewer wake-ups (see LINGER_US); what waits behind a long task is recalled after that time.
+More means fewer wake-ups (see LINGER_US). What waits behind a long task is recalled after this time.
 """
 ONE_AHEAD_US: Final = 50_000
 """Tasks longer than this are fed one at a time."""
 UNDIVIDED_US: Final = 4_000
-"""Less work than this is not divided: each further executor costs a message each way, and mostly a publication."""
+"""Less work than this is not divided: each further executor costs a message in each direction, and often a publication.
+"""
 GROWTH: Final = 16
-"""How many times as many tasks as were measured are fed at most: the first ones may be shorter than all others."""
+"""An executor gets at most this many times as many tasks as were measured: the first tasks may be shorter than the
+rest."""
 RUN_TASKS: Final = 2_000
 RUN_BYTES: Final = 4 * 1024 * 1024
 
 
 def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes: int, share: int) -> int:
-    """How many tasks of a package to feed now; 0: it has enough.
+    """How many tasks of a package to feed now; 0 if the executor has enough.
 
-    `share` is what it may still have of what is ready: the last tasks are spread over all executors.
+    `share` is how many of the ready tasks it may have: the last tasks of a package are spread over all executors.
     """
     queued = executor.queued()
     idle = executor.running is None
@@ -50,7 +52,7 @@ def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes:
 
 
 def undivided_tasks(durations: PackageDurations) -> int:
-    """How many tasks go to one executor although others are free, since they are done sooner than they are divided."""
+    """How many tasks go to one executor even if others are free, because it runs them faster than they are divided."""
     return int(UNDIVIDED_US / (durations.mean_us + OVERHEAD_US)) if durations.mean_us else 0
 
 
@@ -58,9 +60,9 @@ LINGER_US: Final = 50_000
 
 
 def linger_us(executors: Iterable[ExecutorRecord], durations_of: Callable[[Lease], PackageDurations]) -> int:
-    """How long results may lie unread: while every executor has work for twice as long.
+    """How long results may stay unread: half of the time for which every executor still has work.
 
-    Being woken is most of what a short task costs the agent.
+    Waking up is most of what a short task costs the agent.
     """
     shortest = float(2 * LINGER_US)
     for executor in executors:

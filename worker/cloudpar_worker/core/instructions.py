@@ -1,4 +1,4 @@
-"""What a worker's state machine wants done: its output."""
+"""The output of the agent's state machine."""
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ from .lease_record import LeaseRecord
 
 
 class Spawn(Struct, frozen=True):
-    """Fork an executor of a version of Python, "3.12"."""
+    """Fork an executor of a version of Python, such as "3.12"."""
 
     executor_id: int
     python: str
@@ -22,7 +22,7 @@ class Kill(Struct, frozen=True):
 
 
 class Feed(Struct, frozen=True):
-    """Send an executor a run of tasks."""
+    """Send a run of tasks to an executor."""
 
     executor_id: int
     lease: Lease
@@ -30,7 +30,7 @@ class Feed(Struct, frozen=True):
 
 
 class Recall(Struct, frozen=True):
-    """Have an executor pass over the tasks [first, end), counted from the first that it was fed."""
+    """Tell an executor to skip its tasks [first, end), counted from its first task ever."""
 
     executor_id: int
     first: int
@@ -38,19 +38,19 @@ class Recall(Struct, frozen=True):
 
 
 class ConfirmRecall(Struct, frozen=True):
-    """Look how far it has come."""
+    """Read how many tasks an executor has started."""
 
     executor_id: int
 
 
 class Measure(Struct, frozen=True):
-    """Look at these executors' processes."""
+    """Measure the memory and the output of these executors."""
 
     executor_ids: list[int]
 
 
 class Retrieve(Struct, frozen=True):
-    """Ask the master for chunks: of these versions of Python, and not of packages that this worker cannot run.
+    """Ask the master for chunks: of these versions of Python, and of no package that this worker has set aside.
 
     The master may hold the request for `hold_s`. `besides` and `peek` are as in RetrieveTasks.
     """
@@ -65,51 +65,54 @@ class Retrieve(Struct, frozen=True):
 
 
 class Download(Struct, frozen=True):
-    """Get the code of a lease, and the data of the first of these tasks."""
+    """Download the code of a lease, and the data of the first of these tasks."""
 
     lease: Lease
     tasks: Range
 
 
 class Discard(Struct, frozen=True):
-    """The data of these tasks is not needed any more."""
+    """Drop the data of these tasks: no executor needs it any more."""
 
     lease_id: str
     tasks: Range
 
 
 class Forget(Struct, frozen=True):
-    """Nothing of this lease is needed any more."""
+    """Drop everything that belongs to a lease."""
 
     lease_id: str
 
 
 class Publish(Struct, frozen=True):
-    """Publish, in this order; large results still lie in `data`."""
+    """Publish in this order. Large results are still inside, in `data`."""
 
     publications: list[Publication]
 
 
 class Extend(Struct, frozen=True):
-    """Beat."""
+    """Renew these leases (a beat)."""
 
     leases: list[LeaseRef]
 
 
 class GiveBackTasks(Struct, frozen=True):
-    """Return untouched tasks."""
+    """Give untouched tasks back to the master."""
 
     returns: list[Return]
 
 
 class Warn(Struct, frozen=True):
-    """Tell the worker's operator something."""
+    """Write a line to the worker's log."""
 
     text: str
 
 
 class Exit(Struct, frozen=True):
-    """End the agent: all is done, or it gives up and leaves these leases, whose results the master has not all."""
+    """End the agent.
+
+    `left` holds the leases whose results the master does not have completely; empty after a full drain.
+    """
 
     left: list[LeaseRecord]
 

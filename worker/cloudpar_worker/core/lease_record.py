@@ -1,4 +1,4 @@
-"""One lease at the worker: which of its tasks wait, run, have results, and what of that the master knows."""
+"""One lease at the worker: which of its tasks wait, run or have results, and what of that the master knows."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -11,33 +11,35 @@ from . import ranges
 from .executor_result import ExecutorResult
 
 FREE_US: Final = 1_000_000
-"""How long a task may run, before it fails for what this worker lacks, without being charged for that."""
+"""How long a task may run, before it fails for something that this worker lacks, without being charged."""
 
 Reason = Literal["python", "seal"]
 
 
 class LeaseRecord:
-    """A lease's tasks, each in one of: unfetched, ready, fed, pending, published, given back, not wanted.
+    """The tasks of a lease: each is unfetched, ready, fed, pending, published, given back, or not wanted.
 
     Attributes:
-        lease: As it came.
-        unfetched: Tasks whose payload is not here, in order.
-        ready: Tasks that can be fed, in order.
-        fed: How many tasks are in executors.
-        wanted: What the master last said it wants; None before it has said anything.
-        pending: Results that are in no publication.
-        pending_at_us: The time of the first of them.
+        lease: The lease as it came.
+        unfetched: Tasks whose payload is not here yet, in order.
+        ready: Tasks that executors can get, in order.
+        fed: How many tasks executors have.
+        wanted: The tasks that the master last said it wants; None before it has said anything.
+        pending: Results that are in no publication yet.
+        pending_at_us: When the first of them came.
         publishing: A publication is under way.
-        returning: A return is under way.
-        downloading: A payload is under way.
-        closing: The publication or return that closes the lease is under way.
-        undeliverable: Its payload cannot be had: what is unfetched goes back, or,
-        abandoned: its lease is left to run out.
-        first: It has the first task of its package, and no executor was ever given any of it.
-        refusal: Why none of it can ever run here, as a publication's reason and for people; None: it can.
-        unfit: What this worker lacks, so that nothing of it is to run here; None: nothing, or no worker has it.
-        lost_us: Execution time of tasks that failed for that, beyond what is free, and that no return has said.
-        retrieve_us, publish_us: What its retrieval and its package's publications cost, until a publication says it.
+        returning: A give-back is under way.
+        downloading: A download is under way.
+        closing: The publication or give-back that closes the lease is under way.
+        undeliverable: Its payload cannot be downloaded, so unfetched tasks go back.
+        abandoned: Its payload cannot be downloaded, so the agent lets the lease expire.
+        first: It has the first task of its package, and no executor has had any of its tasks.
+        refusal: Why this worker refuses the whole package: the publication's reason, and a message; None if it does
+            not.
+        unfit: What this worker lacks to run it; None if it lacks nothing, or if no worker can run it.
+        lost_us: Charged time of tasks that failed for that lack, until a give-back reports it.
+        retrieve_us, publish_us: The cost of its retrieval and of its package's publications, until a publication
+            reports it.
     """
 
     def __init__(self, lease: Lease, arrived_at_us: int, retrieve_us: int) -> None:
@@ -60,7 +62,8 @@ class LeaseRecord:
         self.refusal: tuple[Reason, str] | None = None
         self.unfit: Unfit | None = None
         self.lost_us = 0
-        # What is not sealed as it should be is refused before anything of it runs: then nothing is to be sealed here.
+        # The agent refuses a lease whose seals do not match before any of its tasks runs, so it never seals a result of
+        # one.
         self._seals = Seals(lease.seal_key, lease.package_id) if lease.seal_key is not None else None
         self.publish_us = 0
         self.item_bytes = 0
@@ -70,7 +73,7 @@ class LeaseRecord:
 
     @property
     def unpublished(self) -> int:
-        """How many results the master has not, as far as is known here."""
+        """How many results the master does not have, as far as this worker knows."""
         return len(self.pending) + self._sent
 
     @property
@@ -80,50 +83,52 @@ class LeaseRecord:
 
     @property
     def started(self) -> bool:
-        """Executors have something of it, or the master does not have all of its results."""
+        """Whether executors have had tasks of it whose results the master does not have yet."""
         return bool(self.fed or self.unpublished or self.publishing)
 
     @property
     def exhausted(self) -> bool:
-        """Nothing is left to run, and nothing runs."""
+        """Whether no task is left to run, and none runs."""
         return not (self.ready or self.unfetched or self.fed)
 
     def next_seq(self) -> int:
-        """For the next publication or return."""
+        """The number of the next publication or give-back; the master recognises repeated ones by it."""
         self._seq += 1
         return self._seq - 1
 
     def refuse(self, reason: Reason, message: str) -> None:
-        """None of it is to run at all: its package fails, and says why."""
+        """Refuse the package: none of its tasks runs here, and it fails with this message."""
         self.drop_untouched()
         self.refusal = reason, message
 
     def drop_untouched(self) -> None:
-        """None of it will run here."""
+        """Drop all tasks that no executor has."""
         self.ready, self.unfetched, self.ready_tasks = [], [], 0
 
     def report_cost(self, unreported_us: dict[str, int]) -> None:
-        """The next publication says what earlier ones of the package cost."""
+        """Let the next publication report what earlier publications of the package cost."""
         self.publish_us = unreported_us.pop(self.lease.package_id, 0)
 
     def publish_pending(self) -> list[TaskResult]:
-        """Take all results for a publication, which closes the lease when nothing will follow."""
+        """Take all results for a publication; it closes the lease if nothing can follow."""
         results, self.pending, self.pending_bytes = self.pending, [], 0
         self._publishing_us = sum([result.duration_us for result in results])
         self.publishing = True
         self._sent = len(results)
+        # The closing message lets the master delete the chunk's queue message. If a give-back under way had yet to
+        # arrive and this worker died, no other worker would get the tasks in it.
         self.closing = self.exhausted and not self.returning
         return results
 
     def published(self) -> int:
-        """The master has the publication under way; returns the execution time it carried."""
+        """Record that the master has the publication under way; return the execution time in it."""
         self.publishing = False
         self._sent = 0
         published_us, self._publishing_us = self._publishing_us, 0
         return published_us
 
     def arrived(self, tasks: Range, item_bytes: int) -> None:
-        """The payload of these tasks is here."""
+        """Record that the payload of these tasks is here."""
         here = ranges.intersect(self.unfetched, [tasks])
         self.unfetched = ranges.intersect(self.unfetched, [(0, tasks[0]), (tasks[1], self.lease.tasks)])
         for part in here:
@@ -134,7 +139,7 @@ class LeaseRecord:
             self._segments[tasks] = ranges.count(here)
 
     def take(self, tasks: int) -> Range:
-        """The next ready tasks, at most so many, for an executor."""
+        """Take the next ready tasks, at most `tasks`, for an executor."""
         start, end = self.ready[0]
         if end - start <= tasks:
             del self.ready[0]
@@ -147,23 +152,25 @@ class LeaseRecord:
         return start, end
 
     def put_back(self, tasks: Range) -> None:
-        """What an executor had been fed and did not begin, as far as it is wanted still."""
+        """Put back tasks that an executor had and did not start, unless they are not wanted any more."""
         self.fed -= tasks[1] - tasks[0]
+        # Without the intersection a task that was cancelled meanwhile would run after all.
         for part in [tasks] if self.wanted is None else ranges.intersect([tasks], self.wanted):
             self.ready = ranges.add(self.ready, part)
         self.ready_tasks = ranges.count(self.ready)
 
     def failed_for_lack(self, result: ExecutorResult) -> None:
-        """A fed task failed for what this worker lacks; it goes back.
+        """Put back a task that failed for something that this worker lacks.
 
-        An import that fails takes no time to speak of, and costs nothing. What runs for longer before it fails is
-        charged: else whoever ends each task by such a failure would compute for nothing.
+        A failed import takes almost no time and is free. A task that runs for longer before it fails is charged;
+        otherwise a user could compute for free by ending each task with such a failure.
         """
         self.lost_us += max(result.duration_us - FREE_US, 0)
         self.put_back((result.index, result.index + 1))
 
     def finished(self, results: Sequence[TaskResult], now_us: int) -> list[Range]:
-        """Results of fed tasks; returns the segments of payload that nobody needs any more."""
+        """Record results of fed tasks; return the payload segments that are not needed any more."""
+        # The agent seals results before anything else sees them: a sealed package's client accepts no others.
         if not self.pending:
             self.pending_at_us = now_us
         self.pending += results if self._seals is None else self._seals.sealed(results)
@@ -172,7 +179,7 @@ class LeaseRecord:
         return self._used_up(results[0].index, len(results)) if self._segments else []
 
     def _used_up(self, index: int, tasks: int) -> list[Range]:
-        # Results come in runs, and a run lies within one segment: runs are cut from `ready`, segment after segment.
+        # Results come in runs, and a run lies within one segment, because runs are cut from `ready` segment by segment.
         for segment in self._segments:
             if segment[0] <= index < segment[1]:
                 self._segments[segment] -= tasks
@@ -183,7 +190,8 @@ class LeaseRecord:
         return []
 
     def view(self, view: LeaseView) -> None:
-        """Keep of the untouched tasks only what the master wants."""
+        """Keep only those untouched tasks that the master still wants."""
+        # An ended lease or package wants nothing: what runs is then stopped (see `supervision.stop`).
         self.wanted = view.ranges if view.state == "wanted" else []
         if self.ready or self.unfetched:
             self.ready = ranges.intersect(self.ready, self.wanted)
@@ -191,11 +199,11 @@ class LeaseRecord:
             self.ready_tasks = ranges.count(self.ready)
 
     def wants(self, index: int) -> bool:
-        """Whether the result of a task is worth its time."""
+        """Whether the master still wants the result of a task."""
         return self.wanted is None or ranges.contains(self.wanted, index)
 
     def give_back(self, tasks: int) -> Return:
-        """Cut so many tasks from the untouched end, at least one."""
+        """Give back `tasks` tasks, at least one, from the end of the untouched ones."""
         self.unfetched, tail = ranges.cut_tail(self.unfetched, tasks)
         self.ready, more = ranges.cut_tail(self.ready, tasks - ranges.count(tail))
         self.ready_tasks = ranges.count(self.ready)
@@ -204,6 +212,7 @@ class LeaseRecord:
             parts = ranges.add(parts, part)
         self.returning = True
         lost_us, self.lost_us = self.lost_us, 0
+        # Results that are pending or under way still have to arrive, so their publication closes the lease instead.
         self.closing = self.exhausted and not (self.pending or self.publishing)
         lease = self.lease
         return Return(
@@ -222,7 +231,7 @@ class LeaseRecord:
         )
 
     def reference(self) -> LeaseRef:
-        """For a beat."""
+        """The lease's identity, for a beat."""
         lease = self.lease
         return LeaseRef(
             package_id=lease.package_id,

@@ -1,4 +1,4 @@
-"""What goes to the master and comes from it: results, rests, beats, chunks, payloads."""
+"""When to exchange what with the master: results, give-backs, beats, chunks and payloads."""
 
 from typing import Final
 
@@ -16,19 +16,21 @@ from .supervision import running_of
 from .suspects import suspects, takes_on
 
 PUBLISH_BYTES: Final = 4 * 1024 * 1024
-"""So many bytes of results of one lease are published at once; of all leases together, where requests cost no money:
-they then travel while further tasks run, and not all behind the last one."""
+"""The worker publishes once a lease has this many bytes of results; if requests cost no money, once all leases together
+have. Large results then travel while further tasks run, and not all after the last one.
+"""
 PUBLISH_JOBS: Final = 2
 AHEAD_HOLD_S: Final = 0.3
-"""How long a worker without a free executor has a request for chunks held. What came later than that would wait here
-for a task that takes longer than it seemed, while an executor elsewhere may be free."""
+"""How long the master may hold a retrieval of a worker without a free executor. A chunk that came later could wait here
+behind a task that takes longer than expected, while an executor elsewhere is free.
+"""
 HUNGRY_US: Final = 500_000
 BEATS: Final = 3
-"""In the time of a lease."""
+"""Beats within the time of one lease. Two of three may get lost."""
 
 
 def _free_in_us(facts: Facts, now_us: int) -> list[float]:
-    """For each executor that may run at a time, when it will be out of work."""
+    """For each executor that may run at a time, in how many microseconds it will have no more work."""
     free = []
     for executor in facts.executors.values():
         run = executor.running
@@ -39,14 +41,16 @@ def _free_in_us(facts: Facts, now_us: int) -> list[float]:
         else:
             mean_us = facts.durations_of(run.record.lease).mean_us
             if facts.holds and not mean_us:
-                free.append(float(HORIZON_US))  # nobody knows; it asks when it is free
+                free.append(
+                    float(HORIZON_US)
+                )  # the duration is unknown, so the worker asks for more when the executor is free
                 continue
             free.append(remaining_us(mean_us, now_us - executor.started_at_us, executor.queued()))
     return sorted(free, reverse=True)[: facts.wanted_executors]
 
 
 def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
-    """How long a task of a lease takes: the mean, or as long as one has been running while there is none."""
+    """The mean duration of a lease's tasks; without a mean, how long the package's longest task has been running."""
     mean_us = facts.durations_of(record.lease).mean_us
     if mean_us:
         return mean_us
@@ -55,7 +59,7 @@ def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
 
 
 def share(facts: Facts, now_us: int) -> None:
-    """Others idle: give back half of each rest that this worker will not begin soon."""
+    """If other workers idle, give them half of each lease's tasks that this worker will not start soon."""
     if not facts.hungry:
         return
     free_us = min(_free_in_us(facts, now_us), default=0.0)
@@ -73,7 +77,7 @@ def share(facts: Facts, now_us: int) -> None:
 
 
 def return_all(facts: Facts) -> None:
-    """A worker that drains keeps only what runs."""
+    """Give back everything that is not running: the worker drains."""
     returns = [
         record.give_back(record.untouched)
         for record in facts.leases.values()
@@ -83,7 +87,7 @@ def return_all(facts: Facts) -> None:
 
 
 def return_unfit(facts: Facts) -> None:
-    """What this worker cannot run goes to others."""
+    """Give back the tasks that this worker cannot run."""
     returns = [
         record.give_back(record.untouched)
         for record in facts.leases.values()
@@ -93,15 +97,18 @@ def return_unfit(facts: Facts) -> None:
 
 
 def isolate(facts: Facts, now_us: int) -> None:
-    """Of chunks that may take this worker along, keep one, and that alone; none beside what has begun."""
+    """Keep at most one suspect, and run it alone; give back everything else that has not started."""
     found = suspects(facts)
     if not found:
         return
     others = [record for record in facts.leases.values() if record not in found]
+    # A suspect beside started tasks could kill this worker, and so could they: the loss would count for all of them.
+    # So the suspects go back. Otherwise the worker keeps the first suspect and gives back all that could join it.
     company = any(record.started for record in others)
     left = found if company else found[1:] + others
     going = [record for record in left if record.untouched and not record.returning]
     _give_back(facts, [record.give_back(record.untouched) for record in going])
+    # Without a pause that grows, this worker would retrieve the same suspects again at once, in an endless loop.
     if company and going:
         facts.resume_at_us = now_us + facts.pause_us
         facts.pause_us *= 2
@@ -113,7 +120,7 @@ def _give_back(facts: Facts, returns: list[Return]) -> None:
 
 
 def download(facts: Facts) -> None:
-    """Get payloads a little ahead of the executors."""
+    """Download payloads a little before the executors need them."""
     for record in facts.leases.values():
         startable = record.unfit is None and has_room(facts, record.lease)
         if not record.unfetched or record.downloading or not startable:
@@ -130,7 +137,7 @@ def download(facts: Facts) -> None:
 
 
 def retrieve(facts: Facts, now_us: int) -> None:
-    """Ask for chunks before the executors run dry."""
+    """Ask the master for chunks before the executors run out of work."""
     if facts.retrieving or now_us < facts.retrieve_at_us or not takes_on(facts, now_us):
         return
     waiting_us = 0.0
@@ -138,7 +145,7 @@ def retrieve(facts: Facts, now_us: int) -> None:
         untouched = record.untouched
         if untouched and record.unfit is None and has_room(facts, record.lease):
             mean_us = facts.durations_of(record.lease).mean_us
-            # Nobody knows how long these take: a chunk is enough for an executor.
+            # The duration of these tasks is unknown: count one chunk as enough for one executor.
             waiting_us += untouched * mean_us if mean_us else HORIZON_US
     chunks = chunks_needed(_free_in_us(facts, now_us), waiting_us, facts.chunk_us, facts.wanted_executors)
     if chunks:
@@ -148,7 +155,7 @@ def retrieve(facts: Facts, now_us: int) -> None:
 
 
 def publish(facts: Facts, now_us: int) -> None:
-    """Send results in bulk: soon if somebody may wait for them, else now and then."""
+    """Publish results in bulk: at once if a client may wait for them, otherwise after some time or at some size."""
     short_of_budget = any(not is_payable(facts, record) for record in facts.leases.values() if record.ready)
     idle = any(executor.usable and executor.running is None for executor in facts.executors.values())
     if not idle and facts.drain_started_at_us is None:
@@ -166,19 +173,24 @@ def publish(facts: Facts, now_us: int) -> None:
     made = []
     for record in free:
         done = record.exhausted and not record.returning
+        # An exhausted lease publishes even without results, to close it. An abandoned one must not: the master would
+        # take its tasks for finished, while their payload was never here.
         if record.abandoned and done and not record.pending:
             facts.forget(record)
         elif (due and record.pending) or (done and not record.pending):
             record.report_cost(facts.unreported_us)
             facts.durations_of(record.lease).publications += 1
             made += publishing.publications(record)
-    # What could not go, since the lease has a publication under way, goes right after that.
+    # A lease publishes one batch at a time. What had to stay back goes right after the one under way.
     facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
     facts.send(made)
 
 
 def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
-    """Whether a package is done at this worker: its client may wait for just these results, others go on regardless."""
+    """Whether all tasks of a package that are here have results.
+
+    Its client may wait for these, whatever else runs here.
+    """
     done = [record for record in free if record.exhausted and record.pending and not record.returning]
     if not done:
         return False
@@ -187,7 +199,7 @@ def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
 
 
 def publication_at_us(facts: Facts, record: LeaseRecord) -> int:
-    """When what a lease has pending is to go, if nothing else happens."""
+    """When the pending results of a lease must go, if nothing happens before."""
     lease = record.lease
     return record.pending_at_us + facts.durations_of(lease).collect_us(lease.publish_us)
 
@@ -200,13 +212,14 @@ def _due(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
 
 
 def extend(facts: Facts, now_us: int) -> None:
-    """Keep the leases."""
+    """Renew the leases when a beat is due."""
     if now_us < facts.beat_at_us or facts.beating:
         return
     alive = [record for record in facts.leases.values() if not record.closing and not record.abandoned]
     if not alive:
         facts.beat_at_us = NEVER
         return
+    # The shortest lease sets the pace: a lease without a beat expires, and another worker runs its tasks a second time.
     facts.beat_at_us = now_us + int(min(record.lease.lease_s for record in alive) / BEATS * 1e6)
     facts.beating = True
     facts.out.append(do.Extend([record.reference() for record in alive]))

@@ -1,9 +1,9 @@
 """Tasks that wait for tasks of their own: their executors count as idle, and others run in their place.
 
-At most as many executors as the worker was started with run at a time. In addition, at most so many wait of each depth
-(cloudpar_protocol.nesting). That is enough to let every task end: the tasks that a deepest waiting task waits for are
-one deeper, none of these waits, so they are running somewhere or may run here. It also bounds the processes: many tasks
-that each start others do not all begin, to wait together, before the first of the others runs.
+At most as many executors run at a time as the worker was started with. At most as many again may wait at each nesting
+depth (cloudpar_protocol.nesting). Every task can end within these limits: a task at the greatest depth that waits here
+waits for tasks that are one level deeper; none of those waits, so they run elsewhere or may run here. The limits also
+bound the number of processes: of many tasks that each start tasks, only some start before the first inner tasks run.
 """
 
 from typing import Final
@@ -16,30 +16,31 @@ from .facts import Facts
 from .lease_record import LeaseRecord
 
 HELD_PART: Final = 0.75
-"""How much of the executors' memory together tasks may hold that wait. What runs has the rest."""
+"""Tasks that wait may hold this part of the executors' memory together. Running tasks have the rest."""
 SURPLUS_US: Final = 10_000_000
-"""How long more executors than run at a time stay, after the last task has waited: they have functions in memory."""
+"""How long surplus executors stay after the last task has waited: they have functions in memory."""
 LEASES: Final = 1_000
-"""A worker asks for more while nothing that it has may run beside what waits. With so many leases it runs what it has,
-since what the tasks wait for may be in the queue behind more of the same."""
+"""Beside waiting tasks, a worker retrieves chunks while none that it has may start. With this many leases it runs what
+it has: the tasks that the others wait for may be in the queue behind more of the same.
+"""
 
 
 def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
-    """Whether an executor may be fed tasks of a lease, or has to stay idle because enough others run."""
+    """Whether an executor may get tasks of a lease, or has to stay idle because enough others run."""
     if executor.awaits:
         return False
     if not facts.nested:
         return True
     others = [each for each in facts.executors.values() if each.running and not each.stop and each is not executor]
     running = len([each for each in others if not each.awaits])
-    # What runs counts, too: it may be about to wait.
+    # A running task counts too, because it may start to wait at any time.
     alike = len([each for each in others if each.depth == lease.depth])
     most = facts.wanted_executors
     return (alike < most or _is_crowded(facts)) and (executor.running is not None or running < most)
 
 
 def has_room(facts: Facts, lease: Lease) -> bool:
-    """Whether tasks of this depth may begin at all."""
+    """Whether tasks of this depth may start at all."""
     if not facts.nested or _is_crowded(facts):
         return True
     waiting = [each for each in facts.executors.values() if each.awaits and each.depth == lease.depth]
@@ -47,13 +48,13 @@ def has_room(facts: Facts, lease: Lease) -> bool:
 
 
 def awaits(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether the tasks of a lease that have begun here all wait."""
+    """Whether all running tasks of a lease wait for tasks of their own."""
     running = [each for each in facts.executors.values() if each.running and each.running.record is record]
     return bool(running) and all(each.awaits for each in running)
 
 
 def stop_surplus(facts: Facts, now_us: int) -> None:
-    """Stop idle executors that are more than may run at a time, some time after the last task has waited."""
+    """Some time after the last task has waited, stop idle executors beyond the number that may run at a time."""
     if not facts.nested:
         return
     if any(each.awaits for each in facts.executors.values()):
@@ -68,7 +69,7 @@ def stop_surplus(facts: Facts, now_us: int) -> None:
 
 
 def memory_limit(facts: Facts, executor: ExecutorRecord) -> int:
-    """The memory of one executor: what tasks hold that wait is missing from what runs in their place."""
+    """The memory limit of one executor: what waiting tasks hold is missing for those that run in their place."""
     if not facts.nested or executor.awaits:
         return facts.memory_bytes
     left = facts.memory_bytes - _held_bytes(facts) // facts.wanted_executors
@@ -76,7 +77,7 @@ def memory_limit(facts: Facts, executor: ExecutorRecord) -> int:
 
 
 def stop_overfull(facts: Facts) -> None:
-    """If tasks that wait hold too much memory, stop the one that began to wait last."""
+    """If tasks that wait hold too much memory, stop the one that started to wait last."""
     most = round(facts.memory_bytes * facts.wanted_executors * HELD_PART)
     waiting = [each for each in facts.executors.values() if each.awaits and each.stop is None]
     if len(waiting) > 1 and (held := _held_bytes(facts)) > most:

@@ -1,4 +1,4 @@
-"""What people read about a task that ended without a value and not by its own exception."""
+"""The messages that users read about tasks which ended without a value and without an exception of their own."""
 
 import signal
 from typing import Final
@@ -13,11 +13,11 @@ _SIGNAL_NAMES: Final = {
     signal.SIGILL: "illegal instruction",
 }
 KILLS: Final = 3
-"""So often a task may be running in an executor that somebody outside kills before it counts as the reason."""
+"""If an executor is killed from outside this many times during the same task, the task counts as the cause."""
 
 
 def ended_by(exit_code: int | None) -> str:
-    """How an executor ended, in words."""
+    """A phrase that says how an executor ended."""
     if exit_code is None:
         return "its executor ended, nobody knows how"
     if exit_code >= 0:
@@ -33,7 +33,7 @@ def ended_by(exit_code: int | None) -> str:
 
 
 def crash(exit_code: int | None, lease_id: str, index: int) -> Stop:
-    """The task's executor ended by itself."""
+    """The executor ended by itself during the task."""
     text = f"the task did not return: {ended_by(exit_code)}"
     if exit_code == -signal.SIGKILL:
         text += f"; it was tried {KILLS} times: use less memory a task, or a worker with more"
@@ -41,7 +41,7 @@ def crash(exit_code: int | None, lease_id: str, index: int) -> Stop:
 
 
 def timeout(limit_s: float, lease_id: str, index: int) -> Stop:
-    """The task ran into its time limit."""
+    """The task reached its time limit."""
     message = (
         f"the task ran into its time limit of {limit_s:g} s and was stopped: raise task_timeout_s (up to the "
         "operator's maximum), or split the task"
@@ -50,7 +50,7 @@ def timeout(limit_s: float, lease_id: str, index: int) -> Stop:
 
 
 def quota(lease_id: str, index: int) -> Stop:
-    """The task ran into the end of the quota."""
+    """The task reached the end of the quota."""
     message = (
         "the task ran into the end of the account's compute-time quota and was stopped: ask the operator for more "
         "(cloudpar account grant)"
@@ -59,12 +59,12 @@ def quota(lease_id: str, index: int) -> Stop:
 
 
 def cancelled(lease_id: str, index: int) -> Stop:
-    """The task is not wanted any more."""
+    """The task was cancelled."""
     return Stop("cancelled", "the task was cancelled while it ran", lease_id, index)
 
 
 def memory(rss_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
-    """The executor grew over its limit."""
+    """The executor exceeded its memory limit."""
     message = (
         f"the task's executor with all that it started used {rss_bytes >> 20} MB, over its limit of "
         f"{limit_bytes >> 20} MB, and was stopped: use less memory a task, fewer executors, or a higher limit "
@@ -74,7 +74,7 @@ def memory(rss_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
 
 
 def nested_memory(tasks: int, held_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
-    """Tasks that wait leave too little memory to those that they wait for."""
+    """Tasks that wait leave too little memory for the tasks that they wait for."""
     message = (
         f"{tasks} tasks of this worker that wait for tasks of their own hold {held_bytes >> 20} MB, over the limit of "
         f"{limit_bytes >> 20} MB for such tasks, and this one was stopped: let tasks hold less while they wait, let "
@@ -84,7 +84,7 @@ def nested_memory(tasks: int, held_bytes: int, limit_bytes: int, lease_id: str, 
 
 
 def spam(written: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
-    """It wrote without end."""
+    """The task wrote too much output."""
     message = (
         f"the task wrote {written >> 20} MB to standard output and error, over the limit of {limit_bytes >> 20} MB, "
         "and was stopped: write such amounts to a file"
@@ -93,7 +93,7 @@ def spam(written: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
 
 
 def garbage(what: str, lease_id: str, index: int) -> Stop:
-    """It wrote to the executor's own channel."""
+    """The task wrote to the executor's own channel."""
     message = (
         f"the task wrote to a file descriptor of its executor ({what}), which was stopped: write only to descriptors "
         "that the task itself opened"

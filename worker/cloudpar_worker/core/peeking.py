@@ -1,7 +1,7 @@
-"""Chunks of other packages that wait at the master while this worker has enough to do.
+"""Chunks of other packages that wait at the master while this worker is busy.
 
-A worker that took such chunks at once could hold them behind a long task while an executor elsewhere is free. So it
-only looks whether there are any (a peek, which the master holds open), and takes them when an executor here is free.
+A worker that retrieved such chunks at once could hold them behind a long task while an executor elsewhere is free. So
+it only asks whether there are any (a peek, which the master holds open), and fetches them when an executor is free.
 """
 
 from typing import Final
@@ -15,20 +15,20 @@ from .lease_record import LeaseRecord
 from .suspects import takes_on
 
 FETCH_US: Final = 200_000
-"""How long a free executor waits for the answer before it goes on with what is here."""
+"""How long a free executor waits for fetched chunks before it continues with the tasks that are here."""
 
 PEEK_AGAIN_US: Final = 100_000
-"""The pause after other workers were quicker."""
+"""The pause after a fetch that brought nothing because other workers were faster."""
 
 SHORT_US: Final = 500_000
-"""The next chunk of a package that runs here is asked for in time if its tasks are shorter than this."""
+"""If the tasks of a running package are shorter than this, the next chunk of it is retrieved in time."""
 
 PACKAGES: Final = 100
 """How many packages a request names at most."""
 
 
 def peek(facts: Facts, now_us: int) -> None:
-    """Look, unless an answer is on its way that may bring other packages' chunks as well."""
+    """Peek, unless a request under way may bring chunks of other packages too."""
     under_way = facts.peeking or facts.others_wait or facts.fetching or facts.retrieving
     if not facts.holds or under_way or now_us < facts.peek_at_us or not facts.leases or not takes_on(facts, now_us):
         return
@@ -37,16 +37,16 @@ def peek(facts: Facts, now_us: int) -> None:
 
 
 def fetch(facts: Facts, now_us: int) -> None:
-    """Take what a peek has seen, when an executor here is free for it or soon will be."""
+    """Fetch the chunks that a peek has seen, when an executor here is free for them or soon will be."""
     ready = [record for record in facts.leases.values() if record.ready]
     free = sum(executor.usable and executor.running is None for executor in facts.executors.values())
     if not facts.others_wait or facts.fetching or not takes_on(facts, now_us):
         return
     if not ready:
-        return  # a usual retrieval brings the same
+        return  # an ordinary retrieval brings the same
     following = in_turn(facts, ready, now_us)[0]
     if following.first or (free and is_short(facts, following)):
-        return  # it is to run before what is fetched, and does not take long
+        return  # this task runs before the fetched ones, and does not take long
     chunks = free or int(any(is_short(facts, run.record) for run in _running(facts)))
     if chunks:
         facts.others_wait, facts.fetching, facts.fetch_ends_at_us = False, True, now_us + FETCH_US
@@ -55,9 +55,9 @@ def fetch(facts: Facts, now_us: int) -> None:
 
 
 def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None:
-    """The last tasks of a lease that wait went to an executor: more of its package may wait at the master.
+    """Note that no more tasks of a package wait here: the master may have more of them.
 
-    It is looked for if they would have to wait here for long tasks of another package.
+    The worker fetches them if they would otherwise wait behind long tasks of another package.
     """
     package_id = record.lease.package_id
     if facts.holds and all(other.lease.package_id != package_id for other in ready):
@@ -65,13 +65,13 @@ def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None
 
 
 def holds_back(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
-    """Whether a task is not begun yet since one of another package is on its way, which would have to wait for it."""
+    """Whether to delay a long task, because a fetch is under way whose tasks would have to wait for it."""
     on_its_way = facts.fetching and now_us < facts.fetch_ends_at_us
     return on_its_way and not record.first and not is_short(facts, record)
 
 
 def _at_work(facts: Facts) -> list[str]:
-    """The packages of which this worker has tasks that wait, or the next chunk will be asked for in time."""
+    """The packages of which tasks wait here, or whose next chunk will be retrieved in time."""
     waiting = [record.lease.package_id for record in facts.leases.values() if record.untouched]
     running = [run.record.lease for run in _running(facts)]
     short = [lease.package_id for lease in running if 0 < facts.durations_of(lease).mean_us < SHORT_US]

@@ -1,4 +1,4 @@
-"""How many chunks a worker asks for: about a third of a second of work beyond what runs, or none."""
+"""How many chunks a worker retrieves: enough for about 0.3 s of work beyond the running tasks."""
 
 from collections.abc import Iterable
 from math import ceil
@@ -8,13 +8,13 @@ HORIZON_US: Final = 300_000
 
 
 def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: float, executors: int) -> int:
-    """Chunks to retrieve.
+    """The number of chunks to retrieve.
 
     Args:
-        free_in_us: For each executor, when it will have done what it was fed.
+        free_in_us: For each executor, in how many microseconds it will have no more work.
         waiting_us: How long the untouched tasks here will take together.
-        chunk_us: How long a chunk has been lately; 0: unknown.
-        executors: How many there are.
+        chunk_us: The duration of a recent chunk; 0 if unknown.
+        executors: The number of executors.
 
     >>> chunks_needed([0, 0], waiting_us=0, chunk_us=200_000, executors=2)
     3
@@ -30,9 +30,9 @@ def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: floa
 
 
 def remaining_us(mean_us: float, elapsed_us: int, queued: int) -> float:
-    """How long an executor is likely to need for what it was fed.
+    """How long an executor probably needs for the tasks that it has.
 
-    A task that has outlasted the mean is expected to need as long again: of such ones the long ones are left.
+    A task that has run for longer than the mean is expected to need as long again: only long tasks get that far.
     """
     current = mean_us - elapsed_us if elapsed_us < mean_us else float(elapsed_us)
     return current + queued * mean_us

@@ -1,4 +1,4 @@
-"""Results of a lease to publications, and publications to requests, each within the limits of the protocol."""
+"""Results of a lease become publications, and publications become requests, within the protocol's limits."""
 
 from collections.abc import Iterator
 
@@ -15,16 +15,16 @@ from cloudpar_protocol.worker_messages import Publication
 from .lease_record import LeaseRecord
 
 LARGE_BYTES = 64 * 1024 * 1024
-"""Large results of one publication together, unless one alone is larger: they become one blob."""
+"""The large results of one publication together, unless one alone is larger: they become one blob."""
 _RESULT_BYTES = 64
-"""A result's fields besides its data and texts, on the wire."""
+"""The size of a result on the wire without its data and texts."""
 _REFERENCE_BYTES = 600
 _ALWAYS_FIT = BODY_BYTES // (PUBLICATION_BYTES + 65_536)
-"""So many publications never exceed a body: there is nothing to weigh."""
+"""This many publications always fit into one request, so their sizes need not be added up."""
 
 
 def result_bytes(result: TaskResult) -> int:
-    """What a result takes inside its publication."""
+    """The size of a result inside its publication."""
     size = _RESULT_BYTES
     data = result.data
     if data is not None:
@@ -36,7 +36,7 @@ def result_bytes(result: TaskResult) -> int:
 
 
 def split(results: list[TaskResult]) -> Iterator[list[TaskResult]]:
-    """Parts that fit one publication each, in order."""
+    """Split results into lists that each fit into one publication, in order."""
     part: list[TaskResult] = []
     inline = large = 0
     for result in results:
@@ -54,8 +54,10 @@ def split(results: list[TaskResult]) -> Iterator[list[TaskResult]]:
 
 
 def publications(record: LeaseRecord) -> list[Publication]:
-    """All that a lease has pending; the last one closes it when nothing will follow."""
+    """All pending results of a lease; the last publication closes the lease if nothing can follow."""
     parts = list(split(record.publish_pending())) or [[]]
+    # Only the last part may close the lease. With the queue message gone, no other worker would get the tasks of the
+    # parts after it if this worker died before it sent them.
     closes = record.closing and not record.abandoned
     return [_publication(record, part, closes=closes and part is parts[-1]) for part in parts]
 
@@ -84,7 +86,7 @@ def _publication(record: LeaseRecord, results: list[TaskResult], *, closes: bool
 
 
 def requests(made: list[Publication]) -> Iterator[list[Publication]]:
-    """Parts that fit one request each, in order."""
+    """Split publications into lists that each fit into one request, in order."""
     if len(made) <= _ALWAYS_FIT:
         yield made
         return
@@ -102,7 +104,7 @@ def requests(made: list[Publication]) -> Iterator[list[Publication]]:
 
 
 def unpublished(records: list[LeaseRecord]) -> str:
-    """What is left of leases, for people."""
+    """A text that says how many results of which packages are left."""
     packages: dict[str, int] = {}
     for record in records:
         package_id = record.lease.package_id

@@ -1,7 +1,7 @@
-"""The worker's loop as a state machine: stimuli in, instructions out, and no knowledge of sockets, threads or clocks.
+"""The agent's state machine: stimuli in, instructions out. It knows no sockets, threads or clocks.
 
-A lease's tasks wait, are fed to executors in small runs, and their results are collected and published in bulk. A
-stimulus changes the facts; what follows from the new facts is the business of `consequences`.
+The tasks of a lease wait, go to executors in small runs, and their results are collected and published in bulk. A
+stimulus changes the facts; `decisions` then derives the instructions from the new facts.
 """
 
 import signal
@@ -30,7 +30,7 @@ _Handler = Callable[[Any, int], None]
 
 
 class WorkerState:
-    """The agent's state; `facts` is there to be looked at."""
+    """The agent's state. `facts` is public so that tests and the agent can read it."""
 
     def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str], host: str = "") -> None:
         self.facts = Facts(executors=executors, memory_bytes=memory_bytes, pythons=pythons, host=host)
@@ -57,18 +57,18 @@ class WorkerState:
 
     @property
     def deadline_at_us(self) -> int:
-        """When to come back with TimePassed if nothing happens before."""
+        """The time at which the agent has to send TimePassed if nothing else happens before."""
         return self.facts.deadline_at_us
 
     def linger_us(self, now_us: int) -> int:
-        """How long results may lie in their channels unread, to be looked at together."""
+        """How long results may stay unread in their channels, so that the agent reads many of them at once."""
         facts = self.facts
         if facts.drain_started_at_us is not None:
             return 0
         return min(linger_us(facts.executors.values(), facts.durations_of), facts.deadline_at_us - now_us)
 
     def handle(self, stimulus: on.Stimulus, now_us: int) -> list[do.Instruction]:
-        """What follows from a stimulus, in the order to do it."""
+        """Change the facts by a stimulus and return the instructions that follow, in the order to carry them out."""
         facts = self.facts
         facts.out = []
         self._handlers[type(stimulus)](stimulus, now_us)
@@ -78,7 +78,7 @@ class WorkerState:
             decide(facts, now_us)
         return facts.out
 
-    # From executors.
+    # Stimuli from executors.
 
     def _ready(self, stimulus: on.ExecutorReady, _now_us: int) -> None:
         self.facts.executors[stimulus.executor_id].ready = True
@@ -86,6 +86,8 @@ class WorkerState:
     def _results(self, stimulus: on.Results, now_us: int) -> None:
         executor = self.facts.executors[stimulus.executor_id]
         results = stimulus.results
+        # Task code can write to the executor's channel. Without this check it could return results of tasks that it
+        # was never given, and so replace another task's value.
         if not executor.expects(results):
             self._garbage(on.GarbageCame(stimulus.executor_id, "results of tasks that it was not given"), now_us)
             return
@@ -97,7 +99,7 @@ class WorkerState:
             self._finish(run, results[:tasks], now_us)
             results = results[tasks:]
         if not executor.runs:
-            self.facts.publish_now = True  # unless it is fed at once: consequences looks at that
+            self.facts.publish_now = True  # `decisions` clears this if the executor gets new tasks at once
 
     def _task_waits(self, stimulus: on.TaskWaits, now_us: int) -> None:
         facts = self.facts
@@ -106,11 +108,14 @@ class WorkerState:
             executor.awaits = stimulus.waits
             if stimulus.waits:
                 executor.awaits_at_us, facts.nested = now_us, True
-                facts.measure_at_us = now_us  # what it holds is missing from what runs in its place
+                facts.measure_at_us = (
+                    now_us  # the memory that this task holds is missing for the task that runs in its place
+                )
 
     def _finish(self, run: FedRun, results: list[ExecutorResult], now_us: int) -> None:
         if run.recalled:
-            return  # passed over, as asked
+            # The executor skipped these tasks because they were recalled, and they are back in their lease already.
+            return
         for result in results:
             if result.outcome == UNFIT:
                 run.record.failed_for_lack(result)
@@ -127,8 +132,9 @@ class WorkerState:
         if executor is None or executor.recalled_at_us is None:
             return
         executor.recalled_at_us = None
+        # If the executor has moved on, its tasks stay with it: each either runs there or comes back as SKIPPED.
         if executor.runs and executor.stop is None and executor.passes_over_all(stimulus.started):
-            # It is still in the same task, and will see the recall when it comes out of it.
+            # The executor is still in the same task, so it will see the recall before it starts the next one.
             for run in executor.take_back():
                 run.record.put_back((run.next, run.end))
 
@@ -143,7 +149,8 @@ class WorkerState:
         if executor.runs:
             self._blame(executor, executor.runs[0], stimulus, now_us)
         elif executor.stop is None and not executor.proven:
-            # It ended before it did anything: the machine is short of something. Do not fork as fast as possible.
+            # The executor ended before its first result, so the machine lacks something, such as memory. Without a
+            # growing delay the agent would fork as fast as it can.
             facts.failed_starts = min(facts.failed_starts + 1, 6)
             facts.spawn_at_us = now_us + 100_000 * 2**facts.failed_starts
         for run in executor.runs:
@@ -163,12 +170,14 @@ class WorkerState:
         position, stop = executor.position(), executor.stop
         if stop is None:
             kills = self.facts.killed.get(position, 0) + 1
+            # A SIGKILL often comes from the kernel's out-of-memory killer and hits an innocent task, so the task runs
+            # again. The limit ends the loop of a task that is itself the one that needs too much memory.
             if gone.exit_code in {None, -signal.SIGKILL} and kills < outcomes.KILLS:
                 self.facts.killed[position] = kills
                 return
             stop = outcomes.crash(gone.exit_code, *position)
         elif stop.outcome is None or (stop.lease_id, stop.index) != position:
-            return  # the task to stop had just ended: the one that began then is innocent and runs again
+            return  # the task to stop had just ended; the next task is innocent, so it runs again
         if stop.outcome is not None:
             used_us = max(now_us - executor.started_at_us, 1)
             result = TaskResult(
@@ -196,12 +205,13 @@ class WorkerState:
         elif stimulus.output_bytes > OUTPUT_LIMIT_BYTES:
             facts.kill(executor, outcomes.spam(stimulus.output_bytes, OUTPUT_LIMIT_BYTES, *executor.position()))
 
-    # From the master.
+    # Stimuli from the master.
 
     def _retrieved(self, stimulus: on.Retrieved, now_us: int) -> None:
         facts = self.facts
         facts.holds = facts.holds or stimulus.holds
-        # If none waits, what a peek saw may have been these. One that fetched nothing does not fetch again at once.
+        # If no chunk waits any more, the one that a peek saw may be in this answer. After an empty answer the worker
+        # does not fetch again at once: another worker was faster.
         facts.others_wait = stimulus.waiting and bool(stimulus.leases)
         if stimulus.besides:
             facts.fetching = False
@@ -226,21 +236,26 @@ class WorkerState:
         facts = self.facts
         record = facts.leases[lease.lease_id] = LeaseRecord(lease, now_us, request_us)
         facts.beat_at_us = min(facts.beat_at_us, now_us + int(lease.lease_s / BEATS * 1e6))
-        facts.budgets.told(lease.package_id, lease.budget_us)
+        facts.budgets.update(lease.package_id, lease.budget_us)
         durations = facts.durations_of(lease)
-        durations.told(lease.mean_us)
+        durations.suggest(lease.mean_us)
         facts.chunk_us = durations.mean_us * record.untouched
         if not lease.elsewhere:
-            facts.set_aside.pop(lease.package_id, None)  # no worker has what it needs
-        elif lease.package_id in facts.set_aside:  # this retrieval was on its way before
+            facts.set_aside.pop(
+                lease.package_id, None
+            )  # the master says that no live worker can run it, so it runs and fails here, with the original error
+        elif (
+            lease.package_id in facts.set_aside
+        ):  # the master sent this lease before it knew that the package is set aside
             record.unfit = facts.set_aside[lease.package_id]
         if lease.python not in facts.pythons and lease.codec == "pickle":
             facts.lacks_python(record)
 
     def _downloaded(self, stimulus: on.Downloaded, _now_us: int) -> None:
         record = self.facts.leases.get(stimulus.lease_id)
+        # Without this the payload store would keep the data of a lease that nothing refers to.
         if record is None:
-            self.facts.out.append(do.Forget(stimulus.lease_id))  # it was cancelled or lost meanwhile
+            self.facts.out.append(do.Forget(stimulus.lease_id))  # the lease ended during the download
         else:
             record.downloading = False
             record.retrieve_us += stimulus.download_us
@@ -256,7 +271,7 @@ class WorkerState:
             record.undeliverable = True
             if not stimulus.stale:
                 record.drop_untouched()
-                record.abandoned = True  # its time runs out, and the master decides
+                record.abandoned = True  # the agent lets the lease expire, and the master decides what happens next
 
     def _published(self, stimulus: on.Published, _now_us: int) -> None:
         facts = self.facts
@@ -266,7 +281,7 @@ class WorkerState:
             package_id = record.lease.package_id
             cost_us = stimulus.request_us // len(stimulus.lease_ids)
             facts.unreported_us[package_id] = facts.unreported_us.get(package_id, 0) + cost_us
-            facts.budgets.settled(package_id, record.published())
+            facts.budgets.counted(package_id, record.published())
         facts.others_wait = facts.others_wait or stimulus.waiting
         self._views(stimulus.views, hungry=stimulus.hungry)
         for lease_id in stimulus.lease_ids:
@@ -289,11 +304,11 @@ class WorkerState:
                 self._package_ended(record.lease.package_id, view)
                 continue
             if view.state == "wanted":
-                self.facts.budgets.told(record.lease.package_id, view.budget_us)
+                self.facts.budgets.update(record.lease.package_id, view.budget_us)
             record.view(view)
 
     def _package_ended(self, package_id: str, view: LeaseView) -> None:
-        """What is said of one lease holds for all of its package: none of them waits for an answer of its own."""
+        """Apply the end of a package to all its leases: the master reports it for one of them only."""
         for record in self.facts.leases.values():
             if record.lease.package_id == package_id:
                 record.view(view)

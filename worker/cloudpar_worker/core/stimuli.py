@@ -1,4 +1,4 @@
-"""What happens to a worker: the input of its state machine. Times are microseconds of the agent's monotonic clock."""
+"""The input of the agent's state machine. Times are microseconds of the agent's monotonic clock."""
 
 from msgspec import Struct
 
@@ -9,16 +9,16 @@ from .executor_result import ExecutorResult
 
 
 class ExecutorReady(Struct, frozen=True):
-    """An executor can be fed."""
+    """An executor is ready for tasks."""
 
     executor_id: int
 
 
 class Results(Struct, frozen=True):
-    """Results came from an executor.
+    """An executor has returned results.
 
     Attributes:
-        absent_at_us: They were not there yet at this time.
+        absent_at_us: A time at which the agent looked and these results were not there yet.
     """
 
     executor_id: int
@@ -27,25 +27,25 @@ class Results(Struct, frozen=True):
 
 
 class TaskWaits(Struct, frozen=True):
-    """The task that runs in an executor begins to wait for tasks of its own, or goes on."""
+    """The running task of an executor starts to wait for tasks of its own, or goes on."""
 
     executor_id: int
     waits: bool
 
 
 class GarbageCame(Struct, frozen=True):
-    """Something came from an executor that is no result."""
+    """An executor has sent bytes that are not a result."""
 
     executor_id: int
     what: str
 
 
 class ExecutorGone(Struct, frozen=True):
-    """An executor's process has ended, and all that it had written was read.
+    """The process of an executor has ended, and the agent has read all its output.
 
     Attributes:
-        exit_code: As subprocess has it: negative is a signal; None when nobody knows.
-        stdout, stderr: What the task that it was running had written.
+        exit_code: As in `subprocess`: negative for a signal; None if unknown.
+        stdout, stderr: What the running task had written.
     """
 
     executor_id: int
@@ -55,20 +55,20 @@ class ExecutorGone(Struct, frozen=True):
 
 
 class PythonFailed(Struct, frozen=True):
-    """Executors of this version of Python are not to be had here: its interpreter does not start."""
+    """The interpreter for this version of Python does not start, so there are no executors of this version."""
 
     python: str
 
 
 class RecallLooked(Struct, frozen=True):
-    """What an executor has begun, seen well after tasks were recalled from it."""
+    """How many tasks an executor has started, read some time after a recall."""
 
     executor_id: int
     started: int
 
 
 class Measured(Struct, frozen=True):
-    """A look at an executor's process, with those that it started."""
+    """The memory of an executor with all processes that it started, and the size of its output."""
 
     executor_id: int
     rss_bytes: int
@@ -76,14 +76,14 @@ class Measured(Struct, frozen=True):
 
 
 class Retrieved(Struct, frozen=True):
-    """The answer to the retrieval.
+    """The answer to a retrieval.
 
     Attributes:
-        request_us: What it cost without the time it was held.
-        broken: By lease, why none of it is to be run: it is not what its client sealed.
-        besides: It asked for chunks of other packages only.
+        request_us: The duration of the request, without the time for which the master held it.
+        broken: By lease, why its payload does not match its seals; such a lease is refused.
+        besides: The request was for chunks of other packages only.
         holds: The master holds requests.
-        waiting: More of such chunks wait.
+        waiting: More chunks of other packages wait at the master.
     """
 
     leases: list[Lease]
@@ -96,14 +96,14 @@ class Retrieved(Struct, frozen=True):
 
 
 class Peeked(Struct, frozen=True):
-    """Whether chunks of other packages wait at the master, which is to be asked again after some time."""
+    """The answer to a peek: whether chunks of other packages wait, and when to peek again."""
 
     waiting: bool
     retry_after_us: int = 0
 
 
 class Downloaded(Struct, frozen=True):
-    """The code and the data of the tasks [start, end) of a lease are here, `item_bytes` a task on average."""
+    """The code of a lease and the data of its tasks [start, end) have arrived; an item has `item_bytes` on average."""
 
     lease_id: str
     tasks: Range
@@ -112,11 +112,11 @@ class Downloaded(Struct, frozen=True):
 
 
 class DownloadFailed(Struct, frozen=True):
-    """The payload of a lease cannot be had.
+    """The payload of a lease cannot be downloaded.
 
     Attributes:
-        stale: Only because its links are too old by now.
-        broken: It is here, and not what its client sealed; why.
+        stale: The lease's links had probably expired, and nothing else is wrong.
+        broken: The payload has arrived, and this is why it does not match its seals.
     """
 
     lease_id: str
@@ -125,7 +125,7 @@ class DownloadFailed(Struct, frozen=True):
 
 
 class Published(Struct, frozen=True):
-    """These leases' publications are durable (or refused for good, without a view).
+    """The publications of these leases are durable, or the master has refused them for good (then there is no view).
 
     Attributes:
         waiting: The first chunk of another package waits at the master.
@@ -139,7 +139,7 @@ class Published(Struct, frozen=True):
 
 
 class Extended(Struct, frozen=True):
-    """The answer to a beat; empty when nothing came in time."""
+    """The answer to a beat; empty if no answer came in time."""
 
     views: list[LeaseView]
     hungry: bool = False
@@ -147,27 +147,27 @@ class Extended(Struct, frozen=True):
 
 
 class GivenBack(Struct, frozen=True):
-    """The master has these leases' returns."""
+    """The master has recorded the give-backs of these leases."""
 
     lease_ids: list[str]
 
 
 class NothingSucceeds(Struct, frozen=True):
-    """What the master or its store of payloads was asked has failed, and will be tried again.
+    """A request to the master or to the blob store has failed, and the agent will repeat it.
 
     Attributes:
-        stalled_us: So long nothing has succeeded; beats, which are not tried again, do not count.
+        stalled_us: The time since the last request that succeeded. Beats do not count: the agent does not repeat them.
     """
 
     stalled_us: int
 
 
 class DrainAsked(Struct, frozen=True):
-    """Finish what runs and end."""
+    """The operator has asked the worker to drain: finish the running tasks, then end."""
 
 
 class TimePassed(Struct, frozen=True):
-    """A deadline has come."""
+    """The deadline of the state machine has come."""
 
 
 Stimulus = (

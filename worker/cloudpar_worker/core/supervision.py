@@ -1,4 +1,4 @@
-"""What executors are told besides tasks: to come, to go, to pass over tasks; and how they are looked after."""
+"""Starting, stopping and measuring executors, and recalling tasks from them."""
 
 from typing import Final
 
@@ -10,16 +10,16 @@ from .facts import NEVER, Facts
 MEASURE_US: Final = 200_000
 IDLE_MEASURE_US: Final = 1_000_000
 STUCK_US: Final = 100_000
-"""A task runs so long that what was fed behind it is taken back."""
+"""A task that runs for this long is stuck: the tasks behind it are recalled."""
 RECALL_VISIBLE_US: Final = 2_000
-"""By far longer than a write to memory takes to be seen by another core."""
+"""Much longer than another core needs to see a write to shared memory."""
 OVERSIZED_PART: Final = 0.6
-"""An executor that holds more than this part of its memory between tasks is replaced."""
+"""An executor that holds more than this part of its memory limit between two tasks is replaced."""
 OUTPUT_LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 
 def stop(facts: Facts, now_us: int) -> None:
-    """Tasks at a limit, and tasks that nobody wants any more."""
+    """Stop tasks that have reached a limit, and tasks that are not wanted any more."""
     nesting.stop_overfull(facts)
     elapsed: dict[str, int] = {}
     for executor in facts.executors.values():
@@ -39,7 +39,7 @@ def stop(facts: Facts, now_us: int) -> None:
 
 
 def running_of(facts: Facts, package_id: str) -> list[ExecutorRecord]:
-    """The executors that are in a task of a package."""
+    """The executors that run a task of a package."""
     return [
         executor
         for executor in facts.executors.values()
@@ -48,7 +48,7 @@ def running_of(facts: Facts, package_id: str) -> list[ExecutorRecord]:
 
 
 def spawn(facts: Facts, now_us: int) -> None:
-    """Keep the number of executors, and none for longer than its memory holds out."""
+    """Keep the number of executors, and replace worn ones when they are idle."""
     for executor in facts.executors.values():
         if executor.worn and executor.running is None:
             facts.kill(executor, Stop())
@@ -64,11 +64,13 @@ def spawn(facts: Facts, now_us: int) -> None:
 
 
 def recall(facts: Facts, now_us: int) -> None:
-    """What waits behind a task that turned out long can run elsewhere."""
+    """Recall the tasks behind a task that turned out long, so that they can run elsewhere."""
     for executor in facts.executors.values():
         run = executor.running
         if run is None or executor.stop is not None:
             continue
+        # The executor reads the recall page before each task, without a lock. Only after RECALL_VISIBLE_US has it
+        # either seen the recall or announced the task that it started; an earlier look could miss both.
         if executor.recalled_at_us is not None:
             if now_us - executor.recalled_at_us >= RECALL_VISIBLE_US:
                 facts.out.append(do.ConfirmRecall(executor.executor_id))
@@ -77,9 +79,9 @@ def recall(facts: Facts, now_us: int) -> None:
 
 
 def measure(facts: Facts, now_us: int) -> None:
-    """Look now and then at executors that had tasks, most often if one has; and between tasks at those that were large.
+    """Measure executors that have had tasks: often while one runs, rarely otherwise; large ones also between two tasks.
 
-    What a task started may grow when the task has long ended.
+    A process that a task started may grow after the task has ended.
     """
     used = [executor for executor in facts.executors.values() if executor.account is not None and executor.stop is None]
     every_us = MEASURE_US if any(executor.running for executor in used) else IDLE_MEASURE_US

@@ -1,10 +1,11 @@
-"""Chunks whose workers were lost again and again: what takes its worker along shall take only itself.
+"""Chunks whose workers were lost repeatedly run alone, so that they cannot take other tasks down.
 
-The master cannot know which of the chunks that a worker had made an end of it: all count a loss. So such a chunk runs
-alone. A worker that has one asks for no other until the master has all of its results; of all that came together it
-keeps one suspect, and gives the rest back before that begins, which costs nothing. If something else has begun already,
-which may be the end of this worker too, all suspects go back, to a worker that has nothing else. If they come again,
-there is none: this worker takes on less and less, until it has nothing else itself.
+When a worker is lost, the master cannot tell which of its chunks killed it, so it counts an attempt for all of them. A
+chunk at SUSPECT_ATTEMPT is a suspect. A worker that has a suspect retrieves nothing until the master has all of its
+results. Of the chunks that came together with it, the worker keeps one suspect and gives back the rest before it
+starts, which costs nothing. If other tasks have started already, and may kill this worker too, all suspects go back,
+for a worker that has nothing else. If they return, there is no such worker: this one then pauses for longer and longer
+times, until it has nothing else itself.
 """
 
 from typing import Final
@@ -16,18 +17,19 @@ from .lease_record import LeaseRecord
 from .nesting import awaits
 
 SUSPECT_ATTEMPT: Final = 3
-"""Two workers were lost with it: one loss alone happens to any chunk."""
+"""The attempt from which a chunk is a suspect: two workers were lost with it. One loss can happen to any chunk."""
 
 
 def is_suspect(lease: Lease) -> bool:
-    """Whether it may be what took two workers along."""
+    """Whether a chunk may have killed two workers."""
     return lease.attempt >= SUSPECT_ATTEMPT
 
 
 def suspects(facts: Facts) -> list[LeaseRecord]:
-    """The one that this worker keeps first: what has run, what runs, or else what was lost most often.
+    """All suspects here; the first is the one that this worker keeps.
 
-    One that waits for tasks of its own is none for so long: they could not run beside it.
+    It keeps one that has run or runs, or else the one with the most attempts. A suspect that waits for tasks of its own
+    does not count meanwhile: its tasks could not run beside it.
     """
     found = [
         each for each in facts.leases.values() if is_suspect(each.lease) and not (facts.nested and awaits(facts, each))
@@ -37,14 +39,18 @@ def suspects(facts: Facts) -> list[LeaseRecord]:
 
 
 def takes_on(facts: Facts, now_us: int) -> bool:
-    """Whether this worker may ask for more now: not beside a suspect, nor beside what runs since one went back."""
+    """Whether this worker may retrieve more now: not beside a suspect, nor in the pause after one was given back."""
+    # Without this the worker would run other tasks beside a suspect, and if the suspect kills the worker, they would
+    # count one more lost worker and become suspects themselves.
     if suspects(facts):
         return False
     return now_us >= facts.resume_at_us or not any(record.started for record in facts.leases.values())
 
 
 def runnable(facts: Facts) -> list[LeaseRecord]:
-    """What can be fed: a suspect alone, and all else once no suspect is here."""
+    """The leases that executors may get: a suspect if it is alone, all others once no suspect is here."""
+    # While another lease is still here, nothing starts, not even the suspect: `isolate` is giving back the others, and
+    # a task that started now would share the suspect's fate.
     if len(facts.leases) > 1 and suspects(facts):
         return []
     return [record for record in facts.leases.values() if record.ready and record.unfit is None]

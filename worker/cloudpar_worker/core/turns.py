@@ -1,7 +1,7 @@
-"""Whose tasks run next here: packages take turns by the time that their tasks have taken.
+"""Whose tasks run next here: packages take turns by the execution time that their tasks have had.
 
-The master decides what a worker has (cloudpar_master.core.turns); this decides in which order it runs. In both, a
-package that comes new starts level with the one that is furthest behind.
+The master decides which chunks a worker gets (cloudpar_master.core.turns); this decides in which order they run. In
+both, a new package starts level with the package that is furthest behind.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,15 +10,16 @@ from typing import Final
 from .lease_record import LeaseRecord
 
 PATIENCE_US: Final = 200_000
-"""The first task of a package goes before all others. But once others have been passed over for this long, and for as
-long as one of their tasks takes, one of theirs is next: a stream of small packages stops no long one."""
+"""The first task of a package goes before all other tasks. But once the others have waited for this long (and for as
+long as one of their tasks takes), one of theirs is next, so that a stream of small packages cannot stop a large one.
+"""
 
 REMEMBERED: Final = 1_000
-"""Packages whose time is remembered. A forgotten one starts level with the others."""
+"""The number of packages whose time is remembered. A forgotten package starts level with the others."""
 
 
 class Turns:
-    """The time that tasks have taken, by package, as far as it is more than what the last package had."""
+    """Execution time by package, counted from a level that rises with the package that is furthest behind."""
 
     def __init__(self) -> None:
         self._level_us = 0
@@ -32,12 +33,12 @@ class Turns:
         task_us: Callable[[LeaseRecord], float],
         now_us: int,
     ) -> list[LeaseRecord]:
-        """Leases as their tasks are to run.
+        """The leases, sorted by whose tasks run next.
 
         Args:
             ready: Leases with ready tasks, in the order in which they came.
-            running_us: How long the tasks of a package that run now have been running, all together.
-            task_us: How long a task of a lease takes; 0: unknown.
+            running_us: How long the running tasks of a package have been running, all together.
+            task_us: The duration of a task of a lease; 0 if unknown.
             now_us: The agent's time.
         """
         packages = dict.fromkeys(record.lease.package_id for record in ready)
@@ -56,9 +57,9 @@ class Turns:
     def fed(
         self, record: LeaseRecord, ready: Sequence[LeaseRecord], leases: Iterable[LeaseRecord], now_us: int
     ) -> None:
-        """Tasks of one of the ready leases go to an executor. To be called before they are taken from it.
+        """Record that an executor gets tasks of a ready lease. Call it before the tasks are taken from the lease.
 
-        `leases` are all that are here: the level is that of the package of theirs that is furthest behind.
+        `leases` are all leases here. The level rises to the package of theirs that is furthest behind.
         """
         active = {each.lease.package_id for each in leases if not each.exhausted}
         self._level_us = max(self._level_us, min(map(self._start_us, active)))
@@ -72,7 +73,7 @@ class Turns:
         return self._start_us(other_id) - self._start_us(package_id)
 
     def ran(self, package_id: str, total_us: int) -> None:
-        """Tasks of a package took so long together."""
+        """Add the execution time of a package's tasks."""
         finish_us = self._start_us(package_id) + total_us
         self._finish_us.pop(package_id, None)
         self._finish_us[package_id] = finish_us
