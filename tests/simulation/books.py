@@ -8,8 +8,8 @@ import msgspec
 
 from cloudpar_master.core import planning, ranges
 from cloudpar_master.core.events import Published
+from cloudpar_master.core.fold.outstanding import DEPTH
 from cloudpar_master.core.head import ENTRIES, HEAD_BYTES, Head
-from cloudpar_master.core.outstanding import DEPTH
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import CancelTasksReply, PackageStatus
 from cloudpar_protocol.payloads import Range

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from cloudpar_master.core import effects, outstanding
-from cloudpar_master.core.fold import _Machine
+from cloudpar_master.core import effects
+from cloudpar_master.core.fold import outstanding
+from cloudpar_master.core.fold.package import _Machine
 from cloudpar_master.core.head import Head, Piece
 from cloudpar_master.ports import Opened
 from cloudpar_master.services import folding

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloudpar_master.core.events import CancelAsked, Cleared, Event, ExecutorsIdle, GaveBack, Lost, Published
+from cloudpar_master.core.fold.outstanding import DEPTH, SMALL_WINDOW
 from cloudpar_master.core.head import (
     ENTRIES,
     FAILED_RANGES,
@@ -22,7 +23,6 @@ from cloudpar_master.core.head import (
     Member,
     Piece,
 )
-from cloudpar_master.core.outstanding import DEPTH, SMALL_WINDOW
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.limits import PACKAGE_TASKS
 from cloudpar_protocol.payloads import Unfit

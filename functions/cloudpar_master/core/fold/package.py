@@ -12,10 +12,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cloudpar_protocol.payloads import Range, TaskResult, Unfit
-
-from . import outstanding, planning, quota, ranges
-from .events import (
+from cloudpar_master.core import planning, quota, ranges
+from cloudpar_master.core.events import (
     Acknowledged,
     Broken,
     CancelAsked,
@@ -32,7 +30,7 @@ from .events import (
     Settled,
     Stranded,
 )
-from .head import (
+from cloudpar_master.core.head import (
     BLOB_BYTES,
     FAILED_RANGES,
     FLEET,
@@ -46,7 +44,10 @@ from .head import (
     cut,
     number_of,
 )
-from .policy import Policy
+from cloudpar_master.core.policy import Policy
+from cloudpar_protocol.payloads import Range, TaskResult, Unfit
+
+from . import outstanding
 
 MEASURED_TASKS = 256
 """The mean forgets tasks older than about this many."""

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from cloudpar_master.core import planning, ranges
+from cloudpar_master.core.head import ENTRIES, Head, Piece
+from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.payloads import Range
-
-from . import planning, ranges
-from .head import ENTRIES, Head, Piece
-from .policy import Policy
 
 SPLINTERS = 120
 """Entries that cutting leaves free for what splinters."""

@@ -1,0 +1,43 @@
+"""The state of one package, in one small record that one writer at a time replaces."""
+
+from .package import (
+    BLOB_BYTES,
+    CANCELLED_RANGES,
+    ENTRIES,
+    FAILED_RANGES,
+    FLEET,
+    HEAD_BYTES,
+    HOST_BYTES,
+    LACKS_BYTES,
+    MESSAGE_BYTES,
+    SCHEMA,
+    SET_ASIDE,
+    Head,
+    Member,
+    Piece,
+    Spec,
+    State,
+    cut,
+    number_of,
+)
+
+__all__ = [
+    "BLOB_BYTES",
+    "CANCELLED_RANGES",
+    "ENTRIES",
+    "FAILED_RANGES",
+    "FLEET",
+    "HEAD_BYTES",
+    "HOST_BYTES",
+    "LACKS_BYTES",
+    "MESSAGE_BYTES",
+    "SCHEMA",
+    "SET_ASIDE",
+    "Head",
+    "Member",
+    "Piece",
+    "Spec",
+    "State",
+    "cut",
+    "number_of",
+]
