@@ -15,6 +15,7 @@ from cloudpar_master.core.events import Acknowledged, ExecutorsIdle, Published
 from cloudpar_master.ports import ResultPage
 from cloudpar_protocol.errors import TooLarge
 from cloudpar_protocol.payloads import TaskResult
+from master.heads import altered
 from master.packages import inbox, make_head, make_results, make_spec, put_page
 from master.stores import NOW, SetClock, Stores
 
@@ -176,9 +177,9 @@ def test_the_index_of_what_is_unsettled_is_sparse_too(stores: Stores) -> None:
     """It is read at each start: what has ended leaves its figures, and what is settled leaves it."""
     spec = make_spec()
     stores.packages.create(spec, make_head(spec))
-    ended = replace(make_head(spec, 1), state="completed")
+    ended = altered(make_head(spec, 1), state="completed")
     found = [unsettled_row(stores)]
-    for head in (ended, replace(ended, version=2, settled=True)):
+    for head in (ended, altered(ended, version=2, settled=True)):
         stores.packages.save(head, NOW)
         found.append(unsettled_row(stores))
     assert found == [{"unsettled": "a", "tasks": "4", "data_bytes": "10"}, {"unsettled": "a"}, {}]
@@ -316,7 +317,7 @@ def test_a_package_that_was_settled_a_moment_ago_is_not_unsettled(stores: Stores
     """Its index lags behind, too."""
     client = offline().dynamodb
     store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, SetClock(), SetIds(), KEPT_S)
-    stores.packages.create(make_spec("p"), replace(make_head(make_spec("p")), state="completed", settled=True))
+    stores.packages.create(make_spec("p"), altered(make_head(make_spec("p")), state="completed", settled=True))
     stored = [row for row in rows(stores) if row["sk"]["S"] == "head"]
     with stubbed(client) as stub:
         listed = [{"pk": {"S": "p"}, "sk": {"S": "head"}, "started_at": {"N": "1"}}]

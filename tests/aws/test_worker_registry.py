@@ -82,11 +82,11 @@ def test_a_package_does_not_fail_while_another_instance_knows_a_worker_for_it(
     ann, wrong = here.account(), Agent(here, "wrong")
     package_id = here.start(ann, 10, python="3.12")
     assert wrong.take() == []
-    assert here.head(package_id).stranded_at is not None
+    assert here.head(package_id).life.stranded_at is not None
     clock.move(POLICY.grace_s)
     here.on.registry.workers(0.0)
     clock.move(LOOK_S / 2)
     (lease,) = Agent(there, "right", "3.12").take()
     assert lease.package_id == package_id
     assert wrong.take() == []
-    assert here.head(package_id).state == "running"
+    assert here.head(package_id).life.state == "running"

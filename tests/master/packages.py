@@ -9,6 +9,7 @@ from cloudpar_master.ports import InboxItem, PackageStore
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.payloads import InlineData, TaskCode, TaskData, TaskResult
 
+from . import heads
 from .stores import NOW
 
 
@@ -24,16 +25,8 @@ def make_spec(package_id: str = "p", *, data: TaskData | None = None, started_at
 
 
 def make_head(spec: Spec, version: int = 0, *, cursor: int = 0) -> Head:
-    return Head(
-        package_id=spec.package_id,
-        account_id=spec.account_id,
-        tasks=spec.start.n,
-        version=version,
-        cursor=cursor,
-        window=8,
-        data_bytes=10,
-        started_at=spec.started_at,
-        now=spec.started_at,
+    return heads.make_head(
+        spec.package_id, spec.account_id, spec.start.n, spec.started_at, version=version, cursor=cursor, data_bytes=10
     )
 
 

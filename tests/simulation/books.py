@@ -4,12 +4,10 @@ from collections import defaultdict
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from cloudpar_master.core import planning, ranges
 from cloudpar_master.core.events import Published
-from cloudpar_master.core.fold.outstanding import DEPTH
-from cloudpar_master.core.head import ENTRIES, HEAD_BYTES, Head
+from cloudpar_master.core.fold.open_ranges import HALVINGS
+from cloudpar_master.core.head import ENTRIES, HEAD_BYTES, Head, stored
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import CancelTasksReply, PackageStatus
 from cloudpar_protocol.payloads import Range
@@ -19,8 +17,6 @@ from cloudpar_protocol.worker_messages import PublishResults, RetrieveTasksReply
 if TYPE_CHECKING:
     from .clients import Client
     from .system import System
-
-_encode = msgspec.msgpack.Encoder().encode
 
 
 FAULTS = (
@@ -54,7 +50,8 @@ def in_words(name: str, arguments: tuple[Any, ...], answer: Any) -> str:
     match name:
         case "packages.save":
             head, _, results = arguments
-            what = f"{head.package_id[:4]} v{head.version} {head.state} done={head.done} used={head.used_us}"
+            what = f"{head.package_id[:4]} v{head.version} {head.life.state}"
+            what = f"{what} done={head.tasks.done} used={head.quota.used_us}"
             what = f"{what} {[result.index for result in results]}"
         case "packages.append":
             what = f"{arguments[0][:4]} {[key for key, _ in arguments[1]]}"
@@ -127,7 +124,7 @@ class Books:
             head, _, results = arguments
             self._saved(head, {result.index: result.duration_us for result in results}, len(results))
         elif name == "accounts.settle":
-            self._settled(arguments[1].partition("@")[0], arguments[2], answer)  # the debtor of a package
+            self._settled(arguments[1].partition("@")[0], arguments[2], answer)  # by its billing id
         if name.startswith("accounts"):
             self._check_accounts()
         self.say(f"{call} {in_words(name, arguments, answer)}")
@@ -140,7 +137,7 @@ class Books:
         hold(head.version == before.version + 1, "version", head.version, "follows", before.version)
         hold(head.now >= before.now, "time goes back")
         hold(len(results) == count, "twice in one page", results)
-        hold(not results or not before.ended, package_id, "commits after its end")
+        hold(not results or not before.life.ended, package_id, "commits after its end")
         twice = results.keys() & committed.keys()
         hold(not twice, package_id, "commits again", sorted(twice))
         gone = [index for index in results if ranges.contains(self._cancelled[package_id], index)]
@@ -152,32 +149,34 @@ class Books:
         self._check_size(head)
 
     def _check_state(self, before: Head, head: Head) -> None:
-        if before.ended:
-            hold(head.state in {before.state, "expired"}, "from", before.state, "to", head.state)
-            hold(head.used_us >= before.used_us, "time is forgotten")
-        elif head.ended:
-            self.ended[head.package_id] = head.reason or head.state
-            hold(head.reason != "broken", head.message)
-        hold(not before.settled or head.used_us == before.used_us, "used after it was settled")
+        if before.life.ended:
+            hold(head.life.state in {before.life.state, "expired"}, "from", before.life.state, "to", head.life.state)
+            hold(head.quota.used_us >= before.quota.used_us, "time is forgotten")
+        elif head.life.ended:
+            self.ended[head.package_id] = head.life.reason or head.life.state
+            hold(head.life.reason != "broken", head.life.message)
+        hold(not before.life.settled or head.quota.used_us == before.quota.used_us, "used after it was settled")
 
     def _check_tasks(self, head: Head, committed: dict[int, int]) -> None:
         """Every task of a running package is in one place."""
-        hold(head.used_us >= sum(committed.values()), "used", head.used_us, "of", committed)
-        if head.ended and head.state != "completed":
+        hold(head.quota.used_us >= sum(committed.values()), "used", head.quota.used_us, "of", committed)
+        if head.life.ended and head.life.state != "completed":
             return
-        done, cancelled = ranges.of(sorted(committed)), head.cancelled
-        opened = [(piece.start, piece.end) for piece in head.open]
-        uncut = ranges.subtract([(head.cursor, head.tasks)], cancelled)
+        done, cancelled = ranges.of(sorted(committed)), head.tasks.cancelled
+        opened = [(piece.start, piece.end) for piece in head.tasks.open]
+        uncut = ranges.subtract([(head.tasks.cursor, head.tasks.count)], cancelled)
         places = [*done, *cancelled, *opened, *uncut]
-        hold(ranges.size(places) == head.tasks and ranges.union(places) == [(0, head.tasks)], "tasks", places)
-        hold(head.done == ranges.size(done) + ranges.size(cancelled), "done", head.done, done, cancelled)
+        hold(
+            ranges.size(places) == head.tasks.count and ranges.union(places) == [(0, head.tasks.count)], "tasks", places
+        )
+        hold(head.tasks.done == ranges.size(done) + ranges.size(cancelled), "done", head.tasks.done, done, cancelled)
 
     def _check_size(self, head: Head) -> None:
-        entries = len(head.open) + len(head.cancelled) + len(head.stopping)
-        hold(entries <= ENTRIES + DEPTH and len(_encode(head)) < HEAD_BYTES, "a head of", entries, "entries")
-        first = planning.first_window(head.tasks, self._system.policy)
-        hold(head.window <= max(first, self._system.policy.largest_window), "window", head.window)
-        hold(len(head.open) <= head.tasks, "more chunks than tasks")
+        entries = len(head.tasks.open) + len(head.tasks.cancelled) + len(head.tasks.stopping)
+        hold(entries <= ENTRIES + HALVINGS and len(stored.encode(head)) < HEAD_BYTES, "a head of", entries, "entries")
+        first = planning.first_window(head.tasks.count, self._system.policy)
+        hold(head.pace.window <= max(first, self._system.policy.largest_window), "window", head.pace.window)
+        hold(len(head.tasks.open) <= head.tasks.count, "more chunks than tasks")
 
     # Money.
 
@@ -194,7 +193,7 @@ class Books:
         account = self._system.data.books.accounts[head.account_id]
         self.charged[package_id], self.cut[package_id] = charged_us, charged_us < used_us
         hold(charged_us == used_us or account.free_us == 0, "charged", charged_us, "of", used_us)
-        hold(head.ended and used_us <= head.used_us, "settled too early")
+        hold(head.life.ended and used_us <= head.quota.used_us, "settled too early")
         committed_us = sum(self.committed[package_id].values())
         said = self.said[package_id].items()
         stopped_us = sum(us for index, us in said if index not in self.committed[package_id])
@@ -222,12 +221,12 @@ class Books:
     def _published(self, request: PublishResults, acknowledged: bool) -> None:
         for pub in request.publications:
             head = self.heads.get(pub.package_id)
-            if not acknowledged or head is None or head.ended:
+            if not acknowledged or head is None or head.life.ended:
                 continue
             waiting = self._waiting(pub.package_id)
             for result in pub.results:
                 there = result.index in self.committed[pub.package_id] or result.index in waiting
-                there = there or ranges.contains(head.cancelled, result.index) or result.outcome == "cancelled"
+                there = there or ranges.contains(head.tasks.cancelled, result.index) or result.outcome == "cancelled"
                 hold(there, pub.package_id, "has lost an acknowledged result of", result.index)
 
     def _waiting(self, package_id: str) -> set[int]:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from cloudpar_master.core import effects
-from cloudpar_master.core.fold import outstanding
-from cloudpar_master.core.fold.package import _Machine
-from cloudpar_master.core.head import Head, Piece
+from cloudpar_master.core.fold import open_ranges, tasks
+from cloudpar_master.core.fold.draft import Draft
+from cloudpar_master.core.head import Head, OpenRange
 from cloudpar_master.ports import Opened
 from cloudpar_master.services import folding
-from cloudpar_master.services.folding import Folding
+from cloudpar_master.services.folding import Folding, Taken
 from cloudpar_master.services.worker_service import WorkerService
 from master.memory.accounts import MemoryAccountStore
 from master.memory.packages import MemoryPackageStore
@@ -23,21 +23,21 @@ Bug = Callable[[pytest.MonkeyPatch], None]
 def the_loser_of_a_race_does_not_look_again(patch: pytest.MonkeyPatch) -> None:
     """Nor does the winner: rule 1."""
 
-    def take(self: Folding, package_id: str, mine: Any, *, opened: Any = None, due: bool = False) -> Any:
+    def try_direct(self: Folding, package_id: str, items: Any, opened: Any, *, due: bool) -> Taken:
         packages = self._on.packages
         opened = opened or packages.open(package_id, folding.EVENTS)
         if opened is None:
-            return None, True
+            return Taken(None, all=True)
         head, inbox, _ = opened
-        if not (mine or inbox or due or self._is_due(head)):
-            return head, True
-        saved = self._fold_and_save(head, inbox, [event for _, event in mine])
+        if not (items or inbox or due or self._is_due(head)):
+            return Taken(head, all=True)
+        saved = self._fold_and_save(head, inbox, [event for _, event in items])
         if saved is None:
-            packages.append(package_id, mine)
-            return packages.load(package_id), True
-        return self._carry_out(saved), True
+            packages.append(package_id, items)
+            return Taken(packages.load(package_id), all=True)
+        return Taken(self._carry_out(saved), all=True)
 
-    patch.setattr(Folding, "_take", take)
+    patch.setattr(Folding, "_try_direct", try_direct)
 
 
 def a_save_overwrites_what_others_saved(patch: pytest.MonkeyPatch) -> None:
@@ -54,16 +54,16 @@ def a_save_overwrites_what_others_saved(patch: pytest.MonkeyPatch) -> None:
 
 def a_result_counts_again(patch: pytest.MonkeyPatch) -> None:
     """Whoever publishes a task that has its result already is believed: rule 7."""
-    original = _Machine.commit
+    original = tasks.commit
 
-    def commit(self: _Machine, results: Any, generation: int) -> Any:
-        accepted = original(self, results, generation)
-        again = [result for result in results if result not in accepted and not self.head.ended]
-        self.results += again
-        self.head.used_us += sum(result.duration_us for result in again)
+    def commit(draft: Draft, results: Any, generation: int) -> Any:
+        accepted = original(draft, results, generation)
+        again = [result for result in results if result not in accepted and not draft.head.life.ended]
+        draft.results += again
+        draft.head.quota.used_us += sum(result.duration_us for result in again)
         return accepted + again
 
-    patch.setattr(_Machine, "commit", commit)
+    patch.setattr(tasks, "commit", commit)
 
 
 def a_slice_is_reserved_again(patch: pytest.MonkeyPatch) -> None:
@@ -113,10 +113,10 @@ def a_generation_is_used_again(patch: pytest.MonkeyPatch) -> None:
 
     def recut(head: Head, pieces: Sequence[Any], policy: Any, losses: int = 0) -> None:
         del policy, losses
-        head.open = sorted([*head.open, *(Piece(each.start, each.end, each.generation) for each in pieces)],
-                           key=lambda piece: piece.start)  # fmt: skip
+        again = [OpenRange(each.start, each.end, each.generation) for each in pieces]
+        head.tasks.open = sorted([*head.tasks.open, *again], key=lambda each: each.start)
 
-    patch.setattr(outstanding, "recut", recut)
+    patch.setattr(open_ranges, "recut", recut)
 
 
 def nobody_looks_after_lost_effects(patch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def nobody_looks_after_lost_effects(patch: pytest.MonkeyPatch) -> None:
     original = effects.due_at
 
     def due_at(head: Head, policy: Any) -> float:
-        return original(head, policy) if not effects.pending(head, policy) or head.settled else head.now + 10**6
+        return original(head, policy) if not effects.pending(head, policy) or head.life.settled else head.now + 10**6
 
     patch.setattr("cloudpar_master.services.folding.due_at", due_at)
     patch.setattr(folding, "STALE_S", 10.0**9)
@@ -135,7 +135,7 @@ def nobody_looks_after_a_lost_deletion(patch: pytest.MonkeyPatch) -> None:
     original = effects.due_at
 
     def due_at(head: Head, policy: Any) -> float:
-        lost = head.settled and effects.pending(head, policy)
+        lost = head.life.settled and effects.pending(head, policy)
         return head.now + 10**9 if lost else original(head, policy)
 
     patch.setattr("cloudpar_master.services.folding.due_at", due_at)
@@ -147,8 +147,8 @@ def a_cancel_is_confirmed_before_it_is_decided(patch: pytest.MonkeyPatch) -> Non
     def confirm(self: Folding, package_id: str, key: str, event: Any, opened: Opened | None = None) -> Head | None:
         self._on.packages.append(package_id, [(key, event)])
         head = self._on.packages.load(package_id)
-        if head is not None and not head.ended:
-            head.state = "cancelled"
+        if head is not None and not head.life.ended:
+            head.life.state = "cancelled"
         return head
 
     patch.setattr("cloudpar_master.services.client_service.Folding.confirm", confirm)

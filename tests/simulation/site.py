@@ -74,7 +74,7 @@ class Site:
         return self.begun[package_id, index]
 
     def run_until_done(self, package_id: str) -> int:
-        while not self.world.head(package_id).ended:
+        while not self.world.head(package_id).life.ended:
             self._step()
         return self.now_us
 

@@ -154,9 +154,10 @@ class System:
 
     def _unfinished(self) -> list[str]:
         return [
-            f"{head.package_id} {head.state} done={head.done}/{head.tasks} open={head.open} settled={head.settled}"
+            f"{head.package_id} {head.life.state} done={head.tasks.done}/{head.tasks.count} "
+            f"open={head.tasks.open} settled={head.life.settled}"
             for head in self.books.heads.values()
-            if not head.settled
+            if not head.life.settled
         ] or [f"messages {self.data.letters.there}"]
 
     def _is_done(self) -> bool:
@@ -164,11 +165,11 @@ class System:
             self._agents = [agent for agent in self._agents if not agent.gone]
             if not self._agents:
                 self._hire()
-        settled = all(head.settled for head in self.books.heads.values())
+        settled = all(head.life.settled for head in self.books.heads.values())
         return settled and not self.data.letters.there and all(client.finished for client in self._clients)
 
     def work_lasts(self) -> bool:
-        return not all(head.ended for head in self.books.heads.values()) or bool(self.data.letters.there)
+        return not all(head.life.ended for head in self.books.heads.values()) or bool(self.data.letters.there)
 
     def _check_books(self) -> None:
         """All is charged, and nothing is held."""
@@ -180,16 +181,16 @@ class System:
             charged_us = sum(books.charged[head.package_id] for head in theirs)
             hold((account.spent_us, account.reserved_us) == (charged_us, 0), "the books of", account, charged_us)
             if self.fate.quiet:
-                used_us = sum(head.used_us for head in theirs)
+                used_us = sum(head.quota.used_us for head in theirs)
                 over_us = used_us - max(account.granted_us, self._granted_us[account.account_id])
                 hold(over_us <= self._hired * (self.work.longest_us + SLACK_US), "overrun by", over_us)
         for package_id, reason in books.ended.items():
             head, charged_us, cut = books.heads[package_id], books.charged[package_id], books.cut[package_id]
             committed_us = sum(books.committed[package_id].values())
             hold(reason in self._ends(), package_id, "ended:", reason)
-            hold(cut or committed_us <= charged_us <= head.used_us, "charged", charged_us, "of", committed_us)
-            if reason in {"completed", "quota"} and not head.cancelled:  # nothing was stopped and charged
-                hold(head.used_us == committed_us, "used", head.used_us, "committed", committed_us)
+            hold(cut or committed_us <= charged_us <= head.quota.used_us, "charged", charged_us, "of", committed_us)
+            if reason in {"completed", "quota"} and not head.tasks.cancelled:  # nothing was stopped and charged
+                hold(head.quota.used_us == committed_us, "used", head.quota.used_us, "committed", committed_us)
                 hold(charged_us == committed_us or (cut and reason == "quota"), "charged", charged_us, committed_us)
 
     def _ends(self) -> set[str]:

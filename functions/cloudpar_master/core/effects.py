@@ -1,8 +1,12 @@
-"""What remains to be done in the outside world for a head. Read off the head, so that nobody can forget it."""
+"""What remains to be done in the outside world for a head.
+
+Effects are read off the head instead of being stored beside it. So a master that dies between saving a head and
+carrying its effects out loses none of them: the next reader of the head sees the same ones.
+"""
 
 from msgspec import Struct
 
-from .head import Head, Piece
+from .head import Head, OpenRange
 from .policy import Policy
 
 
@@ -16,7 +20,7 @@ class Reserve(Struct, frozen=True):
 class Send(Struct, frozen=True):
     """Put chunks into the queue; answered by Sent."""
 
-    chunks: list[Piece]
+    chunks: list[OpenRange]
 
 
 class Settle(Struct, frozen=True):
@@ -36,37 +40,40 @@ class Forget(Struct, frozen=True):
 Effect = Reserve | Send | Settle | Delete | Forget
 
 RETRY_S = 2.0
-"""An effect that is still there after this time was lost with whoever should have carried it out."""
+"""An effect that is still pending after this many seconds is carried out again: its master has died, or failed."""
 
 
 def pending(head: Head, policy: Policy) -> list[Effect]:
     """The effects to carry out now, each idempotent."""
+    life, quota = head.life, head.quota
     effects: list[Effect] = []
-    if head.slice_us:
-        effects.append(Reserve(head.slice, head.slice_us))
-    unsent = [] if head.dry else head.unsent
+    if quota.wanted_us:
+        effects.append(Reserve(quota.next_slice, quota.wanted_us))
+    unsent = [] if quota.reserve_spent else head.tasks.unsent
     if unsent:
         effects.append(Send(unsent))
-    if head.ended and not head.settled and (not head.stopping or head.now >= (head.settle_at or 0.0)):
-        effects.append(Settle(head.used_us))
-    if head.unneeded and head.deleted_at is None and head.stored_bytes >= policy.kept_bytes:
+    # Settling is final, so it waits until stopped tasks have reported what they used, or can no longer do so.
+    if life.ended and not life.settled and (not head.tasks.stopping or head.now >= (life.settle_at or 0.0)):
+        effects.append(Settle(quota.used_us))
+    if life.unneeded and life.deleted_at is None and life.stored_bytes >= policy.kept_bytes:
         effects.append(Delete())
-    if head.deleted_at is not None and head.now >= head.deleted_at + policy.tombstone_s:
+    if life.deleted_at is not None and head.now >= life.deleted_at + policy.tombstone_s:
         effects.append(Forget())
     return effects
 
 
 def due_at(head: Head, policy: Policy) -> float:
-    """When the timer should fold this package if nobody else does."""
-    times = [head.started_at + policy.lifetime_s] if not head.ended else []
-    if head.deleted_at is not None:
-        times.append(head.deleted_at + policy.tombstone_s)
-    elif head.settled:
-        times.append((head.ended_at or head.now) + policy.retention_s)
-    elif head.ended:
-        times.append((head.settle_at or head.now) if head.stopping else head.now)
-    if not head.ended and head.slice_at > head.now:
-        times.append(head.slice_at)
+    """When the timer should fold this package if no request does before."""
+    life = head.life
+    times = [head.started_at + policy.lifetime_s] if not life.ended else []
+    if life.deleted_at is not None:
+        times.append(life.deleted_at + policy.tombstone_s)
+    elif life.settled:
+        times.append((life.ended_at or head.now) + policy.retention_s)
+    elif life.ended:
+        times.append((life.settle_at or head.now) if head.tasks.stopping else head.now)
+    if not life.ended and head.quota.ask_again_at > head.now:
+        times.append(head.quota.ask_again_at)
     if pending(head, policy):
         times.append(head.now + RETRY_S)
     return min(times)

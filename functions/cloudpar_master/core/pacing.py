@@ -1,7 +1,6 @@
-"""When to ask again: adaptive delays whose total request rate is bounded, from what the master knows.
+"""When to ask again: adaptive delays that bound the total rate of requests.
 
-Source: the first system's adaptive request delays, which grew with every fruitless request; here the master computes
-them, since it knows how much there is left to do and who else asks.
+The master computes them, since it knows how much is left to do and how many others ask.
 """
 
 from . import planning
@@ -18,24 +17,26 @@ POLLS_PER_S = 8.0
 def client_delay_s(head: Head, now: float) -> float:
     """For an awaiting client: a tenth of the time that the rest will take, so that news is seldom old.
 
-    What is known of a young package is little: it may be done much sooner than it seems.
+    Little is known of a young package, which may be done much sooner than it seems: its age bounds the delay.
     """
-    rest_us = (head.tasks - head.done) * (head.mean_us or 1_000_000.0)
-    rest_s, age_s = rest_us / max(1, head.executors) / 1e6, max(0.0, now - head.started_at)
+    tasks, pace = head.tasks, head.pace
+    rest_us = (tasks.count - tasks.done) * (pace.mean_us or 1_000_000.0)
+    rest_s, age_s = rest_us / max(1, pace.executors) / 1e6, max(0.0, now - head.started_at)
     return _between(min(rest_s / 10, YOUNG_S + age_s / 2), CLIENT_BOUNDS_S)
 
 
 SOONEST_PUBLICATION_US = 200_000
+"""Workers collect results for at least this long: each publication costs a fold."""
 
 
 def publish_us(executors: int, head: Head, budget_us: int, policy: Policy) -> int:
-    """For how long a worker with so many executors may collect results, as long as all of these have work.
+    """For how long a worker with this many executors may collect results, as long as all of these have work.
 
-    One of its chunks is done in that time; retrieving it and beating are the other requests that it costs. But towards
-    the end of the quota the master has to know soon what was used.
+    One of its chunks is done in that time; retrieving it and beating are the other requests that it costs. Towards the
+    end of the quota results come soon: what is used beyond the quota before the master knows is never paid for.
     """
-    collect_us = planning.chunk_target_us(head.executors, policy) // executors
-    scarce = budget_us < 3 * collect_us * max(executors, head.executors)
+    collect_us = planning.chunk_target_us(head.pace.executors, policy) // executors
+    scarce = budget_us < 3 * collect_us * max(executors, head.pace.executors)
     return SOONEST_PUBLICATION_US if scarce else max(SOONEST_PUBLICATION_US, collect_us)
 
 

@@ -4,29 +4,28 @@ Source: Polychronopoulos and Kuck, "Guided self-scheduling", 1987, bounded above
 regularly and below by a smallest time so that the last chunks are worth their calls.
 """
 
-from typing import NamedTuple
-
+from .head import Pace
 from .policy import Policy
 
 UNMEASURED_CHUNK = 16
-"""Tasks of a chunk while nothing is known of their length: few, since each may last an hour."""
+"""Tasks of a chunk while their length is unknown: few, since each may last an hour."""
 
 SMALLEST_CHUNK = 20
-"""The last chunks last this part of the target at least: shorter ones are not worth their calls."""
+"""The last chunks last at least the target divided by this: shorter ones are not worth their calls."""
 
 FULL_FLEET = 50
-"""For so many executors chunks may be twice as long."""
+"""For this many executors chunks may be twice as long."""
 
 SHORT_WAIT_US = 500_000
-"""What lies in the queue for so long is there in time for whoever asks next."""
+"""A chunk queued this long keeps workers supplied; longer only delays other accounts."""
 
 SMALL_PACKAGE = 32
-"""So few tasks are opened at once: the second window of a small package would wait behind all large ones again."""
-
+"""A package of at most this many tasks opens them all at once: its second window would wait behind all large packages
+again."""
 
 EXPRESS_TASKS = 4
-"""Where the queue cannot choose (on AWS), chunks that start with one of so many first tasks of a package go by a queue
-of their own. Few: the next package waits for these chunks."""
+"""Where the queue cannot choose (on AWS), chunks that start with one of the first tasks of a package, this many,
+go by a queue of their own. Few, since the next package waits for these chunks."""
 
 
 def first_window(tasks: int, policy: Policy) -> int:
@@ -39,7 +38,7 @@ def first_window(tasks: int, policy: Policy) -> int:
 
 
 def chunk_target_us(executors: int, policy: Policy) -> int:
-    """How long chunks should last for so many executors: with two of them somebody else's task waits half as long.
+    """How long chunks should last for this many executors: of two, one is free for another account twice as soon.
 
     >>> cloud = Policy(chunk_target_us=10_000_000, longest_chunk_us=30_000_000)
     >>> [chunk_target_us(executors, cloud) // 1_000_000 for executors in (1, 50, 1_000)]
@@ -49,60 +48,49 @@ def chunk_target_us(executors: int, policy: Policy) -> int:
     return max(policy.chunk_target_us, min(wished_us, policy.longest_chunk_us))
 
 
-class Pace(NamedTuple):
-    """What is known of a package's way.
-
-    Attributes:
-        mean_us: Measured length of a task, at least 1; 0 if unknown.
-        executors: Executors at work, as far as known.
-        window: How many chunks may be open.
-    """
-
-    mean_us: float
-    executors: int
-    window: int
-
-
 def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     """How many of the `uncut` tasks the next chunk takes.
 
-    While the window is far larger than what the executors can work on, long chunks are smaller: what lies in the queue
-    delays other accounts.
+    While the window is far larger than what the executors can work on, long chunks are smaller: chunks in the queue
+    delay other accounts.
 
     Args:
         uncut: Tasks not in a chunk yet; at least 1.
         tasks: Tasks of the package.
-        pace: How it goes.
+        pace: Measured durations, executors and window of the package.
         policy: Figures of the deployment.
 
     Returns:
         1 to uncut.
 
-    >>> chunk_size(100_000, 100_000, Pace(10_000.0, 2, 4), Policy(chunk_target_us=200_000))
+    >>> from cloudpar_master.core.head import Member
+    >>> from msgspec.structs import replace
+    >>> pace = Pace(mean_us=10_000.0, measured=50, fleet={7: Member(executors=2, seen_at=0.0)}, window=4)
+    >>> chunk_size(100_000, 100_000, pace, Policy(chunk_target_us=200_000))
     20
-    >>> chunk_size(12, 100_000, Pace(10_000.0, 2, 4), Policy(chunk_target_us=200_000))
+    >>> chunk_size(12, 100_000, pace, Policy(chunk_target_us=200_000))
     3
-    >>> chunk_size(100_000, 100_000, Pace(10_000.0, 2, 32), Policy(chunk_target_us=2_000_000))
+    >>> chunk_size(100_000, 100_000, replace(pace, window=32), Policy(chunk_target_us=2_000_000))
     38
     """
-    mean_us, executors, window = pace
-    if mean_us <= 0:
+    mean_us, executors = max(pace.mean_us, 1.0), pace.executors
+    if not pace.measured:
         wished = min(UNMEASURED_CHUNK, tasks // (16 * policy.first_window))
     else:
         share = -(-uncut // (2 * max(executors, 1)))
         worthwhile = round(policy.chunk_target_us / SMALLEST_CHUNK / mean_us)
         target_us = float(chunk_target_us(executors, policy))
         if target_us > SHORT_WAIT_US:
-            target_us *= min(1.0, 1.5 * _enough(executors) / max(window, 1))
+            target_us *= min(1.0, 1.5 * _enough(executors) / max(pace.window, 1))
         wished = min(round(target_us / mean_us), max(share, worthwhile))
     return max(1, min(wished, uncut))
 
 
 def next_window(window: int, wait_us: int, executors: int, policy: Policy) -> int:
-    """How many chunks may be open from now on, given how long one of the last lay in the queue.
+    """How many chunks may be open from now on, given how long one of the last waited in the queue.
 
-    It doubles up to what keeps the known executors busy, and then grows by some more: what lies in the queue delays
-    other accounts. However long chunks are, they need not lie there for longer than SHORT_WAIT_US.
+    The window doubles up to what keeps the known executors busy, and then grows slowly: chunks in the queue delay
+    other accounts. However long chunks are, they need not wait there for longer than SHORT_WAIT_US.
 
     >>> next_window(4, 1_000, 2, Policy()), next_window(8, 1_000, 2, Policy()), next_window(8, 100_000, 2, Policy())
     (6, 10, 8)

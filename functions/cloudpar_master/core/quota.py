@@ -4,9 +4,13 @@ from .head import Head
 from .policy import Policy
 
 FIRST_SLICE_US = 10_000_000
+"""Asked for while the length of the tasks is unknown."""
+
 MARGIN_US = 1_000_000
+"""Asked for beyond what the rest is likely to take, so that a slightly long task does not cost another slice."""
+
 MOST_US = 2**62
-"""A sum of times stays below this, whatever a worker reports: tables and wires hold 63 bits."""
+"""The largest sum of times, whatever workers report: tables and messages hold 63 bits."""
 
 
 def add_us(sum_us: int, more_us: int) -> int:
@@ -21,20 +25,22 @@ def add_us(sum_us: int, more_us: int) -> int:
 def slice_wanted_us(head: Head, policy: Policy) -> int:
     """How much more a running package should reserve now; 0: enough.
 
-    It asks for what the rest of its tasks is likely to take, at most some time ahead for each executor; again when a
-    third of that is left; and after the account had nothing left, only once its own reserve is used up.
+    It asks for what the rest of its tasks is likely to take, but at most `slice_us` for each executor, so that one
+    package does not hold the whole quota of its account. It asks again when a third of that is left. After the account
+    had nothing left it first uses up its own reserve.
     """
-    if head.ended or head.closed or head.slice_at > head.now:
+    tasks, own, pace = head.tasks, head.quota, head.pace
+    if head.life.ended or pace.closed or own.ask_again_at > head.now:
         return 0
-    free_us = head.reserved_us - head.used_us
-    rest = head.tasks - head.done
+    free_us = own.reserved_us - own.used_us
+    rest = tasks.count - tasks.done
     if rest == 0:
         return max(0, -free_us)
-    if head.wall:
+    if own.exhausted:
         return max(MARGIN_US, -free_us) if free_us <= 0 else 0
-    if head.measured:
-        likely_us = add_us(round(head.mean_us * rest * 1.2), MARGIN_US)
-        ahead_us = min(likely_us, max(1, head.executors) * policy.slice_us)
+    if pace.measured:
+        likely_us = add_us(round(pace.mean_us * rest * 1.2), MARGIN_US)
+        ahead_us = min(likely_us, max(1, pace.executors) * policy.slice_us)
     else:
         ahead_us = FIRST_SLICE_US
     return min(ahead_us - free_us, MOST_US) if free_us < ahead_us // 3 else 0
@@ -42,4 +48,4 @@ def slice_wanted_us(head: Head, policy: Policy) -> int:
 
 def budget_us(head: Head, account_free_us: int) -> int:
     """How long a task of this package may run until the account has nothing left; at least 0."""
-    return max(0, account_free_us + head.reserved_us - head.used_us)
+    return max(0, account_free_us + head.quota.reserved_us - head.quota.used_us)

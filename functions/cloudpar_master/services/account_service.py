@@ -97,7 +97,7 @@ class AccountService:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
         event = CancelAsked(reason="revoked", message="the operator revoked the account's token")
         for head in self._on.packages.unsettled(account.account_id):
-            if not head.ended:
+            if not head.life.ended:
                 self._folding.confirm(head.package_id, "revoke", event)
         return AccountReply(account=_public(account))
 

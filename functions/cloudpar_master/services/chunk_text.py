@@ -2,11 +2,17 @@
 
 from typing import NamedTuple
 
-from cloudpar_master.core.head import Piece
-from cloudpar_master.ports import Message
+from cloudpar_master.core import planning
+from cloudpar_master.core.head import Head, OpenRange
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import Message, Sending
 
 FIELDS = 6
 """How many numbers the text has at most. Later masters may add some: these are left out."""
+
+SMALLEST_COST_US = 1_000
+"""What handing out a chunk counts for at least when packages take turns. At 0 a package of no known length would never
+lose its turn."""
 
 
 class ChunkText(NamedTuple):
@@ -30,9 +36,9 @@ class ChunkText(NamedTuple):
     waits_since_ms: int | None = None
 
     @classmethod
-    def of(cls, package_id: str, piece: Piece) -> "ChunkText":
+    def of(cls, package_id: str, chunk: OpenRange) -> "ChunkText":
         """A chunk that is sent for the first time."""
-        return cls(package_id, piece.start, piece.end, piece.generation, piece.losses)
+        return cls(package_id, chunk.start, chunk.end, chunk.generation, chunk.losses)
 
     @classmethod
     def parse(cls, body: str) -> "ChunkText":
@@ -81,3 +87,20 @@ class ChunkText(NamedTuple):
             queue_losses=self.queue_losses + lost,
             waits_since_ms=round(now * 1000) - self.waited_us(message, now) // 1000,
         )
+
+
+def sending(head: Head, chunk: ChunkText, policy: Policy) -> Sending:
+    """A chunk as it is sent to the queue."""
+    tasks, pace = chunk.end - chunk.start, head.pace
+    cost_us = round(pace.mean_us * tasks) if pace.measured else policy.chunk_target_us
+    return Sending(
+        chunk.text,
+        chunk.text,
+        head.account_id,
+        head.package_id,
+        first=chunk.start == 0,
+        cost_us=max(cost_us, SMALLEST_COST_US),
+        python=head.python,
+        # A chunk that workers were lost with is not new, and must not take others' place again and again.
+        express=chunk.start < planning.EXPRESS_TASKS and not chunk.losses,
+    )

@@ -1,14 +1,13 @@
 """Start, await, cancel, acknowledge."""
 
 import hashlib
-from contextlib import suppress
 
 from msgspec.structs import replace
 
 from cloudpar_master.core import pacing, planning, ranges
 from cloudpar_master.core.events import Acknowledged, CancelAsked
 from cloudpar_master.core.fold import fold
-from cloudpar_master.core.head import BLOB_BYTES, CANCELLED_RANGES, Head, Spec
+from cloudpar_master.core.head import BLOB_BYTES, CANCELLED_RANGES, Head, Life, Pace, Quota, Spec, Tasks
 from cloudpar_master.ports import AccountRecord, Opened, Running
 from cloudpar_protocol import codec, limits, seals
 from cloudpar_protocol.client_messages import (
@@ -37,13 +36,13 @@ from cloudpar_protocol.errors import (
     QuotaExhausted,
     RateLimited,
     TooLarge,
-    Unavailable,
 )
 from cloudpar_protocol.payloads import BlobData, InlineData, TaskData, Unfit
 
 from .account_limits import check_fits, check_room
+from .closed_packages import ClosedPackages, OpenCount
 from .deployment import Deployment
-from .folding import Folding, Opening
+from .folding import Folding
 from .moments import moment, span
 from .placement import Placement
 from .result_pages import Results, read_results
@@ -62,6 +61,7 @@ class ClientService:
     def __init__(self, deployment: Deployment) -> None:
         self._on = deployment
         self._folding = Folding(deployment)
+        self._closed = ClosedPackages(deployment, self._folding)
         self._placement = Placement(deployment)
 
     def prepare_uploads(self, account: AccountRecord, request: PrepareUploads) -> PrepareUploadsReply:
@@ -114,15 +114,15 @@ class ClientService:
             package_id=package_id,
             account_id=account.account_id,
             name=request.name,
-            tasks=request.n,
-            chunksize=request.chunksize,
             codec=request.codec,
             python=needed_python(request),
-            window=self._first_window(running, request),
+            data_bytes=data_bytes,
             started_at=now,
             now=now,
-            data_bytes=data_bytes,
-            stored_bytes=data_bytes + (BLOB_BYTES if isinstance(request.data, BlobData) else 0),
+            tasks=Tasks(count=request.n, chunksize=request.chunksize),
+            quota=Quota(),
+            pace=Pace(window=self._first_window(running, request)),
+            life=Life(stored_bytes=data_bytes + (BLOB_BYTES if isinstance(request.data, BlobData) else 0)),
         )
         head = fold(empty, [], now, on.policy).head
         stored = on.packages.create(spec, head)
@@ -159,14 +159,14 @@ class ClientService:
         missing: dict[str, str] = {}
         delays: list[float] = []
         room = limits.BODY_BYTES * 3 // 4
-        lonely, others = False, Opening(self._on.packages)
+        lonely, others = False, OpenCount(self._on.packages)
         for cursor in request.packages:
             opened = self._visible(account, cursor.package_id)
             if opened is None:
                 text = "no such package for this token: it never was, or it was deleted over a day ago"
                 missing[cursor.package_id] = text
                 continue
-            head, placement = self._placement.attended(self._opened(opened.head, others)), None
+            head, placement = self._placement.attended(self._closed.open_if_few(opened.head, others)), None
             if self._waits_for_workers(head):
                 head, lonely = self._placement.attended(self._placement.decided(head)), True
                 placement = self._placement.view(head)
@@ -180,27 +180,21 @@ class ClientService:
         fleet = self._on.watch.status() if lonely else None
         return AwaitTasksReply(packages=statuses, missing=missing, retry_after_s=delay, fleet=fleet)
 
-    def _opened(self, head: Head, others: Opening) -> Head:
-        """A closed package may open now: those that ran when it was started have ended."""
-        if head.closed and not head.ended:
-            with suppress(Unavailable):  # others are at it
-                return self._folding.open_closed(head, others)
-        return head
-
     def _waits_for_workers(self, head: Head) -> bool:
-        return not head.ended and not head.executors and self._on.clock.now() - head.started_at > LONELY_S
+        return not head.life.ended and not head.pace.executors and self._on.clock.now() - head.started_at > LONELY_S
 
     def _status(self, head: Head, cursor: Cursor, room: int) -> tuple[PackageStatus, int]:
-        gone = head.acknowledged_at is not None or head.state == "expired"
+        life = head.life
+        gone = life.acknowledged_at is not None or life.state == "expired"
         if gone:
             page = Results([], cursor.cursor, more=False, size_bytes=0)
         else:
             page = read_results(self._on.packages, head, cursor.cursor, room)
         keys = {result.blob.key for result in page.results if result.blob is not None}
-        message = head.message
+        message = life.message
         if gone:
-            at = moment(head.acknowledged_at or head.deleted_at or head.now)
-            message = f"deleted at {at}: {'acknowledged by its client' if head.acknowledged_at else head.message}"
+            at = moment(life.acknowledged_at or life.deleted_at or head.now)
+            message = f"deleted at {at}: {'acknowledged by its client' if life.acknowledged_at else life.message}"
         return PackageStatus(
             package_id=head.package_id,
             state="expired" if gone else head.client_state,
@@ -209,11 +203,11 @@ class ClientService:
             results=page.results,
             links={key: self._on.blobs.get_link(key) for key in keys},
             progress=head.progress(),
-            failed=head.failed,
-            cancelled=head.cancelled,
-            reason=head.reason,
+            failed=head.tasks.failed,
+            cancelled=head.tasks.cancelled,
+            reason=life.reason,
             message=message,
-            settled=head.settled,
+            settled=life.settled,
             codec=head.codec,
             set_aside=_set_aside(head),
         ), page.size_bytes
@@ -227,32 +221,32 @@ class ClientService:
         if request.ranges is not None and request.only_queued:
             raise BadRequest("`ranges` and `only_queued` exclude each other: send one of them, or neither")
         asked = ranges.union(request.ranges) if request.ranges is not None else None
-        if asked and len(head.cancelled) + len(asked) > CANCELLED_RANGES:
+        if asked and len(head.tasks.cancelled) + len(asked) > CANCELLED_RANGES:
             raise BadRequest(f"tasks in over {CANCELLED_RANGES} places were cancelled: {CANCEL_ALL}")
-        before = head.cancelled
+        before = head.tasks.cancelled
         by = f"its account {account.name!r}" if account else "the operator"
         event = CancelAsked(ranges=asked, only_queued=request.only_queued, message=f"cancelled by {by}")
-        if not head.ended:
+        if not head.life.ended:
             head = self._folding.confirm(head.package_id, f"c#{self._on.ids.fresh()}", event, opened) or head
-            if head.ended:
-                self._folding.open_next(head)
+            if head.life.ended:
+                self._closed.open_next(head)
         if asked is not None:
-            cancelled = ranges.intersect(asked, head.cancelled)
-            if ranges.subtract(ranges.intersect(asked, head.unfinished), head.cancelled):
+            cancelled = ranges.intersect(asked, head.tasks.cancelled)
+            if ranges.subtract(ranges.intersect(asked, head.unfinished), head.tasks.cancelled):
                 raise BadRequest(f"these tasks lie too scattered among those at work: {CANCEL_ALL}, or try later")
         elif request.only_queued:
-            cancelled = ranges.subtract(head.cancelled, before)
-        elif head.state == "cancelled":
-            cancelled = ranges.union(head.stopping, head.cancelled, [(head.cursor, head.tasks)])
+            cancelled = ranges.subtract(head.tasks.cancelled, before)
+        elif head.life.state == "cancelled":
+            cancelled = ranges.union(head.tasks.stopping, head.tasks.cancelled, [(head.tasks.cursor, head.tasks.count)])
         else:
             cancelled = []
-        return CancelTasksReply(state=head.client_state, cancelled=cancelled, charged_us=head.charged_us)
+        return CancelTasksReply(state=head.client_state, cancelled=cancelled, charged_us=head.quota.charged_us)
 
     def acknowledge(self, account: AccountRecord, request: Acknowledge) -> AcknowledgeReply:
         """Free the storage of packages; unknown ones are as good as freed."""
         for package_id in request.package_ids:
             opened = self._visible(account, package_id)
-            if opened is not None and opened.head.acknowledged_at is None:
+            if opened is not None and opened.head.life.acknowledged_at is None:
                 self._folding.confirm(package_id, "acknowledge", Acknowledged(), opened)
         return AcknowledgeReply()
 
@@ -267,16 +261,17 @@ class ClientService:
                 name=head.name,
                 state=head.client_state,
                 started_at=head.started_at,
-                ended_at=head.ended_at,
+                ended_at=head.life.ended_at,
                 progress=head.progress(),
-                reason=head.reason,
-                message=head.message,
+                reason=head.life.reason,
+                message=head.life.message,
                 set_aside=_set_aside(head),
             )
             for head in heads
         ]
         # A worker that serves several packages is in the fleet of each.
-        fleet = {number: member.executors for head in heads if not head.ended for number, member in head.fleet.items()}
+        fleets = [head.pace.fleet for head in heads if not head.life.ended]
+        fleet = {number: member.executors for members in fleets for number, member in members.items()}
         return ListPackagesReply(packages=summaries, executors=sum(fleet.values()))
 
     def _visible(self, account: AccountRecord | None, package_id: str) -> Opened | None:
@@ -288,7 +283,7 @@ class ClientService:
 
 def _set_aside(head: Head) -> list[Unfit]:
     """The workers that could not run it. If none can, they run it all the same, and its errors say what they lack."""
-    return [] if head.anyhow else head.set_aside
+    return [] if head.life.run_anyway else head.life.set_aside
 
 
 def _data_bytes(data: TaskData) -> int:

@@ -1,76 +1,46 @@
-"""Carries the fold out: load, fold, save, look again, do what is left to do. Rules 1, 3, 6 and 9 of the design."""
+"""Carries the fold out: load a head, fold it, save it, do what it leaves to do. Rules 1, 3, 6 and 9 of the design."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from typing import NamedTuple
 
-from cloudpar_master.core import planning
-from cloudpar_master.core.effects import Delete, Effect, Forget, Reserve, Send, Settle, due_at, pending
-from cloudpar_master.core.events import Broken, Deleted, Event, ExecutorsIdle, Published, QuotaGranted, Sent, Settled
+from cloudpar_master.core.effects import Forget, due_at, pending
+from cloudpar_master.core.events import Broken, Event, Published
 from cloudpar_master.core.fold import Folded, fold
 from cloudpar_master.core.head import SCHEMA, Head
-from cloudpar_master.core.policy import Policy
-from cloudpar_master.ports import InboxItem, Opened, PackageStore, Sending
+from cloudpar_master.ports import InboxItem, Opened
 from cloudpar_protocol.errors import Unavailable
-from cloudpar_protocol.payloads import BlobData
 
-from .chunk_text import ChunkText
 from .deployment import Deployment
+from .effect_runner import EffectRunner
 from .result_pages import result_bytes
 
 EVENTS = 90
-"""So many that waited are taken in by one fold: their deletion and the save fit into few calls."""
+"""How many inbox events one fold consumes at most, so that saving and deleting them fit into few calls."""
 
 PART_BYTES = 512 * 1024
+"""Bytes of results that one fold takes. They become one result page, which travels in one answer."""
+
 LIGHT_BYTES = 16 * 1024
+"""Larger results are tried again before they are appended to the inbox: storing them twice costs more than a fold."""
 
-TRIES, HEAVY_TRIES = 20, 2
-"""So often somebody who loses every race tries; and so often with large results before these are appended."""
+TRIES = 20
+"""Attempts to win the save race before giving up. The events are in the inbox by then, for another process to fold."""
 
-SMALLEST_COST_US = 1_000
-"""What handing out a chunk counts for at least when packages take turns."""
-
-UNCUT = 100
-"""Among how many packages with uncut tasks the next closed one is looked for."""
+HEAVY_TRIES = 3
+"""The same for large results, before these are appended."""
 
 STALE_S = 2.0
-"""Who looks at a head older than this folds it: somebody always comes next (rule 3)."""
+"""Readers fold heads older than this, so progress needs no particular process (rule 3)."""
 
 Item = tuple[str, Event]
-"""An event and its key: what comes twice has the same one."""
+"""An event and its key. An event that is sent twice has the same key, and is stored once."""
 
 
-def sending(head: Head, chunk: ChunkText, policy: Policy) -> Sending:
-    """A chunk as it is sent."""
-    text = chunk.text
-    tasks = chunk.end - chunk.start
-    cost_us = round(head.mean_us * tasks) if head.measured else policy.chunk_target_us
-    first = chunk.start == 0
-    # A chunk that workers were lost with is not new, and must not take others' place again and again.
-    express = chunk.start < planning.EXPRESS_TASKS and not chunk.losses
-    return Sending(
-        text, text, head.account_id, head.package_id,
-        first=first, cost_us=max(cost_us, SMALLEST_COST_US), python=head.python,
-        express=express,
-    )  # fmt: skip
+class Taken(NamedTuple):
+    """The newest head (None: the package is gone), and whether it has taken all events that were to be taken."""
 
-
-class Opening:
-    """How many packages of an account are open, read once for all closed ones that ask: these may be hundreds."""
-
-    def __init__(self, packages: PackageStore) -> None:
-        self._packages = packages
-        self._open: dict[str, int] = {}
-
-    def count(self, account_id: str) -> int:
-        """Of the account, with those that were opened since."""
-        if account_id not in self._open:
-            heads = self._packages.unsettled(account_id)
-            self._open[account_id] = sum(not head.ended and not head.closed for head in heads)
-        return self._open[account_id]
-
-    def note(self, head: Head) -> None:
-        """One more may be open."""
-        self._open[head.account_id] += not (head.ended or head.closed)
+    head: Head | None
+    all: bool
 
 
 class Folding:
@@ -78,28 +48,34 @@ class Folding:
 
     def __init__(self, deployment: Deployment) -> None:
         self._on = deployment
+        self._effects = EffectRunner(deployment)
 
     def begin(self, head: Head) -> None:
         """Go on with a package whose first head was just written."""
         self._carry_out(head)
 
     def look(self, package_id: str) -> Opened | None:
-        """A package for somebody who reads it. If its head is old it is folded first: somebody always comes next."""
+        """A package for a reader. A head that is old is folded first: its effects may have died with their master."""
         opened = self._on.packages.open(package_id, EVENTS)
         # A head of the future comes from a master whose clock is ahead: it may be just as old.
         if opened is None or abs(self._on.clock.now() - opened.head.now) <= STALE_S:
             return opened
-        head, _ = self._take(package_id, [], opened=opened)
+        head = self._take(package_id, opened=opened).head
         return None if head is None else Opened(head, [], more=False)
 
     def advance(self, package_id: str, items: Sequence[Item] = (), *, due: bool = False) -> Head | None:
         """Take events in, with what is in the inbox and what time has brought, and do what is left to do.
 
-        `due` folds in any case: the registry said so, and only a fold corrects it. Returns the newest head. If that is
-        a newer master's, the events wait for such a one.
+        Args:
+            package_id: The package.
+            items: Events with their keys.
+            due: Fold in any case: the registry names the package, and only a save corrects the registry.
+
+        Returns:
+            The newest head. If a newer master wrote it, the events wait in the inbox for such a master.
 
         Raises:
-            Unavailable: Others kept winning the race. The events are durable, but somebody has to come and take them.
+            Unavailable: Others kept winning the race. The events are durable; the caller should try again.
         """
         head = None
         for part in _parts(items):
@@ -119,87 +95,86 @@ class Folding:
             raise _busy(package_id)
         return head
 
-    def open_next(self, ended: Head) -> None:
-        """A package has ended: open the oldest of its account's closed ones, if there is any.
+    def _take(
+        self, package_id: str, items: Sequence[Item] = (), *, opened: Opened | None = None, due: bool = False
+    ) -> Taken:
+        """Fold until these events and all that wait in the inbox are taken."""
+        taken = self._try_direct(package_id, items, opened, due=due)
+        return self._append_and_follow(package_id, items) if taken is None else taken
 
-        If this process dies before, that one opens when the next package ends, or when executors idle.
-        """
+    def _try_direct(self, package_id: str, items: Sequence[Item], opened: Opened | None, *, due: bool) -> Taken | None:
+        """Fold events straight into a head, without storing them first. None: another process won the race."""
         packages = self._on.packages
-        wanted = self._on.policy.looks_at_end and not ended.closed
-        uncut = packages.uncut(UNCUT) if wanted else []
-        found = packages.find(uncut) if uncut else {}
-        for package_id in uncut:
-            head, _ = found.get(package_id, (None, None))
-            if head is not None and head.closed and not head.ended and head.account_id == ended.account_id:
-                with suppress(Unavailable):  # others are at it
-                    self.advance(package_id, [(f"o#{ended.package_id}", ExecutorsIdle(executors=1))])
-                return
-
-    def open_closed(self, head: Head, others: Opening) -> Head:
-        """Open a closed package if fewer of its account are open than may be."""
-        policy = self._on.policy
-        most = policy.open_small_packages if head.tasks <= planning.SMALL_PACKAGE else policy.open_packages
-        if others.count(head.account_id) >= most:
-            return head
-        event = ExecutorsIdle(executors=1)
-        opened = self.advance(head.package_id, [(f"o#{head.package_id}#{head.version}", event)]) or head
-        others.note(opened)
-        return opened
-
-    def _take(self, package_id: str, mine: Sequence[Item], *, opened: Opened | None = None,
-              due: bool = False) -> tuple[Head | None, bool]:  # fmt: skip
-        """Fold until our events and all that waits are taken. Returns the head, and whether they are.
-
-        They go straight into a head if nobody else folds. After a lost race they are appended, so that whoever wins
-        the next one takes them: the loser looks, and only leaves when they are gone.
-        """
-        packages = self._on.packages
-        waiting: set[str] = set()
-        again = HEAVY_TRIES if sum(_weight(event) for _, event in mine) > LIGHT_BYTES else 0
-        for attempt in range(TRIES):
+        events = [event for _, event in items]
+        heavy = sum(map(_weight, events)) > LIGHT_BYTES
+        for _ in range(HEAVY_TRIES if heavy else 1):
             opened = opened or packages.open(package_id, EVENTS)
             if opened is None:
-                return None, True
+                return Taken(None, all=True)
             head, inbox, more = opened
-            if waiting and not more and waiting.isdisjoint(item.key for item in inbox):
-                return packages.load(package_id), True  # what was read may be older than the head that took them
             if head.schema > SCHEMA:
-                packages.append(package_id, mine)
-                return head, not (mine or waiting)
-            if not (mine or inbox or due or self._is_due(head)):
-                return head, True
-            opened, saved = None, self._fold_and_save(head, inbox, [event for _, event in mine])
-            due = False  # whoever won has told the registry
+                # This master could misread such a head: it only stores the events for a newer master (rule 15).
+                packages.append(package_id, items)
+                return Taken(head, all=not items)
+            if not (events or inbox or due or self._is_due(head)):
+                return Taken(head, all=True)
+            saved = self._fold_and_save(head, inbox, events)
+            if saved is not None:
+                newest = self._carry_out(saved)
+                return self._follow(package_id, set()) if more and newest is not None else Taken(newest, all=True)
+            opened, due = None, False  # the winner has corrected the registry
+        return None
+
+    def _append_and_follow(self, package_id: str, items: Sequence[Item]) -> Taken:
+        """Store events that lost the race, so that the next winner takes them, and see that this happens.
+
+        The winner of a race looks into the inbox only before its save. So the loser must look afterwards: events that
+        came in between would lie there until some other event comes, perhaps for ever.
+        """
+        if items:
+            self._on.packages.append(package_id, items)
+        return self._follow(package_id, {key for key, _ in items})
+
+    def _follow(self, package_id: str, waiting: set[str]) -> Taken:
+        """Fold the inbox until it is empty, or at least without these keys."""
+        packages = self._on.packages
+        for _ in range(TRIES):
+            opened = packages.open(package_id, EVENTS)
+            if opened is None:
+                return Taken(None, all=True)
+            head, inbox, more = opened
+            # `more`: what lies behind the oldest events is not seen, and so not known to be taken.
+            if waiting and not more and waiting.isdisjoint(item.key for item in inbox):
+                # Head and inbox are not read at one instant: the head may be older than the one that took the events.
+                return Taken(packages.load(package_id), all=True)
+            if head.schema > SCHEMA:
+                return Taken(head, all=not waiting)
+            if not (inbox or self._is_due(head)):
+                return Taken(head, all=True)
+            saved = self._fold_and_save(head, inbox, [])
             if saved is None:
-                if attempt < again:
-                    continue  # to store it twice costs more than another try
-                packages.append(package_id, mine)
-                waiting.update(key for key, _ in mine)
-            else:
-                saved = self._carry_out(saved)
-                waiting.difference_update(item.key for item in inbox)
-                if saved is None or not (more or waiting):
-                    return saved, True
-            mine = ()
-        return packages.load(package_id), not waiting
+                continue
+            newest = self._carry_out(saved)
+            waiting = waiting.difference(item.key for item in inbox)
+            if newest is None or not (more or waiting):
+                return Taken(newest, all=True)
+        return Taken(packages.load(package_id), all=not waiting)
 
     def _is_due(self, head: Head) -> bool:
         return self._on.clock.now() >= due_at(head, self._on.policy)
 
     def _carry_out(self, head: Head) -> Head | None:
-        """Do what a head that we saved leaves to do, and take the answers in. Returns the newest head.
+        """Do what a head that this process saved leaves to do, and take the answers in. Returns the newest head.
 
-        Who loses the race with an answer drops it: the winner's head asks for the same, and gets the same.
+        If saving the answers loses the race, they are dropped: the winner requests the same effects and gets the same
+        answers.
         """
         while True:
-            answers: list[Event] = []
-            for effect in pending(head, self._on.policy):
-                if isinstance(effect, Forget):
-                    self._on.blobs.abandon(f"results/{head.package_id}/")
-                    self._on.packages.forget(head.package_id)
-                    return None
-                answer = self._answer(head, effect)
-                answers += [answer] if answer else []
+            effects = pending(head, self._on.policy)
+            if any(isinstance(effect, Forget) for effect in effects):
+                self._effects.forget(head)
+                return None
+            answers = [answer for effect in effects if (answer := self._effects.answer(head, effect)) is not None]
             if not answers:
                 return head
             saved = self._fold_and_save(head, [], answers)
@@ -208,65 +183,28 @@ class Folding:
             head = saved
 
     def _fold_and_save(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Head | None:
-        """One fold, of what waited and of events that nobody has stored; None: somebody else folded this head."""
+        """Fold once: what waited in the inbox, and events that are not stored. None: another process saved before."""
         folded, results = self._fold_safely(head, inbox, others)
         if not self._on.packages.save(folded, due_at(folded, self._on.policy), results):
             return None
+        # Only now: a process that dies before leaves the events to be folded again, which changes nothing. Deleted
+        # before the save they would be lost.
         if inbox:
             self._on.packages.delete_events(head.package_id, [item.key for item in inbox])
         return folded
 
     def _fold_safely(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Folded:
         now, policy = self._on.clock.now(), self._on.policy
-        good = [*(item.event or Broken(message=f"event {item.key} is unreadable") for item in inbox), *others]
+        events = [*(item.event or Broken(message=f"event {item.key} is unreadable") for item in inbox), *others]
         try:
-            return fold(head, good, now, policy)
-        except Exception as error:  # noqa: BLE001  an event that cannot be folded must not stop its package for ever
+            return fold(head, events, now, policy)
+        except Exception as error:  # noqa: BLE001  an event that cannot be folded would stop its package for good
             text = f"the master could not take in an event ({error!r}): report this with the package id"
             return fold(head, [Broken(message=text)], now, policy)
 
-    def _answer(self, head: Head, effect: Effect) -> Event | None:
-        """Carry an effect out; None: nothing came of it."""
-        on = self._on
-        match effect:
-            case Reserve(slice=number, wanted_us=wanted_us):
-                got = on.accounts.reserve(head.account_id, head.debtor, number, wanted_us)
-                exhausted = got.granted_us == 0 and (got.exhausted or (head.dry and self._all_dry(head.account_id)))
-                return QuotaGranted(slice=number, granted_us=got.granted_us, exhausted=exhausted)
-            case Send(chunks=chunks):
-                texts = [ChunkText.of(head.package_id, piece) for piece in chunks]
-                sent = on.queue.send([sending(head, text, on.policy) for text in texts])
-                done = [chunk for chunk, is_sent in zip(chunks, sent, strict=True) if is_sent]
-                return Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in done]) if done else None
-            case Settle(used_us=used_us):
-                charged_us = on.accounts.settle(head.account_id, head.debtor, used_us, head.reserved_us)
-                return Settled(charged_us=charged_us)
-            case Delete():
-                self._delete(head)
-                return Deleted()
-            case Forget():
-                raise AssertionError(effect)
-
-    def _all_dry(self, account_id: str) -> bool:
-        """Whether packages of the account that wait for each other's slices would wait for ever: all are used up.
-
-        What the account holds beyond theirs is a slice that a package got and has not noted yet.
-        """
-        heads = self._on.packages.unsettled(account_id)
-        account = self._on.accounts.get(account_id)
-        held_us = 0 if account is None else account.reserved_us
-        return all(head.dry for head in heads) and held_us <= sum(head.reserved_us for head in heads)
-
-    def _delete(self, head: Head) -> None:
-        spec = self._on.packages.spec(head.package_id)
-        if spec is not None and isinstance(spec.start.data, BlobData):
-            self._on.blobs.delete(spec.start.data.blob.key)
-        self._on.blobs.delete(f"results/{head.package_id}/")
-        self._on.packages.delete_pages(head.package_id)
-
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Events that are folded together: a result page travels in one answer."""
+    """Events that are folded together: at most PART_BYTES of results, or one event. Without events, one empty part."""
     part: list[Item] = []
     room = PART_BYTES
     for item in items:

@@ -11,9 +11,9 @@ from cloudpar_protocol import client_messages
 from cloudpar_protocol.payloads import Unfit
 from cloudpar_protocol.worker_messages import RetrieveTasks
 
-from .chunk_text import ChunkText
+from .chunk_text import ChunkText, sending
 from .deployment import Deployment
-from .folding import Folding, sending
+from .folding import Folding
 
 NAMED = 5
 """How many of the workers that do not fit a message names."""
@@ -21,7 +21,7 @@ NAMED = 5
 
 def runs(fit: Fit, head: Head) -> bool:
     """Whether a worker may be handed chunks of a package."""
-    return fit.has(head.python) if head.anyhow else fit.takes(head.package_id, head.python)
+    return fit.has(head.python) if head.life.run_anyway else fit.takes(head.package_id, head.python)
 
 
 class Placement:
@@ -52,20 +52,21 @@ class Placement:
         Looked up only once nothing was published for the time of a lease, since on AWS a look costs a call.
         """
         now = self._on.clock.now()
-        quiet = all(now - member.seen_at > self._on.policy.lease_s for member in head.fleet.values())
-        if head.ended or not head.fleet or not quiet or not self._on.registry.knows_all(now):
+        quiet = all(now - member.seen_at > self._on.policy.lease_s for member in head.pace.fleet.values())
+        if head.life.ended or not head.pace.fleet or not quiet or not self._on.registry.knows_all(now):
             return head
         live = {number_of(worker.worker_id) for worker in self._live()}
-        return replace(head, fleet={number: member for number, member in head.fleet.items() if number in live})
+        fleet = {number: member for number, member in head.pace.fleet.items() if number in live}
+        return replace(head, pace=replace(head.pace, fleet=fleet))
 
     def resumed(self, passed_over: Sequence[str]) -> set[str]:
         """Packages that a worker was not handed: those that no worker can run, and that it is to run all the same."""
         heads = self._on.packages.heads(passed_over)
-        return {head.package_id for head in self._decided(heads) if head.anyhow and not head.ended}
+        return {head.package_id for head in self._decided(heads) if head.life.run_anyway and not head.life.ended}
 
     def restored(self, heads: Iterable[Head], fit: Fit) -> dict[str, Head | None]:
         """Packages that workers ran without what these need, decided again since a worker asks that may have it."""
-        found = [head for head in heads if head.anyhow and fit.takes(head.package_id, head.python)]
+        found = [head for head in heads if head.life.run_anyway and fit.takes(head.package_id, head.python)]
         return {head.package_id: head for head in self._decided(found)}
 
     def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> None:
@@ -109,15 +110,15 @@ class Placement:
 
     def _event(self, head: Head, workers: Sequence[WorkerRecord]) -> Event | None:
         now = self._on.clock.now()
-        if head.ended or not workers:
+        if head.life.ended or not workers:
             return None
         if any(worker.fit.takes(head.package_id, head.python) for worker in workers):
-            return None if head.stranded_at is None and not head.anyhow else Placed()
+            return None if head.life.stranded_at is None and not head.life.run_anyway else Placed()
         if not self._on.registry.knows_all(now):
             return None  # after a restart, a worker that fits may not have reported yet
         if any(worker.fit.has(head.python) for worker in workers):
-            return None if head.anyhow else Stranded()
-        waits = head.stranded_at is not None and now < head.stranded_at + self._on.policy.grace_s
+            return None if head.life.run_anyway else Stranded()
+        waits = head.life.stranded_at is not None and now < head.life.stranded_at + self._on.policy.grace_s
         return None if waits else Stranded(message=_mismatch(head.python, workers))
 
     def _live(self, *, newest: bool = False) -> Sequence[WorkerRecord]:
@@ -133,7 +134,7 @@ class Placement:
             workers=len(workers),
             fitting=len(workers) - len(others),
             python=head.python,
-            others=list(dict.fromkeys([*lacking, *head.set_aside]))[:SET_ASIDE],
+            others=list(dict.fromkeys([*lacking, *head.life.set_aside]))[:SET_ASIDE],
         )
 
 

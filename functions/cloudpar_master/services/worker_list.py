@@ -54,4 +54,4 @@ def _view(worker: WorkerRecord, heads: dict[str, Head]) -> ConnectedWorker:
 def _lacks(worker: WorkerRecord, head: Head | None) -> str:
     """What the package notes of this worker's host; it names the first workers only."""
     host = cut(worker.host, HOST_BYTES)
-    return next((each.lacks for each in (head.set_aside if head else []) if each.host == host), "")
+    return next((each.lacks for each in (head.life.set_aside if head else []) if each.host == host), "")

@@ -37,6 +37,7 @@ from cloudpar_protocol.worker_messages import (
 from .account_keys import AccountKeys
 from .attempts import Attempts
 from .chunk_text import ChunkText
+from .closed_packages import ClosedPackages
 from .deployment import Deployment
 from .folding import Folding
 from .idle_workers import IdleWorkers
@@ -83,6 +84,7 @@ class WorkerService:
     def __init__(self, deployment: Deployment) -> None:
         self._on = deployment
         self._folding = Folding(deployment)
+        self._closed = ClosedPackages(deployment, self._folding)
         self._idle = IdleWorkers()
         self._placement = Placement(deployment)
         self._attempts = Attempts()
@@ -182,7 +184,7 @@ class WorkerService:
                 if head is not None:
                     self._note_untouched(head, chunk, message)
                 stale.append(message.receipt)
-            elif head.draining and chunk.is_untouched(message):
+            elif head.tasks.draining and chunk.is_untouched(message):
                 event = Cleared(generation=chunk.generation, ranges=wanted)
                 heads[package_id] = self._folding.confirm(package_id, f"d#{chunk.start}#{chunk.generation}", event)
                 stale.append(message.receipt)
@@ -213,7 +215,7 @@ class WorkerService:
 
     def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
         """Nobody runs a stale chunk that was never handed out: its package need not wait for it to be charged."""
-        if head.ended and not head.settled and chunk.is_untouched(message):
+        if head.life.ended and not head.life.settled and chunk.is_untouched(message):
             event = Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)])
             self._folding.advance(head.package_id, [(f"d#{chunk.start}#{chunk.generation}", event)])
 
@@ -236,11 +238,11 @@ class WorkerService:
             code_link=self._on.blobs.get_link(code.blob.key) if code.blob else None,
             data=_slice(data, wanted),
             data_link=self._on.blobs.get_link(data.blob.key) if isinstance(data, BlobData) else None,
-            tasks=head.tasks,
+            tasks=head.tasks.count,
             call=start.call,
             codec=start.codec,
             python=start.python,
-            mean_us=round(head.mean_us),
+            mean_us=round(head.pace.mean_us),
             wait_us=chunk.waited_us(message, self._on.clock.now()),
             task_timeout_s=min(start.task_timeout_s or policy.task_timeout_s, policy.task_timeout_s),
             budget_us=budget_us,
@@ -251,7 +253,7 @@ class WorkerService:
             depth=start.depth,
             seal=start.seal,
             seal_key=None if start.seal is None else self._keys.key(head.account_id),
-            elsewhere=not head.anyhow,
+            elsewhere=not head.life.run_anyway,
         )
 
     def _open_windows(self, request: RetrieveTasks, fit: Fit) -> bool:
@@ -263,8 +265,9 @@ class WorkerService:
                 head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
             except Unavailable:
                 continue  # others are at it
-            if head is not None and not head.dry:  # its last fold noted what was sent, and the one before cut that
-                cut += sum(head.version - piece.generation <= 1 for piece in head.open)
+            # Its last fold noted what was sent, and the one before cut that.
+            if head is not None and not head.quota.reserve_spent:
+                cut += sum(head.version - piece.generation <= 1 for piece in head.tasks.open)
             if cut >= request.executors:
                 break
         return cut > 0
@@ -311,8 +314,8 @@ class WorkerService:
         self._close(request.publications)
         self._placement.beats(request.worker_id)
         for head in heads.values():
-            if head is not None and head.ended:
-                self._folding.open_next(head)
+            if head is not None and head.life.ended:
+                self._closed.open_next(head)
         views = self._views(request.publications, heads)
         hungry = self._hungry(request.worker_id, views, heads)
         return PublishResultsReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
@@ -373,7 +376,7 @@ class WorkerService:
 
     def _view(self, ref: LeaseRef | Publication, head: Head | None, budget_us: int) -> LeaseView:
         wanted = _wanted(head, ref.start, ref.end, ref.generation)
-        if head is None or head.ended:
+        if head is None or head.life.ended:
             return LeaseView(lease_id=ref.lease_id, state="finished" if _completed(head) else "ended")
         if not wanted:
             return LeaseView(lease_id=ref.lease_id, state="finished")
@@ -382,7 +385,7 @@ class WorkerService:
 
     def _budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
         """What each running package may use, by its id; every account is asked once."""
-        running = [head for head in heads if head is not None and not head.ended]
+        running = [head for head in heads if head is not None and not head.life.ended]
         account_ids = dict.fromkeys(head.account_id for head in running)  # always in the same order
         free_us = {account_id: self._on.accounts.free_us(account_id) for account_id in account_ids}
         return {head.package_id: quota.budget_us(head, free_us[head.account_id]) for head in running}
@@ -391,7 +394,7 @@ class WorkerService:
         """Whether another worker idles that can run what this one could give back, and nothing is queued."""
         if all(view.state != "wanted" for view in views):
             return False
-        running = [head for head in heads.values() if head is not None and not head.ended]
+        running = [head for head in heads.values() if head is not None and not head.life.ended]
         return self._idle.others(worker_id, self._on.clock.now(), running) and self._on.queue.waiting() == 0
 
     def _express_waits(self, views: Sequence[LeaseView]) -> bool:
@@ -412,14 +415,14 @@ def _check_keys(publication: Publication) -> None:
 
 
 def _completed(head: Head | None) -> bool:
-    return head is not None and head.state == "completed"
+    return head is not None and head.life.state == "completed"
 
 
 def _wanted(head: Head | None, start: int, end: int, generation: int) -> list[Range]:
     """What of a chunk has no result and is not queued anew (rule 5)."""
-    if head is None or head.ended:
+    if head is None or head.life.ended:
         return []
-    pieces = [(piece.start, piece.end) for piece in head.open if piece.generation == generation]
+    pieces = [(piece.start, piece.end) for piece in head.tasks.open if piece.generation == generation]
     return ranges.intersect(pieces, [(start, end)])
 
 

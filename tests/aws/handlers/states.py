@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from aws import engines
 from aws.stores import clients
 from cloudpar_master.core.events import Published
-from cloudpar_master.core.head import BLOB_BYTES, Head, Piece
+from cloudpar_master.core.head import BLOB_BYTES, Head, OpenRange
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.deployment import hash_token
 from cloudpar_protocol.payloads import BlobData, BlobRef, TaskCode, TaskData, TaskResult
+from master.heads import altered
 from master.packages import make_head, make_spec
 from master.stores import Stores
 
@@ -37,7 +38,7 @@ def create_package(stack: Stores, package_id: str, *, account: str = "a", blob: 
     if blob:
         code = TaskCode("0" * 64, blob=BlobRef(f"code/{account}/{'0' * 64}", 4))
         spec = replace(spec, start=replace(spec.start, code=code, seal=bytes(16)))
-    head = replace(make_head(spec, 1), **more)
+    head = altered(make_head(spec, 1), **more)
     stack.packages.create(spec, head)
     return head
 
@@ -50,8 +51,8 @@ def at_work(package_id: str, result: TaskResult) -> tuple[str, Published]:
 def create_all(stack: Stores) -> list[str]:
     """The packages' ids."""
     now = time.time()
-    begun: dict[str, Any] = {"open": [Piece(0, 2, 1, sent=True)], "cursor": 2, "slice_us": 1000}
-    both = [Piece(0, 1, 1, sent=True), Piece(1, 2, 1, losses=1)]  # a chunk that was lost goes by the main queue
+    begun: dict[str, Any] = {"open": [OpenRange(0, 2, 1, sent=True)], "cursor": 2, "wanted_us": 1000}
+    both = [OpenRange(0, 1, 1, sent=True), OpenRange(1, 2, 1, losses=1)]  # a chunk that was lost goes by the main queue
     over: dict[str, Any] = {"state": "completed", "cursor": 4, "done": 4, "ended_at": now - 100}
     freed = over | {"settled": True, "acknowledged_at": now - 90}
     stack.packages.append("to-go-on", [at_work("x", TaskResult(0, "ok", 10, data=LARGE))])

@@ -59,6 +59,6 @@ def test_everything_completes(gateway: Gateway, agents: list[RunningAgent], stac
         assert account is not None
         heads = stack.packages.of_account(name, 10)
         assert account.reserved_us == 0
-        assert account.spent_us == sum(head.charged_us for head in heads) > 0
+        assert account.spent_us == sum(head.quota.charged_us for head in heads) > 0
     assert min(gateway.client.throttled, gateway.worker.throttled, *gateway.refusals.values()) > 0
     assert len(gateway.refusals) == len(REFUSALS)

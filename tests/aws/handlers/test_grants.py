@@ -23,7 +23,7 @@ from aws.stores import clients
 from aws.stubs import stubbed
 from aws.template import Right
 from cloudpar_master.adapters.key_safe import AesGcmSafe
-from cloudpar_master.core.head import Piece
+from cloudpar_master.core.head import OpenRange
 from cloudpar_master.ports import Fit, Sending, WorkerRecord
 from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_protocol import routes
@@ -107,10 +107,10 @@ def client(function: ModuleType, stack: Stores) -> None:
     ssm.delete_parameter(Name=os.environ["CLOUDPAR_KEY_PARAMETER"])
     states.put_object(f"code/a/{OLD}")
     states.put_object("results/read/lease/0")
-    states.create_package(stack, "read", open=[Piece(0, 4, 1, sent=True)], cursor=4, reserved_us=10_000)
+    states.create_package(stack, "read", open=[OpenRange(0, 4, 1, sent=True)], cursor=4, reserved_us=10_000)
     uploaded = TaskResult(0, "ok", 10, blob=BlobRef("results/read/lease/0", 8))
     stack.packages.append("read", [states.at_work("y", uploaded)])
-    states.create_package(stack, "lonely", open=[Piece(0, 4, 1, sent=True)], cursor=4, reserved_us=10_000)
+    states.create_package(stack, "lonely", open=[OpenRange(0, 4, 1, sent=True)], cursor=4, reserved_us=10_000)
 
     uploads = [
         Upload(kind="code", size=3, crc32=0, hash=OLD),
@@ -147,7 +147,7 @@ def worker(function: ModuleType, stack: Stores) -> None:
     def call(route: Any, message: Any) -> Any:
         return ask(function, route, message, WORKER_TOKEN)
 
-    states.create_package(stack, "blob", blob=True, open=[Piece(0, 4, 1, sent=True)], cursor=4, reserved_us=10**9)
+    states.create_package(stack, "blob", blob=True, open=[OpenRange(0, 4, 1, sent=True)], cursor=4, reserved_us=10**9)
     states.create_package(stack, "uncut", reserved_us=10**9)
     bodies = [ChunkText("blob", 0, 4, 1).text, ChunkText("nobody's", 0, 4, 1).text]
     stack.queue.send([Sending(body, body, express=True) for body in bodies])
@@ -161,7 +161,7 @@ def worker(function: ModuleType, stack: Stores) -> None:
         PrepareResult(**of_lease, seq=1, size=LARGE_BYTES, crc32=0, parts_crc32=PARTS),
     ]
     call(routes.PREPARE_RESULTS, PrepareResults(results=results))
-    create: dict[str, Any] = {"open": [Piece(0, 4, 1, sent=True)], "cursor": 4, "reserved_us": 10**9}
+    create: dict[str, Any] = {"open": [OpenRange(0, 4, 1, sent=True)], "cursor": 4, "reserved_us": 10**9}
     states.create_package(stack, "main", **create)
     stack.queue.send([Sending(main := ChunkText("main", 0, 4, 1).text, main)])
     (later,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="x", worker_id="w", executors=1, chunks=1)).leases

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cloudpar_master.core.head import Piece
+from cloudpar_master.core.head import OpenRange
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.chunk_text import ChunkText
 from master.packages import make_head, make_spec
@@ -22,12 +22,12 @@ def account(stack: Stores) -> None:
     stack.accounts.create(AccountRecord("a", "ann", "hash", "active", 10**12, 0, 0, 0.0))
 
 
-def create(stack: Stores, package_id: str, open_pieces: list[Piece] | None = None, *, reserved_us: int = 0) -> None:
+def create(stack: Stores, package_id: str, open_pieces: list[OpenRange] | None = None, *, reserved_us: int = 0) -> None:
     spec = make_spec(package_id, started_at=time.time() - 120)
     head = make_head(spec, 1)
-    head.slice_us = 1000
+    head.quota.wanted_us = 1000
     if open_pieces:
-        head.open, head.cursor, head.reserved_us = open_pieces, head.tasks, reserved_us
+        head.tasks.open, head.tasks.cursor, head.quota.reserved_us = open_pieces, 4, reserved_us
     stack.packages.create(spec, head)
 
 
@@ -38,7 +38,7 @@ def test_what_is_due_is_folded(start: Start, stack: Stores, log: Log) -> None:
     head = stack.packages.load("p")
     assert head is not None
     assert head.version > 1
-    assert head.reserved_us > 0
+    assert head.quota.reserved_us > 0
     (line,) = log()
     assert (line["message"], line["folded"]) == ("tick", 1)
 
@@ -78,13 +78,13 @@ def record(body: str, number: int) -> dict[str, Any]:
 
 
 def test_a_lost_chunk_is_cut_anew(start: Start, stack: Stores, log: Log) -> None:
-    piece = Piece(0, 4, 1, sent=True)
+    piece = OpenRange(0, 4, 1, sent=True)
     create(stack, "p", [piece], reserved_us=10_000)
     answer = start("lost").handle({"Records": [record(ChunkText.of("p", piece).text, 1)]}, Context())
     assert answer == {"batchItemFailures": []}
     head = stack.packages.load("p")
     assert head is not None
-    assert [(each.start, each.end) for each in head.open] == [(0, 2), (2, 4)]
+    assert [(each.start, each.end) for each in head.tasks.open] == [(0, 2), (2, 4)]
     assert len(stack.queue.receive(10, 60.0, "attempt")) == 2
     line, figure = log()
     assert (line["message"], line["package_ids"], line["chunks"]) == ("lost", ["p"], 1)
@@ -92,7 +92,7 @@ def test_a_lost_chunk_is_cut_anew(start: Start, stack: Stores, log: Log) -> None
 
 
 def test_a_letter_that_fails_comes_again_and_the_others_go(start: Start, stack: Stores, log: Log) -> None:
-    piece = Piece(0, 4, 1, sent=True)
+    piece = OpenRange(0, 4, 1, sent=True)
     create(stack, "p", [piece], reserved_us=10_000)
     records = [
         record("nonsense", 1),

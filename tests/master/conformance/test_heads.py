@@ -104,14 +104,14 @@ def test_every_save_of_a_race_counts_once(factory: Factory, tmp_path: Path, cloc
             while True:
                 head = racer.packages.load("p")
                 assert head is not None
-                head.version, head.used_us = head.version + 1, head.used_us + 1
+                head.version, head.quota.used_us = head.version + 1, head.quota.used_us + 1
                 if racer.packages.save(head, 0.0):
                     break
 
     race(factory, tmp_path, clock, 4, add)
     head = stores.packages.load("p")
     assert head is not None
-    assert (head.version, head.used_us) == (4 * turns, 4 * turns)
+    assert (head.version, head.quota.used_us) == (4 * turns, 4 * turns)
 
 
 def test_a_cached_spec_is_the_stored_one(stores: Stores) -> None:

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.head import Head, Spec
 from cloudpar_master.ports import Running
+from master.heads import altered
 from master.packages import make_head, make_spec
 from master.stores import NOW, Stores
 
@@ -17,9 +18,7 @@ def create(stores: Stores, package_id: str, started_at: float = NOW, account_id:
 
 def saved(stores: Stores, spec: Spec, version: int, due_at: float, **changes: object) -> None:
     head = make_head(spec, version)
-    for name, value in changes.items():
-        setattr(head, name, value)
-    assert stores.packages.save(head, due_at)
+    assert stores.packages.save(altered(head, **changes), due_at)
 
 
 def test_a_new_package_is_due_at_once(stores: Stores, others: Stores) -> None:
@@ -97,7 +96,7 @@ def test_what_is_unsettled_of_an_account_as_last_saved(stores: Stores, others: S
         create(stores, package_id, account_id=account_id)
     saved(stores, make_spec("p3"), 1, NOW, state="cancelled")
     saved(stores, make_spec("p4"), 1, NOW, state="cancelled", settled=True)
-    assert {head.package_id: head.state for head in others.packages.unsettled("a")} == {
+    assert {head.package_id: head.life.state for head in others.packages.unsettled("a")} == {
         "p1": "running",
         "p3": "cancelled",
     }

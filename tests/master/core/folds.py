@@ -7,9 +7,10 @@ from msgspec.structs import replace
 from cloudpar_master.core.effects import Reserve, pending
 from cloudpar_master.core.events import Event, Published, QuotaGranted
 from cloudpar_master.core.fold import Folded, fold
-from cloudpar_master.core.head import Head, Piece
+from cloudpar_master.core.head import Head, OpenRange
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.payloads import Outcome, Range, TaskResult
+from master.heads import make_head
 
 NOW = 1_800_000_000.0
 POLICY = Policy()
@@ -27,10 +28,7 @@ def then(head: Head, *events: Event, now: float | None = None, policy: Policy = 
 def new(
     tasks: int = 100, *, chunksize: int | None = 10, window: int = 4, name: str = "", policy: Policy = POLICY
 ) -> Head:
-    head = Head(
-        package_id="p", account_id="a", name=name, tasks=tasks, chunksize=chunksize, window=window,
-        started_at=NOW, now=NOW,
-    )  # fmt: skip
+    head = make_head("p", "a", tasks, NOW, name=name, chunksize=chunksize, window=window)
     return then(head, policy=policy)
 
 
@@ -79,17 +77,17 @@ def published(
     )
 
 
-def spans(pieces: Sequence[Piece]) -> list[Range]:
+def spans(pieces: Sequence[OpenRange]) -> list[Range]:
     return [(piece.start, piece.end) for piece in pieces]
 
 
 def finished(head: Head) -> Head:
     """Run it to its end, every task within its chunk."""
-    while not head.ended:
-        piece = head.open[0]
+    while not head.life.ended:
+        piece = head.tasks.open[0]
         head = then(head, published(piece.generation, range(piece.start, piece.end)))
-        if head.slice_us:
-            head = granted(head, head.slice_us)
+        if head.quota.wanted_us:
+            head = granted(head, head.quota.wanted_us)
     return head
 
 

@@ -5,16 +5,17 @@ from cloudpar_master.core.events import Acknowledged, CancelAsked, Deleted, Sent
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from master.core.folds import NOW, POLICY, finished, new, published, running, then
+from master.heads import altered
 
 LIFETIME = NOW + POLICY.lifetime_s
 
 
 def sent(head: Head) -> Head:
-    return then(head, Sent(chunks=[(piece.start, piece.end, piece.generation) for piece in head.unsent]))
+    return then(head, Sent(chunks=[(piece.start, piece.end, piece.generation) for piece in head.tasks.unsent]))
 
 
 def settled(head: Head) -> Head:
-    return then(head, Settled(charged_us=head.used_us))
+    return then(head, Settled(charged_us=head.quota.used_us))
 
 
 def test_a_new_package_reserves_before_it_sends() -> None:
@@ -23,7 +24,7 @@ def test_a_new_package_reserves_before_it_sends() -> None:
 
 def test_chunks_are_sent_until_somebody_says_that_they_are() -> None:
     head = running()
-    assert pending(head, POLICY) == [Send(head.open)]
+    assert pending(head, POLICY) == [Send(head.tasks.open)]
     assert due_at(head, POLICY) == NOW + RETRY_S
     assert pending(sent(head), POLICY) == []
     assert due_at(sent(head), POLICY) == LIFETIME
@@ -31,31 +32,31 @@ def test_chunks_are_sent_until_somebody_says_that_they_are() -> None:
 
 def test_of_a_partial_sending_the_rest_is_sent_again() -> None:
     head = running()
-    first = head.open[0]
+    first = head.tasks.open[0]
     head = then(head, Sent(chunks=[(first.start, first.end, first.generation)]))
-    assert pending(head, POLICY) == [Send(head.open[1:])]
+    assert pending(head, POLICY) == [Send(head.tasks.open[1:])]
 
 
 def test_what_a_worker_has_results_of_was_sent() -> None:
     head = running()
     head = then(head, published(head.version, [0, 1]))
-    assert [piece.sent for piece in head.open] == [True, False, False, False]
+    assert [piece.sent for piece in head.tasks.open] == [True, False, False, False]
 
 
 def test_a_late_result_does_not_pass_for_a_sending_of_a_newer_generation() -> None:
     head = running()
     head = then(head, published(head.version - 1, [0]))
-    assert not any(piece.sent for piece in head.open)
+    assert not any(piece.sent for piece in head.tasks.open)
 
 
 def test_nothing_is_sent_while_all_that_was_reserved_is_used() -> None:
     head = running(granted_us=5_000)
     head = then(head, published(head.version, [0], duration_us=5_000))
-    assert pending(head, POLICY) == [Reserve(1, head.slice_us)]
+    assert pending(head, POLICY) == [Reserve(1, head.quota.wanted_us)]
 
 
 def test_while_others_hold_the_rest_of_the_quota_it_is_due_when_it_may_ask_again() -> None:
-    head = replace(sent(running()), slice_at=NOW + 0.7)
+    head = altered(sent(running()), ask_again_at=NOW + 0.7)
     assert due_at(head, POLICY) == NOW + 0.7
 
 
@@ -96,18 +97,18 @@ def test_a_little_is_not_worth_a_deletion_of_its_own_where_that_costs_calls() ->
     policy = replace(POLICY, kept_bytes=10_000)
     head = finished(running())
     for stored_bytes, effects in ((9_999, []), (10_000, [Delete()])):
-        ended = then(replace(head, stored_bytes=stored_bytes), Acknowledged(), policy=policy)
+        ended = then(altered(head, stored_bytes=stored_bytes), Acknowledged(), policy=policy)
         ended = then(ended, Settled(charged_us=0), policy=policy)
         assert pending(ended, policy) == effects
         if not effects:
-            assert ended.deleted_at == NOW
+            assert ended.life.deleted_at == NOW
             assert due_at(ended, policy) == NOW + policy.tombstone_s
             assert pending(then(ended, now=NOW + policy.tombstone_s, policy=policy), policy) == [Forget()]
 
 
 def test_an_expired_package_is_deleted() -> None:
     head = then(settled(finished(running())), now=NOW + POLICY.retention_s)
-    assert head.state == "expired"
+    assert head.life.state == "expired"
     assert pending(head, POLICY) == [Delete()]
 
 

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cloudpar_master.core.head import Member, Pace
 from cloudpar_master.core.planning import (
     UNMEASURED_CHUNK,
-    Pace,
     chunk_size,
     chunk_target_us,
     first_window,
@@ -17,17 +17,22 @@ CLOUD = Policy(chunk_target_us=10_000_000, longest_chunk_us=30_000_000, first_wi
 counts = st.integers(1, 10_000_000)
 
 
+def pace(mean_us: float, executors: int, window: int) -> Pace:
+    """Of measured tasks, or of a mean of 0."""
+    return Pace(mean_us=mean_us, measured=int(mean_us > 0), fleet={1: Member(executors, 0.0)}, window=window)
+
+
 @given(counts, counts, st.just(0.0) | st.floats(1.0, 1e13), st.integers(0, 640_000), st.integers(0, 400))
 def test_a_chunk_has_at_least_one_task_and_no_more_than_there_are(
     uncut: int, tasks: int, mean_us: float, executors: int, window: int
 ) -> None:
-    assert 1 <= chunk_size(uncut, tasks, Pace(mean_us, executors, window), POLICY) <= uncut
+    assert 1 <= chunk_size(uncut, tasks, pace(mean_us, executors, window), POLICY) <= uncut
 
 
 @given(counts, st.floats(1.0, 1e9), st.integers(0, 1_000), st.integers(1, 400))
 def test_a_chunk_lasts_at_most_the_target_or_one_task(uncut: int, mean_us: float, executors: int, window: int) -> None:
     for policy in (POLICY, CLOUD):
-        size = chunk_size(uncut, uncut, Pace(mean_us, executors, window), policy)
+        size = chunk_size(uncut, uncut, pace(mean_us, executors, window), policy)
         target_us = chunk_target_us(executors, policy)
         assert policy.chunk_target_us <= target_us <= policy.longest_chunk_us
         assert size == 1 or size * mean_us <= target_us + mean_us
@@ -35,23 +40,23 @@ def test_a_chunk_lasts_at_most_the_target_or_one_task(uncut: int, mean_us: float
 
 def test_what_few_executors_have_in_the_queue_is_short() -> None:
     """A first window of 32 chunks, and then two executors say how long the tasks are."""
-    size = chunk_size(10**6, 10**6, Pace(10_000.0, 2, 32), CLOUD)
+    size = chunk_size(10**6, 10**6, pace(10_000.0, 2, 32), CLOUD)
     assert size * 10_000 == 1_950_000
-    assert chunk_size(10**6, 10**6, Pace(10_000.0, 2, 4), CLOUD) * 10_000 == 10_400_000
+    assert chunk_size(10**6, 10**6, pace(10_000.0, 2, 4), CLOUD) * 10_000 == 10_400_000
 
 
 def test_unmeasured_chunks_are_few_tasks_each() -> None:
-    assert chunk_size(1_000_000, 1_000_000, Pace(0.0, 2, 8), POLICY) == UNMEASURED_CHUNK
+    assert chunk_size(1_000_000, 1_000_000, pace(0.0, 2, 8), POLICY) == UNMEASURED_CHUNK
 
 
 def test_an_unmeasured_package_of_few_tasks_is_spread() -> None:
-    assert chunk_size(100, 100, Pace(0.0, 0, 8), POLICY) == 1
+    assert chunk_size(100, 100, pace(0.0, 0, 8), POLICY) == 1
 
 
 def test_chunks_shrink_towards_the_end() -> None:
     sizes, uncut = [], 1_000
     while uncut:
-        sizes.append(chunk_size(uncut, 1_000, Pace(1_000.0, 4, 6), POLICY))
+        sizes.append(chunk_size(uncut, 1_000, pace(1_000.0, 4, 6), POLICY))
         uncut -= sizes[-1]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] == 125
@@ -59,7 +64,7 @@ def test_chunks_shrink_towards_the_end() -> None:
 
 
 def test_the_last_chunks_are_worth_their_calls() -> None:
-    assert chunk_size(40, 1_000, Pace(100.0, 100, 8), POLICY) == 40
+    assert chunk_size(40, 1_000, pace(100.0, 100, 8), POLICY) == 40
 
 
 @pytest.mark.parametrize(("wait_us", "window"), [(0, 10), (49_999, 10), (50_000, 8), (400_000, 8), (400_001, 4)])

@@ -1,9 +1,8 @@
-from msgspec.structs import replace
-
 from cloudpar_master.core.head import Head, Member
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.core.quota import FIRST_SLICE_US, MARGIN_US, MOST_US, add_us, budget_us, slice_wanted_us
 from master.core.folds import NOW, running
+from master.heads import altered
 
 POLICY = Policy(slice_us=30_000_000)
 
@@ -11,9 +10,9 @@ POLICY = Policy(slice_us=30_000_000)
 def package(**changes: object) -> Head:
     """100 tasks, of which 50 are done, at 1 s each."""
     at_work = {
-        "done": 50, "used_us": 50_000_000, "reserved_us": 50_000_000, "measured": 50, "mean_us": 1e6, "slice_us": 0,
+        "done": 50, "used_us": 50_000_000, "reserved_us": 50_000_000, "measured": 50, "mean_us": 1e6, "wanted_us": 0,
     }  # fmt: skip
-    return replace(running(), **{**at_work, **changes})
+    return altered(running(), **{**at_work, **changes})
 
 
 def test_the_first_slice_is_a_guess() -> None:
@@ -47,14 +46,14 @@ def test_an_ended_package_asks_for_nothing() -> None:
 
 
 def test_it_waits_until_it_may_ask_again() -> None:
-    assert slice_wanted_us(package(slice_at=NOW + 1), POLICY) == 0
-    assert slice_wanted_us(package(slice_at=NOW), POLICY) > 0
+    assert slice_wanted_us(package(ask_again_at=NOW + 1), POLICY) == 0
+    assert slice_wanted_us(package(ask_again_at=NOW), POLICY) > 0
 
 
 def test_at_the_wall_it_uses_up_its_reserve_first() -> None:
-    assert slice_wanted_us(package(wall=True, reserved_us=50_000_001), POLICY) == 0
-    assert slice_wanted_us(package(wall=True), POLICY) == MARGIN_US
-    assert slice_wanted_us(package(wall=True, used_us=55_000_000), POLICY) == 5_000_000
+    assert slice_wanted_us(package(exhausted=True, reserved_us=50_000_001), POLICY) == 0
+    assert slice_wanted_us(package(exhausted=True), POLICY) == MARGIN_US
+    assert slice_wanted_us(package(exhausted=True, used_us=55_000_000), POLICY) == 5_000_000
 
 
 def test_no_report_of_a_worker_makes_it_ask_for_more_than_a_table_holds() -> None:

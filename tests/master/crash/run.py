@@ -98,7 +98,7 @@ class Run:
     def state(self, client: Client) -> str | None:
         """Of its package, as it is stored: who asks for it would fold it."""
         head = self.world.stores.packages.load(client.package_id)
-        return None if head is None else head.state
+        return None if head is None else head.life.state
 
     def check(self) -> None:
         """The outcome is right, whatever crashed."""

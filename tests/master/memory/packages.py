@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
+from cloudpar_master.core.head import stored as heads
 from cloudpar_master.ports import InboxItem, Opened, ResultPage, Running
 from cloudpar_protocol.payloads import InlineData, TaskResult
 
@@ -16,7 +17,6 @@ ALONE: Final = RLock()
 """Every port call is one step, also for the threads of a race."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_heads = msgspec.msgpack.Decoder(Head)
 _specs = msgspec.msgpack.Decoder(Spec)
 _events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
 _results = msgspec.msgpack.Decoder(list[TaskResult])
@@ -52,7 +52,7 @@ class MemoryPackageStore:
                 return _specs.decode(stored.spec)
             self._packages[spec.package_id] = Package(
                 number=next(self._numbers), account_id=spec.account_id, started_at=spec.started_at, spec=_encode(spec),
-                head=_encode(head), version=head.version, unsettled=not head.settled, uncut=head.uncut > 0,
+                head=heads.encode(head), version=head.version, unsettled=not head.life.settled, uncut=head.uncut > 0,
                 due_at=spec.started_at,
             )  # fmt: skip
         return spec
@@ -63,14 +63,14 @@ class MemoryPackageStore:
 
     def load(self, package_id: str) -> Head | None:
         stored = self._packages.get(package_id)
-        return None if stored is None else _heads.decode(stored.head)
+        return None if stored is None else heads.decode(stored.head)
 
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
         found: dict[str, tuple[Head, Spec]] = {}
         for package_id in dict.fromkeys(package_ids):
             stored = self._packages.get(package_id)
             if stored is not None:
-                found[package_id] = _heads.decode(stored.head), _specs.decode(stored.spec)
+                found[package_id] = heads.decode(stored.head), _specs.decode(stored.spec)
         return found
 
     def heads(self, package_ids: Sequence[str]) -> list[Head]:
@@ -86,17 +86,17 @@ class MemoryPackageStore:
             for key, body in stored.inbox.items():
                 room -= len(body)
                 if len(items) == limit or (items and room < 0):
-                    return Opened(_heads.decode(stored.head), items, more=True)
+                    return Opened(heads.decode(stored.head), items, more=True)
                 items.append(InboxItem(key, _events.decode(body)))
-            return Opened(_heads.decode(stored.head), items, more=False)
+            return Opened(heads.decode(stored.head), items, more=False)
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         with ALONE:
             stored = self._packages.get(head.package_id)
             if stored is None or stored.version != head.version - 1:
                 return False
-            stored.head, stored.version, stored.due_at = _encode(head), head.version, due_at
-            stored.unsettled, stored.uncut = not head.settled, head.uncut > 0
+            stored.head, stored.version, stored.due_at = heads.encode(head), head.version, due_at
+            stored.unsettled, stored.uncut = not head.life.settled, head.uncut > 0
             if results:
                 stored.pages[head.version] = _encode(results)
             return True
@@ -138,16 +138,16 @@ class MemoryPackageStore:
             return [package_id for _, package_id in sorted(uncut)[:limit]]
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
-        return [_heads.decode(stored.head) for stored in self._newest(account_id, limit)]
+        return [heads.decode(stored.head) for stored in self._newest(account_id, limit)]
 
     def running(self, account_id: str) -> Running:
-        heads = [head for head in self.unsettled(account_id) if not head.ended]
-        return Running(len(heads), sum(head.tasks for head in heads), sum(head.data_bytes for head in heads))
+        heads = [head for head in self.unsettled(account_id) if not head.life.ended]
+        return Running(len(heads), sum(head.tasks.count for head in heads), sum(head.data_bytes for head in heads))
 
     def unsettled(self, account_id: str) -> list[Head]:
         with ALONE:
             theirs = [each for each in self._packages.values() if each.account_id == account_id and each.unsettled]
-        return [_heads.decode(stored.head) for stored in theirs]
+        return [heads.decode(stored.head) for stored in theirs]
 
     def _newest(self, account_id: str | None, limit: int) -> list[Package]:
         with ALONE:

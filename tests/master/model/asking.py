@@ -73,20 +73,20 @@ class Asking(RuleBasedStateMachine):
         """Compare with the reference after every answer."""
         for head in self.heads():
             package = self.reference.packages[head.package_id]
-            cancelled = {index for start, end in head.cancelled for index in range(start, end)}
+            cancelled = {index for start, end in head.tasks.cancelled for index in range(start, end)}
             assert cancelled >= package.cancelled
             package.cancelled = cancelled
-            if head.ended and not package.ended:
+            if head.life.ended and not package.ended:
                 self.ended(package, head)
             if not package.ended or package.ended == "completed":
-                assert head.done == len(package.committed) + len(cancelled)
-                assert head.used_us >= package.used_us
-            if head.settled:
+                assert head.tasks.done == len(package.committed) + len(cancelled)
+                assert head.quota.used_us >= package.used_us
+            if head.life.settled:
                 said_us = sum(us for index, us in package.said_us.items() if index not in package.committed)
-                assert head.charged_us <= head.used_us <= package.used_us + said_us
+                assert head.quota.charged_us <= head.quota.used_us <= package.used_us + said_us
 
     def ended(self, package: Package, head: Head) -> None:
-        package.ended = head.reason or head.state
+        package.ended = head.life.reason or head.life.state
         if package.ended == "completed":
             assert package.done
         elif package.ended == "quota":
@@ -104,7 +104,7 @@ class Asking(RuleBasedStateMachine):
             assert account.spent_us + account.reserved_us <= account.granted_us
             theirs = [head for head in heads if head.account_id == account.account_id]
             if len(theirs) == sum(each.account == account.account_id for each in self.reference.packages.values()):
-                assert account.spent_us == sum(head.charged_us for head in theirs if head.settled)
+                assert account.spent_us == sum(head.quota.charged_us for head in theirs if head.life.settled)
             if account.granted_us >= PLENTY_US // 2:
                 for head in theirs:
-                    assert not head.settled or head.charged_us == head.used_us
+                    assert not head.life.settled or head.quota.charged_us == head.quota.used_us

@@ -58,13 +58,13 @@ class Services(Clients, Workers, Operator):
                 self.publish(number, (0, 12), True, "ok", 500)
             self.pass_time(7.0)
             self.timer()
-            if all(head.settled for head in self.heads()) and not self.sides[0].stores.queue.waiting():
+            if all(head.life.settled for head in self.heads()) and not self.sides[0].stores.queue.waiting():
                 break
         for head in self.heads():
             package = self.reference.packages[head.package_id]
-            assert head.ended, head
-            assert head.settled, head
-            assert package.ended != "completed" or head.charged_us == head.used_us >= package.used_us
+            assert head.life.ended, head
+            assert head.life.settled, head
+            assert package.ended != "completed" or head.quota.charged_us == head.quota.used_us >= package.used_us
         assert [side.stores.queue.waiting() for side in self.sides] == [0] * len(self.sides)
         self.the_books_balance()
         if self.steps >= self.length:

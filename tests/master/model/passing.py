@@ -40,7 +40,7 @@ class Passing(Asking):
             side.stores.queue.delete([receipt])
         del self.reference.live[number]
         package = self.reference.packages[lease.package_id]
-        for piece in before.open if before else ():
+        for piece in before.tasks.open if before else ():
             alone = piece.end - piece.start == 1 and lease.start <= piece.start < lease.end
             if alone and piece.generation == lease.generation:
                 package.publish([TaskResult(piece.start, "lost", 0)])
@@ -66,4 +66,6 @@ class Passing(Asking):
         heads = {head.package_id: head for head in self.heads()}
         for package_id, package in self.reference.packages.items():
             head = heads.get(package_id)
-            package.gone = package.gone or head is None or head.state == "expired" or head.acknowledged_at is not None
+            package.gone = (
+                package.gone or head is None or head.life.state == "expired" or head.life.acknowledged_at is not None
+            )

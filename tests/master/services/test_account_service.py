@@ -65,7 +65,7 @@ def test_a_revoked_account_runs_nothing_more(world: World, ann: AccountRecord, b
     assert reply.account.state == "revoked"
     assert world.extend(lease)[0].state == "ended"
     head = world.head(mine)
-    assert (head.state, head.reason, head.message) == (
+    assert (head.life.state, head.life.reason, head.life.message) == (
         "cancelled", "revoked", "the operator revoked the account's token",
     )  # fmt: skip
     assert {each.package_id for each in world.retrieve()} == {other}

@@ -43,7 +43,7 @@ def test_the_others_of_its_chunk_have_their_results(world: World, ann: AccountRe
                 world.publish(publication(lease))
         world.clock.move(POLICY.lease_s + 1.0)
         world.timer.tick()
-        if world.head(package_id).ended:
+        if world.head(package_id).life.ended:
             break
     status = world.status(ann, package_id)
     assert sorted(all_results(status)) == list(range(8))

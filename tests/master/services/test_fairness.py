@@ -67,7 +67,7 @@ def test_ten_tasks_are_not_delayed_by_another_accounts_hundred_thousand(tmp_path
                 agent.step()
             began = world.clock.now()
             package_id = world.start(bob, tasks=10, chunksize=None)
-            while not world.head(package_id).ended:
+            while not world.head(package_id).life.ended:
                 agent.step()
             assert world.clock.now() - began + SWITCH_S < 2.0
 
@@ -82,10 +82,10 @@ def world(tmp_path: Path) -> Iterator[World]:
 def test_an_account_opens_few_packages_while_others_wait_in_the_queue(world: World, ann: AccountRecord) -> None:
     large = [world.start(ann, tasks=1_000) for _ in range(4)]
     small = [world.start(ann, tasks=32, chunksize=None) for _ in range(4)]
-    assert [world.head(each).closed for each in large] == [False, False, True, True]
-    assert [world.head(each).closed for each in small] == [False, False, True, True]
+    assert [world.head(each).pace.closed for each in large] == [False, False, True, True]
+    assert [world.head(each).pace.closed for each in small] == [False, False, True, True]
     closed = world.head(large[3])
-    assert (closed.open, closed.slice_us, closed.reserved_us) == ([], 0, 0)
+    assert (closed.tasks.open, closed.quota.wanted_us, closed.quota.reserved_us) == ([], 0, 0)
     assert world.status(ann, large[3]).state == "running"
 
 
@@ -93,19 +93,19 @@ def test_a_package_that_a_task_waits_for_opens_one_chunk_at_once(world: World, a
     for _ in range(4):
         world.start(ann, tasks=1_000)
     nested = world.start(ann, tasks=1_000, depth=1)
-    assert len(world.head(nested).open) == 1
+    assert len(world.head(nested).tasks.open) == 1
 
 
 def test_with_an_empty_queue_every_package_opens(world: World, ann: AccountRecord) -> None:
     for _ in range(5):
         package_id = world.start(ann, tasks=100, chunksize=50)
-        assert not world.head(package_id).closed
+        assert not world.head(package_id).pace.closed
         assert len(world.retrieve()) == 2
 
 
 def test_what_waits_opens_when_executors_idle_oldest_first(world: World, ann: AccountRecord) -> None:
     package_ids = [world.start(ann, tasks=1_000) for _ in range(4)]
-    while not world.head(package_ids[0]).ended:
+    while not world.head(package_ids[0]).life.ended:
         world.work(world.retrieve(chunks=4))
     world.work_all()
     assert {world.status(ann, each).state for each in package_ids} == {"completed"}
@@ -115,7 +115,7 @@ def test_what_waits_opens_when_executors_idle_oldest_first(world: World, ann: Ac
 def test_other_accounts_have_their_own_limit(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     for _ in range(5):
         world.start(ann, tasks=1_000)
-    assert not world.head(world.start(bob, tasks=1_000)).closed
+    assert not world.head(world.start(bob, tasks=1_000)).pace.closed
 
 
 def test_what_waits_can_be_cancelled(world: World, ann: AccountRecord) -> None:
@@ -132,7 +132,7 @@ def test_what_waits_keeps_the_timer_busy_once_only(world: World, ann: AccountRec
     world.clock.move(60.0)
     assert world.timer.tick() <= 2
     assert world.timer.tick() == 0
-    assert world.head(package_ids[3]).closed
+    assert world.head(package_ids[3]).pace.closed
     world.clock.move(POLICY.lifetime_s)
     world.timer.tick()
     assert world.status(ann, package_ids[3]).reason == "expired"
@@ -143,10 +143,10 @@ def test_when_a_package_ends_the_oldest_closed_one_of_its_account_opens(
 ) -> None:
     world.start(bob, tasks=1_000)
     ending, _, *closed = [world.start(ann, tasks=5 if number == 0 else 1_000) for number in range(4)]
-    assert [world.head(each).closed for each in closed] == [True, True]
+    assert [world.head(each).pace.closed for each in closed] == [True, True]
     world.work([lease for lease in world.retrieve(chunks=3) if lease.package_id == ending])
-    assert world.head(ending).ended
-    assert [world.head(each).closed for each in closed] == [False, True]
+    assert world.head(ending).life.ended
+    assert [world.head(each).pace.closed for each in closed] == [False, True]
 
 
 def test_when_a_package_is_cancelled_the_oldest_closed_one_of_its_account_opens(
@@ -154,7 +154,7 @@ def test_when_a_package_is_cancelled_the_oldest_closed_one_of_its_account_opens(
 ) -> None:
     one, _, *closed = [world.start(ann, tasks=1_000) for _ in range(4)]
     world.cancel(ann, one)
-    assert [world.head(each).closed for each in closed] == [False, True]
+    assert [world.head(each).pace.closed for each in closed] == [False, True]
 
 
 def test_where_a_look_costs_the_client_that_awaits_a_closed_package_opens_it(tmp_path: Path) -> None:
@@ -162,12 +162,12 @@ def test_where_a_look_costs_the_client_that_awaits_a_closed_package_opens_it(tmp
         ann = world.account("ann")
         one, _, three, four = [world.start(ann, tasks=1_000) for _ in range(4)]
         world.status(ann, three)
-        assert world.head(three).closed
+        assert world.head(three).pace.closed
         world.cancel(ann, one)
-        assert world.head(three).closed
+        assert world.head(three).pace.closed
         world.status(ann, three)
         world.status(ann, four)
-        assert [world.head(each).closed for each in (three, four)] == [False, True]
+        assert [world.head(each).pace.closed for each in (three, four)] == [False, True]
 
 
 def test_an_await_of_many_closed_packages_reads_those_of_their_account_once(
@@ -186,4 +186,4 @@ def test_an_await_of_many_closed_packages_reads_those_of_their_account_once(
         monkeypatch.setattr(world.on.packages, "unsettled", unsettled)
         world.news(ann, two, *closed)
         assert asked == [ann.account_id]
-        assert [world.head(each).closed for each in closed] == [False] + [True] * 27
+        assert [world.head(each).pace.closed for each in closed] == [False] + [True] * 27

@@ -49,8 +49,8 @@ def test_the_loser_of_a_race_drops_its_answers_which_the_winner_has_too(world: W
     watched = losing(world, 1)
     package_id = watched.start(ann)
     head = world.head(package_id)
-    assert head.reserved_us == world.record(ann.account_id).reserved_us
-    assert head.open != []
+    assert head.quota.reserved_us == world.record(ann.account_id).reserved_us
+    assert head.tasks.open != []
 
 
 def test_the_loser_leaves_when_its_event_is_taken(world: World, ann: AccountRecord) -> None:
@@ -67,7 +67,7 @@ def test_the_loser_leaves_when_its_event_is_taken(world: World, ann: AccountReco
 
     winner.ports["packages"].instead["save"] = save
     winner.publish(publication(one))
-    assert world.head(package_id).done == 10
+    assert world.head(package_id).tasks.done == 10
     assert inbox(world.on.packages, package_id) == []
 
 
@@ -79,9 +79,9 @@ def test_who_cannot_win_is_asked_to_come_again(world: World, ann: AccountRecord)
     with pytest.raises(Unavailable, match="try again"):
         loser.publish(publication(lease))
     assert [item.key for item in inbox(world.on.packages, package_id)] == [f"p#{lease.lease_id}#000000"]
-    assert world.head(package_id).done == 0
+    assert world.head(package_id).tasks.done == 0
     world.publish(publication(lease))
-    assert world.head(package_id).done == 5
+    assert world.head(package_id).tasks.done == 5
     assert inbox(world.on.packages, package_id) == []
 
 
@@ -119,7 +119,7 @@ def test_a_confirmation_waits_for_the_fold_that_took_the_event(world: World, ann
     watched.ports["packages"].instead["save"] = sometimes
     head = watched.client._folding.confirm(package_id, "cancel", CancelAsked())
     assert head is not None
-    assert head.state == "cancelled"
+    assert head.life.state == "cancelled"
 
 
 def test_a_confirmation_behind_a_full_inbox_is_no_guess(world: World, ann: AccountRecord) -> None:
@@ -133,9 +133,9 @@ def test_a_confirmation_behind_a_full_inbox_is_no_guess(world: World, ann: Accou
         watched.cancel(ann, package_id)
     assert caught.value.retryable
     assert caught.value.retry_after_s == 1.0
-    assert world.head(package_id).state == "running"
+    assert world.head(package_id).life.state == "running"
     world.client._folding.advance(package_id)
-    assert world.head(package_id).state == "cancelled", "the event is durable, and is taken in the end"
+    assert world.head(package_id).life.state == "cancelled", "the event is durable, and is taken in the end"
 
 
 def test_many_events_are_folded_in_bounded_batches(world: World, ann: AccountRecord) -> None:
@@ -181,10 +181,10 @@ def test_a_newer_masters_head_is_left_alone(world: World, ann: AccountRecord) ->
     newer = replace(world.head(package_id), schema=99, version=world.head(package_id).version + 1)
     assert world.on.packages.save(newer, 0.0)
     world.publish(publication(lease))
-    assert world.head(package_id).done == 0
+    assert world.head(package_id).tasks.done == 0
     assert world.on.packages.save(replace(newer, schema=1, version=newer.version + 1), 0.0)
     world.timer.tick()
-    assert world.head(package_id).done == 5
+    assert world.head(package_id).tasks.done == 5
 
 
 def test_chunks_that_the_queue_did_not_take_are_sent_again(world: World, ann: AccountRecord) -> None:

@@ -47,7 +47,7 @@ def test_g05_one_key_many_at_once(
             clock.move(3.0)
         world.work_all()
         assert world.record(ann.account_id).spent_us == turns * 10_000
-        assert all(head.state == "completed" for head in world.on.packages.of_account(ann.account_id, 1_000))
+        assert all(head.life.state == "completed" for head in world.on.packages.of_account(ann.account_id, 1_000))
     reached(
         f"{factory.__name__}: {turns} times {CALLERS} at once with one key: 1 package each; another body: a conflict"
     )

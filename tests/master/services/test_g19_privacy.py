@@ -39,7 +39,7 @@ def test_g19_another_accounts_package_cannot_be_cancelled(world: World, ann: Acc
         with pytest.raises(NotFound):
             world.cancel(bob, package_id, **changes)
     head = world.head(package_id)
-    assert (head.state, head.cancelled, head.draining) == ("running", [], False)
+    assert (head.life.state, head.tasks.cancelled, head.tasks.draining) == ("running", [], False)
 
 
 def test_g19_another_accounts_package_cannot_be_acknowledged(
@@ -47,7 +47,7 @@ def test_g19_another_accounts_package_cannot_be_acknowledged(
 ) -> None:
     package_id = world.start(ann)
     world.acknowledge(bob, package_id)
-    assert (world.head(package_id).state, world.head(package_id).acknowledged_at) == ("running", None)
+    assert (world.head(package_id).life.state, world.head(package_id).life.acknowledged_at) == ("running", None)
 
 
 def test_g19_another_accounts_packages_are_not_listed(world: World, ann: AccountRecord, bob: AccountRecord) -> None:

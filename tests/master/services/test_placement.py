@@ -209,7 +209,7 @@ def test_a_worker_that_fits_takes_a_package_over_that_the_others_ran_anyhow(worl
         agent.give_back(lease)
     for agent in agents:  # each tells what it lacks
         agent.take()
-    assert world.head(package_id).anyhow
+    assert world.head(package_id).life.run_anyway
     fit = Agent(world, "c")
     (lease,) = fit.take()
     assert (lease.package_id, lease.elsewhere) == (package_id, True)
@@ -235,7 +235,7 @@ def test_each_package_that_a_worker_cannot_run_is_decided_however_many_there_are
     right.take()
     for _ in range(40):
         wrong.take()
-    assert {world.head(package_id).reason for package_id in failing} == {"python"}
+    assert {world.head(package_id).life.reason for package_id in failing} == {"python"}
 
 
 def test_packages_of_another_python_are_looked_at_together(world: World, ann: AccountRecord) -> None:
@@ -313,10 +313,10 @@ def test_behind_chunks_that_do_not_fit_one_that_fits_is_found(world: World, ann:
 def test_an_idle_worker_that_cannot_run_a_package_opens_no_window_of_it(world: World, ann: AccountRecord) -> None:
     agent = Agent(world, "a")
     package_id = world.start(ann, 1_000, python="3.12", chunksize=1)
-    window = world.head(package_id).window
+    window = world.head(package_id).pace.window
     for _ in range(5):
         agent.take()
-    assert world.head(package_id).window == window
+    assert world.head(package_id).pace.window == window
 
 
 def test_a_client_is_told_which_workers_there_are(world: World, ann: AccountRecord) -> None:

@@ -48,7 +48,7 @@ def test_a_chunk_that_no_worker_had_is_cancelled_as_queued_after_it_was_put_back
     assert Agent(world, "wrong").take() == []
     world.cancel(ann, package_id, only_queued=True)
     assert Agent(world, "right", "3.12").take() == []
-    assert world.head(package_id).cancelled == [(0, 5)]
+    assert world.head(package_id).tasks.cancelled == [(0, 5)]
 
 
 def test_the_time_of_a_lost_worker_is_charged_although_its_chunk_was_put_back(world: World, ann: AccountRecord) -> None:

@@ -45,4 +45,4 @@ RIGHT: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("changes", RIGHT)
 def test_what_is_just_within_the_limits_is_taken(world: World, ann: AccountRecord, changes: dict[str, Any]) -> None:
-    assert world.head(world.start(ann, **changes)).state == "running"
+    assert world.head(world.start(ann, **changes)).life.state == "running"

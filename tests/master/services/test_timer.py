@@ -18,7 +18,7 @@ def test_a_chunk_whose_workers_die_is_halved(world: World, ann: AccountRecord) -
     package_id = world.start(ann, tasks=5)
     kill_workers(world)
     assert world.timer.tick() == 1
-    assert [(piece.start, piece.end) for piece in world.head(package_id).open] == [(0, 3), (3, 5)]
+    assert [(piece.start, piece.end) for piece in world.head(package_id).tasks.open] == [(0, 3), (3, 5)]
     assert world.on.queue.dead(10) == []
     assert {lease.attempt for lease in world.retrieve()} == {1}
 
@@ -63,12 +63,12 @@ def test_a_lost_chunk_of_a_forgotten_package_goes_away(world: World, ann: Accoun
 def test_a_loss_told_again_after_a_crash_counts_once(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=5)
     loss = Lost(start=0, end=5, generation=world.head(package_id).version, receives=4)
-    generation = world.head(package_id).open[0].generation
+    generation = world.head(package_id).tasks.open[0].generation
     loss = Lost(start=0, end=5, generation=generation, receives=4)
     for _ in range(3):
         world.on.packages.append(package_id, [("loss", loss)])
         world.client._folding.advance(package_id)
-    assert len(world.head(package_id).open) == 2
+    assert len(world.head(package_id).tasks.open) == 2
 
 
 def test_a_tick_says_how_much_there_was_to_do(world: World, ann: AccountRecord) -> None:
@@ -84,7 +84,7 @@ def test_what_nobody_asks_for_ends_all_the_same(world: World, ann: AccountRecord
     package_id = world.start(ann)
     world.clock.move(POLICY.lifetime_s)
     world.timer.tick()
-    assert (world.head(package_id).state, world.head(package_id).settled) == ("failed", False)
+    assert (world.head(package_id).life.state, world.head(package_id).life.settled) == ("failed", False)
     world.settle()
-    assert world.head(package_id).settled
+    assert world.head(package_id).life.settled
     assert world.record(ann.account_id).reserved_us == 0

@@ -88,7 +88,7 @@ def test_what_a_worker_is_set_aside_for_has_its_reason(world: World, ann: Accoun
 def test_a_package_that_no_worker_can_run_names_none_of_them(world: World, ann: AccountRecord) -> None:
     package_id = lacking(world, ann, "w", "host-a")
     ask(world, "w", "host-a", package_id)
-    assert world.head(package_id).anyhow
+    assert world.head(package_id).life.run_anyway
     (summary,) = world.client.list_packages(ann, ListPackages()).packages
     assert summary.set_aside == []
 

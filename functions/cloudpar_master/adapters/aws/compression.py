@@ -17,7 +17,11 @@ _to_bytes = msgspec.msgpack.Encoder().encode
 
 def pack(message: Any) -> bytes:
     """Serialize, and compress if it is worth it."""
-    body = _to_bytes(message)
+    return compress(_to_bytes(message))
+
+
+def compress(body: bytes) -> bytes:
+    """Compress a serialized message if it is worth it."""
     if len(body) < SMALL_BYTES:
         return body
     compressed = zlib.compress(body, LEVEL)

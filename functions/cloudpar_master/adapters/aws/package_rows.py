@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from cloudpar_master.core.events import Event
-from cloudpar_master.core.head import Head, Spec
+from cloudpar_master.core.head import Head, Spec, stored
 from cloudpar_master.ports import InboxItem, Running
 
-from .compression import pack, unpack
+from .compression import compress, pack, unpack
 from .rows import Row
 
 HEAD, SPEC, EVENT = "head", "spec", "i#"
@@ -26,7 +26,6 @@ KEY_BYTES = 1000
 
 INBOX_BYTES = 1_000_000
 
-_heads = msgspec.msgpack.Decoder(Head)
 _specs = msgspec.msgpack.Decoder(Spec)
 _events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
 
@@ -43,7 +42,7 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
         "pk": head.package_id,
         "sk": HEAD,
         "version": head.version,
-        "head": pack(head),
+        "head": compress(stored.encode(head)),
         "account": head.account_id or None,
         "started_at": started_at,
         "due": str(shard(head.package_id)),
@@ -52,10 +51,10 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
     }
     if head.uncut > 0:
         row |= {"uncut": UNCUT, "uncut_since": started_at}
-    if not head.settled:
+    if not head.life.settled:
         row |= {"unsettled": head.account_id or None}
-    if not head.ended:
-        row |= {"tasks": head.tasks, "data_bytes": head.data_bytes}
+    if not head.life.ended:
+        row |= {"tasks": head.tasks.count, "data_bytes": head.data_bytes}
     return row
 
 
@@ -72,7 +71,7 @@ def shard(package_id: str) -> int:
 
 def read_head(row: Row) -> Head:
     """The head in a row."""
-    return _heads.decode(unpack(row["head"]))
+    return stored.decode(unpack(row["head"]))
 
 
 def spec_row(spec: Spec) -> Row:

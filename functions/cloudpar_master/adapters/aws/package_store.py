@@ -250,7 +250,7 @@ class DynamoPackageStore:
 
     def unsettled(self, account_id: str) -> list[Head]:
         """See the port."""
-        return [head for head in self._heads(self._unsettled(account_id)) if not head.settled]
+        return [head for head in self._heads(self._unsettled(account_id)) if not head.life.settled]
 
     def _unsettled(self, account_id: str) -> Iterator[Row]:
         return self._table.query("unsettled = :id", {"id": account_id}, index="unsettled")

@@ -5,7 +5,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event
-from cloudpar_master.core.head import Head, Spec
+from cloudpar_master.core.head import Head, Spec, stored
 from cloudpar_master.ports import InboxItem, Opened, ResultPage, Running
 from cloudpar_protocol.payloads import InlineData, TaskResult
 
@@ -16,7 +16,6 @@ INBOX_BYTES = 1_000_000
 CACHED_SPECS = 64
 
 _encode = msgspec.msgpack.Encoder().encode
-_heads = msgspec.msgpack.Decoder(Head)
 _specs = msgspec.msgpack.Decoder(Spec)
 _events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
 _results = msgspec.msgpack.Decoder(list[TaskResult])
@@ -43,7 +42,7 @@ class SqlitePackageStore:
         """See the port."""
         row = (
             spec.package_id, spec.account_id, spec.started_at, head.version, spec.started_at, head.uncut > 0,
-            not head.settled, not head.ended, head.tasks, head.data_bytes, _encode(head),
+            not head.life.settled, not head.life.ended, head.tasks.count, head.data_bytes, stored.encode(head),
         )  # fmt: skip
         with self._db.transaction():
             done = self._db.execute(
@@ -71,7 +70,7 @@ class SqlitePackageStore:
     def load(self, package_id: str) -> Head | None:
         """See the port."""
         row = self._db.execute("SELECT head FROM packages WHERE package_id = ?", (package_id,)).fetchone()
-        return None if row is None else _heads.decode(row[0])
+        return None if row is None else stored.decode(row[0])
 
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
         """See the port."""
@@ -121,7 +120,7 @@ class SqlitePackageStore:
 
     def _replace(self, head: Head, due_at: float) -> bool:
         row = (
-            head.version, _encode(head), due_at, head.uncut > 0, not head.settled, not head.ended,
+            head.version, stored.encode(head), due_at, head.uncut > 0, not head.life.settled, not head.life.ended,
             head.package_id, head.version - 1,
         )  # fmt: skip
         update = "UPDATE packages SET version = ?, head = ?, due_at = ?, uncut = ?, unsettled = ?, running = ?"
@@ -172,7 +171,7 @@ class SqlitePackageStore:
         """See the port."""
         where, values = ("", ()) if account_id is None else ("WHERE account_id = ?", (account_id,))
         select = f"SELECT head FROM packages {where} ORDER BY started_at DESC LIMIT ?"  # noqa: S608  constant texts only
-        return [_heads.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
+        return [stored.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
 
     def running(self, account_id: str) -> Running:
         """See the port. Read from an index alone."""
@@ -185,7 +184,7 @@ class SqlitePackageStore:
     def unsettled(self, account_id: str) -> list[Head]:
         """See the port."""
         select = "SELECT head FROM packages WHERE account_id = ? AND unsettled"
-        return [_heads.decode(head) for (head,) in self._db.execute(select, (account_id,))]
+        return [stored.decode(head) for (head,) in self._db.execute(select, (account_id,))]
 
     def delete_pages(self, package_id: str) -> None:
         """See the port."""

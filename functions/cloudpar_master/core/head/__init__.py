@@ -1,25 +1,10 @@
 """The state of one package, in one small record that one writer at a time replaces."""
 
-from .package import (
-    BLOB_BYTES,
-    CANCELLED_RANGES,
-    ENTRIES,
-    FAILED_RANGES,
-    FLEET,
-    HEAD_BYTES,
-    HOST_BYTES,
-    LACKS_BYTES,
-    MESSAGE_BYTES,
-    SCHEMA,
-    SET_ASIDE,
-    Head,
-    Member,
-    Piece,
-    Spec,
-    State,
-    cut,
-    number_of,
-)
+from .life import BLOB_BYTES, HOST_BYTES, LACKS_BYTES, MESSAGE_BYTES, SET_ASIDE, Life, State, cut
+from .pace import FLEET, Member, Pace, number_of
+from .package import HEAD_BYTES, SCHEMA, Head, Spec
+from .quota import Quota
+from .tasks import CANCELLED_RANGES, ENTRIES, FAILED_RANGES, OpenRange, Tasks
 
 __all__ = [
     "BLOB_BYTES",
@@ -34,10 +19,15 @@ __all__ = [
     "SCHEMA",
     "SET_ASIDE",
     "Head",
+    "Life",
     "Member",
-    "Piece",
+    "OpenRange",
+    "Pace",
+    "Quota",
     "Spec",
     "State",
+    "Tasks",
     "cut",
     "number_of",
+    "stored",
 ]

@@ -15,6 +15,7 @@ from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
 from cloudpar_master.adapters.embedded.signals import NoSignals
 from cloudpar_protocol.payloads import BlobRef, TaskCode
+from master.heads import altered
 from master.packages import make_head, make_spec
 from master.stores import NOW, SetClock
 
@@ -51,7 +52,7 @@ class Folder:
     def end(self, name: str, package_id: str | None = None) -> None:
         head = self.packages.load(package_id or f"package of {name}")
         assert head is not None
-        assert self.packages.save(replace(head, version=head.version + 1, state="completed"), NOW)
+        assert self.packages.save(altered(head, version=head.version + 1, state="completed"), NOW)
 
     def run(self, name: str) -> None:
         self.upload(name)

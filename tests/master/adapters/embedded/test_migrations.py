@@ -23,7 +23,7 @@ from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
 from cloudpar_master.adapters.embedded.signals import NoSignals
 from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
-from cloudpar_master.core.head import Piece
+from cloudpar_master.core.head import OpenRange
 from cloudpar_master.ports import Sending
 from master.stores import SetClock
 from system.mixture import LAST_OF, ROOT
@@ -111,7 +111,12 @@ def test_a_running_package_of_0_1_0_keeps_its_results_its_place_and_its_slices(o
     store = SqlitePackageStore(database, NoSignals())
     found = store.load(PACKAGE)
     assert found is not None
-    assert (found.page, found.data_bytes, found.open, found.debtor) == (4, 45, [Piece(3, 9, 2, sent=True)], BILLING_ID)
+    assert (found.page, found.data_bytes, found.tasks.open, found.billing_id) == (
+        4,
+        45,
+        [OpenRange(3, 9, 2, sent=True)],
+        BILLING_ID,
+    )
     pages = store.pages(PACKAGE, 0, 5, 1_000_000)
     assert [(page.version, [result.index for result in page.results]) for page in pages] == [(2, [1]), (4, [0, 2])]
     running = store.running("a1")

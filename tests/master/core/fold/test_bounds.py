@@ -3,13 +3,12 @@
 import random
 from collections.abc import Callable
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloudpar_master.core.events import CancelAsked, Cleared, Event, ExecutorsIdle, GaveBack, Lost, Published
-from cloudpar_master.core.fold.outstanding import DEPTH, SMALL_WINDOW
+from cloudpar_master.core.fold.open_ranges import HALVINGS, SMALL_WINDOW
 from cloudpar_master.core.head import (
     ENTRIES,
     FAILED_RANGES,
@@ -21,21 +20,23 @@ from cloudpar_master.core.head import (
     SET_ASIDE,
     Head,
     Member,
-    Piece,
+    OpenRange,
+    stored,
 )
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.limits import PACKAGE_TASKS
 from cloudpar_protocol.payloads import Unfit
 from master.core.folds import NOW, PLENTY_US, granted, new, published, spans, take, then
+from master.heads import make_head
 
 POLICY = Policy()
-MOST_ENTRIES = ENTRIES + DEPTH + SMALL_WINDOW
+MOST_ENTRIES = ENTRIES + HALVINGS + SMALL_WINDOW
 LONG_NAME = "\N{GRINNING FACE}" * 200
 
 
 def bounded(head: Head) -> Head:
-    assert len(head.open) + len(head.cancelled) + len(head.stopping) <= MOST_ENTRIES
-    assert len(msgspec.msgpack.encode(head)) < HEAD_BYTES
+    assert len(head.tasks.open) + len(head.tasks.cancelled) + len(head.tasks.stopping) <= MOST_ENTRIES
+    assert len(stored.encode(head)) < HEAD_BYTES
     return head
 
 
@@ -43,32 +44,32 @@ def at_work(tasks: int = PACKAGE_TASKS, chunksize: int = 25_000, window: int = P
     return granted(new(tasks, chunksize=chunksize, window=window, name=LONG_NAME), PLENTY_US)
 
 
-def every_other(piece: Piece, most: int = 1_000) -> Event:
+def every_other(piece: OpenRange, most: int = 1_000) -> Event:
     return published(piece.generation, range(piece.start + 1, piece.end, 2)[:most], outcome="error", duration_us=1)
 
 
-def scattered_return(piece: Piece) -> Event:
+def scattered_return(piece: OpenRange) -> Event:
     ranges = [(start, start + 1) for start in range(piece.start + 1, piece.end, 2)[:1_000]]
     return GaveBack(generation=piece.generation, ranges=ranges)
 
 
-def scattered_clearing(piece: Piece) -> Event:
+def scattered_clearing(piece: OpenRange) -> Event:
     return Cleared(generation=piece.generation, ranges=[(piece.start + 1, piece.start + 2), (piece.end - 2, piece.end)])
 
 
-def loss(piece: Piece) -> Event:
+def loss(piece: OpenRange) -> Event:
     return Lost(start=piece.start, end=piece.end, generation=piece.generation, receives=4)
 
 
-def scattered_cancel(piece: Piece) -> Event:
+def scattered_cancel(piece: OpenRange) -> Event:
     return CancelAsked(ranges=[(piece.start + step, piece.start + step + 1) for step in range(1, 40, 4)])
 
 
-def middle_result(piece: Piece) -> Event:
+def middle_result(piece: OpenRange) -> Event:
     return published(piece.generation, [(piece.start + piece.end) // 2], worker_id=f"{piece.start}{LONG_NAME}")
 
 
-NUISANCES: list[Callable[[Piece], Event]] = [
+NUISANCES: list[Callable[[OpenRange], Event]] = [
     every_other, scattered_return, scattered_clearing, loss, scattered_cancel, middle_result,
 ]  # fmt: skip
 
@@ -76,26 +77,28 @@ NUISANCES: list[Callable[[Piece], Event]] = [
 def test_the_largest_head_there_can_be_fits() -> None:
     """Every field at its widest; the lists as large as they get, of the entries that take most."""
     most = 2**62
-    pieces = [Piece(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1, 2**32 - 1)] * MOST_ENTRIES
-    head = Head(
-        package_id="f" * 32, account_id="f" * 16, name=LONG_NAME, version=2**32 - 1, state="cancelled",
-        reason="acknowledged", message="m" * MESSAGE_BYTES, tasks=PACKAGE_TASKS, chunksize=2**63 - 1,
+    pieces = [OpenRange(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1, 2**32 - 1)] * MOST_ENTRIES
+    head = make_head(
+        "f" * 32, "f" * 16, PACKAGE_TASKS, NOW, name=LONG_NAME, version=2**32 - 1, state="cancelled",
+        reason="acknowledged", message="m" * MESSAGE_BYTES, chunksize=2**63 - 1,
         cursor=PACKAGE_TASKS, open=pieces, done=PACKAGE_TASKS, errors=PACKAGE_TASKS, used_us=most, reserved_us=most,
-        failed=[(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1)] * FAILED_RANGES, slice=2**32 - 1, slice_us=most, slice_at=NOW,
+        failed=[(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1)] * FAILED_RANGES,
+        next_slice=2**32 - 1, wanted_us=most, ask_again_at=NOW,
         mean_us=1.5, measured=PACKAGE_TASKS, execute_us=most, retrieve_us=most, publish_us=most,
         fleet={2**32 - 1 - number: Member(10_000, NOW) for number in range(FLEET)},
-        page=2**32 - 1, started_at=NOW, now=NOW, ended_at=NOW, settle_at=NOW, acknowledged_at=NOW,
+        page=2**32 - 1, ended_at=NOW, settle_at=NOW, acknowledged_at=NOW,
         deleted_at=NOW, window=2**16, window_since=2**32 - 1,
-        python="3.14", set_aside=[Unfit("h" * HOST_BYTES, "l" * LACKS_BYTES)] * SET_ASIDE, stranded_at=NOW, anyhow=True,
+        python="3.14", set_aside=[Unfit("h" * HOST_BYTES, "l" * LACKS_BYTES)] * SET_ASIDE,
+        stranded_at=NOW, run_anyway=True,
     )  # fmt: skip
-    assert len(msgspec.msgpack.encode(head)) < HEAD_BYTES
+    assert len(stored.encode(head)) < HEAD_BYTES
 
 
 @pytest.mark.parametrize("nuisance", NUISANCES, ids=[each.__name__ for each in NUISANCES])
-def test_one_kind_of_nuisance_on_every_chunk(nuisance: Callable[[Piece], Event]) -> None:
+def test_one_kind_of_nuisance_on_every_chunk(nuisance: Callable[[OpenRange], Event]) -> None:
     head = at_work()
     for _ in range(3):
-        for piece in list(head.open)[::11]:
+        for piece in list(head.tasks.open)[::11]:
             head = bounded(then(head, nuisance(piece)))
 
 
@@ -104,13 +107,13 @@ def test_one_kind_of_nuisance_on_every_chunk(nuisance: Callable[[Piece], Event])
 def test_all_kinds_of_nuisance_together(chance: random.Random) -> None:
     head = at_work(chunksize=chance.choice([50, 4_000, 25_000]))
     for _ in range(25):
-        if head.ended:
+        if head.life.ended:
             break
-        pieces = [chance.choice(head.open) for _ in range(chance.randint(1, 25))] if head.open else []
+        pieces = [chance.choice(head.tasks.open) for _ in range(chance.randint(1, 25))] if head.tasks.open else []
         events = [chance.choice(NUISANCES)(piece) for piece in pieces]
         head = bounded(then(head, *events, ExecutorsIdle(executors=10_000), now=head.now + chance.random()))
     head = bounded(then(head, CancelAsked()))
-    stopped = [span[0] for span in head.stopping] + [sum(span) // 2 for span in head.stopping]
+    stopped = [span[0] for span in head.tasks.stopping] + [sum(span) // 2 for span in head.tasks.stopping]
     bounded(then(head, published(0, stopped, outcome="cancelled")))
 
 
@@ -118,41 +121,41 @@ def test_declined_results_are_queued_again_and_a_worker_in_order_finishes_them()
     head = at_work(tasks=40_000, chunksize=100)
     committed: set[int] = set()
     declined = 0
-    for piece in list(head.open):
+    for piece in list(head.tasks.open):
         folded = take(head, every_other(piece))
         committed |= {result.index for result in folded.results}
         declined += not folded.results
         head = bounded(folded.head)
     assert declined > 300
-    assert spans(head.unsent)[-1] == (39_900, 40_000)
-    while not head.ended:
-        piece = head.open[0]
+    assert spans(head.tasks.unsent)[-1] == (39_900, 40_000)
+    while not head.life.ended:
+        piece = head.tasks.open[0]
         folded = take(head, published(piece.generation, range(piece.start, piece.end)))
         assert not committed & {result.index for result in folded.results}
         committed |= {result.index for result in folded.results}
         head = bounded(folded.head)
-    assert (head.state, len(committed)) == ("completed", 40_000)
+    assert (head.life.state, len(committed)) == ("completed", 40_000)
 
 
 def test_results_in_order_are_never_declined() -> None:
     head = at_work(tasks=40_000, chunksize=100)
-    for piece in list(head.open):
+    for piece in list(head.tasks.open):
         head = then(head, every_other(piece))
-    before = len(head.open)
-    last = head.open[-1]
+    before = len(head.tasks.open)
+    last = head.tasks.open[-1]
     folded = take(head, published(last.generation, range(last.start, last.start + 5)))
     assert len(folded.results) == 5
-    assert len(folded.head.open) == before
+    assert len(folded.head.tasks.open) == before
 
 
 def test_tasks_that_all_kill_their_workers_all_fail() -> None:
     """Depth first: with room for no other half, that of the first piece is always found."""
     head = at_work(tasks=1_200, chunksize=3)
     rounds = 0
-    while not head.ended:
-        head = bounded(then(head, *map(loss, head.open)))
+    while not head.life.ended:
+        head = bounded(then(head, *map(loss, head.tasks.open)))
         rounds += 1
-    assert (head.state, head.errors, head.done) == ("completed", 1_200, 1_200)
+    assert (head.life.state, head.tasks.errors, head.tasks.done) == ("completed", 1_200, 1_200)
     assert rounds < 100
 
 
@@ -163,11 +166,11 @@ def test_a_refusal_of_any_length_fits() -> None:
 
 def test_a_package_with_many_cancelled_tasks_goes_on_in_small_steps() -> None:
     head = at_work(tasks=4_000, chunksize=1, window=8)
-    while head.room > 20:
-        start = head.cursor
+    while head.tasks.free_entries > 20:
+        start = head.tasks.cursor
         head = then(head, CancelAsked(ranges=[(start + step, start + step + 1) for step in range(1, 20, 2)]))
-        head = bounded(then(head, *[published(piece.generation, [piece.start]) for piece in head.open]))
-    while not head.ended:
-        assert head.open
-        head = bounded(then(head, *[published(piece.generation, [piece.start]) for piece in head.open]))
-    assert head.state == "completed"
+        head = bounded(then(head, *[published(piece.generation, [piece.start]) for piece in head.tasks.open]))
+    while not head.life.ended:
+        assert head.tasks.open
+        head = bounded(then(head, *[published(piece.generation, [piece.start]) for piece in head.tasks.open]))
+    assert head.life.state == "completed"

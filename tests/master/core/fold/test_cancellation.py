@@ -13,8 +13,12 @@ def cancel(*asked: Range) -> CancelAsked:
 def test_a_cancelled_package_ends_and_stops_what_runs() -> None:
     head = running()
     head = then(head, published(head.version, range(5)), CancelAsked())
-    assert (head.state, head.reason, head.message) == ("cancelled", "cancelled", "cancelled by its client")
-    assert (head.open, head.stopping, head.uncut) == ([], [(5, 40)], 0)
+    assert (head.life.state, head.life.reason, head.life.message) == (
+        "cancelled",
+        "cancelled",
+        "cancelled by its client",
+    )
+    assert (head.tasks.open, head.tasks.stopping, head.uncut) == ([], [(5, 40)], 0)
 
 
 def test_a_stopped_task_is_charged_once_and_has_no_result() -> None:
@@ -22,84 +26,88 @@ def test_a_stopped_task_is_charged_once_and_has_no_result() -> None:
     stopped = published(2, [3, 3, 4], outcome="cancelled", duration_us=10)
     folded = take(head, stopped, stopped)
     assert folded.results == []
-    assert (folded.head.used_us, folded.head.execute_us) == (20, 0)
-    assert then(folded.head, stopped).used_us == 20
+    assert (folded.head.quota.used_us, folded.head.pace.execute_us) == (20, 0)
+    assert then(folded.head, stopped).quota.used_us == 20
 
 
 def test_a_task_that_finished_while_it_was_cancelled_is_charged_too() -> None:
     head = then(running(), CancelAsked())
     folded = take(head, published(2, [3], duration_us=10))
     assert folded.results == []
-    assert folded.head.used_us == 10
+    assert folded.head.quota.used_us == 10
 
 
 def test_tasks_that_no_worker_had_are_not_charged() -> None:
     head = then(running(), CancelAsked())
-    assert then(head, published(2, [50], outcome="cancelled")).used_us == 0
+    assert then(head, published(2, [50], outcome="cancelled")).quota.used_us == 0
 
 
 def test_cancelling_twice_or_after_the_end_changes_nothing() -> None:
     head = then(running(), CancelAsked())
     again = then(head, CancelAsked(reason="revoked", message="revoked"), now=NOW + 3)
-    assert (again.reason, again.ended_at, again.settle_at) == (head.reason, head.ended_at, head.settle_at)
+    assert (again.life.reason, again.life.ended_at, again.life.settle_at) == (
+        head.life.reason,
+        head.life.ended_at,
+        head.life.settle_at,
+    )
     done = finished(running())
-    assert then(done, CancelAsked(), cancel((0, 5)), CancelAsked(only_queued=True)).state == "completed"
+    assert then(done, CancelAsked(), cancel((0, 5)), CancelAsked(only_queued=True)).life.state == "completed"
 
 
 def test_an_operator_may_cancel_for_another_reason() -> None:
     head = then(running(), CancelAsked(reason="revoked", message="the operator revoked the account's token"))
-    assert (head.state, head.reason) == ("cancelled", "revoked")
+    assert (head.life.state, head.life.reason) == ("cancelled", "revoked")
 
 
 def test_some_tasks_are_cancelled_and_the_others_go_on() -> None:
     head = then(running(), cancel((5, 15), (50, 60)))
-    assert spans(head.open) == [(0, 5), (15, 20), (20, 30), (30, 40)]
-    assert (head.cancelled, head.stopping, head.done) == ([(5, 15), (50, 60)], [(5, 15)], 20)
+    assert spans(head.tasks.open) == [(0, 5), (15, 20), (20, 30), (30, 40)]
+    assert (head.tasks.cancelled, head.tasks.stopping, head.tasks.done) == ([(5, 15), (50, 60)], [(5, 15)], 20)
     head = finished(head)
-    assert (head.state, head.done, head.errors) == ("completed", 100, 0)
+    assert (head.life.state, head.tasks.done, head.tasks.errors) == ("completed", 100, 0)
 
 
 def test_cancelled_tasks_that_run_are_charged_until_two_leases_later() -> None:
     head = then(running(), cancel((5, 15)))
     head = then(head, published(2, [5, 6], outcome="cancelled", duration_us=10))
-    assert (head.used_us, head.stopping) == (20, [(7, 15)])
+    assert (head.quota.used_us, head.tasks.stopping) == (20, [(7, 15)])
     head = then(head, now=NOW + 2 * POLICY.lease_s)
-    assert head.stopping == []
-    assert then(head, published(2, [7], outcome="cancelled", duration_us=10)).used_us == 20
+    assert head.tasks.stopping == []
+    assert then(head, published(2, [7], outcome="cancelled", duration_us=10)).quota.used_us == 20
 
 
 def test_a_result_of_a_cancelled_task_is_dropped() -> None:
     head = then(running(), cancel((5, 6)))
     folded = take(head, published(2, [4, 5, 6]))
     assert [each.index for each in folded.results] == [4, 6]
-    assert folded.head.used_us == 3_000
+    assert folded.head.quota.used_us == 3_000
 
 
 def test_what_has_a_result_is_not_cancelled() -> None:
     head = running(tasks=10)
     head = then(head, published(head.version, [3]), cancel((0, 10)))
-    assert head.cancelled == [(0, 3), (4, 10)]
-    assert (head.state, head.done) == ("completed", 10)
+    assert head.tasks.cancelled == [(0, 3), (4, 10)]
+    assert (head.life.state, head.tasks.done) == ("completed", 10)
 
 
 def test_a_cancellation_of_some_tasks_told_twice_counts_once() -> None:
     once = then(running(), cancel((5, 15), (35, 60)))
     twice = then(once, cancel((5, 15), (35, 60)))
-    assert (twice.done, twice.cancelled, twice.stopping, twice.open) == (
-        once.done, once.cancelled, once.stopping, once.open,
+    assert (twice.tasks.done, twice.tasks.cancelled, twice.tasks.stopping, twice.tasks.open) == (
+        once.tasks.done, once.tasks.cancelled, once.tasks.stopping, once.tasks.open,
     )  # fmt: skip
 
 
 def test_ranges_beyond_the_package_or_empty_are_ignored() -> None:
     head = then(running(), cancel((90, 200), (7, 7), (9, 3)))
-    assert head.cancelled == [(90, 100)]
+    assert head.tasks.cancelled == [(90, 100)]
 
 
 def test_cancelled_tasks_are_never_cut() -> None:
     head = then(running(window=1), cancel((10, 20), (25, 95)))
     seen: list[Range] = []
-    while not head.ended:
-        seen += spans(head.open)
+    while not head.life.ended:
+        seen += spans(head.tasks.open)
         head = then(head, published(head.version, range(100)))
     assert seen == [(0, 10), (20, 25), (95, 100)]
 
@@ -107,8 +115,8 @@ def test_cancelled_tasks_are_never_cut() -> None:
 def test_too_scattered_a_cancellation_is_declined_as_a_whole() -> None:
     head = running(tasks=10_000, chunksize=20, window=400)
     after = then(head, cancel(*[(start, start + 1) for start in range(5, 8_000, 20)]))
-    assert (after.cancelled, after.stopping, after.done) == ([], [], 0)
-    assert after.open == head.open
+    assert (after.tasks.cancelled, after.tasks.stopping, after.tasks.done) == ([], [], 0)
+    assert after.tasks.open == head.tasks.open
 
 
 # only what is queued
@@ -116,39 +124,39 @@ def test_too_scattered_a_cancellation_is_declined_as_a_whole() -> None:
 
 def test_draining_spares_what_workers_have() -> None:
     head = then(running(), CancelAsked(only_queued=True))
-    assert (head.state, head.cancelled, head.done) == ("running", [(40, 100)], 60)
-    assert spans(head.open) == [(0, 10), (10, 20), (20, 30), (30, 40)]
+    assert (head.life.state, head.tasks.cancelled, head.tasks.done) == ("running", [(40, 100)], 60)
+    assert spans(head.tasks.open) == [(0, 10), (10, 20), (20, 30), (30, 40)]
     head = then(head, Cleared(generation=2, ranges=[(30, 40)]))
-    assert (head.cancelled, head.done) == ([(30, 100)], 70)
+    assert (head.tasks.cancelled, head.tasks.done) == ([(30, 100)], 70)
     head = finished(head)
-    assert (head.state, head.done, head.errors) == ("completed", 100, 0)
+    assert (head.life.state, head.tasks.done, head.tasks.errors) == ("completed", 100, 0)
 
 
 def test_what_comes_back_to_a_draining_package_is_queued_to_be_cleared() -> None:
     head = then(running(tasks=10), CancelAsked(only_queued=True), GaveBack(generation=2, ranges=[(5, 10)]))
-    assert spans(head.open) == [(0, 5), (5, 10)]
+    assert spans(head.tasks.open) == [(0, 5), (5, 10)]
     head = then(head, Lost(start=0, end=5, generation=2, receives=4))
-    assert spans(head.open) == [(0, 3), (3, 5), (5, 10)]
-    assert all(piece.generation > 2 for piece in head.open)
+    assert spans(head.tasks.open) == [(0, 3), (3, 5), (5, 10)]
+    assert all(piece.generation > 2 for piece in head.tasks.open)
 
 
 def test_a_cancelled_package_does_not_wait_for_tasks_that_were_given_back() -> None:
     head = then(running(tasks=10), CancelAsked())
-    assert head.stopping == [(0, 10)]
+    assert head.tasks.stopping == [(0, 10)]
     head = then(head, GaveBack(generation=2, ranges=[(0, 4)]), GaveBack(generation=2, ranges=[(4, 10)]))
-    assert (head.stopping, head.open) == ([], [])
+    assert (head.tasks.stopping, head.tasks.open) == ([], [])
 
 
 def test_a_clearing_told_twice_counts_once() -> None:
     head = then(running(), CancelAsked(only_queued=True))
     event = Cleared(generation=2, ranges=[(30, 40)])
     once = then(head, event)
-    assert then(once, event).done == once.done == 70
+    assert then(once, event).tasks.done == once.tasks.done == 70
 
 
 def test_a_draining_package_without_chunks_ends() -> None:
     head = then(running(tasks=10), CancelAsked(only_queued=True), Cleared(generation=2, ranges=[(0, 10)]))
-    assert (head.state, head.cancelled) == ("completed", [(0, 10)])
+    assert (head.life.state, head.tasks.cancelled) == ("completed", [(0, 10)])
 
 
 # acknowledged
@@ -156,12 +164,12 @@ def test_a_draining_package_without_chunks_ends() -> None:
 
 def test_acknowledging_a_running_package_cancels_it_first() -> None:
     head = then(running(), Acknowledged())
-    assert (head.state, head.reason, head.acknowledged_at) == ("cancelled", "acknowledged", NOW)
-    assert head.stopping == [(0, 40)]
+    assert (head.life.state, head.life.reason, head.life.acknowledged_at) == ("cancelled", "acknowledged", NOW)
+    assert head.tasks.stopping == [(0, 40)]
 
 
 @pytest.mark.parametrize("ended", [finished(running()), then(running(), CancelAsked())], ids=["completed", "cancelled"])
 def test_acknowledging_an_ended_package_keeps_its_state(ended: Head) -> None:
     head = then(ended, Acknowledged(), now=NOW + 5)
-    assert (head.state, head.acknowledged_at) == (ended.state, NOW + 5)
-    assert then(head, Acknowledged(), now=NOW + 9).acknowledged_at == NOW + 5
+    assert (head.life.state, head.life.acknowledged_at) == (ended.life.state, NOW + 5)
+    assert then(head, Acknowledged(), now=NOW + 9).life.acknowledged_at == NOW + 5

@@ -28,21 +28,21 @@ def test_time_never_goes_back() -> None:
 
 def test_a_package_that_runs_too_long_fails() -> None:
     head = running()
-    assert then(head, now=NOW + 14 * DAY_S - 1).state == "running"
+    assert then(head, now=NOW + 14 * DAY_S - 1).life.state == "running"
     head = then(head, now=NOW + 14 * DAY_S)
-    assert (head.state, head.reason) == ("failed", "expired")
-    assert head.message == "it still ran after 14 days, the most that a package may"
+    assert (head.life.state, head.life.reason) == ("failed", "expired")
+    assert head.life.message == "it still ran after 14 days, the most that a package may"
 
 
 def test_an_event_that_cannot_be_folded_fails_its_package() -> None:
     head = then(running(), Broken(message="event x is unreadable"))
-    assert (head.state, head.reason, head.message) == ("failed", "broken", "event x is unreadable")
-    assert then(finished(running()), Broken(message="too late")).state == "completed"
+    assert (head.life.state, head.life.reason, head.life.message) == ("failed", "broken", "event x is unreadable")
+    assert then(finished(running()), Broken(message="too late")).life.state == "completed"
 
 
 def test_a_long_message_is_cut() -> None:
     head = then(running(), Broken(message="x" * 10_000))
-    assert head.message == "x" * MESSAGE_BYTES
+    assert head.life.message == "x" * MESSAGE_BYTES
 
 
 @pytest.mark.parametrize(("outcome", "state"), [("ok", "completed"), ("error", "error")])
@@ -50,28 +50,28 @@ def test_nobody_acknowledged_it(outcome: str, state: str) -> None:
     head = running(tasks=1)
     head = then(head, published(head.version, [0], outcome="ok" if outcome == "ok" else "error"), now=NOW + 60)
     head = then(head, Settled(charged_us=1_000), now=NOW + 61)
-    assert then(head, now=NOW + 60 + 7 * DAY_S - 1).state == "completed"
+    assert then(head, now=NOW + 60 + 7 * DAY_S - 1).life.state == "completed"
     head = then(head, now=NOW + 60 + 7 * DAY_S)
-    assert (head.state, head.reason) == ("expired", "expired")
-    assert head.message == f"nobody acknowledged it for 7 days after it ended ({state})"
+    assert (head.life.state, head.life.reason) == ("expired", "expired")
+    assert head.life.message == f"nobody acknowledged it for 7 days after it ended ({state})"
 
 
 def test_the_retention_is_a_setting() -> None:
     policy = Policy(retention_s=3600.0)
     head = then(finished(running()), Settled(charged_us=0))
-    assert then(head, now=NOW + 3600, policy=policy).state == "expired"
+    assert then(head, now=NOW + 3600, policy=policy).life.state == "expired"
 
 
 def test_what_is_not_settled_does_not_expire() -> None:
     head = then(finished(running()), now=NOW + 8 * DAY_S)
-    assert head.state == "completed"
-    assert then(head, Settled(charged_us=100_000)).state == "expired"
+    assert head.life.state == "completed"
+    assert then(head, Settled(charged_us=100_000)).life.state == "expired"
 
 
 def test_the_time_of_the_deletion_is_kept() -> None:
     head = then(then(finished(running()), Settled(charged_us=0)), now=NOW + 7 * DAY_S)
     head = then(head, Deleted(), now=NOW + 7 * DAY_S + 1)
-    assert then(head, Deleted(), now=NOW + 8 * DAY_S).deleted_at == NOW + 7 * DAY_S + 1
+    assert then(head, Deleted(), now=NOW + 8 * DAY_S).life.deleted_at == NOW + 7 * DAY_S + 1
 
 
 def test_progress_says_how_far_it_is() -> None:
@@ -90,6 +90,6 @@ def test_an_unknown_event_is_refused() -> None:
 
 def test_settling_ends_the_wait_for_stopped_tasks() -> None:
     head = then(then(running(), CancelAsked()), Settled(charged_us=0))
-    assert head.stopping == []
-    assert then(head, published(2, [0], outcome="cancelled")).used_us == head.used_us == 0
+    assert head.tasks.stopping == []
+    assert then(head, published(2, [0], outcome="cancelled")).quota.used_us == head.quota.used_us == 0
     assert POLICY.lease_s > 0

@@ -8,21 +8,21 @@ def lost(start: int, end: int, generation: int) -> Lost:
 
 
 def pieces(head: Head) -> list[tuple[int, int, int]]:
-    return [(piece.start, piece.end, piece.generation) for piece in head.open]
+    return [(piece.start, piece.end, piece.generation) for piece in head.tasks.open]
 
 
 def test_a_lost_chunk_is_halved_and_queued_as_a_new_generation() -> None:
     head = running(tasks=10)
     head = then(head, lost(0, 10, head.version))
     assert pieces(head) == [(0, 5, head.version), (5, 10, head.version)]
-    assert head.unsent == head.open
+    assert head.tasks.unsent == head.tasks.open
 
 
 def test_what_a_lost_chunk_has_results_of_is_not_queued_again() -> None:
     head = running(tasks=10)
     head = then(head, published(head.version, [0, 1, 5]))
     head = then(head, lost(0, 10, 2))
-    assert spans(head.open) == [(2, 4), (4, 5), (6, 8), (8, 10)]
+    assert spans(head.tasks.open) == [(2, 4), (4, 5), (6, 8), (8, 10)]
 
 
 def test_a_single_task_that_was_lost_fails_and_the_others_go_on() -> None:
@@ -32,18 +32,18 @@ def test_a_single_task_that_was_lost_fails_and_the_others_go_on() -> None:
     assert (result.index, result.outcome, result.duration_us) == (0, "lost", 0)
     assert result.message is not None
     assert result.message.startswith("its worker was lost 4 times while it had this task")
-    assert (folded.head.errors, folded.head.failed, folded.head.used_us) == (1, [(0, 1)], 0)
-    assert spans(folded.head.open) == [(1, 2)]
+    assert (folded.head.tasks.errors, folded.head.tasks.failed, folded.head.quota.used_us) == (1, [(0, 1)], 0)
+    assert spans(folded.head.tasks.open) == [(1, 2)]
 
 
 def test_a_task_that_kills_its_workers_is_soon_alone() -> None:
     head = running(tasks=64, chunksize=64)
     rounds = 0
-    while not head.errors:
-        (killer,) = [piece for piece in head.open if piece.start <= 42 < piece.end]
+    while not head.tasks.errors:
+        (killer,) = [piece for piece in head.tasks.open if piece.start <= 42 < piece.end]
         head = then(head, lost(killer.start, killer.end, killer.generation))
         rounds += 1
-    assert head.failed == [(42, 43)]
+    assert head.tasks.failed == [(42, 43)]
     assert rounds == 7
 
 
@@ -51,58 +51,58 @@ def test_of_a_batch_losses_come_last() -> None:
     head = running(tasks=10)
     folded = take(head, lost(0, 10, head.version), published(head.version, range(10)))
     assert len(folded.results) == 10
-    assert folded.head.state == "completed"
+    assert folded.head.life.state == "completed"
 
 
 def test_a_loss_of_another_generation_changes_nothing() -> None:
     head = running(tasks=10)
     after = then(head, lost(0, 10, head.version - 1), lost(0, 10, head.version + 5))
-    assert after.open == head.open
+    assert after.tasks.open == head.tasks.open
 
 
 def test_a_loss_told_twice_counts_once() -> None:
     head = running(tasks=10)
     event = lost(0, 10, head.version)
     once = then(head, event)
-    assert then(once, event).open == once.open
-    assert then(head, event, event).open == once.open
+    assert then(once, event).tasks.open == once.tasks.open
+    assert then(head, event, event).tasks.open == once.tasks.open
 
 
 def test_what_is_given_back_is_cut_anew() -> None:
     head = running(tasks=10)
     head = then(head, GaveBack(generation=head.version, ranges=[(6, 10)]))
     assert pieces(head) == [(0, 6, 2), (6, 10, 3)]
-    assert spans(head.unsent) == [(6, 10)]
+    assert spans(head.tasks.unsent) == [(6, 10)]
 
 
 def test_what_is_given_back_is_cut_in_todays_size() -> None:
     head = running(tasks=400, chunksize=None, window=1)
     head = then(head, published(head.version, range(400), duration_us=100))
-    large = head.open[-1]
+    large = head.tasks.open[-1]
     assert large.end - large.start >= 99
     slow = published(large.generation, [large.start], duration_us=10**8)
     head = then(head, slow, GaveBack(generation=large.generation, ranges=[(large.start + 1, large.end)]))
-    assert {piece.end - piece.start for piece in head.open if piece.generation == head.version} == {1}
+    assert {piece.end - piece.start for piece in head.tasks.open if piece.generation == head.version} == {1}
 
 
 def test_given_back_ranges_may_overlap_and_come_unsorted() -> None:
     head = running(tasks=10)
     head = then(head, GaveBack(generation=head.version, ranges=[(8, 10), (5, 9), (5, 5)]))
-    assert spans(head.open) == [(0, 5), (5, 10)]
+    assert spans(head.tasks.open) == [(0, 5), (5, 10)]
 
 
 def test_what_has_a_result_is_not_given_back() -> None:
     head = running(tasks=10)
     head = then(head, published(head.version, [7]), GaveBack(generation=head.version, ranges=[(5, 10)]))
-    assert spans(head.open) == [(0, 5), (5, 7), (8, 10)]
+    assert spans(head.tasks.open) == [(0, 5), (5, 7), (8, 10)]
 
 
 def test_a_give_back_told_twice_counts_once() -> None:
     head = running(tasks=10)
     event = GaveBack(generation=head.version, ranges=[(5, 10)])
     once = then(head, event)
-    assert then(once, event).open == once.open
-    assert then(head, event, event).open == once.open
+    assert then(once, event).tasks.open == once.tasks.open
+    assert then(head, event, event).tasks.open == once.tasks.open
 
 
 def test_a_result_of_a_given_back_task_still_counts() -> None:
@@ -110,16 +110,16 @@ def test_a_result_of_a_given_back_task_still_counts() -> None:
     head = then(head, GaveBack(generation=head.version, ranges=[(5, 10)]))
     folded = take(head, published(2, range(10)))
     assert len(folded.results) == 10
-    assert folded.head.state == "completed"
+    assert folded.head.life.state == "completed"
 
 
 def test_what_is_given_back_keeps_its_losses_until_it_is_halved() -> None:
     head = running(tasks=10)
     head = then(head, GaveBack(generation=2, ranges=[(0, 10)], losses=2))
-    assert [piece.losses for piece in head.open] == [2]
+    assert [piece.losses for piece in head.tasks.open] == [2]
     # A part of it has a result, another goes back by a worker of an old release, which does not say its losses.
     head = then(head, published(head.version, [0]), GaveBack(generation=head.version, ranges=[(6, 10)]))
-    assert [(piece.start, piece.end, piece.losses) for piece in head.open] == [(1, 6, 2), (6, 10, 2)]
-    first = head.open[0]
+    assert [(piece.start, piece.end, piece.losses) for piece in head.tasks.open] == [(1, 6, 2), (6, 10, 2)]
+    first = head.tasks.open[0]
     head = then(head, lost(first.start, first.end, first.generation))
-    assert [(piece.start, piece.end, piece.losses) for piece in head.open] == [(1, 4, 0), (4, 6, 0), (6, 10, 2)]
+    assert [(piece.start, piece.end, piece.losses) for piece in head.tasks.open] == [(1, 4, 0), (4, 6, 0), (6, 10, 2)]

@@ -1,6 +1,5 @@
 """A package under every event there is, in any order, told again and told late."""
 
-import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -20,7 +19,7 @@ from cloudpar_master.core.events import (
     Sent,
     Settled,
 )
-from cloudpar_master.core.head import HEAD_BYTES, Head, Piece
+from cloudpar_master.core.head import HEAD_BYTES, Head, OpenRange, stored
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.payloads import Outcome, Range
 from master.core.folds import new, published, take
@@ -40,7 +39,7 @@ class Package(RuleBasedStateMachine):
         self.head = new()
         self.committed: dict[int, int] = {}
         self.stopped_us = 0
-        self.chunks: list[Piece] = []
+        self.chunks: list[OpenRange] = []
         self.told: list[Event] = []
         self.slices: dict[int, int] = {}
         self.ahead_s = 0.0
@@ -51,7 +50,7 @@ class Package(RuleBasedStateMachine):
 
     # what workers and clients tell
 
-    def chunk(self, chance: int) -> Piece:
+    def chunk(self, chance: int) -> OpenRange:
         """One that was cut some time: the newest are likelier."""
         return self.chunks[-1 - min(chance % 7 * (chance % 3), len(self.chunks) - 1)]
 
@@ -90,7 +89,7 @@ class Package(RuleBasedStateMachine):
     @rule(chance=chances)
     def clear(self, chance: int) -> None:
         chunk = self.chunk(chance)
-        if self.head.draining:
+        if self.head.tasks.draining:
             self.tell(Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)]))
 
     @rule(asked=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400)), max_size=4))
@@ -160,10 +159,18 @@ class Package(RuleBasedStateMachine):
 
     def counted(self) -> tuple[object, ...]:
         head = self.head
-        tasks = ranges.union((piece.start, piece.end) for piece in head.open)
-        outstanding = ranges.union(tasks, [(head.cursor, head.tasks)])
-        money = (head.used_us, head.reserved_us, head.execute_us, head.settled)
-        return (head.state, head.done, head.errors, head.cancelled, head.stopping, outstanding, money)
+        tasks = ranges.union((piece.start, piece.end) for piece in head.tasks.open)
+        outstanding = ranges.union(tasks, [(head.tasks.cursor, head.tasks.count)])
+        money = (head.quota.used_us, head.quota.reserved_us, head.pace.execute_us, head.life.settled)
+        return (
+            head.life.state,
+            head.tasks.done,
+            head.tasks.errors,
+            head.tasks.cancelled,
+            head.tasks.stopping,
+            outstanding,
+            money,
+        )
 
     def fold(self, events: list[Event]) -> None:
         before = self.head
@@ -176,22 +183,22 @@ class Package(RuleBasedStateMachine):
         assert after.version == before.version + 1
         assert after.now >= before.now
         assert after.page == (after.version if results else before.page)
-        assert before.state in {"running", after.state} or after.state == "expired"
-        stopped_us = after.used_us - sum(self.committed.values())
+        assert before.life.state in {"running", after.life.state} or after.life.state == "expired"
+        stopped_us = after.quota.used_us - sum(self.committed.values())
         assert stopped_us >= self.stopped_us, "a charge is never taken back"
-        assert stopped_us == self.stopped_us or before.stopping or after.ended or after.cancelled
+        assert stopped_us == self.stopped_us or before.tasks.stopping or after.life.ended or after.tasks.cancelled
         self.stopped_us = stopped_us
         _check(after, set(self.committed))
-        self.chunks += [piece for piece in after.open if piece.generation == after.version]
+        self.chunks += [piece for piece in after.tasks.open if piece.generation == after.version]
 
     def teardown(self) -> None:
         """Let the workers do their work: every package ends, settles, and is forgotten in the end."""
         for _ in range(3_000):
             effects = pending(self.head, POLICY)
             answers = [answer for effect in effects if (answer := self.answer(effect)) is not None]
-            work = [published(piece.generation, range(piece.start, piece.end)) for piece in self.head.open[:1]]
+            work = [published(piece.generation, range(piece.start, piece.end)) for piece in self.head.tasks.open[:1]]
             if not answers and not work:
-                if self.head.deleted_at is not None and effects:
+                if self.head.life.deleted_at is not None and effects:
                     return
                 self.ahead_s = max(due_at(self.head, POLICY) - self.head.now, 0.0)
             self.fold([*answers, *work])
@@ -199,7 +206,7 @@ class Package(RuleBasedStateMachine):
         raise AssertionError(self.head)
 
 
-def _within(chunk: Piece) -> st.SearchStrategy[Range]:
+def _within(chunk: OpenRange) -> st.SearchStrategy[Range]:
     numbers = st.integers(chunk.start, chunk.end)
     return st.tuples(numbers, numbers)
 
@@ -209,22 +216,24 @@ def _numbers(some: list[Range]) -> set[int]:
 
 
 def _check(head: Head, committed: set[int]) -> None:
-    cancelled, stopping = _numbers(head.cancelled), _numbers(head.stopping)
-    outstanding = [number for piece in head.open for number in range(piece.start, piece.end)]
+    cancelled, stopping = _numbers(head.tasks.cancelled), _numbers(head.tasks.stopping)
+    outstanding = [number for piece in head.tasks.open for number in range(piece.start, piece.end)]
     assert outstanding == sorted(set(outstanding)), "open pieces are sorted and disjoint"
     open_tasks = set(outstanding)
     assert not open_tasks & (committed | cancelled | stopping)
     assert not committed & (cancelled | stopping)
-    assert head.done == len(committed) + len(cancelled)
-    assert all(piece.start < piece.end <= head.cursor <= head.tasks for piece in head.open)
-    if not head.ended:
-        assert committed | cancelled | open_tasks | set(range(head.cursor, head.tasks)) == set(range(head.tasks))
-    assert head.state != "completed" or head.done == head.tasks
-    assert head.charged_us <= head.reserved_us <= GRANTED_US
-    assert head.errors >= ranges.size(head.failed)
-    assert _numbers(head.failed) <= committed
-    assert len(msgspec.msgpack.encode(head)) < HEAD_BYTES
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(head), type=Head) == head
+    assert head.tasks.done == len(committed) + len(cancelled)
+    assert all(piece.start < piece.end <= head.tasks.cursor <= head.tasks.count for piece in head.tasks.open)
+    if not head.life.ended:
+        assert committed | cancelled | open_tasks | set(range(head.tasks.cursor, head.tasks.count)) == set(
+            range(head.tasks.count)
+        )
+    assert head.life.state != "completed" or head.tasks.done == head.tasks.count
+    assert head.quota.charged_us <= head.quota.reserved_us <= GRANTED_US
+    assert head.tasks.errors >= ranges.size(head.tasks.failed)
+    assert _numbers(head.tasks.failed) <= committed
+    assert len(stored.encode(head)) < HEAD_BYTES
+    assert stored.decode(stored.encode(head)) == head
 
 
 TestPackage = Package.TestCase

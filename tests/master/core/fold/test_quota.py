@@ -14,28 +14,28 @@ def crossed(exhausted: bool) -> Head:
 
 def test_nothing_is_cut_before_there_is_compute_time() -> None:
     head = new()
-    assert (head.open, head.slice_us) == ([], FIRST_SLICE_US)
+    assert (head.tasks.open, head.quota.wanted_us) == ([], FIRST_SLICE_US)
 
 
 def test_a_start_with_nothing_left_fails_without_a_chunk() -> None:
     head = granted(new(), 0, exhausted=True)
-    assert (head.state, head.reason, head.open, head.charged_us) == ("failed", "quota", [], 0)
-    assert head.message == (
+    assert (head.life.state, head.life.reason, head.tasks.open, head.quota.charged_us) == ("failed", "quota", [], 0)
+    assert head.life.message == (
         "the account's compute time is used up: ask the operator to grant more (cloudpar account grant)"
     )
 
 
 def test_a_result_that_crosses_the_quota_fails_the_package() -> None:
     head = crossed(exhausted=True)
-    assert (head.state, head.reason, head.done) == ("failed", "quota", 1)
-    assert (head.open, head.uncut) == ([], 0)
-    assert (head.used_us, head.charged_us) == (6_000, 5_000)
+    assert (head.life.state, head.life.reason, head.tasks.done) == ("failed", "quota", 1)
+    assert (head.tasks.open, head.uncut) == ([], 0)
+    assert (head.quota.used_us, head.quota.charged_us) == (6_000, 5_000)
 
 
 def test_charging_stops_with_the_quota() -> None:
     head = crossed(exhausted=True)
     head = then(head, published(2, [1, 2], duration_us=1_000))
-    assert (head.used_us, head.stopping) == (6_000, [])
+    assert (head.quota.used_us, head.tasks.stopping) == (6_000, [])
     assert pending(head, POLICY) == [Settle(6_000)]
 
 
@@ -43,42 +43,42 @@ def test_results_of_one_batch_with_the_crossing_one_are_committed_and_charged_no
     head = running(granted_us=5_000)
     folded = take(head, published(head.version, range(10)))
     assert len(folded.results) == 10
-    assert folded.head.charged_us == 5_000
-    assert spans(folded.head.open) == [(10, 20), (20, 30), (30, 40)], "nothing new is cut"
+    assert folded.head.quota.charged_us == 5_000
+    assert spans(folded.head.tasks.open) == [(10, 20), (20, 30), (30, 40)], "nothing new is cut"
 
 
 def test_while_other_packages_hold_the_rest_it_waits_and_asks_again() -> None:
     head = crossed(exhausted=False)
-    assert (head.state, head.slice_us, head.slice_at) == ("running", 0, NOW + 1.0)
+    assert (head.life.state, head.quota.wanted_us, head.quota.ask_again_at) == ("running", 0, NOW + 1.0)
     head = then(head, now=NOW + 1.0)
     assert asked(head).slice == 1
     head = granted(head, 10_000)
-    assert head.state == "running"
-    assert not head.dry
+    assert head.life.state == "running"
+    assert not head.quota.reserve_spent
 
 
 def test_at_the_wall_it_goes_on_to_the_end_of_its_reserve() -> None:
     head = running(granted_us=3_000)
     head = then(head, published(head.version, [0], duration_us=2_999))
     head = granted(head, 0, exhausted=True)
-    assert (head.state, head.wall, head.slice_us) == ("running", True, 0)
+    assert (head.life.state, head.quota.exhausted, head.quota.wanted_us) == ("running", True, 0)
     head = then(head, published(2, [1], duration_us=2_000))
-    assert (head.state, head.slice_us) == ("running", 1_000_000)
-    assert granted(head, 0, exhausted=True).state == "failed"
+    assert (head.life.state, head.quota.wanted_us) == ("running", 1_000_000)
+    assert granted(head, 0, exhausted=True).life.state == "failed"
 
 
 def test_the_wall_falls_when_the_operator_grants_more() -> None:
     head = running(granted_us=3_000)
     head = granted(then(head, published(head.version, [0], duration_us=2_999)), 0, exhausted=True)
     head = granted(then(head, published(2, [1], duration_us=2_000)), 10**9)
-    assert finished(head).state == "completed"
+    assert finished(head).life.state == "completed"
 
 
 def test_an_answer_told_twice_counts_once() -> None:
     head = new()
     answer = QuotaGranted(slice=0, granted_us=FIRST_SLICE_US, exhausted=False)
-    assert then(head, answer, answer).reserved_us == FIRST_SLICE_US
-    assert then(then(head, answer), answer).reserved_us == FIRST_SLICE_US
+    assert then(head, answer, answer).quota.reserved_us == FIRST_SLICE_US
+    assert then(then(head, answer), answer).quota.reserved_us == FIRST_SLICE_US
 
 
 def test_two_masters_may_ask_for_one_slice_and_be_answered_differently() -> None:
@@ -88,7 +88,7 @@ def test_two_masters_may_ask_for_one_slice_and_be_answered_differently() -> None
     second = QuotaGranted(slice=0, granted_us=5_000, exhausted=False)
     for order in ([first, second], [second, first]):
         folded = then(head, *order)
-        assert (folded.reserved_us, folded.slice) == (5_000, 1)
+        assert (folded.quota.reserved_us, folded.quota.next_slice) == (5_000, 1)
 
 
 def test_an_unkept_answer_does_not_spend_the_number_of_its_slice() -> None:
@@ -99,27 +99,27 @@ def test_an_unkept_answer_does_not_spend_the_number_of_its_slice() -> None:
 
 def test_the_next_slice_is_asked_for_in_time() -> None:
     head = running(tasks=10_000, chunksize=100, granted_us=10_000_000)
-    assert head.slice_us == 0
+    assert head.quota.wanted_us == 0
     head = then(head, published(head.version, range(100), duration_us=99_000))
     assert asked(head).slice == 1
-    assert head.slice_us == 2 * POLICY.slice_us - 100_000
+    assert head.quota.wanted_us == 2 * POLICY.slice_us - 100_000
 
 
 def test_all_done_and_not_all_paid_for_waits_for_the_account() -> None:
     head = running(tasks=10, granted_us=5_000)
     head = then(head, published(head.version, range(10)))
-    assert (head.state, head.done, head.charged_us) == ("running", 10, 5_000)
-    assert granted(head, 5_000).state == "completed"
-    assert granted(head, 0, exhausted=True).reason == "quota"
+    assert (head.life.state, head.tasks.done, head.quota.charged_us) == ("running", 10, 5_000)
+    assert granted(head, 5_000).life.state == "completed"
+    assert granted(head, 0, exhausted=True).life.reason == "quota"
 
 
 def test_a_settled_charge_is_final() -> None:
     head = then(finished(running()), Settled(charged_us=99_999))
-    assert head.charged_us == 99_999
+    assert head.quota.charged_us == 99_999
     again = then(head, Settled(charged_us=99_999), published(2, [3], duration_us=10**6))
-    assert again.charged_us == 99_999
+    assert again.quota.charged_us == 99_999
 
 
 def test_an_answer_after_the_end_changes_nothing() -> None:
     head = then(finished(running()), QuotaGranted(slice=1, granted_us=7, exhausted=False))
-    assert head.reserved_us == finished(running()).reserved_us
+    assert head.quota.reserved_us == finished(running()).quota.reserved_us

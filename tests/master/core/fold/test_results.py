@@ -9,8 +9,8 @@ from master.core.folds import NOW, POLICY, finished, published, result, running,
 
 def test_a_new_package_opens_its_window_once_it_has_compute_time() -> None:
     head = running(tasks=100, chunksize=10, window=4)
-    assert spans(head.open) == [(0, 10), (10, 20), (20, 30), (30, 40)]
-    assert (head.cursor, head.state, head.done) == (40, "running", 0)
+    assert spans(head.tasks.open) == [(0, 10), (10, 20), (20, 30), (30, 40)]
+    assert (head.tasks.cursor, head.life.state, head.tasks.done) == (40, "running", 0)
 
 
 def test_results_are_committed_counted_and_charged() -> None:
@@ -18,8 +18,8 @@ def test_results_are_committed_counted_and_charged() -> None:
     folded = take(head, published(head.version, [0, 1, 2], duration_us=50))
     assert [each.index for each in folded.results] == [0, 1, 2]
     assert folded.head.page == folded.head.version
-    assert (folded.head.done, folded.head.used_us, folded.head.execute_us) == (3, 150, 150)
-    assert spans(folded.head.open)[0] == (3, 10)
+    assert (folded.head.tasks.done, folded.head.quota.used_us, folded.head.pace.execute_us) == (3, 150, 150)
+    assert spans(folded.head.tasks.open)[0] == (3, 10)
 
 
 def test_a_fold_without_results_writes_no_page() -> None:
@@ -35,42 +35,47 @@ def test_the_first_result_of_a_task_wins() -> None:
     rival = published(head.version, [1, 2], duration_us=7, worker_id="other")
     folded = take(head, event, rival, event)
     assert [each.index for each in folded.results] == [0, 1, 2]
-    assert folded.head.used_us == 2_000 + 7
+    assert folded.head.quota.used_us == 2_000 + 7
 
 
 def test_a_task_published_twice_in_one_publication_counts_once() -> None:
     head = running()
     event = Published(worker_id="w", executors=1, generation=head.version, results=[result(0, 5), result(0, 9)])
     folded = take(head, event)
-    assert (len(folded.results), folded.head.done, folded.head.used_us) == (1, 1, 5)
+    assert (len(folded.results), folded.head.tasks.done, folded.head.quota.used_us) == (1, 1, 5)
 
 
 def test_results_of_tasks_that_were_never_cut_are_ignored() -> None:
     head = running(tasks=100, window=2)
     folded = take(head, published(head.version, [20, 99, 100, 10_000]))
     assert folded.results == []
-    assert folded.head.used_us == 0
+    assert folded.head.quota.used_us == 0
 
 
 def test_results_out_of_order_leave_the_gaps_open() -> None:
     head = running(tasks=10)
     head = then(head, published(head.version, [5, 1, 7]))
-    assert spans(head.open) == [(0, 1), (2, 5), (6, 7), (8, 10)]
-    assert {piece.generation for piece in head.open} == {2}
+    assert spans(head.tasks.open) == [(0, 1), (2, 5), (6, 7), (8, 10)]
+    assert {piece.generation for piece in head.tasks.open} == {2}
 
 
 def test_the_last_result_completes_the_package() -> None:
     head = finished(running())
-    assert (head.state, head.client_state, head.done, head.ended_at) == ("completed", "completed", 100, NOW)
-    assert head.reason is None
+    assert (head.life.state, head.client_state, head.tasks.done, head.life.ended_at) == (
+        "completed",
+        "completed",
+        100,
+        NOW,
+    )
+    assert head.life.reason is None
 
 
 def test_a_package_with_errors_completes_and_tells_which() -> None:
     head = running(tasks=10)
     head = then(head, published(head.version, [2, 3, 7], outcome="error"))
     head = finished(head)
-    assert (head.state, head.client_state) == ("completed", "error")
-    assert (head.errors, head.failed) == (3, [(2, 4), (7, 8)])
+    assert (head.life.state, head.client_state) == ("completed", "error")
+    assert (head.tasks.errors, head.tasks.failed) == (3, [(2, 4), (7, 8)])
 
 
 def test_an_error_is_charged_like_a_result() -> None:
@@ -78,21 +83,21 @@ def test_an_error_is_charged_like_a_result() -> None:
     head = running(tasks=20)
     for index, outcome in enumerate(outcomes):
         head = then(head, published(head.version, [index], outcome=outcome, duration_us=10))
-    assert (head.errors, head.used_us) == (len(outcomes), 10 * len(outcomes))
+    assert (head.tasks.errors, head.quota.used_us) == (len(outcomes), 10 * len(outcomes))
 
 
 def test_at_most_a_hundred_failed_ranges_are_kept_but_all_are_counted() -> None:
     head = running(tasks=1_000, chunksize=1, window=400)
     head = then(head, published(head.version, range(0, 400, 2), outcome="error"))
-    assert len(head.failed) == 100
-    assert head.errors == 200
+    assert len(head.tasks.failed) == 100
+    assert head.tasks.errors == 200
 
 
 def test_a_result_after_the_end_is_not_committed() -> None:
     head = finished(running(tasks=10))
     folded = take(head, published(2, [3]))
     assert folded.results == []
-    assert folded.head.done == 10
+    assert folded.head.tasks.done == 10
 
 
 def test_tasks_that_a_worker_wrongly_took_for_cancelled_are_given_back() -> None:
@@ -100,14 +105,14 @@ def test_tasks_that_a_worker_wrongly_took_for_cancelled_are_given_back() -> None
     head = running(tasks=10)
     folded = take(head, published(head.version, [4, 4], outcome="cancelled"))
     assert folded.results == []
-    assert (folded.head.used_us, folded.head.done, folded.head.errors) == (0, 0, 0)
-    assert [(p.start, p.end, p.generation) for p in folded.head.open] == [(0, 4, 2), (4, 5, 3), (5, 10, 2)]
+    assert (folded.head.quota.used_us, folded.head.tasks.done, folded.head.tasks.errors) == (0, 0, 0)
+    assert [(p.start, p.end, p.generation) for p in folded.head.tasks.open] == [(0, 4, 2), (4, 5, 3), (5, 10, 2)]
 
 
 def test_a_zombie_that_stops_a_task_does_not_take_it_from_its_new_holder() -> None:
     head = running(tasks=10)
     folded = take(head, published(head.version - 1, [4], outcome="cancelled"))
-    assert spans(folded.head.open) == [(0, 10)]
+    assert spans(folded.head.tasks.open) == [(0, 10)]
     assert folded.results == []
 
 
@@ -116,23 +121,23 @@ def test_a_worker_of_another_python_fails_the_package() -> None:
         worker_id="w", executors=1, generation=2, results=[], refused="python", message="3.11 is not 3.14"
     )
     head = then(running(), event)
-    assert (head.state, head.reason, head.message) == ("failed", "python", "3.11 is not 3.14")
+    assert (head.life.state, head.life.reason, head.life.message) == ("failed", "python", "3.11 is not 3.14")
 
 
 def test_the_mean_is_that_of_the_last_tasks() -> None:
     head = running(tasks=10_000, chunksize=1_000)
     head = then(head, published(head.version, range(100), duration_us=10))
-    assert head.mean_us == 10.0
+    assert head.pace.mean_us == 10.0
     head = then(head, published(2, range(100, 200), duration_us=30))
-    assert head.mean_us == 20.0
+    assert head.pace.mean_us == 20.0
     head = then(head, published(2, range(200, 1_000), duration_us=500))
-    assert head.mean_us == 500.0
+    assert head.pace.mean_us == 500.0
 
 
 def test_a_stopped_task_says_nothing_of_how_long_tasks_take() -> None:
     head = running()
     head = then(head, published(head.version, [0], outcome="timeout", duration_us=10**9))
-    assert (head.mean_us, head.measured) == (0.0, 0)
+    assert (head.pace.mean_us, head.pace.measured) == (0.0, 0)
 
 
 def test_workers_count_for_as_long_as_they_publish() -> None:
@@ -140,23 +145,23 @@ def test_workers_count_for_as_long_as_they_publish() -> None:
     head = then(head, published(head.version, [0], worker_id="one", executors=4))
     later = NOW + POLICY.fleet_memory_s
     head = then(head, published(2, [1], worker_id="two", executors=3), now=later)
-    assert head.executors == 7
+    assert head.pace.executors == 7
     head = then(head, published(2, [2], worker_id="two", executors=3), now=later + 1)
-    assert set(head.fleet) == {number_of("two")}
+    assert set(head.pace.fleet) == {number_of("two")}
 
 
 def test_of_a_large_fleet_the_first_workers_count() -> None:
     head = running()
     for number in range(FLEET + 10):
         head = then(head, published(2, [number % 10], worker_id=f"w{number}", executors=1))
-    assert head.executors == FLEET
+    assert head.pace.executors == FLEET
 
 
 def test_the_costs_of_a_publication_count_with_its_first_result_only() -> None:
     head = running()
     event = replace(published(head.version, [0]), retrieve_us=7, publish_us=9)
     head = then(then(head, event), event)
-    assert (head.retrieve_us, head.publish_us) == (7, 9)
+    assert (head.pace.retrieve_us, head.pace.publish_us) == (7, 9)
 
 
 def test_no_report_of_a_worker_makes_a_sum_wider_than_a_table_holds() -> None:
@@ -165,5 +170,14 @@ def test_no_report_of_a_worker_makes_a_sum_wider_than_a_table_holds() -> None:
     for _ in range(2):
         event = published(head.version, [0, 1, 10, 11], duration_us=most)
         head = then(head, replace(event, retrieve_us=most, publish_us=most, generation=2))
-        head = then(head, published(2, [2 + head.done, 3 + head.done], duration_us=most))
-    assert max(head.used_us, head.execute_us, head.retrieve_us, head.publish_us, head.progress().mean_us) <= MOST_US
+        head = then(head, published(2, [2 + head.tasks.done, 3 + head.tasks.done], duration_us=most))
+    assert (
+        max(
+            head.quota.used_us,
+            head.pace.execute_us,
+            head.pace.retrieve_us,
+            head.pace.publish_us,
+            head.progress().mean_us,
+        )
+        <= MOST_US
+    )

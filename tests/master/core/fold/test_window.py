@@ -8,15 +8,15 @@ from master.core.folds import PLENTY_US, POLICY, granted, new, published, runnin
 def test_the_window_is_refilled_as_chunks_finish() -> None:
     head = running()
     head = then(head, published(head.version, range(10), wait_us=100_000))
-    assert spans(head.open) == [(10, 20), (20, 30), (30, 40), (40, 50)]
+    assert spans(head.tasks.open) == [(10, 20), (20, 30), (30, 40), (40, 50)]
 
 
 def test_the_window_grows_while_chunks_hardly_wait() -> None:
     head = running(tasks=1_000)
     head = then(head, published(head.version, range(10), wait_us=0, executors=3))
-    assert (head.window, len(head.open)) == (8, 8)
+    assert (head.pace.window, len(head.tasks.open)) == (8, 8)
     head = then(head, published(head.version, range(10, 80), wait_us=0, executors=3))
-    assert (head.window, len(head.open)) == (11, 11)
+    assert (head.pace.window, len(head.tasks.open)) == (11, 11)
 
 
 def test_the_window_changes_once_for_chunks_of_one_time() -> None:
@@ -25,55 +25,55 @@ def test_the_window_changes_once_for_chunks_of_one_time() -> None:
     head = then(head, published(generation, range(10), wait_us=0))
     for index in range(10, 40):
         head = then(head, published(generation, [index], wait_us=0))
-    assert head.window == 6
-    assert then(head, published(head.window_since, range(40, 50), wait_us=0)).window == 8
+    assert head.pace.window == 6
+    assert then(head, published(head.pace.window_since, range(40, 50), wait_us=0)).pace.window == 8
 
 
 def test_the_window_halves_when_chunks_wait_long() -> None:
     head = running(tasks=1_000, window=64)
     head = then(head, published(head.version, [0], wait_us=10**7, executors=2))
-    assert head.window == 32
+    assert head.pace.window == 32
 
 
 def test_the_window_never_grows_beyond_the_largest() -> None:
     head = running(tasks=10**6)
     for _ in range(20):
-        piece = head.open[-1]
+        piece = head.tasks.open[-1]
         tasks = range(piece.start, piece.end)
         head = then(head, published(piece.generation, tasks, wait_us=0, executors=1_000))
-    assert head.window == POLICY.largest_window
-    assert len(head.open) == POLICY.largest_window
+    assert head.pace.window == POLICY.largest_window
+    assert len(head.tasks.open) == POLICY.largest_window
 
 
 def test_idle_executors_widen_the_window_at_once() -> None:
     head = running(tasks=1_000)
     head = then(head, ExecutorsIdle(executors=7))
-    assert (head.window, len(head.open)) == (11, 11)
-    assert then(head, ExecutorsIdle(executors=1)).window == 12
+    assert (head.pace.window, len(head.tasks.open)) == (11, 11)
+    assert then(head, ExecutorsIdle(executors=1)).pace.window == 12
     head = then(head, ExecutorsIdle(executors=10_000))
-    assert len(head.open) == 100
+    assert len(head.tasks.open) == 100
 
 
 def test_idle_executors_widen_it_to_the_largest_at_most() -> None:
     head = then(running(tasks=100_000), ExecutorsIdle(executors=10_000))
-    assert len(head.open) == POLICY.largest_window
+    assert len(head.tasks.open) == POLICY.largest_window
 
 
 def test_an_explicit_chunksize_is_kept_to_the_end() -> None:
     head = running(tasks=95, chunksize=30, window=10)
-    assert spans(head.open) == [(0, 30), (30, 60), (60, 90), (90, 95)]
+    assert spans(head.tasks.open) == [(0, 30), (30, 60), (60, 90), (90, 95)]
 
 
 def test_a_chunksize_beyond_the_package_is_the_package() -> None:
-    assert spans(running(tasks=95, chunksize=2**63 - 1).open) == [(0, 95)]
+    assert spans(running(tasks=95, chunksize=2**63 - 1).tasks.open) == [(0, 95)]
 
 
 def test_measured_chunks_last_the_target_and_shrink_towards_the_end() -> None:
     head = running(tasks=2_000, chunksize=None, window=2)
     head = then(head, published(head.version, range(2_000), duration_us=1_000))
     sizes = []
-    while not head.ended:
-        piece = head.open[0]
+    while not head.life.ended:
+        piece = head.tasks.open[0]
         sizes.append(piece.end - piece.start)
         head = then(head, published(piece.generation, range(piece.start, piece.end), duration_us=1_000))
     assert max(sizes) == POLICY.chunk_target_us // 1_000
@@ -84,13 +84,13 @@ def test_measured_chunks_last_the_target_and_shrink_towards_the_end() -> None:
 def test_tasks_measured_at_no_time_at_all_are_cut_as_the_shortest() -> None:
     head = running(tasks=10_000_000, chunksize=None)
     folded = take(head, published(head.version, range(16), duration_us=0))
-    assert {piece.end - piece.start for piece in folded.head.open[-1:]} == {200_000}
+    assert {piece.end - piece.start for piece in folded.head.tasks.open[-1:]} == {200_000}
 
 
 def test_a_closed_package_holds_nothing_until_executors_idle() -> None:
     head = new(tasks=1_000, window=0)
-    assert head.closed
-    assert (head.open, pending(head, POLICY)) == ([], [])
+    assert head.pace.closed
+    assert (head.tasks.open, pending(head, POLICY)) == ([], [])
     head = then(head, ExecutorsIdle(executors=1))
-    assert head.window == POLICY.first_window
-    assert len(granted(head, PLENTY_US).open) == POLICY.first_window
+    assert head.pace.window == POLICY.first_window
+    assert len(granted(head, PLENTY_US).tasks.open) == POLICY.first_window

@@ -52,9 +52,9 @@ def test_a_running_package_is_cancelled_first(world: World, ann: AccountRecord) 
     assert world.retrieve() == []
     assert world.extend(lease)[0].state == "ended"
     head = world.head(package_id)
-    assert (head.state, head.reason, head.deleted_at) == ("cancelled", "acknowledged", None)
+    assert (head.life.state, head.life.reason, head.life.deleted_at) == ("cancelled", "acknowledged", None)
     world.publish(publication(lease, [0], outcome="cancelled", duration_us=70, closes=True))
-    assert world.head(package_id).deleted_at == world.clock.now(), "nothing of it can run any more"
+    assert world.head(package_id).life.deleted_at == world.clock.now(), "nothing of it can run any more"
     assert world.record(ann.account_id).spent_us == 70
 
 
@@ -63,7 +63,7 @@ def test_unknown_packages_are_as_good_as_deleted(world: World, ann: AccountRecor
     world.work_all()
     world.acknowledge(ann, "nonsense", package_id, package_id)
     world.acknowledge(ann, package_id)
-    assert world.head(package_id).deleted_at is not None
+    assert world.head(package_id).life.deleted_at is not None
 
 
 def test_a_tombstone_is_forgotten_after_a_day(world: World, ann: AccountRecord) -> None:
@@ -108,7 +108,7 @@ def test_either_the_timer_or_an_await_notices_the_time(world: World, ann: Accoun
     if end == "timer":
         world.timer.tick()
     assert world.status(ann, package_id).state == "expired"
-    assert world.head(package_id).deleted_at == world.clock.now()
+    assert world.head(package_id).life.deleted_at == world.clock.now()
 
 
 def test_late_results_of_a_deleted_package_change_nothing(world: World, ann: AccountRecord) -> None:

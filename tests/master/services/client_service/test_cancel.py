@@ -102,7 +102,7 @@ def test_too_many_places_are_refused(world: World, ann: AccountRecord) -> None:
         world.cancel(ann, package_id, ranges=places[start : start + 100])
     with pytest.raises(BadRequest, match="in over 200 places were cancelled: cancel the whole package instead"):
         world.cancel(ann, package_id, ranges=[(9_000, 9_001)])
-    assert world.head(package_id).state == "running"
+    assert world.head(package_id).life.state == "running"
 
 
 def test_what_lies_too_scattered_among_tasks_at_work_is_refused(world: World, ann: AccountRecord) -> None:
@@ -110,11 +110,11 @@ def test_what_lies_too_scattered_among_tasks_at_work_is_refused(world: World, an
     world.retrieve(executors=10_000)
     world.work(world.retrieve(executors=10_000))
     world.retrieve(executors=10_000)
-    assert len(world.head(package_id).open) == POLICY.largest_window
-    first = world.head(package_id).open[100].start
+    assert len(world.head(package_id).tasks.open) == POLICY.largest_window
+    first = world.head(package_id).tasks.open[100].start
     with pytest.raises(BadRequest, match="too scattered among those at work: cancel the whole package instead"):
         world.cancel(ann, package_id, ranges=[(start, start + 1) for start in range(first + 5, first + 2_000, 20)])
-    assert world.head(package_id).cancelled == []
+    assert world.head(package_id).tasks.cancelled == []
 
 
 def test_contradicting_wishes_are_refused(world: World, ann: AccountRecord) -> None:

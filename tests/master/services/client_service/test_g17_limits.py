@@ -51,7 +51,7 @@ def test_g17_tasks_wait_for_room(world: World, ann: AccountRecord, reached: Call
     assert is_asked_to_come_again(refused.value)
     world.start(ann, 40)
     world.work_all()
-    assert world.head(first).ended
+    assert world.head(first).life.ended
     world.start(ann, 41)
     reached(f"tasks over the {POLICY.running_tasks} that may run: 429 with Retry-After")
 

@@ -11,7 +11,7 @@ def test_a_started_package_has_chunks_in_the_queue(world: World, ann: AccountRec
     package_id = world.start(ann, tasks=12)
     assert world.on.queue.waiting() == 3
     head = world.head(package_id)
-    assert (head.state, head.cursor, head.account_id) == ("running", 12, ann.account_id)
+    assert (head.life.state, head.tasks.cursor, head.account_id) == ("running", 12, ann.account_id)
     assert world.record(ann.account_id).reserved_us == FIRST_SLICE_US
 
 
@@ -71,10 +71,10 @@ def test_a_retry_is_answered_even_when_the_quota_is_used_up_since(world: World) 
 def test_what_is_left_may_all_be_held_by_packages_that_run(world: World) -> None:
     ann = world.account("ann", quota_us=FIRST_SLICE_US)
     one, two = world.start(ann), world.start(ann)
-    assert world.head(two).slice_at > world.clock.now()
+    assert world.head(two).quota.ask_again_at > world.clock.now()
     assert world.on.queue.waiting() == 2
     world.work_all()
-    assert world.head(one).settled
+    assert world.head(one).life.settled
     world.clock.move(1.0)
     world.timer.tick()
     world.work_all()
@@ -122,4 +122,4 @@ def test_an_account_that_was_granted_more_may_start_again(world: World) -> None:
     world.start(poor)
     world.work_all()
     world.on.accounts.grant(poor.account_id, "more", HOUR_US)
-    assert world.head(world.start(world.record(poor.account_id))).state == "running"
+    assert world.head(world.start(world.record(poor.account_id))).life.state == "running"

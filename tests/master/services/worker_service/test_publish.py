@@ -8,7 +8,7 @@ def test_results_are_committed_and_charged_exactly(world: World, ann: AccountRec
     package_id = world.start(ann, tasks=7)
     for number, lease in enumerate(world.retrieve()):
         world.publish(publication(lease, duration_us=1_000 + number))
-    assert world.head(package_id).settled
+    assert world.head(package_id).life.settled
     account = world.record(ann.account_id)
     assert (account.spent_us, account.reserved_us) == (5 * 1_000 + 2 * 1_001, 0)
 
@@ -37,7 +37,7 @@ def test_a_retried_publication_counts_once(world: World, ann: AccountRecord) -> 
     for _ in range(3):
         (view,) = world.publish(made).leases
         assert view.state == "finished"
-    assert (world.head(package_id).done, world.head(package_id).used_us) == (5, 5_000)
+    assert (world.head(package_id).tasks.done, world.head(package_id).quota.used_us) == (5, 5_000)
 
 
 def test_a_task_that_a_mistaken_worker_stopped_runs_again(world: World, ann: AccountRecord) -> None:
@@ -72,7 +72,7 @@ def test_a_publication_for_nobody_is_answered(world: World, ann: AccountRecord) 
     made = replace(publication(lease), package_id="nobody's")
     (view,) = world.publish(made).leases
     assert view.state == "ended"
-    assert world.head(package_id).done == 0
+    assert world.head(package_id).tasks.done == 0
 
 
 def test_a_hungry_master_says_so(world: World, ann: AccountRecord) -> None:

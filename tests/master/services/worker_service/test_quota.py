@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.payloads import TaskResult
+from master.heads import altered
 from master.packages import make_head, make_spec
 from master.services.world import HOUR_US, POLICY, World, all_results, publication
 
@@ -76,7 +77,7 @@ def many_ended(world: World, account: AccountRecord) -> None:
     """Over a thousand packages that were started and have ended since."""
     for number in range(1_001):
         spec = replace(make_spec(f"ended {number}", started_at=world.clock.now()), account_id=account.account_id)
-        head = replace(make_head(spec), state="completed", settled=True)
+        head = altered(make_head(spec), state="completed", settled=True)
         world.on.packages.create(spec, head)
 
 
@@ -139,7 +140,7 @@ def test_a_package_that_nobody_saw_when_its_account_was_revoked_ends_with_its_fi
         world.clock.move(2.0)
         world.timer.tick()
     head = world.head(package_id)
-    assert (head.state, head.reason, head.settled) == ("failed", "quota", True)
+    assert (head.life.state, head.life.reason, head.life.settled) == ("failed", "quota", True)
     account = world.record(ann.account_id)
     assert account.spent_us < 2 * FIRST_SLICE_US
     assert account.reserved_us == 0

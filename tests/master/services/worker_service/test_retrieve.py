@@ -5,12 +5,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import GaveBack
-from cloudpar_master.core.head import Piece
+from cloudpar_master.core.head import OpenRange
 from cloudpar_master.core.planning import EXPRESS_TASKS
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord, Fit, Message, StaleAttempt
-from cloudpar_master.services.chunk_text import ChunkText
-from cloudpar_master.services.folding import sending
+from cloudpar_master.services.chunk_text import ChunkText, sending
 from cloudpar_master.services.worker_service import STALE_ROUNDS
 from cloudpar_protocol import codec
 from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, RETRIEVED_CHUNKS
@@ -78,7 +77,7 @@ def test_an_idle_worker_opens_the_window(world: World, ann: AccountRecord) -> No
     package_id = world.start(ann, tasks=1_000)
     assert len(world.retrieve()) == POLICY.first_window
     assert len(world.retrieve(executors=3)) == 3
-    assert world.head(package_id).window == POLICY.first_window + 3
+    assert world.head(package_id).pace.window == POLICY.first_window + 3
 
 
 def test_idle_workers_open_only_as_many_windows_as_they_need(tmp_path: Path) -> None:
@@ -87,7 +86,7 @@ def test_idle_workers_open_only_as_many_windows_as_they_need(tmp_path: Path) -> 
         packages = [world.start(ann, tasks=1_000) for _ in range(5)]
         while len(world.retrieve(executors=1)) > 1:
             pass
-        assert [world.head(package_id).window for package_id in packages] == [9, 8, 0, 0, 0]
+        assert [world.head(package_id).pace.window for package_id in packages] == [9, 8, 0, 0, 0]
 
 
 def test_without_work_it_says_when_to_ask_again(world: World) -> None:
@@ -200,9 +199,9 @@ def test_a_cancelled_package_settles_once_its_queue_is_empty(world: World, ann: 
     lease = world.lease()
     world.cancel(ann, package_id)
     assert world.retrieve() == []
-    assert not world.head(package_id).settled
+    assert not world.head(package_id).life.settled
     world.publish(publication(lease, [0], outcome="cancelled", duration_us=70, closes=True))
-    assert world.head(package_id).settled
+    assert world.head(package_id).life.settled
     assert world.record(ann.account_id).spent_us == 70
 
 
@@ -263,10 +262,10 @@ def test_chunks_of_packages_in_besides_are_not_handed_out(world: World, ann: Acc
 def test_a_worker_with_work_opens_no_window_and_does_not_idle(world: World, ann: AccountRecord) -> None:
     own = world.start(ann, tasks=1_000)
     leases = world.retrieve()
-    window = world.head(own).window
+    window = world.head(own).pace.window
     assert not ask(world, besides=[own], worker_id="other").leases
     assert not ask(world, peek=True, worker_id="other").waiting
-    assert world.head(own).window == window
+    assert world.head(own).pace.window == window
     assert not world.publish(publication(leases[0], [0])).hungry
 
 
@@ -284,5 +283,5 @@ def test_a_worker_that_goes_on_hears_that_first_chunks_wait(world: World, ann: A
 
 def test_only_first_tasks_go_by_the_express_queue_and_not_those_that_killed_a_worker() -> None:
     head = make_head(make_spec("p"), 1)
-    pieces = [Piece(0, 2, 1), Piece(3, 5, 1), Piece(EXPRESS_TASKS, 9, 1), Piece(0, 2, 1, losses=1)]
+    pieces = [OpenRange(0, 2, 1), OpenRange(3, 5, 1), OpenRange(EXPRESS_TASKS, 9, 1), OpenRange(0, 2, 1, losses=1)]
     assert [sending(head, ChunkText.of("p", piece), Policy()).express for piece in pieces] == [True, True, False, False]

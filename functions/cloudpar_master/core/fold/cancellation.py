@@ -1,0 +1,81 @@
+"""Tasks that are cancelled one by one, and tasks that ended without a result and may still run."""
+
+from collections.abc import Sequence
+
+from cloudpar_master.core import quota, ranges
+from cloudpar_master.core.events import CancelAsked, Cleared, Published
+from cloudpar_master.core.head import Head
+from cloudpar_protocol.payloads import Range, TaskResult
+
+from . import open_ranges
+from .draft import Draft
+
+
+def cancel(draft: Draft, event: CancelAsked) -> None:
+    """Cancel some tasks, or all that no worker has; what has a result keeps it."""
+    head, tasks = draft.head, draft.head.tasks
+    if head.life.ended:
+        return
+    if event.only_queued:
+        tasks.draining = True
+        return
+    asked = ranges.intersect(ranges.union(event.ranges or []), [(0, tasks.count)])
+    out = open_ranges.extract(head, asked)
+    queued = ranges.subtract(ranges.intersect(asked, [(tasks.cursor, tasks.count)]), tasks.cancelled)
+    # Each task that is taken from a worker becomes two entries, a cancelled range and a stopping one.
+    more = len(out.kept) - len(tasks.open) + 2 * len(out.taken) + len(queued)
+    if more > max(tasks.free_entries, 0):
+        return  # too scattered, and half a cancellation helps no client: the reply says that nothing was cancelled
+    tasks.open = out.kept
+    at_workers = [(each.start, each.end) for each in out.taken]
+    if at_workers:
+        tasks.stopping = ranges.union(tasks.stopping, at_workers)
+        head.life.settle_at = head.now + 2 * draft.policy.lease_s
+    _count(head, at_workers + queued)
+
+
+def clear(head: Head, event: Cleared) -> None:
+    """A chunk of a draining or ended package was still in the queue: its tasks never run."""
+    numbers = ranges.union(event.ranges)
+    taken = open_ranges.take(head, numbers, event.generation, only=True, comes_back=True)
+    _count(head, [(each.start, each.end) for each in taken])
+    stopped(head, numbers)
+
+
+def drain(draft: Draft) -> None:
+    """Cut nothing more of a draining package, nor of one whose tasks are all done."""
+    head, tasks = draft.head, draft.head.tasks
+    if tasks.draining and not head.life.ended:
+        _count(head, ranges.subtract([(tasks.cursor, tasks.count)], tasks.cancelled))
+        tasks.cursor = tasks.count
+    if tasks.done == tasks.count:
+        tasks.cursor = tasks.count
+
+
+def charge_stopped(head: Head, event: Published, results: Sequence[TaskResult]) -> None:
+    """Charge tasks that were stopped without a result for the time they used, each once."""
+    stopping = head.tasks.stopping
+    # A task leaves `stopping` with its charge, so a repeated publication finds nothing to charge. The dictionary does
+    # the same for a publication that names a task twice.
+    once = {each.index: each.duration_us for each in results if ranges.contains(stopping, each.index)}
+    if once:
+        head.quota.used_us = quota.add_us(head.quota.used_us, sum(once.values()))
+        stopped(head, ranges.of(sorted(once)))
+    if event.closed is not None:
+        stopped(head, [event.closed])
+
+
+def stopped(head: Head, numbers: Sequence[Range]) -> None:
+    """These tasks do not run any more, so nothing need be waited for.
+
+    Tasks from the middle of ranges leave more ranges. Those that there is no room for are dropped: their time is not
+    charged.
+    """
+    tasks = head.tasks
+    left = ranges.subtract(tasks.stopping, numbers)
+    tasks.stopping = left[: len(tasks.stopping) + max(tasks.free_entries, 0)]
+
+
+def _count(head: Head, numbers: Sequence[Range]) -> None:
+    head.tasks.cancelled = ranges.union(head.tasks.cancelled, numbers)
+    head.tasks.done += ranges.size(numbers)

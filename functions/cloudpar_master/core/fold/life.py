@@ -1,0 +1,107 @@
+"""How a package ends, by itself or by time, and what becomes of it then."""
+
+from collections.abc import Sequence
+
+from cloudpar_master.core import ranges
+from cloudpar_master.core.head import (
+    BLOB_BYTES,
+    HOST_BYTES,
+    LACKS_BYTES,
+    MESSAGE_BYTES,
+    SET_ASIDE,
+    Head,
+    State,
+    cut,
+)
+from cloudpar_protocol.payloads import TaskResult, Unfit
+
+from .draft import Draft
+
+DAY_S = 86400
+
+
+def end(draft: Draft, state: State, reason: str | None = None, message: str | None = None) -> None:
+    """End the package, unless it has ended: the first end is final, whatever comes later.
+
+    Workers stop what still runs when they next report, and have the time of two leases to report what it used.
+    """
+    head, life, tasks = draft.head, draft.head.life, draft.head.tasks
+    if life.ended:
+        return
+    life.state, life.reason, life.ended_at = state, reason, head.now
+    life.message = None if message is None else cut(message, MESSAGE_BYTES)
+    # At the end of the quota there is nothing left to charge, so nothing is waited for.
+    still_open = [(each.start, each.end) for each in tasks.open]
+    tasks.stopping = ranges.union(tasks.stopping, still_open) if reason != "quota" else []
+    tasks.open, head.quota.wanted_us = [], 0
+    life.settle_at = head.now + 2 * draft.policy.lease_s
+
+
+def complete(draft: Draft) -> None:
+    """End a package whose tasks are all done and paid for.
+
+    While more was used than reserved it waits for another slice: ended, it could not ask for one, and the account would
+    get the excess for nothing.
+    """
+    head, tasks = draft.head, draft.head.tasks
+    if tasks.cursor == tasks.count and not tasks.open and head.quota.used_us <= head.quota.reserved_us:
+        end(draft, "completed")
+
+
+def expire(draft: Draft) -> None:
+    """What time alone does: end what runs for too long, stop waiting, and give up what no client fetches."""
+    head, life, tasks, policy = draft.head, draft.head.life, draft.head.tasks, draft.policy
+    if tasks.done < tasks.count and head.now >= head.started_at + policy.lifetime_s:
+        days = policy.lifetime_s / DAY_S
+        end(draft, "failed", "expired", f"it still ran after {days:g} days, the most that a package may")
+    if not life.ended and tasks.stopping and head.now >= (life.settle_at or 0.0):
+        tasks.stopping = []
+    retained_until = (life.ended_at or head.now) + policy.retention_s
+    unread = life.settled and life.acknowledged_at is None and life.deleted_at is None
+    if unread and head.now >= retained_until:
+        days = policy.retention_s / DAY_S
+        life.message = f"nobody acknowledged it for {days:g} days after it ended ({head.client_state})"
+        life.state, life.reason = "expired", "expired"
+
+
+def acknowledge(draft: Draft) -> None:
+    """The client needs nothing more."""
+    life = draft.head.life
+    life.acknowledged_at = life.acknowledged_at or draft.head.now
+
+
+def drop_little(draft: Draft) -> None:
+    """What takes too little room to be worth a removal of its own goes with the tombstone."""
+    head, life = draft.head, draft.head.life
+    if life.unneeded and life.stored_bytes < draft.policy.kept_bytes:
+        life.deleted_at = life.deleted_at or head.now
+
+
+def count_uploads(head: Head, results: Sequence[TaskResult]) -> None:
+    """Count what a worker uploaded. Uploads that are not committed count too: they lie there until deleted."""
+    sizes = [result.blob.size for result in results if result.blob is not None]
+    head.life.stored_bytes += sum(sizes) + BLOB_BYTES * len(sizes)
+
+
+def set_aside(draft: Draft, unfit: Unfit | None) -> None:
+    """Name a worker that cannot run the package, for its client."""
+    known = draft.head.life.set_aside
+    if unfit is not None and len(known) < SET_ASIDE:
+        short = Unfit(cut(unfit.host, HOST_BYTES), cut(unfit.lacks, LACKS_BYTES))
+        if short not in known:
+            known.append(short)
+
+
+def strand(draft: Draft, message: str | None) -> None:
+    """No live worker can run this package.
+
+    If each lacks something, they run it all the same, and its errors say what they lack. If none has its Python,
+    `message` says so, and the package fails unless a worker that has it comes within `grace_s`.
+    """
+    life, now = draft.head.life, draft.head.now
+    if message is None:
+        life.run_anyway = True
+        return
+    life.stranded_at = now if life.stranded_at is None else life.stranded_at
+    if now >= life.stranded_at + draft.policy.grace_s:
+        end(draft, "failed", "python", message)

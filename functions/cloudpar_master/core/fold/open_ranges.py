@@ -1,0 +1,169 @@
+"""The open ranges of a package: how they are cut, divided, and queued again.
+
+A head has room for a fixed number of entries (head.ENTRIES). Results that come in order need none of it. Results,
+give-backs and losses from the middle of a chunk split it into more ranges. When there is no room left for these, the
+chunk is queued again as a whole, and its tasks run again: slower, but the head stays small whatever workers send.
+"""
+
+from bisect import insort
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from cloudpar_master.core import planning, ranges
+from cloudpar_master.core.head import ENTRIES, Head, OpenRange
+from cloudpar_master.core.policy import Policy
+from cloudpar_protocol.payloads import Range
+
+RESERVED = 120
+"""Entries that cutting new chunks leaves free, for parts of chunks that are partly finished."""
+
+SMALL_WINDOW = 8
+"""Chunks that may be open even when cancelled tasks have taken nearly all entries; with none, nothing would go on."""
+
+HALVINGS = 24
+"""Entries beyond the bound for halving the first open range (10,000,000 tasks are halved 24 times). With them, one of
+the lost chunks always comes down to the single task that kills its workers, and the package ends."""
+
+
+class Extract(NamedTuple):
+    """How some tasks divide the open ranges: those that stay, those that go, and the former ranges of these."""
+
+    kept: list[OpenRange]
+    taken: list[OpenRange]
+    touched: list[OpenRange]
+
+
+def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, only: bool = False) -> Extract:
+    """Divide the open ranges, and change nothing.
+
+    Args:
+        head: The package.
+        numbers: A sorted set of tasks.
+        heard: Generation that a worker reports about. So its chunks are in the queue, or were.
+        only: Take from this generation only.
+    """
+    kept: list[OpenRange] = []
+    taken: list[OpenRange] = []
+    touched: list[OpenRange] = []
+    low, high = (numbers[0][0], numbers[-1][1]) if numbers else (0, 0)
+    for each in head.tasks.open:
+        if each.end <= low or each.start >= high or (only and each.generation != heard):
+            kept.append(each)
+            continue
+        whole = [(each.start, each.end)]
+        hit = ranges.intersect(whole, numbers)
+        if not hit:
+            kept.append(each)
+            continue
+        touched.append(each)
+        part = replace(each, sent=each.sent or each.generation == heard)
+        taken += [replace(part, start=start, end=end) for start, end in hit]
+        kept += [replace(part, start=start, end=end) for start, end in ranges.subtract(whole, hit)]
+    return Extract(kept, taken, touched)
+
+
+def take(
+    head: Head, numbers: Sequence[Range], heard: int | None = None, *, only: bool = False, comes_back: bool = False
+) -> list[OpenRange]:
+    """Take tasks out of the open ranges, as `extract` divides them.
+
+    Args:
+        head: The package.
+        numbers: A sorted set of tasks.
+        heard: See `extract`.
+        only: See `extract`.
+        comes_back: Every range taken will be an entry again.
+
+    Returns:
+        What was taken: nothing, if the head has no room for what would remain of the chunks. These are queued again.
+    """
+    tasks = head.tasks
+    out = extract(head, numbers, heard, only=only)
+    more = len(out.kept) + (len(out.taken) if comes_back else 0) - len(tasks.open)
+    if more > max(tasks.free_entries, 0):
+        # A new generation, since the queue has seen messages of the old one, and would drop a repeated one (rule 4).
+        again = {"generation": head.version, "sent": False}
+        tasks.open = [replace(each, **again) if each in out.touched else each for each in tasks.open]
+        return []
+    tasks.open = out.kept
+    return out.taken
+
+
+def queue(head: Head, start: int, end: int, losses: int = 0) -> None:
+    """Make a chunk of some tasks, to be sent."""
+    insort(head.tasks.open, OpenRange(start, end, head.version, losses=losses), key=_start)
+
+
+def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 0) -> None:
+    """Queue tasks again as a new generation, in chunks of today's size, or larger ones if there is little room.
+
+    `losses` is what the worker that gives them back has heard of. The count must outlive a give-back: a worker that
+    gives back what its neighbour died of would otherwise clear a task that kills workers. Only halving resets it.
+    """
+    for left, each in zip(range(len(taken) - 1, -1, -1), taken, strict=True):
+        start = each.start
+        while start < each.end:
+            rest = each.end - start
+            # An entry for each range that is still to come; half of the others, so that these may be cut as well.
+            parts = max(1, (head.tasks.free_entries - left) // 2)
+            end = start + max(_chunk(head, rest, policy), -(-rest // parts))
+            queue(head, start, min(end, each.end), max(losses, each.losses))
+            start = end
+
+
+def halve(head: Head, lost: OpenRange) -> None:
+    """Queue a lost range again as two, if there is room, and else as it is."""
+    tasks = head.tasks
+    spare = HALVINGS if lost == tasks.open[0] else 0
+    tasks.open.remove(lost)
+    if tasks.free_entries + spare < 2:
+        queue(head, lost.start, lost.end)
+        return
+    middle = (lost.start + lost.end + 1) // 2
+    queue(head, lost.start, middle)
+    queue(head, middle, lost.end)
+
+
+def refill(head: Head, policy: Policy) -> None:
+    """Cut chunks from the uncut tasks until the window is full.
+
+    Without a reserve nothing is cut: each chunk in the queue is work that the account may not be able to pay for.
+    """
+    tasks = head.tasks
+    room = ENTRIES - len(tasks.cancelled) - len(tasks.stopping) - RESERVED
+    most = min(head.pace.window, max(SMALL_WINDOW, room))
+    while head.uncut and len(tasks.open) < most and not head.quota.reserve_spent:
+        free = ranges.subtract([(tasks.cursor, tasks.count)], tasks.cancelled)
+        if not free:
+            tasks.cursor = tasks.count
+            return
+        start, end = free[0]
+        end = start + _chunk(head, end - start, policy)
+        queue(head, start, end)
+        tasks.cursor = end
+
+
+def mark_sent(head: Head, chunks: Sequence[tuple[int, int, int]]) -> None:
+    """These chunks (start, end, generation) are in the queue, or what is still open of them."""
+    sent: dict[int, list[Range]] = {}
+    for start, end, generation in sorted(chunks):
+        sent.setdefault(generation, []).append((start, end))
+    opened = head.tasks.open
+    for at, each in enumerate(opened):
+        if not each.sent and ranges.contains(sent.get(each.generation, ()), each.start):
+            opened[at] = replace(each, sent=True)
+
+
+def _chunk(head: Head, rest: int, policy: Policy) -> int:
+    tasks = head.tasks
+    return (
+        planning.chunk_size(rest, tasks.count, head.pace, policy)
+        if tasks.chunksize is None
+        else min(tasks.chunksize, rest)
+    )
+
+
+def _start(each: OpenRange) -> int:
+    return each.start

@@ -1,0 +1,54 @@
+"""What publications show about the speed of tasks, and how many chunks may be open."""
+
+from collections.abc import Sequence
+
+from cloudpar_master.core import planning, quota
+from cloudpar_master.core.events import Published
+from cloudpar_master.core.head import FLEET, Member, number_of
+from cloudpar_protocol.payloads import TaskResult
+
+from .draft import Draft
+
+MEASURED_TASKS = 256
+"""The mean duration forgets tasks older than about this many, so that it follows a map whose tasks grow longer."""
+
+
+def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> None:
+    """Count the costs and durations of a publication. A repeated one has nothing accepted, and costs nothing."""
+    pace = draft.head.pace
+    pace.execute_us = quota.add_us(pace.execute_us, sum(result.duration_us for result in accepted))
+    pace.retrieve_us = quota.add_us(pace.retrieve_us, event.retrieve_us if accepted else 0)
+    pace.publish_us = quota.add_us(pace.publish_us, event.publish_us if accepted else 0)
+    _count_member(draft, event.worker_id, event.executors)
+    _average(draft, accepted)
+    if accepted and event.generation >= pace.window_since:
+        window = planning.next_window(pace.window, event.wait_us, pace.executors, draft.policy)
+        if window != pace.window:
+            pace.window, pace.window_since = window, draft.head.version
+
+
+def widen(draft: Draft, executors: int) -> None:
+    """Executors found the queue empty while this package has uncut tasks: open a chunk for each of them."""
+    tasks, pace, policy = draft.head.tasks, draft.head.pace, draft.policy
+    wished = max(len(tasks.open) + executors, planning.first_window(tasks.count, policy))
+    pace.window = max(pace.window, min(wished, policy.largest_window))
+
+
+def _average(draft: Draft, accepted: Sequence[TaskResult]) -> None:
+    # Only what ran to its end has a duration: a task that timed out or crashed says nothing about the others.
+    pace, timed = draft.head.pace, [each.duration_us for each in accepted if each.outcome in {"ok", "error"}]
+    if timed:
+        weight = min(pace.measured, max(0, MEASURED_TASKS - len(timed)))
+        total_us = quota.add_us(sum(timed), 0)
+        pace.mean_us = (pace.mean_us * weight + total_us) / (weight + len(timed))
+        pace.measured += len(timed)
+
+
+def _count_member(draft: Draft, worker_id: str, executors: int) -> None:
+    pace, now = draft.head.pace, draft.head.now
+    since = now - draft.policy.fleet_memory_s
+    pace.fleet = {number: member for number, member in pace.fleet.items() if member.seen_at >= since}
+    number = number_of(worker_id)
+    # Bounded, since a worker can publish under any number of ids, and each is an entry of the head.
+    if number in pace.fleet or len(pace.fleet) < FLEET:
+        pace.fleet[number] = Member(executors, now)

@@ -1,0 +1,37 @@
+"""Slices of the account's compute time, as this package asks for them and gets them."""
+
+from cloudpar_master.core import quota
+from cloudpar_master.core.events import QuotaGranted
+
+from . import life
+from .draft import Draft
+
+ASK_AGAIN_S = 1.0
+"""Seconds until a package asks again for a slice while other packages of its account hold all that is left."""
+
+USED_UP = "the account's compute time is used up: ask the operator to grant more (cloudpar account grant)"
+
+
+def ask(draft: Draft) -> None:
+    """Ask for a slice if the package needs one; the request stays in the head until it is answered."""
+    head = draft.head
+    if not head.quota.wanted_us:
+        head.quota.wanted_us = quota.slice_wanted_us(head, draft.policy)
+
+
+def receive(draft: Draft, event: QuotaGranted) -> None:
+    """The account's answer to the slice that the package asked for."""
+    head, own = draft.head, draft.head.quota
+    # The number tells repeated answers: counted twice, a slice would let this package use what others reserved. An
+    # answer of 0 does not use up its number, so a late copy of it counts only while a slice is asked for.
+    if head.life.ended or event.slice != own.next_slice or not (event.granted_us or own.wanted_us):
+        return
+    own.wanted_us = 0
+    own.exhausted = event.granted_us == 0 and event.exhausted
+    if event.granted_us:
+        own.reserved_us += event.granted_us
+        own.next_slice += 1
+    elif not event.exhausted:
+        own.ask_again_at = head.now + ASK_AGAIN_S
+    elif own.reserve_spent:
+        life.end(draft, "failed", "quota", USED_UP)

@@ -1,0 +1,91 @@
+"""Results of tasks, and tasks that come back without one."""
+
+from collections.abc import Sequence
+
+from cloudpar_master.core import quota, ranges
+from cloudpar_master.core.events import GaveBack, Lost
+from cloudpar_master.core.head import FAILED_RANGES
+from cloudpar_protocol.payloads import Range, TaskResult
+
+from . import open_ranges
+from .draft import Draft
+
+
+def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list[TaskResult]:
+    """Commit the results of tasks that have none yet; the first one wins.
+
+    Args:
+        draft: The fold.
+        results: In the order of their tasks.
+        generation: Of the chunk that they come from.
+
+    Returns:
+        What was committed: nothing at all if the head has no room for the gaps that these results would leave.
+    """
+    head, tasks = draft.head, draft.head.tasks
+    accepted: list[TaskResult] = []
+    at, last = 0, -1
+    for result in results:
+        while at < len(tasks.open) and tasks.open[at].end <= result.index:
+            at += 1
+        if at == len(tasks.open):
+            break
+        # Outside the open ranges a task has its result, is cancelled, or was never handed out: committing it would
+        # charge it twice, or let a worker report tasks that it made up. `last`: one publication may name a task twice.
+        if tasks.open[at].start <= result.index != last:
+            accepted.append(result)
+            last = result.index
+    # Any generation may commit: a worker that was taken for lost has done the work all the same.
+    if not open_ranges.take(head, ranges.of(result.index for result in accepted), generation):
+        return []
+    tasks.done += len(accepted)
+    head.quota.used_us = quota.add_us(head.quota.used_us, sum(result.duration_us for result in accepted))
+    wrong = ranges.of(result.index for result in accepted if result.outcome != "ok")
+    if wrong:
+        tasks.errors += ranges.size(wrong)
+        tasks.failed = ranges.union(tasks.failed, wrong)[:FAILED_RANGES]
+    head.life.stored_bytes += sum(map(_inline_bytes, accepted))
+    draft.results += accepted
+    return accepted
+
+
+def give_back(draft: Draft, event: GaveBack) -> None:
+    """A worker runs nothing of these tasks, or, if it cannot, nothing of the whole package."""
+    used = draft.head.quota
+    # Only the first copy of the event finds its tasks open in this generation: the time is charged once.
+    if take_back(draft, ranges.union(event.ranges), event.generation, event.losses) and event.used_us:
+        used.used_us = quota.add_us(used.used_us, event.used_us)
+
+
+def take_back(draft: Draft, numbers: Sequence[Range], generation: int, losses: int = 0) -> bool:
+    """Queue tasks again that a worker will not run. Returns whether any of them was open in this generation.
+
+    The generation decides: a late give-back by a worker that was taken for lost must not take the tasks from the worker
+    that has them now.
+    """
+    taken = open_ranges.take(draft.head, numbers, generation, only=True, comes_back=True)
+    open_ranges.recut(draft.head, taken, draft.policy, losses)
+    return bool(taken)
+
+
+def lose(draft: Draft, event: Lost) -> None:
+    """Halve a lost chunk, so that a task that kills its workers is soon alone. Alone, it fails.
+
+    Without halving, one such task would fail its whole chunk; without failing, it would kill workers for days.
+    """
+    whole = [(event.start, event.end)]
+    lost = open_ranges.extract(draft.head, whole, event.generation, only=True).touched
+    text = (
+        f"its worker was lost {event.receives} times while it had this task: it brings its worker down (give it "
+        "more memory), or outlasts what spot instances live (split it)"
+    )
+    alone = [each.start for each in lost if each.end - each.start == 1]
+    commit(draft, [TaskResult(index, "lost", 0, message=text) for index in alone], event.generation)
+    for each in lost:
+        if each.end - each.start > 1:
+            open_ranges.halve(draft.head, each)
+
+
+def _inline_bytes(result: TaskResult) -> int:
+    texts = (result.data, result.message, result.traceback, result.stdout, result.stderr, result.input)
+    return 20 + sum(len(text) for text in texts if text)

@@ -1,0 +1,36 @@
+"""The compute time of one package: what it used, and what its account has set aside for it."""
+
+from msgspec import Struct, field
+
+
+class Quota(Struct, kw_only=True):
+    """Compute time in microseconds. The account grants it in slices, numbered from 0.
+
+    Attributes:
+        used_us: Execution times of the committed results, and of tasks that were stopped.
+        reserved_us: The sum of the slices. After settling: what was charged.
+        next_slice: Number of the slice that is asked for now or next.
+        wanted_us: Compute time that this slice should have; 0: none is asked for.
+        ask_again_at: No slice is asked for before this time.
+        exhausted: The account had nothing left when last asked.
+    """
+
+    used_us: int = 0
+    reserved_us: int = 0
+    next_slice: int = field(name="slice", default=0)
+    wanted_us: int = field(name="slice_us", default=0)
+    ask_again_at: float = field(name="slice_at", default=0.0)
+    exhausted: bool = field(name="wall", default=False)
+
+    @property
+    def reserve_spent(self) -> bool:
+        """All that was reserved is used: nothing is cut, sent or handed out until the account grants another slice."""
+        return self.used_us >= self.reserved_us
+
+    @property
+    def charged_us(self) -> int:
+        """What the account pays, as far as known: the time used, but never more than was reserved.
+
+        A result can use more than was left. The account never pays for that: its quota is a hard limit.
+        """
+        return min(self.used_us, self.reserved_us)

@@ -1,0 +1,46 @@
+"""How a head is stored: its groups side by side in one flat map, as release 0.1.0 began it.
+
+During an upgrade masters of two releases run beside each other, and each reads what the other wrote. So a stored name
+never changes, nor what it means: a field that is renamed in a group keeps its stored name (`field(name=...)`), and no
+two groups have a stored name in common.
+"""
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, fields
+
+from .life import Life
+from .pace import Pace
+from .package import Head, Identity
+from .quota import Quota
+from .tasks import Tasks
+
+_identity = msgspec.msgpack.Decoder(Identity)
+_tasks = msgspec.msgpack.Decoder(Tasks)
+_quota = msgspec.msgpack.Decoder(Quota)
+_pace = msgspec.msgpack.Decoder(Pace)
+_life = msgspec.msgpack.Decoder(Life)
+_encoder = msgspec.msgpack.Encoder()
+_stored_names: dict[type[Struct], list[tuple[str, str]]] = {
+    group: [(each.name, each.encode_name) for each in fields(group)] for group in (Identity, Tasks, Quota, Pace, Life)
+}
+
+
+def encode(head: Head) -> bytes:
+    """A head as it is stored: the fields of all groups in one map."""
+    groups: dict[type[Struct], Struct] = {
+        Identity: head, Tasks: head.tasks, Quota: head.quota, Pace: head.pace, Life: head.life,
+    }  # fmt: skip
+    flat = {stored: getattr(record, name) for group, record in groups.items() for name, stored in _stored_names[group]}
+    return _encoder.encode(flat)
+
+
+def decode(body: bytes) -> Head:
+    """The head in stored bytes. Each group takes its own fields out of the map, and ignores the others."""
+    return Head(
+        **asdict(_identity.decode(body)),
+        tasks=_tasks.decode(body),
+        quota=_quota.decode(body),
+        pace=_pace.decode(body),
+        life=_life.decode(body),
+    )

@@ -1,0 +1,84 @@
+"""Where each task of a package is: in a result, in a chunk, cancelled, or not cut yet."""
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from cloudpar_protocol.payloads import Range
+
+ENTRIES = 560
+"""Open ranges, cancelled ranges and stopping ranges together. Beyond that the fold declines whatever would split them
+further: this is what keeps a head below HEAD_BYTES."""
+
+FAILED_RANGES = 100
+"""Failed ranges that a head names. Failures beyond them are counted only."""
+
+CANCELLED_RANGES = 200
+"""Cancelled ranges that a client may make one by one. Beyond that it can only cancel the whole package."""
+
+
+class OpenRange(Struct, frozen=True, array_like=True):
+    """Tasks [start, end) that were cut into a chunk at head version `generation` and have no result yet.
+
+    Attributes:
+        sent: The chunk is known to be in the queue, or at a worker.
+        losses: How many workers were lost with these tasks before a worker gave them back.
+    """
+
+    start: int
+    end: int
+    generation: int
+    sent: bool = False
+    losses: int = 0
+
+
+class Tasks(Struct, kw_only=True):
+    """The tasks of one package.
+
+    Tasks below `cursor` have been cut into chunks. Those in `open` have no result yet, all others below the cursor
+    have one or are cancelled. So the finished tasks need no record of their own, and a head has the same size for ten
+    tasks and for ten million.
+
+    Attributes:
+        count: How many tasks the package has.
+        chunksize: Tasks of each chunk, as the client wants it; None: the master chooses.
+        cursor: The first task that was never cut into a chunk.
+        open: Tasks in chunks, sorted and disjoint. After a give-back or a late result a chunk may have several ranges.
+        cancelled: Tasks that were cancelled one by one, and so have no result.
+        stopping: Tasks that ended without a result and may still run. Their time is charged once, if it is reported
+            before the life's `settle_at`.
+        draining: The client keeps what workers have. Other chunks are cancelled when the queue yields them.
+        done: Tasks with a result, or cancelled.
+        errors: Results that are no success.
+        failed: The tasks of these, at most FAILED_RANGES ranges.
+    """
+
+    count: int = field(name="tasks")
+    chunksize: int | None = None
+    cursor: int = 0
+    open: list[OpenRange] = []
+    cancelled: list[Range] = []
+    stopping: list[Range] = []
+    draining: bool = False
+    done: int = 0
+    errors: int = 0
+    failed: list[Range] = []
+
+    def draft(self) -> "Tasks":
+        """A copy with lists of its own, for a fold to change."""
+        return replace(
+            self,
+            open=list(self.open),
+            cancelled=list(self.cancelled),
+            stopping=list(self.stopping),
+            failed=list(self.failed),
+        )
+
+    @property
+    def unsent(self) -> list[OpenRange]:
+        """The outbox: chunks that may not be in the queue yet."""
+        return [each for each in self.open if not each.sent]
+
+    @property
+    def free_entries(self) -> int:
+        """How many more entries the lists that grow with every split may hold; below 0 after some halvings."""
+        return ENTRIES - len(self.open) - len(self.cancelled) - len(self.stopping)

@@ -1,0 +1,74 @@
+"""Opens packages that wait, without chunks or quota, while enough of their account's are at work (rule 14)."""
+
+from contextlib import suppress
+
+from cloudpar_master.core import planning
+from cloudpar_master.core.events import ExecutorsIdle
+from cloudpar_master.core.head import Head
+from cloudpar_master.ports import PackageStore
+from cloudpar_protocol.errors import Unavailable
+
+from .deployment import Deployment
+from .folding import Folding
+
+UNCUT = 100
+"""Among how many packages with uncut tasks the next closed one is looked for."""
+
+
+class OpenCount:
+    """How many packages of an account are open, read once for all closed ones that ask: these may be hundreds."""
+
+    def __init__(self, packages: PackageStore) -> None:
+        self._packages = packages
+        self._open: dict[str, int] = {}
+
+    def of(self, account_id: str) -> int:
+        """How many of the account are open, with those that were opened since."""
+        if account_id not in self._open:
+            heads = self._packages.unsettled(account_id)
+            self._open[account_id] = sum(not head.life.ended and not head.pace.closed for head in heads)
+        return self._open[account_id]
+
+    def note(self, head: Head) -> None:
+        """A package may have opened."""
+        self._open[head.account_id] += not (head.life.ended or head.pace.closed)
+
+
+class ClosedPackages:
+    """Opens them in the order of their starts."""
+
+    def __init__(self, deployment: Deployment, folding: Folding) -> None:
+        self._on = deployment
+        self._folding = folding
+
+    def open_next(self, ended: Head) -> None:
+        """A package has ended: open the oldest of its account's closed ones, if there is any.
+
+        If this process dies before, that one opens when the next package ends, or when executors idle.
+        """
+        packages = self._on.packages
+        wanted = self._on.policy.looks_at_end and not ended.pace.closed
+        uncut = packages.uncut(UNCUT) if wanted else []
+        found = packages.find(uncut) if uncut else {}
+        for package_id in uncut:
+            head, _ = found.get(package_id, (None, None))
+            if head is None or head.account_id != ended.account_id:
+                continue
+            if head.pace.closed and not head.life.ended:
+                with suppress(Unavailable):  # others are at it
+                    self._folding.advance(package_id, [(f"o#{ended.package_id}", ExecutorsIdle(executors=1))])
+                return
+
+    def open_if_few(self, head: Head, others: OpenCount) -> Head:
+        """Open a closed package if fewer of its account are open than may be."""
+        policy = self._on.policy
+        if not head.pace.closed or head.life.ended:
+            return head
+        most = policy.open_small_packages if head.tasks.count <= planning.SMALL_PACKAGE else policy.open_packages
+        if others.of(head.account_id) >= most:
+            return head
+        event = ExecutorsIdle(executors=1)
+        with suppress(Unavailable):  # others are at it
+            head = self._folding.advance(head.package_id, [(f"o#{head.package_id}#{head.version}", event)]) or head
+            others.note(head)
+        return head

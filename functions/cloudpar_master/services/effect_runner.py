@@ -1,0 +1,69 @@
+"""Carries effects out, and answers each with an event."""
+
+from cloudpar_master.core.effects import Delete, Effect, Forget, Reserve, Send, Settle
+from cloudpar_master.core.events import Deleted, Event, QuotaGranted, Sent, Settled
+from cloudpar_master.core.head import Head
+from cloudpar_protocol.payloads import BlobData
+
+from .chunk_text import ChunkText, sending
+from .deployment import Deployment
+
+
+class EffectRunner:
+    """Calls the ports for what a saved head leaves to do.
+
+    Several masters may carry out the effect of one head, or one master may do so twice. Every call here has the same
+    result then: a slice has a number, a chunk a name that the queue sends once, a settled package its charge.
+    """
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._on = deployment
+
+    def answer(self, head: Head, effect: Effect) -> Event | None:
+        """Carry an effect out. None: the effect had no result, and stays pending."""
+        on = self._on
+        match effect:
+            case Reserve(slice=number, wanted_us=wanted_us):
+                got = on.accounts.reserve(head.account_id, head.billing_id, number, wanted_us)
+                exhausted = got.granted_us == 0 and (got.exhausted or self._all_spent(head))
+                return QuotaGranted(slice=number, granted_us=got.granted_us, exhausted=exhausted)
+            case Send(chunks=chunks):
+                texts = [ChunkText.of(head.package_id, chunk) for chunk in chunks]
+                sent = on.queue.send([sending(head, text, on.policy) for text in texts])
+                done = [chunk for chunk, is_sent in zip(chunks, sent, strict=True) if is_sent]
+                return Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in done]) if done else None
+            case Settle(used_us=used_us):
+                charged_us = on.accounts.settle(head.account_id, head.billing_id, used_us, head.quota.reserved_us)
+                return Settled(charged_us=charged_us)
+            case Delete():
+                self._delete(head)
+                return Deleted()
+            case Forget():
+                raise AssertionError(effect)
+
+    def forget(self, head: Head) -> None:
+        """Remove the tombstone, and results that were uploaded late."""
+        self._on.blobs.abandon(f"results/{head.package_id}/")
+        self._on.packages.forget(head.package_id)
+
+    def _all_spent(self, head: Head) -> bool:
+        """Whether this package and all others of its account have used up their slices, so that none comes back.
+
+        Without this they would wait for each other and never end. What the account holds beyond their slices is one
+        that a package got and has not noted yet: that package goes on.
+        """
+        if not head.quota.reserve_spent:
+            return False
+        account_id = head.account_id
+        heads = self._on.packages.unsettled(account_id)
+        account = self._on.accounts.get(account_id)
+        held_us = 0 if account is None else account.reserved_us
+        noted_us = sum(head.quota.reserved_us for head in heads)
+        return all(head.quota.reserve_spent for head in heads) and held_us <= noted_us
+
+    def _delete(self, head: Head) -> None:
+        spec = self._on.packages.spec(head.package_id)
+        if spec is not None and isinstance(spec.start.data, BlobData):
+            self._on.blobs.delete(spec.start.data.blob.key)
+        self._on.blobs.delete(f"results/{head.package_id}/")
+        self._on.packages.delete_pages(head.package_id)

@@ -1,0 +1,44 @@
+"""The stored form of a head, which masters of other releases read and write too."""
+
+import msgspec
+
+from cloudpar_master.core.head import Head, Member, OpenRange, stored
+from cloudpar_protocol.payloads import Unfit
+
+FLAT = {
+    "schema": 1, "package_id": "p", "account_id": "a", "name": "n", "version": 7, "state": "failed", "reason": "quota",
+    "message": "m", "tasks": 90, "chunksize": 5, "codec": "msgpack", "cursor": 40, "open": [[0, 3, 2, True, 1]],
+    "cancelled": [[4, 5]], "stopping": [[6, 7]], "draining": True, "done": 8, "errors": 2, "failed": [[8, 10]],
+    "used_us": 11, "reserved_us": 12, "slice": 3, "slice_us": 13, "slice_at": 1.5, "wall": True, "mean_us": 2.5,
+    "measured": 14, "execute_us": 15, "retrieve_us": 16, "publish_us": 17, "fleet": {5: [4, 3.5]}, "window": 18,
+    "window_since": 6, "page": 4, "data_bytes": 19, "stored_bytes": 20, "started_at": 4.5, "now": 5.5, "ended_at": 6.5,
+    "settle_at": 7.5, "settled": True, "acknowledged_at": 8.5, "deleted_at": 9.5,
+}  # fmt: skip
+"""Every field of release 0.2.0, each with a value that is no default."""
+
+LATER = {"python": "3.12", "set_aside": [{"host": "host", "lacks": "lacks"}], "stranded_at": 10.5, "anyhow": True}
+"""What 0.3.0 added."""
+
+
+def test_a_head_of_release_0_2_0_is_read() -> None:
+    head = stored.decode(msgspec.msgpack.encode(FLAT))
+    assert (head.tasks.count, head.tasks.open) == (90, [OpenRange(0, 3, 2, sent=True, losses=1)])
+    assert (head.quota.next_slice, head.quota.wanted_us, head.quota.ask_again_at, head.quota.exhausted) == (
+        3, 13, 1.5, True,
+    )  # fmt: skip
+    assert (head.pace.fleet, head.pace.window) == ({5: Member(4, 3.5)}, 18)
+    assert (head.life.state, head.life.deleted_at, head.life.run_anyway) == ("failed", 9.5, False)
+
+
+def test_a_head_is_written_under_the_stored_names_of_earlier_releases() -> None:
+    everything = FLAT | LATER
+    head = stored.decode(msgspec.msgpack.encode(everything))
+    assert head.life.set_aside == [Unfit("host", "lacks")]
+    assert msgspec.msgpack.decode(stored.encode(head), strict=False) == everything
+    assert stored.decode(stored.encode(head)) == head
+
+
+def test_fields_of_a_later_release_are_ignored() -> None:
+    head = stored.decode(msgspec.msgpack.encode(FLAT | {"schema": 2, "priority": 3}))
+    assert isinstance(head, Head)
+    assert head.schema == 2
