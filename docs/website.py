@@ -26,6 +26,12 @@ ELSEWHERE = {
 """Pages outside docs/, and their places on the site."""
 
 NAVIGATION: dict[str, list[str]] = {
+    "Tutorials": [
+        "tutorials/laptop.md",
+        "tutorials/several-machines.md",
+        "tutorials/aws.md",
+        "tutorials/javascript.md",
+    ],
     "Guides": [
         "sdk.md",
         "examples/index.md",

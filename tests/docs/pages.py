@@ -7,6 +7,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "examples/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
+TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
+"""Pages that are followed from their first line to their last: their blocks are no examples by themselves."""
+
 _FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -44,4 +47,8 @@ ALL = [block for page in PAGES for block in blocks(page)]
 
 def of(language: str) -> list[Block]:
     """All blocks of one language, but for the reference's, which are the docstrings'."""
-    return [block for block in ALL if block.language == language and block.page.name != "reference.md"]
+    return [
+        block
+        for block in ALL
+        if block.language == language and block.page.name != "reference.md" and block.page not in TUTORIALS
+    ]

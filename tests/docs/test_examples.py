@@ -28,7 +28,7 @@ from docs.pages import ROOT, Block
 PACKAGES = (cloudpar_protocol, cloudpar, cloudpar_master, cloudpar_worker)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
-RUN, CHECKED = {"pycon", "python", "console", "sh"}, {"mermaid", "text", "toml", "json"}
+RUN, CHECKED = {"pycon", "python", "console", "sh", "js"}, {"mermaid", "text", "toml", "json"}
 """Languages whose blocks the tests run (of sh: read), and those in which there is nothing to run."""
 
 
@@ -169,7 +169,7 @@ def test_command_exists(block: Block) -> None:
             case ["make", target]:
                 assert f"\n{target}: " in (ROOT / "Makefile").read_text()
             case [("cloudpar" | ".venv/bin/cloudpar"), *arguments]:
-                _parse(application, arguments)
+                parse(arguments)
             case [".venv/bin/python", script, *_]:
                 assert (ROOT / script).is_file()
             case ["export", setting]:
@@ -180,8 +180,9 @@ def test_command_exists(block: Block) -> None:
                 raise AssertionError(line)
 
 
-def _parse(command: click.Command, arguments: list[str]) -> None:
+def parse(arguments: list[str]) -> None:
     """Read a command line as the program would, without doing anything."""
+    command: click.Command = application
     while isinstance(command, click.Group):
         command, arguments = command.commands[arguments[0]], arguments[1:]
     command.make_context("cloudpar", arguments)

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from botocore.loaders import create_loader
 from moto import mock_aws
 
 from cli.deployment import fake_cdk
 from cli.deployment.stand_in import StandIn
+from cloudpar.deployment import checks
+from sdk.fake_master import TOKEN, FakeMaster
 
 LOADER = create_loader()
 
@@ -121,3 +124,13 @@ def script(path: Path, text: str) -> None:
 def outputs(endpoint: str = "https://pool.example") -> dict[str, str]:
     """Of a stack whose queues do not exist."""
     return {"Endpoint": endpoint, "AccountFunction": "account-function", "Region": "us-east-1"}
+
+
+@pytest.fixture
+def master(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMaster]:
+    """The master that the deployed endpoint leads to; the CDK is bootstrapped."""
+    boto3.client("ssm", "us-east-1").put_parameter(Name=checks.BOOTSTRAP_PARAMETER, Value="21", Type="String")
+    monkeypatch.setattr("cloudpar.cli.first_use.secrets.token_urlsafe", lambda _: TOKEN)
+    with FakeMaster() as running:
+        (aws.folder / "outputs.json").write_text(json.dumps(outputs(running.endpoint)))
+        yield running

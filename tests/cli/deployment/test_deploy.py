@@ -4,7 +4,6 @@ import io
 import json
 import os
 import stat
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,12 @@ from typing import Any
 import boto3
 import pytest
 
-from cli.deployment.conftest import outputs, script
+from cli.deployment.conftest import script
 from cli.deployment.stand_in import NAME, StandIn
 from cloudpar.cli.application import run
 from cloudpar.deployment import checks, profile
 from cloudpar.deployment.profile import Profile
 from sdk.fake_master import TOKEN, FakeMaster
-
-
-@pytest.fixture
-def master(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMaster]:
-    """The master that the deployed endpoint leads to; the CDK is bootstrapped."""
-    boto3.client("ssm", "us-east-1").put_parameter(Name=checks.BOOTSTRAP_PARAMETER, Value="21", Type="String")
-    monkeypatch.setattr("cloudpar.cli.first_use.secrets.token_urlsafe", lambda _: TOKEN)
-    with FakeMaster() as running:
-        (aws.folder / "outputs.json").write_text(json.dumps(outputs(running.endpoint)))
-        yield running
 
 
 def cdk_calls(aws: StandIn) -> list[list[str]]:

@@ -12,11 +12,9 @@ import pytest
 
 from cli.deployment.conftest import TEMPLATE, outputs
 from cli.deployment.stand_in import NAME, StandIn
-from cli.deployment.test_deploy import cdk_calls, failed, master
+from cli.deployment.test_deploy import cdk_calls, failed
 from cloudpar.cli.application import run
 from sdk.fake_master import FakeMaster
-
-__all__ = ["master"]
 
 QUIETLY = ["deploy", "--yes", "--no-first-map"]
 

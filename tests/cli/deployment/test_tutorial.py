@@ -1,0 +1,35 @@
+"""The commands of the tutorial of AWS, as they stand on its page, one after the other on one account."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cli.deployment.stand_in import StandIn
+from cloudpar.cli.application import run
+from cloudpar.deployment import profile
+from docs.pages import ROOT, blocks
+from sdk.fake_master import FakeMaster
+
+PAGE = ROOT / "docs/tutorials/aws.md"
+REGION = "us-east-1"
+"""Of the stand-in. The page deploys to another."""
+
+COMMANDS = [line for block in blocks(PAGE) if block.language == "sh" for line in block.text.splitlines()]
+ASKS = {"deploy", "destroy"}
+
+
+def test_the_commands_make_show_and_delete_a_pool(
+    master: FakeMaster, aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("cloudpar.cli.destroy.LOOK_S", 0.0)
+    (project / "tasks.txt").write_text("numpy\n")
+    assert [shlex.split(line)[1] for line in COMMANDS] == ["deploy", "deploy", "status", "account", "destroy"]
+    for line in COMMANDS:
+        arguments = shlex.split(line.replace("eu-central-1", REGION))[1:]
+        if arguments[0] in ASKS:
+            arguments.append("--yes")  # what a reader answers
+        assert run(arguments) == 0, capsys.readouterr().err
+        assert (profile.read() is None) == (arguments[0] == "destroy")
+    assert master.seen["start_tasks"] == 2
+    assert "requirements" in capsys.readouterr().err
