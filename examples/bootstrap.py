@@ -1,7 +1,7 @@
 """A confidence interval for a figure of a data frame, by the bootstrap.
 
-    pip install 'cloudpar[examples]'
-    python bootstrap.py --resamples 2000
+    pip install '.[examples]'
+    python examples/bootstrap.py --resamples 2000
 
 The question: how much more do customers spend who got the newsletter? The program draws the rows of the table again and
 again, with replacement, and computes the figure of each resample. The middle 95 % of these figures are the interval.

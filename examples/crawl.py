@@ -1,7 +1,7 @@
 """A small web crawler: all pages of a site, and the links that lead nowhere.
 
-    pip install cloudpar
-    python crawl.py http://127.0.0.1:8000/ --tasks 32
+    pip install .
+    python examples/crawl.py http://127.0.0.1:8000/ --tasks 32
 
 Tasks wait for the network most of the time, so a pool of 8 executors fetches 8 pages at a time on any machine. This
 process keeps the list of known pages; a task fetches one page and returns its links. Crawl only sites that allow it.

@@ -1,7 +1,7 @@
 """A simulation as a parallel loop: how an epidemic may run, in many random runs.
 
-    pip install 'cloudpar[examples]'
-    python epidemic.py --runs 400
+    pip install '.[examples]'
+    python examples/epidemic.py --runs 400
 
 The body of the loop writes into an array, as it would in a plain `for` loop. After `parallel_for` the array of this
 process has the rows of all runs.

@@ -1,6 +1,6 @@
 // A JavaScript client: a straight line through the sales of each product, fitted by Python's `statistics` module.
 //
-//     npm install @cloudpar/sdk      (from a checkout: see the page of the JavaScript SDK)
+//     npm install PACKAGE.tgz        (the file that `npm pack` makes: see the page of the JavaScript SDK)
 //     cloudpar up                    (in another terminal; it prints the two variables that the next line needs)
 //     CLOUDPAR_ENDPOINT=... CLOUDPAR_TOKEN=... node forecast.mjs 100
 //

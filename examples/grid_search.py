@@ -1,7 +1,7 @@
 """A grid search: the settings of a model that predict best, by cross-validation.
 
-    pip install 'cloudpar[examples]'
-    python grid_search.py --rows 400
+    pip install '.[examples]'
+    python examples/grid_search.py --rows 400
 
 The model is a kernel ridge regression. Each task fits it with one pair of settings and tests it on one part of the
 data, so a grid of 8 x 8 settings with 5 parts is 320 tasks. A pair of settings that does not work fails alone.

@@ -1,7 +1,7 @@
 """A Mandelbrot image, tile by tile, while workers join, crash and leave.
 
-    pip install 'cloudpar[plot]'
-    python mandelbrot.py
+    pip install '.[plot]'
+    python examples/mandelbrot.py
 
 starts a master without executors (`cloudpar up --workers 0`) and, from time to time, a worker of its own
 (`cloudpar worker`). One worker is killed in the middle of its work, another is asked to leave. The image is complete

@@ -1,7 +1,7 @@
 """The price of an Asian call option by Monte-Carlo simulation, with its standard error.
 
-    pip install 'cloudpar[examples]'
-    python option_pricing.py --paths 2000000
+    pip install '.[examples]'
+    python examples/option_pricing.py --paths 2000000
 
 Such an option pays what the average price of a share lies above the strike. There is no closed formula for it. Each
 task simulates a batch of paths with a random generator of its own, so the result is the same on any number of cores.

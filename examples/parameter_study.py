@@ -1,7 +1,7 @@
 """A parameter study that resumes where it was interrupted.
 
-    pip install cloudpar
-    python parameter_study.py results.jsonl
+    pip install .
+    python examples/parameter_study.py results.jsonl
 
 Interrupt it by Ctrl-C, or switch the machine off, and start it again: what is in the file is not computed again. The
 model is a population with a birth rate and a harvest; the study finds for which pairs the population survives.

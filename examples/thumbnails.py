@@ -1,7 +1,7 @@
 """Thumbnails of all pictures of a folder.
 
-    pip install 'cloudpar[examples]'
-    python thumbnails.py ~/Pictures thumbnails
+    pip install '.[examples]'
+    python examples/thumbnails.py ~/Pictures thumbnails
 
 Pictures travel as bytes, so that this also works with workers on other machines, which do not see your files. With
 `buffersize` the program reads pictures as results come back; a folder of any size fits into its memory.

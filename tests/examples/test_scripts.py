@@ -175,7 +175,7 @@ def test_a_program_is_short_and_listed(program: Path) -> None:
 @pytest.mark.parametrize("program", [path for path in PROGRAMS if path.suffix == ".py"], ids=lambda path: path.name)
 def test_a_program_imports_only_what_its_command_installs(program: Path) -> None:
     tree = ast.parse(program.read_text())
-    extra = re.search(r"pip install 'cloudpar\[(\w+)\]'", ast.get_docstring(tree) or "")
+    extra = re.search(r"pip install '\.\[(\w+)\]'", ast.get_docstring(tree) or "")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     installed = project["dependencies"] + (project["optional-dependencies"][extra[1]] if extra else [])
     names = {re.split(r"[>=\[]", each)[0] for each in installed}
