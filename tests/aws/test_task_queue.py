@@ -294,6 +294,13 @@ def test_a_busy_worker_is_handed_first_chunks_only(clock: SetClock) -> None:
     assert bodies(queue.receive(10, 60.0, "b", ["long"])) == ["new"]
 
 
+def test_a_worker_that_cannot_run_the_first_chunks_gets_others(clock: SetClock) -> None:
+    queue, _ = on_three_queues(clock)
+    queue.send([LONG[0], NEW])
+    assert bodies(queue.receive(10, 60.0, "a", express=False)) == ["long 0"]
+    assert queue.receive(10, 60.0, "b", ["busy"], express=False) == []
+
+
 def test_receipts_go_back_to_their_queue(clock: SetClock) -> None:
     client = offline().sqs
     with stubbed(client) as stub:

@@ -15,9 +15,9 @@ from bench.aws_calls.queue_and_bucket import Queue
 from cloudpar_master.adapters.aws.deployment import POLICY
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_master.core.planning import EXPRESS_TASKS
-from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
+from cloudpar_protocol.worker_messages import Lease, RetrieveTasks, RetrieveTasksReply
 from master.memory.stores import in_memory
-from master.services.world import master
+from master.services.world import HOUR_US, master
 from master.stores import SetClock, Stores
 from simulation.site import Site
 
@@ -107,3 +107,36 @@ def test_a_call_costs_few_requests_of_workers_that_are_busy(open_site: OpenSite,
         site.start(site.account(f"user {number}"), 1, 10_000)
         site.run_until(site.now_us + 5 * SECOND)
     assert sum(fetches) <= 3 * 10
+
+
+@pytest.mark.parametrize("executors", [(2,), (1, 1), (4,)])
+@pytest.mark.parametrize("besides", [[], ["its own"]], ids=["idle", "busy"])
+def test_a_call_keeps_its_place_when_a_worker_meets_it_that_cannot_run_it(
+    open_site: OpenSite, executors: tuple[int, ...], besides: list[str]
+) -> None:
+    """Such a worker idles, so it may well be the first to ask."""
+    site = open_site(*executors)
+    for name in ("ann", "bob", "eve"):
+        site.start(site.account(name), 3_000, 2 * SECOND)
+    site.run_until(40 * SECOND)
+    small = site.start(site.account("kim"), 1, 10_000)
+    unfit = RetrieveTasks(attempt_id="a", worker_id="unfit", executors=2, chunks=2, pythons=["3.12"], besides=besides)
+    assert not site.world.worker.retrieve_tasks(unfit).leases
+    assert begun_meanwhile(site, small, 40 * SECOND) <= 2 * sum(executors)
+
+
+def test_behind_calls_that_a_worker_cannot_run_it_gets_chunks_that_it_can(open_site: OpenSite) -> None:
+    """No other worker is there to take the calls away."""
+    world = open_site().world
+    account = world.account("ann", HOUR_US)
+
+    def retrieve(number: int) -> list[Lease]:
+        asked = RetrieveTasks(attempt_id=str(number), worker_id="w", executors=1, chunks=1, pythons=["3.12"])
+        return world.worker.retrieve_tasks(asked).leases
+
+    fits = world.start(account, 32, python="3.12", chunksize=1)
+    for number in range(EXPRESS_TASKS):
+        assert retrieve(-number)
+    for _ in range(3):
+        world.start(account, 1, python="3.11")
+    assert [lease.package_id for number in range(20) for lease in retrieve(number)] == [fits] * 20

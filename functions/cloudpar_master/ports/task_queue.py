@@ -87,13 +87,14 @@ class TaskQueue(Protocol):
         fit: Fit = ANY,
         *,
         again: bool = False,
+        express: bool = True,
     ) -> list[Message]:
         """Take up to `limit` messages, none of a package in `besides` unless the queue cannot choose.
 
         A queue that can look at its messages brings only those that fit; one that cannot brings any, and the caller
         puts back what does not fit. The same attempt id again within 5 minutes brings the same messages, and they are
         invisible again for so long. `again` says that the id was used before: a queue that consists of several may then
-        bring up to `limit` of each.
+        bring up to `limit` of each. Without `express`, a queue that keeps `express` messages apart brings none of them.
 
         Raises:
             StaleAttempt: The id was used before, and the queue cannot say what it brought.

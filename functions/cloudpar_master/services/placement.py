@@ -69,8 +69,8 @@ class Placement:
         found = [head for head in heads if head.life.run_anyway and fit.takes(head.package_id, head.python)]
         return {head.package_id: head for head in self._decided(found)}
 
-    def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> None:
-        """Queue again, behind all others, chunks that a worker cannot run.
+    def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> bool:
+        """Queue again, behind all others, chunks that a worker cannot run. Says whether any of them is `express`.
 
         Each goes as a new message, which was never received: a chunk that is passed over often must not look like one
         that kills its workers. What its messages know of it goes along in its text: how often it was lost, which a
@@ -80,10 +80,11 @@ class Placement:
         for message, head in unfit:
             chunk = ChunkText.parse(message.body).put_back(message, self._on.clock.now())
             again = sending(head, chunk, self._on.policy)
-            sendings.append(again._replace(group=f"{again.body}@{self._on.ids.fresh()}", express=False))
+            sendings.append(again._replace(group=f"{again.body}@{self._on.ids.fresh()}"))
         if sendings:
             sent = self._on.queue.send(sendings)
             self._on.queue.delete([message.receipt for (message, _), done in zip(unfit, sent, strict=True) if done])
+        return any(each.express for each in sendings)
 
     def decided(self, head: Head) -> Head:
         """The package, once it is decided what becomes of it while these workers live."""

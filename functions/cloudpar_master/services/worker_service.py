@@ -71,11 +71,13 @@ class Received(NamedTuple):
     Attributes:
         came: The queue had something that this retrieval had not put back itself.
         unfit: Packages of which it had chunks, and that this worker cannot run.
+        unfit_express: One of these chunks is `express`, so it keeps its place before those that are not.
     """
 
     leases: list[Lease]
     came: bool
     unfit: frozenset[str] = frozenset()
+    unfit_express: bool = False
 
 
 class WorkerService:
@@ -143,27 +145,45 @@ class WorkerService:
         return self._on.queue.has_others(frozenset(request.besides), fit)
 
     def _receive_live(self, request: RetrieveTasks, fit: Fit) -> Received:
-        """Receive until something is wanted still, or nothing comes but what was put back."""
+        """Receive until something is wanted still, or nothing comes but what was put back.
+
+        First chunks that do not fit keep their place, so they would come again and again: once all of these have been
+        seen, the others are received. A busy worker can do without, and looks once.
+        """
         unfit: set[str] = set()
         put_back: set[tuple[str, int, int, int]] = set()
-        unfit_before = request.worker_id in self._unfit
+        rounds = 1 if request.besides else UNFIT_ROUNDS if request.worker_id in self._unfit else STALE_ROUNDS
+        express = True
         for number in range(STALE_ROUNDS):
-            found = self._receive(request, self._attempts.name(request.attempt_id), fit, put_back)
+            attempt_id = self._attempts.name(request.attempt_id)
+            found = self._receive(request, attempt_id, fit, put_back, express=express)
             unfit |= found.unfit
             if not found.leases and (found.came or found.unfit):
                 self._attempts.went_stale(request.attempt_id)  # what was put back is deleted as well
-            if found.leases or not found.came or (unfit_before and unfit and number + 1 >= UNFIT_ROUNDS):
+            if found.leases or (unfit and number + 1 >= rounds):
                 break
+            if not found.came:
+                if not (express and found.unfit_express):
+                    break
+                express = False
         return found._replace(unfit=frozenset(unfit))
 
     def _receive(
-        self, request: RetrieveTasks, attempt_id: str, fit: Fit, put_back: set[tuple[str, int, int, int]]
+        self,
+        request: RetrieveTasks,
+        attempt_id: str,
+        fit: Fit,
+        put_back: set[tuple[str, int, int, int]],
+        *,
+        express: bool,
     ) -> Received:
         lease_s = self._on.policy.lease_s
         most = min(request.chunks, RETRIEVED_CHUNKS)
         besides = frozenset(request.besides)
         try:
-            messages = self._on.queue.receive(most, lease_s, attempt_id, besides, fit, again=request.again)
+            messages = self._on.queue.receive(
+                most, lease_s, attempt_id, besides, fit, again=request.again, express=express
+            )
         except StaleAttempt:  # another process deleted what came by this name, and went on with the next one
             return Received([], came=True)
         chunks = [(message, ChunkText.parse(message.body)) for message in messages]
@@ -208,10 +228,11 @@ class WorkerService:
         names = {ChunkText.parse(message.body).name for message, _ in unfit}
         came = bool(messages) and not (len(unfit) == len(messages) and names <= put_back)
         put_back.update(names)
-        self._placement.put_back(unfit)
+        unfit_express = self._placement.put_back(unfit)
         # A repeated attempt may bring as many from each of two queues. What does not fit into one answer surfaces again
         # when its lease has run out.
-        return Received(leases[:RETRIEVED_CHUNKS], came, frozenset(head.package_id for _, head in unfit))
+        packages = frozenset(head.package_id for _, head in unfit)
+        return Received(leases[:RETRIEVED_CHUNKS], came, packages, unfit_express)
 
     def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
         """Nobody runs a stale chunk that was never handed out: its package need not wait for it to be charged."""

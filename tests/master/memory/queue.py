@@ -64,8 +64,9 @@ class MemoryTaskQueue:
         fit: Fit = ANY,
         *,
         again: bool = False,
+        express: bool = True,
     ) -> list[Message]:
-        del again
+        del again, express
         with ALONE:
             now = self._clock.now()
             self._surface(now)

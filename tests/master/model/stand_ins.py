@@ -125,8 +125,9 @@ class TimedQueue:
         fit: Fit = ANY,
         *,
         again: bool = False,
+        express: bool = True,
     ) -> list[Message]:
-        del attempt_id, fit, again
+        del attempt_id, fit, again, express
         self._look()
         now = self._clock.now()
         messages: list[Message] = []

@@ -67,9 +67,10 @@ class Thrice:
         fit: Fit = ANY,
         *,
         again: bool = False,
+        express: bool = True,
     ) -> list[Message]:
         """See the port."""
-        messages = self._queue.receive(limit, visibility_s, attempt_id, besides, fit, again=again)
+        messages = self._queue.receive(limit, visibility_s, attempt_id, besides, fit, again=again, express=express)
         self.received.update(message.body for message in messages)
         return messages
 

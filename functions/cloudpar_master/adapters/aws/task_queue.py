@@ -84,6 +84,7 @@ class SqsTaskQueue:
         fit: Fit = ANY,
         *,
         again: bool = False,
+        express: bool = True,
     ) -> list[Message]:
         """See the port. Brings messages of the first queue that has any; for a busy worker, of the express queue only.
 
@@ -96,7 +97,7 @@ class SqsTaskQueue:
             attempt_id = hashlib.sha256(attempt_id.encode()).hexdigest()
         messages: list[Message] = []
         failures: list[Exception] = []
-        for prefix, queue in self._in_order(attempt_id, busy=bool(besides)):
+        for prefix, queue in self._in_order(attempt_id, busy=bool(besides), express=express):
             try:
                 received = queue.receive(limit, visibility_s, attempt_id)
             except (ClientError, BotoCoreError, StaleAttempt) as failure:
@@ -111,18 +112,18 @@ class SqsTaskQueue:
             log.warning("one of the two task queues could not be read: %r", hidden)
         return messages
 
-    def _in_order(self, attempt_id: str, *, busy: bool) -> list[tuple[str, FifoQueue]]:
+    def _in_order(self, attempt_id: str, *, busy: bool, express: bool) -> list[tuple[str, FifoQueue]]:
         """The queues that an attempt looks into, with the prefixes of their receipts."""
-        main = (MAIN, self._main)
         if self._express is None:
-            return [main]
-        express = (EXPRESS, self._express)
+            return [(MAIN, self._main)]
+        queues = [(EXPRESS, self._express)] if express else []
         if busy:
-            return [express]
+            return queues
         in_turn = crc32(attempt_id.encode()) % MAIN_FIRST == 0
         express_is_empty = self._express.seen_within(EMPTY_S) is False
         main_first = (in_turn or express_is_empty) and self._main.seen_within(EMPTY_S) is not False
-        return [main, express] if main_first else [express, main]
+        queues.insert(0 if main_first else len(queues), (MAIN, self._main))
+        return queues
 
     def _message(self, received: dict[str, Any], prefix: str) -> Message:
         attributes = received["Attributes"]

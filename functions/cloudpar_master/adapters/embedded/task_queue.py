@@ -76,9 +76,10 @@ class SqliteTaskQueue:
         fit: Fit = ANY,
         *,
         again: bool = False,
+        express: bool = True,
     ) -> list[Message]:
         """See the port. Brings only what fits."""
-        del again  # there is one queue
+        del again, express  # there is one queue
         now = self._clock.now()
         with self._db.transaction():
             self._surface(now)

@@ -146,10 +146,10 @@ def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, 
     watched, attempts = WatchedWorld(world), list[str]()
 
     def receive(
-        limit: int, visibility_s: float, attempt_id: str, besides: Collection[str], fit: Fit, *, again: bool
+        limit: int, visibility_s: float, attempt_id: str, besides: Collection[str], fit: Fit, **more: bool
     ) -> list[Message]:
         attempts.append(attempt_id)
-        return world.on.queue.receive(limit, visibility_s, attempt_id, besides, fit, again=again)
+        return world.on.queue.receive(limit, visibility_s, attempt_id, besides, fit, **more)
 
     watched.ports["queue"].instead["receive"] = receive
     for _ in range(2):
@@ -172,11 +172,11 @@ def test_a_repeated_request_at_another_process_brings_the_same(world: World, ann
     other = WatchedWorld(world)
 
     def receive(
-        limit: int, visibility_s: float, attempt_id: str, besides: Collection[str], fit: Fit, *, again: bool
+        limit: int, visibility_s: float, attempt_id: str, besides: Collection[str], fit: Fit, **more: bool
     ) -> list[Message]:
         if attempt_id in {"a", "a+1"}:
             raise StaleAttempt
-        return world.on.queue.receive(limit, visibility_s, attempt_id, besides, fit, again=again)
+        return world.on.queue.receive(limit, visibility_s, attempt_id, besides, fit, **more)
 
     other.ports["queue"].instead["receive"] = receive
     (again,) = other.retrieve(chunks=1, attempt="a")
@@ -223,8 +223,8 @@ def test_a_repeated_request_that_two_queues_answer_is_one_body(world: World, ann
         world.start(ann, tasks=5, chunksize=1)
     watched = WatchedWorld(world)
 
-    def receive(limit: int, *asked: Any, again: bool) -> list[Message]:
-        return world.on.queue.receive(2 * limit, *asked, again=again)
+    def receive(limit: int, *asked: Any, **more: Any) -> list[Message]:
+        return world.on.queue.receive(2 * limit, *asked, **more)
 
     watched.ports["queue"].instead["receive"] = receive
     assert len(ask(watched, chunks=100, again=True).leases) == RETRIEVED_CHUNKS
