@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import tracemalloc
 from collections import deque
 
 import pytest
@@ -376,3 +377,23 @@ def test_stop_iteration_in_a_task_does_not_end_an_attachment(any_pool: Pool) -> 
     with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration\b"):
         attached.results()
     attached.acknowledge()
+
+
+def memory_of_unread_results(pool: Pool, buffersize: int | None) -> int:
+    """The most memory that a map of 40 results of 1 MB took, whose reader is slower than its tasks; in MB."""
+    results = pool.map(lambda _: bytes(1 << 20), range(40), buffersize=buffersize)
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            for awaited in results.under_way():
+                awaited.ended.wait()  # whatever can come before the next read has come
+            next(results)
+        return tracemalloc.get_traced_memory()[1] >> 20
+    finally:
+        tracemalloc.stop()
+        results.close()
+
+
+def test_a_buffer_bounds_the_memory_of_results_that_are_not_read(embedded: Pool) -> None:
+    assert memory_of_unread_results(embedded, None) >= 38
+    assert memory_of_unread_results(embedded, 5) <= 12
