@@ -18,6 +18,8 @@ export interface Receiver extends Partial<Gate> {
   started?(started: Package): void;
   /** Results that are whole, each task once. */
   receive(results: readonly TaskResult[]): void;
+  /** Tasks without a result will never have one; payloads of others may still come. */
+  fail?(failure: CloudparError): void;
   /** Nothing more will come; why not everything came, if so. */
   end(failure: CloudparError | undefined): void;
 }
@@ -102,6 +104,8 @@ export class Deliveries {
     }
     if (awaited.phase === 'ended') {
       receiver?.end(awaited.failure);
+    } else if (awaited.firstLost !== undefined && awaited.failure !== undefined) {
+      receiver?.fail?.(awaited.failure);
     }
   }
 }

@@ -118,7 +118,7 @@ export class MapResults<T> implements AsyncIterable<T> {
 
   /** Warn of a part that ended badly, if nobody reads by then. */
   async #watch(part: { readonly ended: boolean; readonly failure: CloudparError | undefined }): Promise<void> {
-    while (!part.ended && !this.#wanted && !this.#over.signal.aborted) {
+    while (!part.ended && part.failure === undefined && !this.#wanted && !this.#over.signal.aborted) {
       await this.#buffer.news();
     }
     if (part.failure !== undefined) {

@@ -157,6 +157,22 @@ export class Package {
     }
   }
 
+  /**
+   * The first task that will never have a result, because the package has failed; undefined if there is none, or none
+   * yet. It is known once all statuses were read: then payloads may still be missing, which a reader that waits for such
+   * a task would have no room for.
+   */
+  get firstLost(): number | undefined {
+    const isTold = this.phase === 'ended' || (!this.more && !this.isLeft);
+    const index = isTold && this.failure instanceof PackageFailed ? this.#seen.indexOf(0) : -1;
+    return index < 0 ? undefined : index;
+  }
+
+  /** The reader has been told that a task is lost. */
+  giveUp(index: number): void {
+    this.#seen[index] = SEEN;
+  }
+
   /** So many payloads have come in. */
   fetched(count: number): void {
     this.#fetching -= count;

@@ -1,4 +1,4 @@
-import { type CloudparError, PackageFailed } from './errors.ts';
+import type { CloudparError } from './errors.ts';
 import type { Fetch, Package, TaskResult } from './package.ts';
 import type { ResultBuffer } from './result-buffer.ts';
 
@@ -10,8 +10,6 @@ export class Part {
   failure: CloudparError | undefined;
   ended = false;
   readonly #buffer: ResultBuffer;
-  /** Tasks whose results have come, or were given up. */
-  #arrived = new Uint8Array();
 
   constructor(buffer: ResultBuffer, base: number) {
     this.#buffer = buffer;
@@ -22,14 +20,10 @@ export class Part {
   started(started: Package): void {
     this.package = started;
     this.unread = started.tasks;
-    this.#arrived = new Uint8Array(started.tasks);
     this.#buffer.changed();
   }
 
   receive(results: readonly TaskResult[]): void {
-    for (const { index } of results) {
-      this.#arrived[index] = 1;
-    }
     this.#buffer.put(this, results);
   }
 
@@ -39,22 +33,13 @@ export class Part {
     this.#buffer.changed();
   }
 
-  /** The first task that will never have a result, because its package failed; undefined if there is none, or none yet. */
-  lost(): number | undefined {
-    const index = this.ended && this.failure instanceof PackageFailed ? this.#arrived.indexOf(0) : -1;
-    return index < 0 ? undefined : index;
-  }
-
-  /** The reader has been told that a task is lost. */
-  giveUp(index: number): void {
-    this.#arrived[index] = 1;
+  fail(failure: CloudparError): void {
+    this.failure = failure;
+    this.#buffer.changed();
   }
 
   /** Leave results at the master: `rewind` has them sent again. */
   leave(results: readonly TaskResult[]): void {
-    for (const { index } of results) {
-      this.#arrived[index] = 0;
-    }
     this.ended = false;
     this.package?.leave(results);
   }

@@ -148,9 +148,9 @@ export class ResultBuffer {
   /** The next task that will never have a result: its package's failure is its error. */
   #takeLost(): Settled<never> | undefined {
     for (const part of this.#ordered ? this.#parts.slice(0, 1) : this.#parts) {
-      const [index, failure] = [part.lost(), part.failure];
+      const [index, failure] = [part.package?.firstLost, part.failure];
       if (index !== undefined && failure !== undefined && (!this.#ordered || part.base + index === this.#next)) {
-        part.giveUp(index);
+        part.package?.giveUp(index);
         const reason = located(copied(failure), { index, input: null }, this.#context(part));
         this.#taken(part);
         return { index: part.base + index, status: 'rejected', reason };

@@ -42,6 +42,12 @@ export class FakeMaster {
     return Pool.at({ endpoint: 'http://master', token: 't' }, { fetch: this.fetch, ...options });
   }
 
+  /** Have a package in another state from now on. */
+  change(packageId: string, state: Kept['state']): void {
+    Object.assign(this.packages.get(packageId) ?? {}, { state });
+    this.#news.wake();
+  }
+
   /** How often a route was called. */
   count(route: string): number {
     return this.calls.filter((each) => each === route).length;
