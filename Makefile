@@ -117,6 +117,7 @@ bench: setup ## The figures, beside ProcessPoolExecutor's from the same run
 
 programs: setup build/programs/$(COMPLETE) ## Users' programs on the pool, beside joblib and Dask; ONLY=svds runs one
 	PYTHONPATH=sdk/protocol:sdk/python:functions:worker build/programs/bin/python -m bench.programs $(addprefix --only=,$(ONLY))
+	build/programs/bin/python -m bench.coming_from
 
 docs: setup build/docs/$(COMPLETE) ## The documentation site, in build/site/html; a warning or a broken link is an error
 	@$(RUN)python docs/website.py build/site

@@ -35,6 +35,8 @@ NAVIGATION: dict[str, list[str]] = {
     "Guides": [
         "sdk.md",
         "examples/index.md",
+        "coming-from.md",
+        "faq.md",
         "deploy.md",
         "operations.md",
         "runbook.md",

@@ -28,7 +28,7 @@ from docs.pages import ROOT, Block
 PACKAGES = (cloudpar_protocol, cloudpar, cloudpar_master, cloudpar_worker)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
-RUN, CHECKED = {"pycon", "python", "console", "sh", "js"}, {"mermaid", "text", "toml", "json"}
+RUN, CHECKED = {"pycon", "python", "console", "sh", "js", "py"}, {"mermaid", "text", "toml", "json", "csharp"}
 """Languages whose blocks the tests run (of sh: read), and those in which there is nothing to run."""
 
 

@@ -1,0 +1,63 @@
+"""Run the programs of other libraries on docs/coming-from.md, as far as this Python has the libraries.
+
+    python -m bench.coming_from
+
+Exit code 1: a program prints something else than ours.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+PAGE = Path(__file__).parents[1] / "docs/coming-from.md"
+
+_PAIR = re.compile(r"```py\n(?P<there>.*?)```.*?```python\n.*?```\n\nprints\n\n```text\n(?P<prints>.*?)```", re.DOTALL)
+_LIBRARY = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
+
+
+class Pair(NamedTuple):
+    """A program of another library, and what ours, which follows it on the page, prints."""
+
+    there: str
+    prints: str
+
+    @property
+    def library(self) -> str:
+        """The module that it imports first."""
+        found = _LIBRARY.search(self.there)
+        return found[1] if found else ""
+
+
+def pairs() -> list[Pair]:
+    """All of the page."""
+    return [Pair(found["there"], found["prints"]) for found in _PAIR.finditer(PAGE.read_text(encoding="utf-8"))]
+
+
+def run(program: str, folder: Path) -> str:
+    """What a program prints."""
+    path = folder / "there.py"
+    path.write_text(program, encoding="utf-8")
+    ended = subprocess.run([sys.executable, str(path)], cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    return ended.stdout
+
+
+def main() -> int:
+    """One line for each program."""
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for pair in pairs():
+            if find_spec(pair.library) is None:
+                print(f"{pair.library}: not installed here, not run")
+                continue
+            printed = run(pair.there, Path(folder))
+            wrong += printed != pair.prints
+            print(f"{pair.library}: {'ok' if printed == pair.prints else f'not ok: {printed!r}'}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
