@@ -1,11 +1,11 @@
-"""The container's first process: reads the worker token, gives up root, and looks after one agent.
+"""The container's first process: it reads the worker token, gives up root, and looks after one agent.
 
-It starts as root only to read the token, which nobody else may read. Of its capabilities the agent hands three on to
-the zygotes, which give each executor a user of its own and end it; nobody else uses one. SIGTERM goes on to the agent,
-which drains; processes that tasks leave behind are reaped here.
+It starts as root only because no other user may read the token. The agent passes three of its capabilities on to the
+zygotes, which use them to give each executor a user id of its own and to kill it. No other process uses them. SIGTERM
+goes on to the agent, which drains. This process also reaps the processes that tasks leave behind.
 
-The agent runs on the Python named by CLOUDPAR_PYTHON, and so do its executors at first. It knows all that there are,
-and takes for each package its client's.
+The agent, and at first its executors, run on the Python that CLOUDPAR_PYTHON names. The agent knows all installed
+versions and runs each package on its client's.
 """
 
 import json
@@ -19,14 +19,15 @@ from typing import Final
 from cloudpar_worker.sandbox.kernel import become_with_needed, hide_memory, no_new_privileges, set_capabilities
 
 PYTHONS: Final = Path("/opt/cloudpar/python")
-"""Below it an environment for each version, as worker/install.sh makes them: 3.13/bin/python."""
+"""The folder with an environment for each version, as worker/install.sh makes them: 3.13/bin/python."""
 TOKEN: Final = Path("/run/cloudpar/worker-token")
 USER: Final = 10001
 
 
 def main() -> int:
-    """Run an agent to its end; its exit code, as a shell counts it."""
-    # A container's first process never gets a signal that it has no handler for: a drain would wait for its time limit.
+    """Run an agent until it ends, and return its exit code as a shell counts it."""
+    # The kernel gives a container's first process only signals that it handles. Without these handlers a drain would
+    # wait for its time limit.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _frame: os._exit(128 + received))
     token = Path(os.environ.get("CLOUDPAR_TOKEN_FILE", TOKEN)).read_text(encoding="utf-8").strip()
@@ -41,7 +42,7 @@ def main() -> int:
         "endpoint": os.environ["CLOUDPAR_ENDPOINT"].rstrip("/"),
         "token": token,
         "executors": int(os.environ.get("CLOUDPAR_EXECUTORS") or len(os.sched_getaffinity(0))),
-        "tmp": "/tmp",  # noqa: S108 - the container's own, in memory
+        "tmp": "/tmp",  # noqa: S108 - the container's own folder, in memory
         "pythons": interpreters,
         "isolation": "shared",
         "readable": folders("CLOUDPAR_READABLE"),
@@ -51,7 +52,7 @@ def main() -> int:
 
 
 def give_up_root() -> None:
-    """Become an ordinary user for good, whose memory no task may read."""
+    """Become an ordinary user for good, whose memory tasks cannot read."""
     if os.geteuid() == 0:
         become_with_needed(USER)
     no_new_privileges()
@@ -59,19 +60,19 @@ def give_up_root() -> None:
 
 
 def folders(variable: str) -> list[str]:
-    """Besides the system's and their own, for tasks: separated like those of PATH."""
+    """More folders for tasks besides the system's and their own, separated as in PATH."""
     return list(filter(None, os.environ.get(variable, "").split(os.pathsep)))
 
 
 def pythons(folder: Path) -> dict[str, str]:
-    """The interpreters in an image, by version, oldest first."""
+    """The interpreters in an image by version, oldest first."""
     found = [path for path in folder.glob("*/bin/python") if os.access(path, os.X_OK)]
     by_version = {path.parent.parent.name: str(path) for path in found}
     return dict(sorted(by_version.items(), key=lambda item: tuple(map(int, item[0].split(".")))))
 
 
 def look_after(python: str, settings: dict[str, object]) -> int:
-    """Start the agent, pass signals on, reap, and wait for it."""
+    """Start the agent, pass signals on to it, reap other processes, and wait for its end."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("CLOUDPAR_")}
     environment |= {"HOME": "/tmp", "PYTHONUNBUFFERED": "1"}  # noqa: S108 - the same
     command = [python, "-P", "-m", "cloudpar_worker", "--stdin"]
@@ -79,7 +80,7 @@ def look_after(python: str, settings: dict[str, object]) -> int:
     set_capabilities(0, 0, 0)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _frame: os.kill(agent.pid, received))
-    if agent.stdin is not None:  # stays open: its end would be the agent's
+    if agent.stdin is not None:  # stays open: the agent ends when its standard input does
         agent.stdin.write(json.dumps(settings).encode() + b"\n")
         agent.stdin.flush()
     while True:

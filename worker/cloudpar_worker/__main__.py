@@ -1,6 +1,6 @@
-"""`python -m cloudpar_worker --stdin`: a worker's agent, configured by one JSON line on standard input.
+"""A worker's agent: `python -m cloudpar_worker --stdin` reads its settings from a JSON line on standard input.
 
-`python -m cloudpar_worker --check`: what there is here to confine tasks, as JSON.
+`python -m cloudpar_worker --check` prints, as JSON, what this machine offers to confine tasks.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from cloudpar_worker.shell.zygotes import Zygotes
 
 
 def main() -> int:
-    """Run an agent until it is drained, interrupted, or its parent is gone."""
+    """Run an agent until it has drained, is interrupted, or its parent process is gone."""
     parser = argparse.ArgumentParser(prog="python -m cloudpar_worker", description=__doc__)
     wanted = parser.add_mutually_exclusive_group(required=True)
     wanted.add_argument(
@@ -57,7 +57,7 @@ def main() -> int:
         print(f"cloudpar: {cost}", file=sys.stderr, flush=True)  # noqa: T201
     zygotes = Zygotes(settings.interpreters, settings.tmp, confinement, settings.threads_per_task, settings.own_pool)
     rest_capabilities()
-    from cloudpar_worker.shell.agent import Agent  # noqa: PLC0415 - while the zygote starts
+    from cloudpar_worker.shell.agent import Agent  # noqa: PLC0415 - the imports run while the zygote starts
 
     code = Agent(settings, zygotes, stdin=0).run()
     zygotes.close()
@@ -67,4 +67,4 @@ def main() -> int:
 if __name__ == "__main__":
     exit_code = main()
     sys.stdout.flush()
-    os._exit(exit_code)  # without waiting for threads that a silent master holds
+    os._exit(exit_code)  # without waiting for threads whose requests a silent master holds

@@ -1,4 +1,4 @@
-"""What to do about an exception that comes of what this worker lacks, as a note on it."""
+"""Notes on exceptions that may come from something that this worker lacks: they say what to do."""
 
 import os
 import platform
@@ -14,22 +14,22 @@ _OTHER_NAMES: Final = {
     "bs4": "beautifulsoup4", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "dotenv": "python-dotenv",
     "PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml",
 }  # fmt: skip
-"""Distributions that are named otherwise than their module."""
+"""Distributions whose name differs from their module's."""
 
 
 def advise(error: BaseException, what: str) -> None:
-    """Say what to do about an exception that `what` has raised, if this worker's modules may be to blame for it.
+    """Add a note to an exception that says what to do, if modules of this worker may be its cause.
 
     Args:
-        error: Gets the note.
-        what: "the task", or "the task code" or "the task data", if it raised while these were unpickled.
+        error: The exception.
+        what: What raised it: "the task", or "the task code" or "the task data" while they were unpickled.
     """
     name = missing_module(error)
     if name and ModuleNotFoundError in type.mro(type(error)):
         add_note(error, _missing(name, what))
     elif what != "the task":
         version = None
-        with suppress(BaseException):  # what it was raised for may be anything, and its own code may raise
+        with suppress(BaseException):  # the exception may refer to any object, whose own code may raise
             version = _version_of(error, name)
         add_note(error, version or f"Raised at the worker while it unpickled {what}.")
 
@@ -58,7 +58,7 @@ def _missing(name: str, what: str) -> str:
 
 
 def _version_of(error: BaseException, name: str) -> str | None:
-    """Something that is missing in a module which is here."""
+    """The note about a module that is here but lacks something, probably because it has another version."""
     top = name.partition(".")[0]
     if not name and isinstance(error, AttributeError):
         module = sys.modules.get(getattr(error.obj, "__name__", None) or "")
@@ -74,8 +74,8 @@ def _version_of(error: BaseException, name: str) -> str | None:
 
 @cache
 def release_of(top: str) -> str | None:
-    """Name and version of the distribution that brings a module here; None: no distribution does."""
-    from importlib import metadata  # noqa: PLC0415 - only once something has failed
+    """The name and version of the distribution that contains a module here; None if no distribution does."""
+    from importlib import metadata  # noqa: PLC0415 - imported only after a failure
 
     if PathFinder.find_spec(top) is None:
         return None
@@ -87,7 +87,7 @@ def release_of(top: str) -> str | None:
 
 
 def _other_extension(name: str) -> str | None:
-    """An extension module of that name that this interpreter does not load."""
+    """The file of an extension module of that name which this interpreter cannot load; None if there is none."""
     package, _, last = name.rpartition(".")
     folders = list(getattr(sys.modules.get(package), "__path__", ())) if package else sys.path
     for folder in folders:

@@ -1,4 +1,4 @@
-"""Results that travel by value, such as an object whose class the client's `__main__` defines."""
+"""Pickles results by value, such as an object whose class the client's `__main__` defines."""
 
 import io
 from types import FunctionType
@@ -10,13 +10,13 @@ from cloudpar_protocol import decorated, function_globals
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Also takes what decorators of the standard library have made, and all globals, as the client's pickler does.
+    """A pickler that handles the same decorators of the standard library, and globals, as the client's pickler.
 
-    Otherwise an object whose class has a `cached_property` could be sent to a task, and not come back.
+    Otherwise a client could send an object whose class has a `cached_property` to a task, but not get it back.
     """
 
     def reducer_override(self, obj: Any) -> Any:
-        """How a thing travels; see `pickle.Pickler`."""
+        """Say how to pickle an object; see `pickle.Pickler`."""
         reduced = decorated.reduce(obj, decorated.has_name)
         if reduced is None:
             reduced = super().reducer_override(obj)
@@ -26,7 +26,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle by value what the client would not find by its name."""
+    """Pickle by value what the client could not find by its name."""
     file = io.BytesIO()
     Pickler(file, protocol=5).dump(value)
     return file.getvalue()

@@ -1,7 +1,7 @@
-"""What a task writes to standard output and error, at the level of Python and of the descriptors.
+"""Captures what a task writes to standard output and error, through Python and through the file descriptors.
 
-Descriptors 1 and 2 of an executor are two files without a name that the agent holds too: what a task wrote before
-it crashed is still there. Looking costs two system calls a task; reading happens only when something was written.
+Descriptors 1 and 2 of an executor are two anonymous files that the agent also holds, so the output of a task that
+crashed is still there. A check costs two system calls a task; the files are read only if something was written.
 """
 
 import fcntl
@@ -17,25 +17,25 @@ _NOTE_BYTES = 80
 
 
 def open_output(folder: str | None = None) -> int:
-    """A descriptor of a new file without a name; whoever writes to it appends."""
+    """The descriptor of a new anonymous file; every write appends."""
     descriptor = anonymous_file("output", folder)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
     return descriptor
 
 
 def written_bytes(descriptor: int) -> int:
-    """How much lies in such a file."""
+    """The size of such a file."""
     return os.lseek(descriptor, 0, os.SEEK_END)
 
 
 def held_bytes(descriptor: int) -> int:
-    """The same, or the memory that it takes if that is more: some may be kept for what is beyond its end."""
+    """The size of such a file, or the memory that it takes if that is more, since it may have memory beyond its end."""
     status = os.fstat(descriptor)
     return max(status.st_size, 512 * status.st_blocks)
 
 
 def read_output(descriptor: int) -> str | None:
-    """The head of what lies in such a file, at most OUTPUT_BYTES in UTF-8 with the note of what was cut."""
+    """The start of such a file: at most OUTPUT_BYTES of UTF-8, including a note about what was cut."""
     size = written_bytes(descriptor)
     if not size:
         return None
@@ -51,10 +51,10 @@ def read_output(descriptor: int) -> str | None:
 
 
 class Capture:
-    """An executor's two outputs."""
+    """The two output files of an executor."""
 
     def __init__(self, stdout: int, stderr: int) -> None:
-        # Own descriptors for looking: task code may close or replace 1 and 2.
+        # Task code may close or replace descriptors 1 and 2, so checks use descriptors of their own.
         self._stdout, self._stderr = os.dup(stdout), os.dup(stderr)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
@@ -62,7 +62,7 @@ class Capture:
 
     @property
     def descriptors(self) -> tuple[int, int]:
-        """Its own."""
+        """The descriptors that the checks use."""
         return self._stdout, self._stderr
 
     @staticmethod
@@ -81,7 +81,7 @@ class Capture:
                 setattr(sys, f"__{name}__", fresh)
 
     def take(self) -> tuple[str | None, str | None]:
-        """What was written since the last time."""
+        """The output since the last call."""
         stdout, stderr = self._stdout, self._stderr
         if os.lseek(stdout, 0, 2) == 0 == os.lseek(stderr, 0, 2):
             return None, None

@@ -1,18 +1,21 @@
-"""Which functions an executor has: the same rule on both sides, so that the agent knows when to send the code along."""
+"""Which functions an executor keeps.
+
+Agent and executor apply the same rule, so the agent knows when to send the code.
+"""
 
 from collections import OrderedDict
 from typing import Final
 
 CACHED_FUNCTIONS: Final = 16
 CACHED_BYTES: Final = 128 * 1024 * 1024
-"""Pickled code of the functions that one executor keeps, besides the last one, which may be larger alone.
+"""The limit for the code of the functions that an executor keeps. The last one may be larger alone.
 
-What a function holds in memory is about as large as its pickle.
+A function takes about as much memory as its pickle.
 """
 
 
 class CodeCache:
-    """The hashes of the functions that were used last, with the size of their code."""
+    """The hashes of the functions used last, with the sizes of their code."""
 
     def __init__(self) -> None:
         self._sizes: OrderedDict[str, int] = OrderedDict()
@@ -22,7 +25,7 @@ class CodeCache:
         return code_hash in self._sizes
 
     def use(self, code_hash: str, size: int) -> dict[str, int]:
-        """A function is used. Returns which ones are dropped for it, with the sizes of their code."""
+        """Record a use of a function; return the functions that are dropped for it, with the sizes of their code."""
         if code_hash not in self._sizes:
             self._sizes[code_hash] = size
             self._bytes += size

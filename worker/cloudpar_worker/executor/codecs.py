@@ -1,4 +1,4 @@
-"""How an executor reads task data and writes what tasks come to, by the package's codec."""
+"""How an executor decodes task data and encodes results, by the package's codec."""
 
 import pickle
 from collections.abc import Callable
@@ -15,10 +15,10 @@ class Serialization(NamedTuple):
     """One codec.
 
     Attributes:
-        decode: The data of a task.
-        encode: The value of a task; raises when it cannot.
-        encode_error: An exception of a task; None when it travels as text only, and why if that is not the codec's way.
-        refusal: The message about a value of this type that made `encode` raise this.
+        decode: Decodes the data of a task.
+        encode: Encodes the value of a task, or raises.
+        encode_error: Encodes an exception of a task; None if only its text travels, with the reason if that is unusual.
+        refusal: Makes the message about a value of this type for which `encode` raised this exception.
     """
 
     decode: Callable[[Any], Any]

@@ -1,4 +1,4 @@
-"""An exception of task code, made ready to travel: its pickle, its line, its traceback."""
+"""Makes exceptions of task code ready to travel: their pickle, their text, their traceback."""
 
 import pickle
 import traceback
@@ -15,15 +15,15 @@ _CUT = "\n... {} characters are left out ...\n"
 
 
 def serialize(value: Any) -> bytes:
-    """Pickle a value; what plain pickle cannot find by name (classes of the client's __main__) goes by value."""
+    """Pickle a value; classes that plain pickle cannot find by name (such as those of `__main__`) go by value."""
     try:
         return pickle.dumps(value, 5)
-    except Exception:  # noqa: BLE001 - whatever it was, cloudpickle decides
+    except Exception:  # noqa: BLE001 - whatever plain pickle raised, cloudpickle decides
         return by_value.dumps(value)
 
 
 def bounded(text: str, limit: int = ERROR_TEXT_CHARS) -> str:
-    """A text of at most `limit` characters that can travel, cut in the middle."""
+    """Cut a text in the middle to at most `limit` characters, and make it fit to travel."""
     text = plain(text)
     if len(text) <= limit:
         return text
@@ -34,18 +34,18 @@ def bounded(text: str, limit: int = ERROR_TEXT_CHARS) -> str:
 
 
 def plain(text: str) -> str:
-    r"""A text that can travel: a plain str, whose lone surrogates (of file names, for example) are written as escapes.
+    r"""Make a text fit to travel: a plain str, with lone surrogates (for example of file names) as escapes.
 
     >>> plain("name \udcff")
     'name \\udcff'
     """
-    return str.encode(text, errors="backslashreplace").decode()  # not what a derived class makes of `encode`
+    return str.encode(text, errors="backslashreplace").decode()  # a derived class may override `encode`
 
 
 def portable(error: BaseException) -> tuple[bytes | None, str]:
-    """The exception's pickle; or None and why, with the mend, when it does not survive the round trip."""
+    """The pickle of an exception; or None and the reason, with what to do, if unpickling would not restore it."""
     reasons = []
-    for dumps in rebuilding.dumps, serialize:  # the second for classes of C extensions that only they can make
+    for dumps in rebuilding.dumps, serialize:  # the second one for classes of C extensions, which only they can make
         verb = "pickle"
         try:
             data = dumps(error)
@@ -63,8 +63,8 @@ def portable(error: BaseException) -> tuple[bytes | None, str]:
 
 
 def _noted(data: bytes, error: BaseException, again: BaseException) -> bytes:
-    """The pickle of an exception that comes back as `again`, with the notes that it may have lost by its own way."""
-    with suppress(BaseException):  # the same: then it goes without
+    """The pickle, extended by notes that the exception's own way of pickling lost (`again` is what it restores)."""
+    with suppress(BaseException):  # the same; the exception then travels without the notes
         notes = _notes(error)
         if notes and notes != _notes(again):
             noted = rebuilding.noted(data, notes)
@@ -78,7 +78,7 @@ def _notes(error: BaseException) -> list[str]:
 
 
 def _culprit(error: BaseException, verb: str) -> str:
-    """Which part of an exception does not pickle."""
+    """Which part of an exception cannot be pickled."""
     try:
         parts = rebuilding.state(error) if verb == "pickle" else {}
     except BaseException:  # noqa: BLE001 - the same
@@ -92,7 +92,7 @@ def _culprit(error: BaseException, verb: str) -> str:
 
 
 def line(error: BaseException) -> str:
-    """TypeName: text."""
+    """The exception as one line, "TypeName: text"."""
     try:
         text = plain(str(error))
     except BaseException as second:  # noqa: BLE001 - the same
@@ -102,7 +102,7 @@ def line(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> TracebackType | None:
-    """The traceback of an exception, whatever its class makes of the attribute."""
+    """The traceback of an exception, even if its class overrides the attribute."""
     found: TracebackType | None = vars(BaseException)["__traceback__"].__get__(error)
     return found
 
@@ -110,7 +110,7 @@ def traceback_of(error: BaseException) -> TracebackType | None:
 def missing_module(error: BaseException) -> str:
     """The module that an ImportError names; "" if it names none.
 
-    Task code may put anything there, whose own code may raise; only a plain text is taken.
+    Task code may put any object there, whose own code may raise, so only a plain str counts.
     """
     with suppress(BaseException):
         if isinstance(error, ImportError) and type(error.name) is str:
@@ -128,22 +128,22 @@ def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
 
 
 def is_among(error: BaseException, names: Sequence[str]) -> bool:
-    """Whether an exception is of one of these classes, or of one derived from them.
+    """Whether an exception is of one of these classes or of a derived class.
 
-    With no names, any Exception is: neither sys.exit nor Ctrl-C of a task is a reason to try again.
+    Without names any Exception counts: tasks that end by sys.exit or Ctrl-C are not retried.
     """
     kinds = type.mro(type(error))
     return Exception in kinds and (not names or any(_class_name(kind) in names for kind in kinds))
 
 
 def _class_name(kind: type) -> str:
-    """Without what it is nested in: that is lost where a class travels by value."""
+    """The name of a class without the scope it is nested in, which is lost where a class travels by value."""
     module, name = _module(kind), type.__getattribute__(kind, "__name__")
     return name if module == "builtins" else f"{module}.{name}"
 
 
 def _qualified_name(kind: type) -> str:
-    name: str = type.__getattribute__(kind, "__qualname__")  # not what its metaclass makes of it
+    name: str = type.__getattribute__(kind, "__qualname__")  # a metaclass may override the attribute
     return plain(name)
 
 
@@ -153,7 +153,7 @@ def _module(kind: type) -> str:
 
 
 def with_attempts(trace: str, failed: Sequence[str]) -> str:
-    """The traceback of a task's last attempt, after a line for each that failed before it."""
+    """The traceback of the last attempt, after one line for each earlier one."""
     if not failed:
         return trace
     before = "".join(f"Attempt {number} raised {text}\n" for number, text in enumerate(failed, 1))
@@ -161,19 +161,19 @@ def with_attempts(trace: str, failed: Sequence[str]) -> str:
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Add a note that an exception has not yet, unless it takes none."""
-    with suppress(BaseException):  # its notes may be anything
+    """Add a note to an exception, unless it has the note already or accepts none."""
+    with suppress(BaseException):  # its notes may be any object
         if note not in getattr(error, "__notes__", ()):
             BaseException.add_note(error, note)
 
 
 def type_name(kind: type) -> str:
-    """A type as people look for it."""
+    """The full name of a type."""
     return f"{_module(kind)}.{_qualified_name(kind)}"
 
 
 def unpicklable(value_type: type, error: BaseException) -> str:
-    """The message about a result that does not pickle."""
+    """The message about a result that cannot be pickled."""
     return bounded(
         f"the result, a {type_name(value_type)}, does not pickle ({line(error)}): return plain data (numbers, strings, "
         "lists, arrays) made from it, or give its class __reduce__ or __getstate__"

@@ -1,8 +1,8 @@
-"""What agent and executor say to each other: frames of 4 bytes little-endian length and a MessagePack body.
+"""The messages between an agent and its executors: frames of 4 bytes length (little-endian) and a MessagePack body.
 
-Towards the executor a frame is a Run. Towards the agent a frame is a TaskResult, one for each task of a run, in order;
-or a mark of one byte, which says whether the task that runs waits for tasks of its own.
-The agent takes nothing that comes back for granted: task code can write to any descriptor.
+A frame to an executor is a Run. A frame to the agent is an ExecutorResult, one for each task of a run, in order, or a
+mark of one byte that says whether the running task waits for tasks of its own. The agent checks everything that it
+receives, because task code can write to any descriptor.
 """
 
 import struct
@@ -15,13 +15,13 @@ from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
 from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 
 READY: Final = b"\0"
-"""An executor's first byte, before it has any task: what ends before that is no task's doing."""
+"""The first byte of an executor, sent before it has a task: if it ends before this, no task is the cause."""
 LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
 GOES_ON: Final = LENGTH.pack(1) + b"\0"
-"""The marks, as whole frames."""
+"""The marks, as complete frames."""
 TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 4 * INPUT_CHARS + 1024
-"""All that a result holds besides its data, at most."""
+"""The largest size of a result without its data."""
 FRAME_BYTES: Final = BLOB_BYTES + TEXTS_BYTES
 EXECUTOR_OUTCOMES: Final = frozenset({"ok", "error", "unpicklable", SKIPPED, UNFIT})
 
@@ -30,17 +30,18 @@ class Run(Struct, array_like=True, frozen=True):
     """Run the tasks [start, end) of one package, in order.
 
     Attributes:
-        code_hash: Which task code.
-        code: Its bytes (with codec "msgpack" a reference's text); None when the executor has the function in its cache.
-        call: How it is called.
+        code_hash: The hash of the task code.
+        code: Its bytes (with codec "msgpack", the text of a reference); None if the executor has the function already.
+        call: How to call the function.
         start, end: The tasks.
-        origin, step: Of range data: task i's data is origin + i * step.
+        origin, step: Of range data: the data of task i is origin + i * step.
         items: The serialized data of each task; None for range data.
-        codec: Of the items and the results.
-        retries, retry_on: How often a task that raises is tried again, and after which exceptions.
-        threads: The limit of numeric libraries; None: what the executor started with.
+        codec: The codec of items and results.
+        retries, retry_on: How often a task that raises is retried, and after which exceptions.
+        threads: The thread limit of numeric libraries; None: as the executor was started.
         depth: As in the lease.
-        elsewhere: A task that fails for what this machine lacks has no result: it runs on another one (`UNFIT`).
+        elsewhere: Another worker may run a task that fails for something that this machine lacks; its outcome is
+            `UNFIT`.
     """
 
     code_hash: str
@@ -60,7 +61,7 @@ class Run(Struct, array_like=True, frozen=True):
 
 
 class Garbage(Exception):
-    """Bytes that are no result of an executor."""
+    """Bytes that the code of an executor cannot have written."""
 
 
 _encoder = msgpack.Encoder()
@@ -69,7 +70,7 @@ _result_decoder = msgpack.Decoder(ExecutorResult)
 
 
 def encode_run(run: Run) -> bytearray:
-    """The whole frame."""
+    """The complete frame of a run."""
     frame = bytearray(LENGTH.size)
     _encoder.encode_into(run, frame, LENGTH.size)
     LENGTH.pack_into(frame, 0, len(frame) - LENGTH.size)
@@ -77,25 +78,25 @@ def encode_run(run: Run) -> bytearray:
 
 
 def decode_run(body: bytes | bytearray | memoryview) -> Run:
-    """A run from a frame's body; its items are views into it."""
+    """The run in a frame's body; its items are views into the body."""
     return _run_decoder.decode(body)
 
 
 def encode_result_into(result: TaskResult, frame: bytearray) -> None:
-    """Make `frame` the whole frame of a result."""
+    """Turn `frame` into the complete frame of a result."""
     _encoder.encode_into(result, frame, LENGTH.size)
     LENGTH.pack_into(frame, 0, len(frame) - LENGTH.size)
 
 
 class ResultReader:
-    """Bytes in, results out; keeps the part of a frame that has not come yet."""
+    """Reads results from bytes, and keeps the incomplete frame at their end."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._mark: bool | None = None
 
     def mark(self) -> bool | None:
-        """Whether the task behind the last result waits for tasks of its own; None: nothing new was said."""
+        """Whether the task after the last result waits for tasks of its own; None if no new mark has arrived."""
         mark, self._mark = self._mark, None
         return mark
 
@@ -103,7 +104,7 @@ class ResultReader:
         """The results that are complete with this chunk.
 
         Raises:
-            Garbage: These bytes do not come from the executor's own code.
+            Garbage: The executor's own code cannot have written these bytes.
         """
         rest = self._rest
         rest += chunk
@@ -128,7 +129,7 @@ class ResultReader:
                     raise Garbage(str(error)) from None
                 _check(result, length)
                 results.append(result)
-                self._mark = None  # it was of a task that has ended
+                self._mark = None  # the mark belonged to the task that has now ended
                 offset = end
         del rest[:offset]
         return results

@@ -1,4 +1,4 @@
-"""The executor's cache of functions, by the hash of their task code."""
+"""The executor's functions, by the hash of their task code."""
 
 import gc
 import pickle
@@ -12,15 +12,16 @@ from .code_cache import CodeCache
 
 _COLLECT_FUNCTIONS: Final = 64
 _COLLECT_BYTES: Final = 32 * 1024 * 1024
-"""Of dropped functions: they are freed after so many of them, or so much pickled code."""
+"""After this many dropped functions, or this much of their code, the garbage collector runs."""
 
 ENTER: Final = "enter_project_of_cloudpar"
-"""The method of task code that brings modules of the client's project: it puts them into `sys.modules` again, in case
-that task code of another project was run meanwhile, and returns the function."""
+"""A method of task code that comes with modules of the client's project. It puts these into `sys.modules` again, in
+case a task of another project ran meanwhile, and returns the function.
+"""
 
 
 class FunctionCache:
-    """The functions last used. Code that cannot be loaded is kept as its exception."""
+    """The functions used last. If code cannot be loaded, its exception is kept instead."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Callable[..., Any] | BaseException] = {}
@@ -29,9 +30,10 @@ class FunctionCache:
         self._dropped = self._dropped_bytes = 0
 
     def take(self, code_hash: str, code: bytes | None) -> None:
-        """A run of a function has come, with its code unless the agent knows that it is here.
+        """Record that a run of a function has come, with the code unless the agent knows that it is here.
 
-        Call it for each run, also for one whose tasks were all recalled: the agent counts that run, too.
+        Call it for each run, even if all its tasks were recalled. The agent counts such a run too; if the executor did
+        not, the two caches would differ, and the agent would leave out code that is not here.
         """
         if code is not None:
             self._codes[code_hash] = code
@@ -40,10 +42,10 @@ class FunctionCache:
             self._drop(dropped)
 
     def load(self, code_hash: str, codec: Codec) -> Callable[..., Any]:
-        """The function of a run, unpickled (with codec "msgpack": imported by name) when it is first called.
+        """The function of a run; it is unpickled (with codec "msgpack", imported by name) at its first use.
 
         Raises:
-            BaseException: Whatever the unpickling or the import raised; it names the mend.
+            BaseException: Whatever the unpickling or the import raised; the text says what to do.
         """
         entry = self._entries.get(code_hash)
         if entry is None:
@@ -67,7 +69,7 @@ class FunctionCache:
         self._dropped_bytes += sum(dropped.values())
         if self._dropped >= _COLLECT_FUNCTIONS or self._dropped_bytes >= _COLLECT_BYTES:
             self._dropped = self._dropped_bytes = 0
-            gc.collect()  # a function and its globals refer to each other: only the collector frees them
+            gc.collect()  # a function and its globals refer to each other, so only the collector frees them
 
 
 def _load(code: bytes, codec: Codec) -> Any:

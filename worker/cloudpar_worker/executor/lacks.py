@@ -1,4 +1,4 @@
-"""Whether a task failed because of what this machine lacks, so that another machine may run it."""
+"""Whether a task failed for something that this machine lacks, so that another machine may run it."""
 
 from collections.abc import Iterator
 from traceback import walk_tb
@@ -8,18 +8,18 @@ from cloudpar_protocol.payloads import LACKS_CHARS
 from .failures import bounded, line, missing_module, traceback_of
 
 _IMPORTING = "<frozen importlib._bootstrap>"
-"""What a frame of an import statement has as its file."""
+"""The file name of the frames of an import statement."""
 
 
 def lack(error: BaseException, *, unpickling: bool) -> str | None:
-    """What this machine lacks, if that may be why a task failed; None: the task itself is to blame.
+    """What this machine lacks, if that may be why a task failed; None if the task itself is the cause.
 
-    Unpickling fails where a module is missing, does not load, or is of an older release without what is looked up in
-    it. A task that runs lacks a module only where its own import of it failed, and it did not handle that itself.
+    Unpickling fails if a module is missing, cannot be loaded, or is of an older version without a needed name. For a
+    running task, only its own failed import of a module counts, and only if the task did not handle the exception.
 
     Args:
-        error: What the task, or the unpickling of its code or data, raised.
-        unpickling: Its code had not been called.
+        error: What the task raised, or what unpickling its code or data raised.
+        unpickling: The exception came while its code or data were unpickled.
     """
     name, kinds = missing_module(error), type.mro(type(error))
     if name and ModuleNotFoundError in kinds:

@@ -1,4 +1,4 @@
-"""Where executors unpack the modules of clients' projects, and that nothing of it stays."""
+"""The folders into which executors unpack modules of clients' projects, and their removal."""
 
 import os
 import secrets
@@ -7,26 +7,31 @@ import tempfile
 from cloudpar_worker.sandbox.cleanup import remove
 
 folder = ""
-"""Where task code of this executor unpacks, "": in the private folder of its sandbox. The SDK has this name."""
+"""The folder of this executor; "" means the private folder of its sandbox. Task code of every SDK looks for this name
+in this module, so neither can be renamed.
+"""
 
 
 class ProjectFolders:
-    """The folders of a zygote's executors. Each makes its own, if it needs one."""
+    """The folders of a zygote's executors. An executor makes its folder only when it needs it."""
 
     def __init__(self) -> None:
         self._tmp = tempfile.gettempdir()
         self._by_pid: dict[int, str] = {}
 
     def new(self) -> str:
-        """The path for one more executor."""
+        """A new path for an executor."""
         return os.path.join(self._tmp, f"cloudpar-project-{secrets.token_hex(8)}")  # noqa: PTH118 - pathlib would be imported for this alone
 
     def given(self, path: str, pid: int) -> None:
-        """An executor has it."""
+        """Record the path of an executor."""
         self._by_pid[pid] = path
 
     def remove(self, pid: int) -> None:
-        """The executor has ended. Another process removes its files: they may be many, and forks must not wait."""
+        """Remove the folder of an executor that has ended.
+
+        Another process does it: the folder may be large, and forks must not wait.
+        """
         path = self._by_pid.pop(pid, None)
         if path is None or not os.path.lexists(path):
             return
@@ -42,7 +47,7 @@ class ProjectFolders:
                 os._exit(0)
 
     def remove_all(self) -> None:
-        """The zygote ends, and has killed its executors."""
+        """Remove all folders. The zygote has killed its executors and ends."""
         for path in self._by_pid.values():
             if os.path.lexists(path):
                 remove(path)

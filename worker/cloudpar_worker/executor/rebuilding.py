@@ -1,4 +1,4 @@
-"""Pickles of exceptions that are rebuilt without their constructor, which may want other arguments than `.args`."""
+"""Pickles exceptions so that they are restored without their constructor, which may need more than `.args`."""
 
 import copyreg
 import io
@@ -9,20 +9,20 @@ from typing import Any, Final
 from .by_value import Pickler
 
 _HEAP_TYPE: Final = 1 << 9
-"""The flag of types that are made while Python runs, such as those of class statements."""
+"""The flag of types that are made while Python runs, such as by class statements."""
 _LEFT: Final = frozenset({"obj"})
-"""What an AttributeError was looked up on: anything, however large; plain pickle leaves it away, too."""
+"""The object of an AttributeError, which may be any object of any size; plain pickle omits it too."""
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle with every exception within made whole; to unpickle it needs the standard library and its classes."""
+    """Pickle a value with all exceptions in it; to unpickle it, the client needs only the values' own classes."""
     file = io.BytesIO()
     _Pickler(file, protocol=5).dump(value)
     return file.getvalue()
 
 
 def noted(data: bytes, notes: list[str]) -> bytes:
-    """The pickle of an exception that has these notes, from one that may have lost them."""
+    """Extend the pickle of an exception by these notes."""
     return pickle.dumps(_Noted(data, notes), 5)
 
 
@@ -35,19 +35,19 @@ class _Noted:
 
 
 def state(error: BaseException) -> dict[str, Any]:
-    """All that an exception holds, by attribute: its arguments, its `__dict__` (notes, too), its slots."""
+    """Everything that an exception holds, by attribute: arguments, `__dict__` (with the notes), slots."""
     found: dict[str, Any] = {}
     seen = set(_LEFT)
     for kind in type(error).__mro__:
         if kind is BaseExceptionGroup:
-            break  # its own are read-only, and made of its arguments
+            break  # its own attributes are read-only, and are made from its arguments
         for name, member in vars(kind).items():
             if name not in seen and isinstance(member, MemberDescriptorType) and not name.startswith("__"):
                 try:
                     value = member.__get__(error)
                 except AttributeError:
-                    continue  # a slot that was never set
-                if value is not None or _made(kind):  # None of a built-in exception: never set
+                    continue  # this slot was never set
+                if value is not None or _made(kind):  # None in a built-in exception means that it was never set
                     found[name] = value
         seen.update(vars(kind))
     return found | vars(error) | {"args": error.args}
@@ -58,7 +58,7 @@ def _made(kind: type) -> bool:
 
 
 def _native(kind: type) -> type:
-    """The built-in class that lays out the objects of a class."""
+    """The built-in class that determines the layout of a class's objects."""
     base = kind.__base__
     return _native(base) if base and _made(kind) else kind
 
@@ -75,6 +75,7 @@ class _Pickler(Pickler):
         kind = type(obj)
         if not isinstance(obj, BaseException) or not _made(kind) or _has_own_way(kind):
             return super().reducer_override(obj)
-        # The constructor of the built-in exception below: one of the class itself may want other arguments, or, given
-        # those, say again what it made of them. State is set by attribute, past a __setstate__ for another state.
+        # This calls the constructor of the built-in exception below. The class's own constructor may need other
+        # arguments, or may change its arguments a second time. The state is set attribute by attribute, without the
+        # class's __setstate__, which may expect another state.
         return _native(kind).__new__, (kind, *obj.args), state(obj), None, None, BaseException.__setstate__

@@ -1,8 +1,10 @@
-"""A page that agent and executor share: how the agent takes back tasks while the executor is deep in one.
+"""A page of shared memory by which the agent takes back tasks while the executor is busy with one.
 
-The executor counts its tasks from 0. Before each it announces the count, then looks whether it is recalled. The agent
-writes the recalled counts, waits until that must be visible, and then looks at what is announced. So either the
-executor saw the recall, or the agent sees that the task has begun. Looking costs the executor no system call.
+The executor counts its tasks from 0. Before each task it first announces its number, and then checks whether this
+number is recalled. The agent first writes the recalled numbers, waits until the executor must see them, and then reads
+the announced number. Because each side writes before it reads, one of them always notices: either the executor sees the
+recall, or the agent sees that the task has started. Without this order a task could run twice. The check costs the
+executor no system call.
 """
 
 import mmap
@@ -17,14 +19,14 @@ _NEVER: Final = 2**63
 
 
 def open_page(folder: str | None = None) -> int:
-    """A descriptor of a new page."""
+    """The descriptor of a new page."""
     descriptor = anonymous_file("recall", folder)
     os.ftruncate(descriptor, 8 * _WORDS)
     return descriptor
 
 
 class RecallPage:
-    """One side's view of the page."""
+    """One side's access to the page."""
 
     def __init__(self, descriptor: int) -> None:
         self._page = mmap.mmap(descriptor, 8 * _WORDS)
@@ -32,17 +34,18 @@ class RecallPage:
 
     @property
     def started(self) -> int:
-        """How many tasks the executor has begun, recalled ones that it passed over included."""
+        """How many tasks the executor has started or skipped."""
         return self.words[_STARTED]
 
     def recall(self, first: int, end: int) -> None:
-        """The executor shall not begin the tasks [first, end), by its count."""
+        """Tell the executor to skip the tasks [first, end), by its own count."""
         words = self.words
-        words[_FIRST] = _NEVER  # at no moment may the page name tasks that are not meant
+        # The two words change separately: no state between them may name a task that is not recalled.
+        words[_FIRST] = _NEVER
         words[_END] = end
         words[_FIRST] = first
 
     def close(self) -> None:
-        """Let go of the page."""
+        """Release the page."""
         self.words.release()
         self._page.close()

@@ -1,4 +1,4 @@
-"""Task code by reference: the function that "package.module:function" names at this worker."""
+"""Task code by reference: the function that "package.module:function" names on this worker."""
 
 import platform
 from importlib import import_module
@@ -11,8 +11,8 @@ def find(reference: str) -> Any:
     """Import what a reference names.
 
     Raises:
-        ModuleNotFoundError: A module is not here; the text says how to mend that.
-        AttributeError: The module is here and has nothing of that name.
+        ModuleNotFoundError: A module is missing; the text says what to do.
+        AttributeError: The module has nothing of that name.
         BaseException: Whatever the module raises when it is imported.
     """
     module_name, _, path = reference.partition(":")
@@ -25,7 +25,7 @@ def find(reference: str) -> Any:
             "that holds it at the worker, or put its folder on the worker's PYTHONPATH",
             name=name,
         ) from None
-    except BaseException as error:  # whatever a module does when it is imported
+    except BaseException as error:  # an imported module may raise anything
         add_note(error, f"Raised while {_here()} imported it:\n{remote_traceback(error, traceback_of(error))}")
         raise
     for name in path.split("."):

@@ -1,4 +1,4 @@
-"""Why a confined executor refuses something that usual code wants, as a note on the exception that comes of it."""
+"""Notes on exceptions that say why a confined executor refuses something that ordinary code needs."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY
 from .failures import add_note
 
 _ITS_MODULES: Final = frozenset({"synchronize", "shared_memory"})
-"""Of multiprocessing, and of what took them over from it."""
+"""The modules of multiprocessing, and of its copies in other packages, that need shared memory."""
 _CAUSES: Final = 20
 
 
@@ -20,9 +20,9 @@ class Refusals(NamedTuple):
     """What tasks are refused.
 
     Attributes:
-        closed_ports: Of TCP, to which they may not connect.
-        shared_memory: Whether they have it, and so locks between processes.
-        files: Whether they may use only the system's files, their own, and those that the operator has opened to them.
+        closed_ports: TCP ports to which they may not connect.
+        shared_memory: Whether they may use shared memory, and therefore locks between processes.
+        files: Whether they may use only the system's files, their own, and those that the operator has opened.
     """
 
     closed_ports: Sequence[int] = ()
@@ -30,7 +30,7 @@ class Refusals(NamedTuple):
     files: bool = False
 
     def explain(self, error: BaseException) -> None:
-        """Say on an exception why, if one of these is what it came from."""
+        """Add a note to an exception if one of these refusals may be its cause."""
         notes: list[str] = []
         with suppress(BaseException):  # an exception's own code may raise anything
             notes += filter(None, map(self._why, _causes(error)))
@@ -42,7 +42,7 @@ class Refusals(NamedTuple):
             return None
         if _wants_shared_memory(error):
             return None if self.shared_memory else _no_shared_memory()
-        if self.closed_ports and error.filename is None:  # of a file it would have the name
+        if self.closed_ports and error.filename is None:  # an error of a file would have its name
             return _no_connection(self.closed_ports)
         if self.files and error.filename is not None and not _is_own(error.filename):
             return _closed(error.filename)
@@ -59,7 +59,7 @@ def _wants_shared_memory(error: OSError) -> bool:
 
 
 def _is_own(filename: object) -> bool:
-    """Whether a file lies in the executor's private folder, where it may do anything."""
+    """Whether a file lies in the executor's private folder, where every operation is allowed."""
     own = os.environ.get("TMPDIR")
     return own is not None and os.path.realpath(os.fsdecode(filename)).startswith(os.path.realpath(own) + os.sep)  # type: ignore[arg-type]
 
@@ -74,7 +74,7 @@ def _closed(filename: object) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception and what it came from, not for ever: a chain may be closed."""
+    """An exception and its causes; at most _CAUSES, because they may form a cycle."""
     cause: BaseException | None = error
     for _ in range(_CAUSES):
         if cause is None:

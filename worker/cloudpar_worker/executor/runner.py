@@ -1,4 +1,4 @@
-"""Runs of tasks in, results out: the executor's one loop."""
+"""The executor's loop: it reads runs, executes their tasks, and writes results."""
 
 import os
 import socket
@@ -26,12 +26,12 @@ from .thread_limits import limit_threads
 from .waiting import TaskWaits
 
 _clock = time.monotonic_ns
-"""Taken before any task code runs; the agent's clock bounds it all the same."""
+"""Taken before any task code runs, since task code may replace it. The agent's clock bounds the durations anyway."""
 _LARGE = 1 << 20
 
 
 class Runner:
-    """One executor's work: reads runs, executes their tasks in order, writes one result a task at once."""
+    """Reads runs, executes their tasks in order, and writes each result at once."""
 
     def __init__(
         self,
@@ -58,22 +58,23 @@ class Runner:
         self._forked = True
 
     def _send(self, frame: bytes | bytearray) -> None:
-        """Write a whole frame; a task's threads may send marks at the same time."""
+        """Write a complete frame, under a lock, because a task's threads may write marks at the same time."""
         with self._sending:
             self._channel.sendall(frame)
 
     def serve(self) -> None:
-        """Until the agent closes the channel."""
+        """Serve until the agent closes the channel."""
         while self._serve_run():
             pass
 
     def _serve_run(self) -> bool:
-        """One run; nothing of it, which may be large, is held while the next one is waited for."""
+        """Serve one run. Its data, which may be large, is released before the next run is awaited."""
         body = self._receive()
         if body is not None:
             self._capture.restore()
             run = decode_run(body)
-            if run.threads is not None and not self._started:  # later runs of this executor have the same limit
+            # All runs of an executor have the same limit, and libraries read it once.
+            if run.threads is not None and not self._started:
                 limit_threads(os.environ, run.threads)
             self._functions.take(run.code_hash, run.code)
             self._waits.depth = run.depth
@@ -125,7 +126,7 @@ class Runner:
             if failed:
                 result = self._retry(run, function, index, began, failed)
             if self._forked:
-                os._exit(0)  # a child that the task forked and that came back from it
+                os._exit(0)  # this is a child that the task forked and in which the function returned
             self._waits.task_ended()
             stdout, stderr = take()
             if stdout or stderr:
@@ -142,19 +143,19 @@ class Runner:
     def _failed(
         self, run: Run, index: int, error: BaseException, began: int, *, unpickling: str, called_with: str | None
     ) -> tuple[TaskResult, str]:
-        """The result of a task that raised; and, if it is tried again, what it raised, as a line."""
+        """The result of a task that raised; and, if it is retried, the line of its exception."""
         self._refusals.explain(error)
         lacks = lack(error, unpickling=bool(unpickling))
         if lacks and run.elsewhere:
             return _unfit(index, lacks, began), ""
-        if not unpickling or run.codec == "pickle":  # references have a text of their own
+        if not unpickling or run.codec == "pickle":  # a reference has a text of its own
             advise(error, unpickling or "the task")
         again = run.retries and not (unpickling or lacks) and is_among(error, run.retry_on)
         result = _failure(index, error, began, SERIALIZATIONS[run.codec], called_with=called_with)
         return result, line(error) if again else ""
 
     def _retry(self, run: Run, function: Any, index: int, began: int, first: str) -> TaskResult:
-        """A task that has raised, tried again with its data as it came."""
+        """Retry a task that has raised, with its data as it came."""
         codec, failed = SERIALIZATIONS[run.codec], [first]
         while not self._forked:
             try:
@@ -213,10 +214,10 @@ def _failure(
     called_with: str | None,
     failed: Sequence[str] = (),
 ) -> TaskResult:
-    """What a task that raised comes to. `called_with` is None if it was not called."""
+    """The result of a task that raised. `called_with` is None if it was not called."""
     own = traceback_of(error)
     if called_with is not None and own is not None:
-        own = own.tb_next  # _call's
+        own = own.tb_next  # without the frame of _call
     text, trace = line(error), with_attempts(remote_traceback(error, own), failed)
     data, reason = codec.encode_error(error)
     if reason:

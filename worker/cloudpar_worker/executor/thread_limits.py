@@ -1,8 +1,8 @@
 """How many threads numeric libraries start in one task.
 
-OpenBLAS, MKL, OpenMP, Numexpr, Polars and others start a thread for each core. A worker has an executor for each core
-already, so without a limit n executors run n * n threads, and each task takes many times as long. These libraries read
-environment variables when they are loaded, so the variables are set before any task code runs.
+OpenBLAS, MKL, OpenMP, Numexpr, Polars and others start a thread for each core. A worker already has an executor for
+each core, so without a limit n executors run n * n threads, and each task takes many times as long. These libraries
+read environment variables when they are loaded, so the variables are set before any task code runs.
 """
 
 from collections.abc import Mapping, MutableMapping
@@ -29,7 +29,7 @@ VARIABLES: Final = (
 def initial_limits(environment: Mapping[str, str], threads: int | None) -> dict[str, str]:
     """The variables that every executor of a worker starts with.
 
-    A number that the worker was started with replaces all variables. Otherwise a variable that is set already stays,
+    A number with which the worker was started replaces all variables. Otherwise a variable that is set already stays,
     and OMP_NUM_THREADS is the default of the others, because most libraries fall back to it themselves.
 
     >>> initial_limits({}, 2)["MKL_NUM_THREADS"]
@@ -45,11 +45,11 @@ def initial_limits(environment: Mapping[str, str], threads: int | None) -> dict[
 
 
 def limit_threads(environment: MutableMapping[str, str], threads: int) -> None:
-    """Set all variables. Libraries that are loaded already do not see it."""
+    """Set all variables. Libraries that are already loaded do not notice."""
     environment.update(dict.fromkeys(VARIABLES, str(threads)))
 
 
 def _first_level(text: str) -> str:
-    """OMP_NUM_THREADS may list a number for each level of nested regions, "4,2": the first one counts."""
+    """The number for the first level: OMP_NUM_THREADS may list one for each level of nested regions, "4,2"."""
     first = text.partition(",")[0].strip()
     return first if first.isdecimal() and int(first) else ""

@@ -1,6 +1,6 @@
 """How an executor tells the agent that its task waits for tasks of its own.
 
-A mark goes through the channel of results, in order with them: so the agent knows of which task it is.
+A mark travels through the channel of results, in order with them, so the agent knows to which task it belongs.
 """
 
 import os
@@ -13,24 +13,24 @@ from cloudpar_protocol.nesting import OwnPool
 from .frames import GOES_ON, WAITS
 
 OWN_POOL: Final = "CLOUDPAR_OWN_POOL"
-"""The variable by which an agent tells a zygote the endpoint and the token of the pool that has started both."""
+"""The variable by which an agent gives a zygote the endpoint and the token of the pool that has started both."""
 
 
 def take_own_pool(environment: MutableMapping[str, str]) -> OwnPool | None:
-    """The pool, taken out of the environment.
+    """Take the pool out of the environment.
 
-    A program that a task starts must not join the pool: it could not tell the executor that it waits, so all executors
-    might wait for tasks that none of them runs.
+    A program that a task starts must not join the pool. It could not tell the executor that it waits, so all executors
+    might wait for tasks for which no executor is left.
     """
     endpoint, _, token = environment.pop(OWN_POOL, "").partition(" ")
     return OwnPool(endpoint, token) if token else None
 
 
 class TaskWaits:
-    """What the task that runs waits for: the executor's side of cloudpar_protocol.nesting.
+    """What the running task waits for: the executor's side of cloudpar_protocol.nesting.
 
     Args:
-        send: Writes a frame to the agent; for any thread.
+        send: Writes a frame to the agent; any thread may call it.
         pool: See the protocol.
     """
 
@@ -50,10 +50,10 @@ class TaskWaits:
     def begins_to_wait(self, package: object) -> None:
         """See the protocol."""
         if os.getpid() != self._pid:
-            return  # a process that the task has forked: its frames would mix with the executor's
+            return  # in a process that the task has forked, whose frames would mix with the executor's
         with self._lock:
             self._awaited.add(package)
-            self._send(WAITS)  # each time: an earlier task may have left a package here that is still under way
+            self._send(WAITS)  # also if it waits already: the earlier mark may belong to a task that has ended
 
     def ends_to_wait(self, package: object) -> None:
         """See the protocol."""
@@ -66,7 +66,7 @@ class TaskWaits:
                     self._send(GOES_ON)
 
     def task_ended(self) -> None:
-        """What it left under way, nobody waits for."""
+        """Forget what the ended task left under way: no task waits for it."""
         if self._awaited:
             with self._lock:
                 self._awaited.clear()

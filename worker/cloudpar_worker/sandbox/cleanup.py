@@ -1,4 +1,4 @@
-"""What task code leaves behind: processes and files."""
+"""Removes what task code leaves behind: processes and files."""
 
 import os
 import signal
@@ -11,17 +11,17 @@ from typing import Final
 from .processes import processes
 
 _PATIENCE_S: Final = 5.0
-"""A killed process may end a call first that makes a file; it takes much less."""
+"""How long to retry: a killed process may end a call first that creates a file. That takes much less."""
 
 
 def kill_own_processes() -> None:
-    """Kill all other processes of this user, at one stroke: none can start another any more, and so escape."""
+    """Kill all other processes of this user with one call, so that none can start another one and escape."""
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
 
 
 def kill_orphans(mine: Collection[int]) -> bool:
-    """End the children of this process that are not its own, and say whether there were any."""
+    """Kill the children of this process that are not in `mine`, and return whether there were any."""
     orphans = [each.pid for each in processes() if each.parent == os.getpid() and each.pid not in mine]
     for pid in orphans:
         with suppress(ProcessLookupError):
@@ -30,7 +30,7 @@ def kill_orphans(mine: Collection[int]) -> bool:
 
 
 def remove(folder: str) -> bool:
-    """Remove a folder of this user with all that is in it, however deep and odd; whether it is gone."""
+    """Remove a folder of this user with everything in it, and return whether it is gone."""
     until = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until:
         with suppress(OSError):
@@ -45,7 +45,7 @@ def remove(folder: str) -> bool:
 
 
 def _empty(folder: str) -> None:
-    """What is in folders of it moves up first: so no path grows long, and no call calls itself."""
+    """Remove what a folder contains. Subfolders' entries move up first, so no path grows long and no call recurses."""
     os.chmod(folder, stat.S_IRWXU)  # noqa: PTH101
     number = 0
     while names := os.listdir(folder):  # noqa: PTH208
@@ -62,7 +62,7 @@ def _empty(folder: str) -> None:
 
 
 def remove_from(places: Collection[str]) -> bool:
-    """Remove what this user has in places that are everybody's; whether all is gone."""
+    """Remove this user's files from folders that all users share, and return whether all are gone."""
     me, gone = os.geteuid(), True
     for place in places:
         with suppress(OSError), os.scandir(place) as entries:

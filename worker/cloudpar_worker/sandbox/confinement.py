@@ -1,4 +1,4 @@
-"""What keeps the executors of a shared pool to themselves, and which of it this machine has."""
+"""Which mechanisms confine the executors of a shared pool, and which of them this machine has."""
 
 import os
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ from .instance_metadata import Service, ports
 
 
 class Confinement(Struct, frozen=True):
-    """What a zygote is told about its executors.
+    """The settings that a zygote needs to confine its executors.
 
     Attributes:
-        tmp: The folder in which each has a private one.
-        executors: How many there are.
-        readable, writable: Files and folders besides the system's.
-        protected: Processes that get no signals: the agent, and what looks after it.
-        closed_ports: Of TCP, to which they may not connect.
-        processes: Processes and threads of one executor.
-        file_bytes: The size of one file.
+        tmp: The folder in which each executor has a private folder.
+        executors: How many executors there are.
+        readable, writable: Files and folders that tasks may use besides the system's.
+        protected: Processes that receive no signals: the agent, its parent and its process group.
+        closed_ports: TCP ports to which tasks may not connect.
+        processes: The limit of processes and threads of one executor.
+        file_bytes: The limit of one file's size.
     """
 
     tmp: str
@@ -34,14 +34,14 @@ class Confinement(Struct, frozen=True):
 
 
 class Mechanism(Struct, frozen=True):
-    """One of what the kernel offers.
+    """One mechanism of the kernel.
 
     Attributes:
-        name: In a few words.
-        there: Whether it holds executors here.
-        gap: What is open without it, and the mend.
+        name: Its name, in a few words.
+        there: Whether it confines executors here.
+        gap: What is open to tasks without it, and how to get it.
         does: What it does here.
-        costs: Whether tasks might want what they lose by it: then the worker says at its start what it does.
+        costs: Whether it takes something from tasks that they may need; then the worker says so at its start.
     """
 
     name: str
@@ -67,21 +67,21 @@ _ROOT: Final = (
 
 
 def encode(confinement: Confinement) -> str:
-    """As an argument of a zygote."""
+    """Encode as an argument of a zygote."""
     return json.encode(confinement).decode()
 
 
 def decode(text: str) -> Confinement:
-    """What `encode` made."""
+    """Decode what `encode` made."""
     return json.decode(text, type=Confinement)
 
 
 def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
-    """All of them, as this interpreter finds them here. Forks, so only for processes of one thread.
+    """All mechanisms, as this interpreter finds them here. It forks, so call it only in a process of one thread.
 
     Args:
         tmp: See Confinement.
-        answering: Services of metadata that answer here.
+        answering: The metadata services that answer here.
     """
     version = landlock.version()
     mend = uid_pool.obstacle(tmp)
@@ -124,23 +124,23 @@ def _metadata(answering: Sequence[Service]) -> Mechanism:
 
 
 def closed_ports(answering: Sequence[Service]) -> list[int]:
-    """To which tasks must not connect, where that can be had: without the filter they would pass Landlock."""
+    """The ports to close to tasks, if that can be enforced: without seccomp, tasks would get around Landlock."""
     return ports(answering) if landlock.version() >= landlock.NETWORKED and syscall_filter.available() else []
 
 
 def gaps(found: list[Mechanism]) -> list[Mechanism]:
-    """What is missing here. UidPool of their own need nothing more to be kept from each other's processes."""
+    """What is missing here. With user ids of their own, executors need no Landlock for signals."""
     kept = has_own_users(found)
     return [each for each in found if not each.there and not (kept and each.name == SIGNALS)]
 
 
 def has_own_users(found: list[Mechanism]) -> bool:
-    """Whether each executor here has one."""
+    """Whether each executor here has a user id of its own."""
     return any(each.there for each in found if each.name == OWN_USERS)
 
 
 def refusal(found: list[Mechanism]) -> str | None:
-    """Why no worker of a shared pool may start here, with the mends: its tasks would be root's."""
+    """Why no worker of a shared pool may start here, and what to do: its tasks would run as root."""
     open_to_root = [each for each in found if each.name == OWN_USERS and not each.there and os.geteuid() == 0]
     return (
         f"cannot give each executor a user of its own, so it does not start as root: {open_to_root[0].gap}"
@@ -150,10 +150,10 @@ def refusal(found: list[Mechanism]) -> str | None:
 
 
 def sentence(missing: list[Mechanism]) -> str:
-    """For the one line at the start."""
+    """The sentence about missing mechanisms for the worker's start."""
     return "tasks are confined without " + "; without ".join(f"{each.name} ({each.gap})" for each in missing)
 
 
 def costs(found: list[Mechanism]) -> list[str]:
-    """What tasks lose, for a line each at the start."""
+    """The sentences about what tasks lose, for the worker's start."""
     return [each.does for each in found if each.there and each.costs]

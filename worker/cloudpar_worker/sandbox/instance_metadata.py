@@ -1,8 +1,8 @@
-"""The instance metadata: to whoever asks from this machine, by plain HTTP, they give the credentials of its role.
+"""Instance metadata services: they give the credentials of this machine's role to every process that asks.
 
-No filter of an executor sees to which address it connects, but to which port: where one of these services answers,
-tasks of a shared pool have no TCP connections to its port, wherever they lead. Where a firewall refuses the addresses,
-nothing answers, and tasks have all ports.
+A filter in the kernel sees to which port an executor connects, but not to which address. So where one of these services
+answers, tasks of a shared pool have no TCP connections to its port at any address. Where a firewall blocks these
+addresses, no service answers, and tasks have all ports.
 """
 
 import os
@@ -16,13 +16,13 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 _ANSWERS_S: Final = 2.0
-"""A first packet that gets lost is sent again after a second."""
+"""A first packet that is lost is sent again after one second."""
 _REST_S: Final = 0.1
-"""Enough for those whose port is closed anyway, since another one answers there."""
+"""Once a service has answered on a port, that port is closed anyway, so a short wait for the others is enough."""
 
 
 class Service(NamedTuple):
-    """One address of them."""
+    """The address of one service."""
 
     host: str
     port: int = 80
@@ -37,24 +37,24 @@ KNOWN: Final = tuple(
         ),
     )
 )  # fmt: skip
-"""Of instances, the first of them in most clouds, then of AWS, Google, Alibaba, Tencent; of containers of ECS, EKS."""
+"""On instances, first that of most clouds, then of AWS, Google, Alibaba, Tencent; in containers of ECS and EKS."""
 
 
 def services(environment: Mapping[str, str] = os.environ) -> list[Service]:
-    """Those known, and the address that AWS's programs here are told to ask."""
+    """The known services, and the address that the environment names for AWS's programs."""
     found = list(KNOWN)
-    with suppress(ValueError):  # what is no address answers nobody
+    with suppress(ValueError):  # no service is at something that is not an address
         named = urlsplit(environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", ""))
         found.append(Service(str(ip_address(named.hostname or "")), named.port or 80))
     return found
 
 
 def answering(asked: Sequence[Service]) -> list[Service]:
-    """Those that take a connection, over which nothing is sent."""
+    """The services that accept a connection. Nothing is sent over it."""
     found: set[Service] = set()
     with ExitStack() as held, selectors.DefaultSelector() as waiting:
         for service in asked:
-            with suppress(OSError):  # this machine does not speak the protocol
+            with suppress(OSError):  # this machine has no IPv6, or no IPv4
                 family = socket.AF_INET6 if ":" in service.host else socket.AF_INET
                 line = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
                 line.setblocking(False)
@@ -70,12 +70,12 @@ def answering(asked: Sequence[Service]) -> list[Service]:
             for key, _ in ready:
                 waiting.unregister(key.fileobj)
                 service, line = key.data
-                with suppress(OSError):  # it was refused: nobody is at the other end
+                with suppress(OSError):  # the connection was refused
                     line.getpeername()
                     found.add(service)
     return [service for service in asked if service in found]
 
 
 def ports(found: Iterable[Service]) -> list[int]:
-    """Those of some services."""
+    """The ports of these services."""
     return sorted({each.port for each in found})

@@ -15,7 +15,7 @@ SETUID: Final = 1 << 7
 SETGID: Final = 1 << 6
 KILL: Final = 1 << 5
 NEEDED: Final = SETUID | SETGID | KILL
-"""The capabilities with which a zygote gives executors users of their own, and ends them."""
+"""The capabilities by which a zygote gives executors user ids of their own, and kills them."""
 
 _ARM: Final = platform.machine() in {"aarch64", "arm64"}
 _CAPSET: Final = 91 if _ARM else 126
@@ -28,7 +28,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, argument: int = 0, more: int = 0) -> int:
-    """Of this process.
+    """Call prctl for this process.
 
     Raises:
         OSError: The kernel refuses it, or does not know it.
@@ -37,7 +37,7 @@ def prctl(option: int, argument: int = 0, more: int = 0) -> int:
 
 
 def syscall(number: int, *arguments: object) -> int:
-    """By its number.
+    """Make a system call, given by its number.
 
     Raises:
         OSError: The kernel refuses it, or does not know it.
@@ -53,12 +53,12 @@ def _checked(result: int) -> int:
 
 
 def no_new_privileges() -> None:
-    """From now on no program that this process starts gains rights, such as by a set-user-id bit."""
+    """Let no program that this process starts gain rights, such as by a set-user-id bit."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def adopt_orphans() -> None:
-    """Whatever descends from this process and loses its parent becomes its child."""
+    """Make this process the parent of all its descendants that lose their own parent."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -76,7 +76,7 @@ def die_with_parent(parent: int) -> None:
 
 def offer_to_the_oom_killer() -> None:
     """When memory runs out, let the kernel kill this process rather than the agent."""
-    show_memory()  # the file below belongs to root while memory is hidden; `hide_memory` comes later
+    show_memory()  # while memory is hidden, the file below belongs to root
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123
         score.write("500")
 
@@ -94,7 +94,7 @@ def show_memory() -> None:
 
 
 def capabilities(line: str = "CapEff") -> int:
-    """Of this process: the effective ones, or another line of its status."""
+    """The capabilities of this process: the effective ones, or those in another line of its status."""
     if not LINUX:
         return 0
     with open("/proc/self/status") as status:  # noqa: PTH123 - pathlib would be imported for this alone
@@ -102,13 +102,13 @@ def capabilities(line: str = "CapEff") -> int:
 
 
 def set_capabilities(effective: int, permitted: int, inheritable: int) -> None:
-    """Give up all others, for good."""
+    """Keep these capabilities, and give up all others for good."""
     header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
     syscall(_CAPSET, header, struct.pack("<6I", effective, permitted, inheritable, 0, 0, 0))
 
 
 def become(user: int) -> None:
-    """This user for good, of the group of the same number and of no other, without capabilities."""
+    """Become this user for good: in the group of the same number only, and without capabilities."""
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
@@ -117,10 +117,11 @@ def become(user: int) -> None:
 
 
 def act_as(user: int, guard: int) -> None:
-    """Send signals and handle files as this user, without capabilities, while its own processes send us none.
+    """Send signals and handle files as this user, without capabilities, while its processes can send none to us.
 
-    Whom a process may send signals is decided by its effective user, and who may send it any by its real and its saved
-    one. These become `guard`, which no other process may be.
+    The kernel checks the effective user of the process that sends a signal, and the real and saved user of the one that
+    receives it. The latter become `guard`, which no other process has. Without it, task code could kill or stop the
+    process that cleans up after it.
     """
     os.setgroups([])
     os.setresgid(user, user, user)
@@ -131,7 +132,7 @@ def act_as(user: int, guard: int) -> None:
 
 @contextmanager
 def files_of_root() -> Iterator[None]:
-    """Meanwhile open and make files as root, by the right to give users, and so without the rights that root has."""
+    """Open and create files as root meanwhile, by the right to change users, without any other right of root."""
     before = _libc.setfsuid(0)
     try:
         yield
@@ -140,7 +141,7 @@ def files_of_root() -> Iterator[None]:
 
 
 def become_with_needed(user: int) -> None:
-    """This user, with as many of the needed capabilities as there are; programs that it starts have them, too."""
+    """Become this user, but keep the needed capabilities that are there; programs started from here get them too."""
     kept = capabilities("CapPrm") & NEEDED
     prctl(_PR_SET_KEEPCAPS, 1)
     os.setgroups([])
@@ -153,6 +154,6 @@ def become_with_needed(user: int) -> None:
 
 
 def rest_capabilities() -> None:
-    """Keep them for programs that this process starts, and use none of them itself. Root is left as it is."""
+    """Keep capabilities for programs that this process starts, but use none itself. Root stays as it is."""
     if LINUX and os.geteuid():
         set_capabilities(0, capabilities("CapPrm"), capabilities("CapInh"))

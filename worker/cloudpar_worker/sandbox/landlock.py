@@ -1,4 +1,4 @@
-"""Landlock: what a process may read and write, to which ports it connects, no signals to anybody else's processes."""
+"""Landlock: limits which files a process uses, to which ports it connects, and to which processes it sends signals."""
 
 import os
 import stat
@@ -17,18 +17,18 @@ _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _SCOPES: Final = 1 << 0 | 1 << 1
 """Abstract sockets and signals."""
 _RIGHTS: Final = {0: 0, 1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15}
-"""One more than the rights to files that a version knows; the later ones know one more."""
+"""A bit above the file rights that each version knows; later versions know one more."""
 NETWORKED: Final = 4
-"""The version with ports."""
+"""The first version with rules for ports."""
 SCOPED: Final = 6
-"""The version with scopes."""
+"""The first version with scopes."""
 _CONNECT_TCP: Final = 1 << 1
 _PATH, _PORT = 1, 2
-"""Kinds of rules."""
+"""The kinds of rules."""
 
 
 def version() -> int:
-    """Of the kernel's; 0: it has none."""
+    """The kernel's version of Landlock; 0 if it has none."""
     if not LINUX:
         return 0
     try:
@@ -41,8 +41,8 @@ class FileRules:
     """What all executors may do with files. Made once; each executor adds its own folder.
 
     Args:
-        readable: Files and folders to read and to run.
-        writable: Files and folders to do with as one likes.
+        readable: Files and folders that they may read and run.
+        writable: Files and folders that they may also change.
     """
 
     def __init__(self, readable: Iterable[str], writable: Iterable[str]) -> None:
@@ -54,16 +54,16 @@ class FileRules:
 
     def _open(self, paths: Iterable[str], rights: int) -> Iterable[tuple[int, int]]:
         for path in paths:
-            with suppress(OSError):  # what is not there needs no right
+            with suppress(OSError):  # a path that does not exist needs no rule
                 descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
                 is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
                 yield descriptor, rights if is_folder else rights & _OF_FILES
 
     def restrict(self, own: Sequence[str]) -> None:
-        """Hold this process and all that it starts to the rules, with folders of its own; it needs no new privileges.
+        """Apply the rules to this process and all that it starts, with full rights to the folders in `own`.
 
         Raises:
-            OSError: The kernel refuses.
+            OSError: The kernel refuses, for example because the process may still gain privileges.
         """
         if not self._version:
             return
@@ -77,10 +77,10 @@ class FileRules:
 
 
 class PortRules:
-    """Those of TCP to which executors may connect. Made once: a rule for each takes a tenth of a second.
+    """To which TCP ports executors may connect. Made once, because the rules for all ports take 0.1 s.
 
     Args:
-        closed: All others are open. Empty: there are no rules.
+        closed: The closed ports; all others are open. If it is empty, there are no rules.
     """
 
     def __init__(self, closed: Collection[int]) -> None:
@@ -92,10 +92,10 @@ class PortRules:
                     syscall(_ADD, self._ruleset, _PORT, struct.pack("<QQ", _CONNECT_TCP, port), 0)
 
     def restrict(self) -> None:
-        """Hold this process and all that it starts to them; it needs no new privileges.
+        """Apply the rules to this process and all that it starts.
 
         Raises:
-            OSError: The kernel refuses.
+            OSError: The kernel refuses, for example because the process may still gain privileges.
         """
         if self._ruleset is not None:
             syscall(_RESTRICT, self._ruleset, 0)

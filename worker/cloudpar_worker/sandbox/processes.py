@@ -1,4 +1,4 @@
-"""The processes of this machine, or of the container of it that we are in."""
+"""The processes of this machine, or of the container in which this process runs."""
 
 import os
 from collections.abc import Iterator
@@ -8,18 +8,18 @@ _PRIVATE: Final = ("RssAnon", "RssShmem", "VmSwap")
 
 
 class Process(NamedTuple):
-    """What anybody may know of one."""
+    """What every user may know about a process."""
 
     pid: int
     parent: int
     user: int
     threads: int
     private_bytes: int
-    """Its memory but for that of files, also what it shares with a process from which it was forked."""
+    """Its memory without pages of files. Pages that it shares with its parent since a fork are included."""
 
 
 def processes() -> Iterator[Process]:
-    """All of them that we may see."""
+    """All visible processes."""
     for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would be imported for this alone
         process = look(int(name)) if name.isdigit() else None
         if process is not None:
@@ -27,7 +27,7 @@ def processes() -> Iterator[Process]:
 
 
 def look(pid: int) -> Process | None:
-    """At one; None: it has ended, or is hidden from us (hidepid)."""
+    """One process; None if it has ended, or if the system hides it (hidepid)."""
     try:
         with open(f"/proc/{pid}/status") as file:  # noqa: PTH123
             status = dict(line.split(":", 1) for line in file if ":" in line)

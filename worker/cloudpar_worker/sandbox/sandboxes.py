@@ -17,7 +17,7 @@ from .uid_pool import UidPool
 
 _FILES: Final = 8_192
 _NAME: Final = "cloudpar"
-"""An executor's user has none, and libraries ask for one, to name their caches (`getpass.getuser`)."""
+"""The name of the executor's user: its user id has none, and libraries name their caches by it (`getpass.getuser`)."""
 
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the system's
 _SYSTEM: Final = (
@@ -28,11 +28,11 @@ _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/nvidia*", "/dev/
 
 
 class Sandbox:
-    """One executor's.
+    """The sandbox of one executor.
 
     Attributes:
-        folder: Its private one, which the executor makes.
-        user: Its own; None: it has that of the zygote.
+        folder: Its private folder, which the executor makes.
+        uid: Its own user id; None if it runs under the zygote's.
     """
 
     def __init__(self, folder: str, uid: int | None) -> None:
@@ -41,20 +41,20 @@ class Sandbox:
 
 
 class Sandboxes:
-    """Makes sandboxes and empties them.
+    """Makes sandboxes and cleans them up.
 
     Args:
-        settings: What holds for all of them.
-        executors: The zygote's children that are executors, by process id.
+        settings: The settings for all sandboxes.
+        executors: The process ids of the zygote's children that are executors.
     """
 
     def __init__(self, settings: Confinement, executors: Collection[int]) -> None:
         self._settings = settings
         self._executors = executors
-        self._places = [settings.tmp, SHARED_MEMORY, "/var/tmp"]  # noqa: S108 - where anybody may leave files
+        self._places = [settings.tmp, SHARED_MEMORY, "/var/tmp"]  # noqa: S108 - here all users may leave files
         self._uids = UidPool(self._places) if uid_pool.available(settings.tmp) else None
         self._processes = settings.processes
-        if self._uids is None:  # the limit counts all that the user has
+        if self._uids is None:  # the kernel counts all processes of the user against the limit
             self._processes = settings.processes * settings.executors + sum(
                 process.threads for process in processes() if process.user == os.getuid()
             )
@@ -66,38 +66,39 @@ class Sandboxes:
             self._filter = syscall_filter.program(protected, unix_sockets=self.own_uids)
         self._to_clean: list[Sandbox] = []
         self._cleaning: dict[int, Sandbox] = {}
-        """By the process that does it."""
+        """By the process that cleans it up."""
         kernel.adopt_orphans()
 
     def create(self) -> Sandbox:
-        """One for an executor that is about to be forked.
+        """Make a sandbox for an executor that is about to be forked.
 
         Raises:
-            OSError: No user is free.
+            OSError: No user id is free.
         """
         folder = os.path.join(self._settings.tmp, f"cloudpar-executor-{secrets.token_hex(8)}")  # noqa: PTH118 - pathlib would be imported for this alone
         return Sandbox(folder, self._uids.take() if self._uids else None)
 
     def discard(self, sandbox: Sandbox) -> None:
-        """It was not needed."""
+        """Return a sandbox that no executor has entered."""
         if sandbox.uid is not None and self._uids is not None:
             self._uids.give_back(sandbox.uid, clean=True)
 
     def enter(self, sandbox: Sandbox, parent: int) -> None:
-        """In the executor: be its user, with nothing but its folder. There is no way back.
+        """In the executor: take the sandbox's user id and lose all other rights. There is no way back.
 
         Raises:
-            OSError: Something stays of whoever had its user before: then this executor is none.
+            OSError: Something remains of an earlier executor with this user id; this executor must not start.
         """
         if sandbox.uid is not None:
             kernel.become(sandbox.uid)
-            # A killed zygote may have left processes and files of this user id behind: nothing has cleaned them up.
+            # A killed zygote may have left processes and files of this user id behind. Without this, the executor's
+            # account could read files of the account before it, and be read by its processes.
             cleanup.kill_own_processes()
             if not cleanup.remove_from(self._places):
                 raise OSError("what was left of an executor with the same user cannot be removed")
         else:
             kernel.set_capabilities(0, 0, 0)
-        die_with_parent(parent)  # again: the kernel forgets it when the user changes
+        die_with_parent(parent)  # again, because the kernel drops this setting when the user changes
         os.umask(0o077)
         os.mkdir(sandbox.folder)  # noqa: PTH102
         os.chdir(sandbox.folder)
@@ -109,7 +110,7 @@ class Sandboxes:
         _limit(resource.RLIMIT_NPROC, self._processes)
         kernel.no_new_privileges()
         if sandbox.uid is None:
-            kernel.adopt_orphans()  # so that they are the zygote's only once this executor has ended
+            kernel.adopt_orphans()  # orphans then belong to the zygote only after this executor has ended
         self._rules.restrict([sandbox.folder])
         self._ports.restrict()
         if self._filter:
@@ -117,42 +118,42 @@ class Sandboxes:
         if sandbox.uid is None:
             hide_memory()
         else:
-            show_memory()  # to its user alone, for weighing: the change of users had hidden it
+            show_memory()  # readable for its own user, for measurements: the change of users had hidden it
 
     def left(self, sandbox: Sandbox) -> None:
-        """Its executor has ended: `clean_up` lets nothing of it stay."""
+        """Note that the executor of a sandbox has ended; `clean_up` removes what it left."""
         self._to_clean.append(sandbox)
 
     def ended(self, pid: int, status: int) -> None:
-        """A child that is no executor has ended."""
+        """Handle the end of a child that is not an executor."""
         sandbox = self._cleaning.pop(pid, None)
         if sandbox is not None and sandbox.uid is not None and self._uids is not None:
             self._uids.give_back(sandbox.uid, clean=status == 0)
 
     @property
     def own_uids(self) -> bool:
-        """Whether each executor has one."""
+        """Whether each executor has a user id of its own."""
         return self._uids is not None
 
     @property
     def waiting(self) -> bool:
-        """Whether `clean_up` has yet to begin with something."""
+        """Whether sandboxes wait for `clean_up`."""
         return bool(self._to_clean)
 
     @property
     def cleaning(self) -> bool:
-        """Whether something is still being removed."""
+        """Whether a cleanup is under way or waits."""
         return bool(self._cleaning or self._to_clean)
 
     def clean_up(self) -> None:
-        """Begin to, if there is something; to be called again when more children have ended, and while it waits."""
+        """Start cleanups that are due. Call it after children have ended, and repeatedly while some wait."""
         if not self._to_clean or (self._uids is None and cleanup.kill_orphans({*self._executors, *self._cleaning})):
             return
         while self._to_clean:
             sandbox = self._to_clean[-1]
             try:
                 pid = os.fork()
-            except OSError:  # tasks have taken all processes or all memory: there will be some again
+            except OSError:  # tasks have used up all processes or all memory, but not for long: try again later
                 return
             if pid:
                 self._cleaning[pid] = self._to_clean.pop()
@@ -164,7 +165,7 @@ class Sandboxes:
                 os._exit(0 if clean else 1)
 
     def _clear(self, sandbox: Sandbox) -> bool:
-        """In a process of its own: a task may have left a great many files."""
+        """Clean up, in a process of its own, because a task may have left a great many files."""
         if sandbox.uid is None:
             return cleanup.remove(sandbox.folder)
         kernel.act_as(sandbox.uid, uid_pool.guard_uid(sandbox.uid))
@@ -176,7 +177,7 @@ class Sandboxes:
 def _rules(settings: Confinement, *, shared_memory: bool) -> FileRules:
     resolver = os.path.dirname(os.path.realpath("/etc/resolv.conf"))  # noqa: PTH120
     devices = [path for pattern in _DEVICES for path in glob(pattern)]  # noqa: PTH207
-    # In shared memory one executor of a user would find what another left.
+    # Without user ids of their own, executors of different accounts would find each other's files in shared memory.
     common = [SHARED_MEMORY] if shared_memory else []
     return FileRules(
         [*_SYSTEM, *uid_pool.interpreter_folders(), resolver, *settings.readable],

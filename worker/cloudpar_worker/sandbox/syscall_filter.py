@@ -1,7 +1,7 @@
-"""A seccomp filter: the system calls that no task needs, and with which one could reach beyond its executor.
+"""A seccomp filter: refuses system calls that tasks do not need and that could reach beyond an executor.
 
-A list of what is refused, not of what is allowed: task code is anything that Python and its extensions do. What is
-refused fails with EPERM, as if the right were missing, so that libraries take their other way.
+It lists what is refused, not what is allowed, because task code is anything that Python and its extensions do. A
+refused call fails with EPERM, as if a right were missing, so that libraries take their alternative.
 """
 
 import ctypes
@@ -21,29 +21,29 @@ _SECCOMP: Final = (317, 277)
 _X32: Final = 0x40000000
 
 REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
-    # Other processes: their memory, descriptors, state.
+    # Other processes: their memory, descriptors and state.
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "process_madvise": (440, 440), "process_mrelease": (448, 448), "kcmp": (312, 272), "pidfd_getfd": (438, 438),
-    "pidfd_send_signal": (424, 424),  # it takes folders of /proc, too, whose process cannot be seen
+    "pidfd_send_signal": (424, 424),  # it also takes folders of /proc, and the filter cannot see of which process
     "migrate_pages": (256, 238), "move_pages": (279, 239),
-    # What outlives a process, and is shared by those of a user.
+    # Objects that outlive a process and that all processes of a user share.
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "shmget": (29, 194), "shmat": (30, 196),
     "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192),
     "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180),
     "mq_unlink": (241, 181),
-    # Large parts of the kernel that have had holes, and through which one passes other filters.
+    # Large parts of the kernel that have had security holes, or that get around other filters.
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "modify_ldt": (154, None), "uselib": (134, None),
-    # Memory that is mapped nowhere, and so nobody's.
+    # Memory that belongs to no process, so that no limit counts it.
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
-    # Name spaces and file systems.
+    # Namespaces and file systems.
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "move_mount": (429, 429),
     "open_tree": (428, 428), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
     "fspick": (433, 433), "mount_setattr": (442, 442), "setns": (308, 268), "unshare": (272, 97),
     "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264), "fanotify_init": (300, 262),
     "fanotify_mark": (301, 263), "lookup_dcookie": (212, 18), "quotactl": (179, 60), "quotactl_fd": (443, 443),
     "ustat": (136, None), "sysfs": (139, None), "nfsservctl": (180, 42),
-    # The machine.
+    # The machine itself.
     "acct": (163, 89), "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105),
     "finit_module": (313, 273), "delete_module": (176, 106), "reboot": (169, 142), "swapon": (167, 224),
     "swapoff": (168, 225), "syslog": (103, 116), "settimeofday": (164, 170), "clock_settime": (227, 112),
@@ -53,30 +53,30 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
 
 _CLONE, _CLONE3, _IOCTL, _PRLIMIT, _SOCKET = (56, 220), (435, 435), (16, 29), (302, 261), (41, 198)
 _SIGNALLING: Final = ((62, 129), (200, 130), (234, 131), (129, 138), (297, 240), (434, 434))
-"""kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_open: each has the process first."""
+"""kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_open: their first argument is the process."""
 _LANDLOCK: Final = (444, 445, 446)
 _NAMESPACES: Final = 0x7E020000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _FCNTL, _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = (72, 25), 8, 10, 15
 _FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902
-"""With these a descriptor's owner gets signals."""
+"""By these, the owner of a descriptor gets signals."""
 _IOCTLS: Final = (_TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP)
 _OPENAT2: Final = (437, 437)
 _SPECIAL: Final = 0o7000
-"""Of modes: set-user-id, set-group-id, sticky."""
+"""In modes: set-user-id, set-group-id, sticky."""
 _O_CREAT, _O_TMPFILE = 0o100, 0o20000000
 _OPENING: Final = (((2, None), 1), ((257, 56), 2))
-"""open, openat: where their flags are; the mode comes next."""
+"""open, openat: the position of their flags; the mode follows."""
 _MODES: Final = (
     ((90, None), 1), ((91, 52), 1), ((268, 53), 2), ((452, 452), 2), ((85, None), 1), ((133, None), 1), ((259, 33), 2),
 )  # fmt: skip
-"""chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat: where their mode is."""
+"""chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat: the position of their mode."""
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))
 _NO_IP: Final = 256
-"""From here on protocols of sockets are no numbers of IP's: multipath TCP, SMC, which make connections of TCP."""
+"""From this number on, protocols of sockets are not IP's: multipath TCP and SMC, which make TCP connections."""
 _FASTOPEN: Final = 0x20000000
 _SENDING: Final = (((44, 206), 3), ((46, 211), 2), ((307, 269), 3))
-"""sendto, sendmsg, sendmmsg: where their flags are. With that flag they connect, and no rule on ports is asked."""
+"""sendto, sendmsg, sendmmsg: the position of their flags. With this flag they connect, and no rule on ports applies."""
 
 _LOAD, _EQUAL, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCH = 0, 4
@@ -86,7 +86,7 @@ _REFUSE: Final = _ERRNO | errno.EPERM
 
 
 def available() -> bool:
-    """Whether this kernel filters calls, and we know its machine's numbers."""
+    """Whether this kernel filters system calls, and this module knows the numbers of this processor's calls."""
     if not LINUX or _COLUMN is None:
         return False
     try:
@@ -96,11 +96,11 @@ def available() -> bool:
 
 
 def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
-    """The filter.
+    """The filter as a program for the kernel.
 
     Args:
-        protected: Processes to which no signal goes.
-        unix_sockets: Whether sockets with a path may be made; pairs of them always may.
+        protected: Processes that receive no signals.
+        unix_sockets: Whether tasks may make sockets with a path; pairs of them are always allowed.
     """
     column = _COLUMN or 0
     made = [
@@ -110,9 +110,10 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
     for numbers in REFUSED.values():
         if numbers[column] is not None:
             made += _when(numbers[column], [_step(_RETURN, _REFUSE)])
-    made += _when(_CLONE3[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])  # its flags cannot be seen: clone, then
-    made += _when(_OPENAT2[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])  # nor can its mode: openat, then
-    for number in _LANDLOCK:  # a layer of one's own would copy the rules on ports, which are many
+    # The filter cannot see its flags, so libraries have to use clone.
+    made += _when(_CLONE3[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])
+    made += _when(_OPENAT2[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])  # nor its mode, so they have to use openat
+    for number in _LANDLOCK:  # a layer of the task's own would copy all rules on ports
         made += _when(number, [_step(_RETURN, _ERRNO | errno.EOPNOTSUPP)])
     made += _when(_CLONE[column], [_step(_LOAD, _FIRST), *_refuse_bits(_NAMESPACES), _step(_RETURN, _ALLOW)])
     made += _when(_IOCTL[column], [_step(_LOAD, _SECOND), *_refuse(*_IOCTLS), _step(_RETURN, _ALLOW)])
@@ -125,10 +126,10 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
     for numbers, flags in _OPENING:
         if numbers[column] is not None:
             made += _when(numbers[column], _unless_special(_ARGUMENTS[flags], _ARGUMENTS[flags + 1]))
-    # Limits of other processes of the same user: one's own are those of process 0.
+    # Limits of other processes of the same user. Process 0 stands for the caller's own.
     made += _when(_PRLIMIT[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
     families = (*_FAMILIES, socket.AF_UNIX) if unix_sockets else _FAMILIES
-    # As if the kernel did not have them: libraries take TCP then, for which the rules on ports are asked.
+    # As if the kernel did not know them: libraries then use TCP, to which the rules on ports apply.
     unknown = [_step(_LOAD, _THIRD), _step(_AT_LEAST, _NO_IP, 0, 1), _step(_RETURN, _ERRNO | errno.EPROTONOSUPPORT)]
     made += _when(_SOCKET[column], [*unknown, _step(_LOAD, _FIRST), *_allow(*families), _step(_RETURN, _REFUSE)])
     for numbers, flags in _SENDING:
@@ -142,10 +143,10 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
 
 
 def install(steps: bytes) -> None:
-    """Hold this process and all that it starts to a filter; it needs no new privileges.
+    """Apply a filter to this process and all that it starts.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: The kernel refuses, for example because the process may still gain privileges.
     """
     held = ctypes.create_string_buffer(steps, len(steps))
     description = struct.pack("<HxxxxxxQ", len(steps) // 8, ctypes.addressof(held))
@@ -157,7 +158,7 @@ def _step(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes
 
 
 def _when(number: int | None, steps: list[bytes]) -> list[bytes]:
-    """Steps for one call, which end it."""
+    """Steps that run for one system call and end the filter."""
     return [_step(_EQUAL, number or 0, 0, len(steps)), *steps]
 
 
@@ -170,7 +171,7 @@ def _refuse_bits(bits: int) -> list[bytes]:
 
 
 def _unless_special(flags: int, mode: int) -> list[bytes]:
-    """The mode counts only for a file that is made."""
+    """Refuse special modes, but only if the call creates a file, because otherwise its mode is undefined."""
     return [
         _step(_LOAD, mode), _step(_BITS, _SPECIAL, 0, 3),
         _step(_LOAD, flags), *_refuse_bits(_O_CREAT | _O_TMPFILE), _step(_RETURN, _ALLOW),

@@ -1,7 +1,7 @@
-"""Numbers, each of which one process of this machine has at a time: locks on the bytes of a file of root's.
+"""Locks on user ids: one process of this machine holds each. A lock is a byte of a file that belongs to root.
 
-Task code can take none. What is nobody's, such as the names of abstract sockets or files in a folder that is
-everybody's, it would take first, all of it, and no other account would get an executor.
+Task code cannot take these locks. It could take all names of abstract sockets, or make files in a folder that all users
+share, and then no other account would get an executor.
 """
 
 import errno
@@ -13,20 +13,20 @@ from typing import Final
 from . import kernel
 
 NAME: Final = "cloudpar-users"
-"""The folder's; in it is one file of no length."""
+"""The name of the folder; it contains one empty file."""
 PLACES: Final = ("/run", "/dev/shm")  # noqa: S108 - the folder is root's alone, or is not used
-"""The second one can be written where the first cannot, as in the container, and is root's, too."""
+"""The second place can be written where the first cannot, as in the container, and also belongs to root."""
 _OWNER = 0
 _PRIVATE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UidLocks:
-    """Those of this process: the kernel gives none to what it forks, and frees them when it ends, however it goes.
+    """The locks of this process. The kernel does not pass them to forks, and releases them when the process ends.
 
-    So there is one of these in a process, for as long as it runs: closing the file would free all of them.
+    A process makes one object and keeps it: closing the file would release all locks.
 
     Raises:
-        OSError: There can be none here.
+        OSError: No lock file can be made here.
     """
 
     def __init__(self) -> None:
@@ -38,15 +38,15 @@ class UidLocks:
                 os.close(folder)
 
     def acquire(self, number: int) -> None:
-        """Have it.
+        """Take the lock of a user id.
 
         Raises:
-            OSError: Another process has it.
+            OSError: Another process holds it.
         """
         fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
 
     def release(self, number: int) -> None:
-        """Others may take it."""
+        """Let another process take it."""
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
 
 
@@ -63,7 +63,10 @@ def _folder() -> int:
 
 
 def _place() -> str:
-    """By what is the same for all that see these files, whatever each may do: all of them must lock one file."""
+    """The folder of the lock file.
+
+    It depends only on what all processes see, because all of them must lock one file.
+    """
     with suppress(OSError):
         if not os.statvfs(PLACES[0]).f_flag & os.ST_RDONLY:
             return PLACES[0]

@@ -1,4 +1,4 @@
-"""UidPool for executors: numbers that nobody else on this machine has, each for one executor at a time."""
+"""User ids for executors: no other process of this machine has them, and one executor has each at a time."""
 
 import os
 import sys
@@ -11,9 +11,10 @@ from .processes import processes
 from .uid_locks import UidLocks
 
 FIRST, NUMBER = 60_578, 4_942
-"""No distribution gives these numbers to people or lasting services; some go to passing ones of systemd, like ours.
+"""No distribution assigns these ids to people or lasting services; systemd uses some for temporary ones, as we do.
 
-Every other one is an executor's; the next is the guard, by which whoever clears up after it is out of its reach.
+Every second id is an executor's. The next one is its guard: the process that cleans up runs under it, out of the
+executor's reach.
 """
 
 
@@ -21,9 +22,9 @@ _CAPABILITIES: Final = "leave it the capabilities SETUID, SETGID and KILL"
 
 
 def obstacle(tmp: str) -> str:
-    """Why this process may not give executors users of their own, by the mend; empty: it may.
+    """What to change so that this process can give executors user ids of their own; empty if it can.
 
-    Forks, so only for processes of one thread.
+    It forks, so call it only in a process of one thread.
     """
     if kernel.capabilities() & kernel.NEEDED != kernel.NEEDED:
         return _CAPABILITIES
@@ -42,7 +43,7 @@ def obstacle(tmp: str) -> str:
 
 
 def _found_by(user: int, tmp: str) -> str:
-    """In a process that becomes this user."""
+    """The same, in a process that takes this user id."""
     try:
         UidLocks()
     except OSError:
@@ -59,23 +60,23 @@ def _found_by(user: int, tmp: str) -> str:
 
 
 def available(tmp: str) -> bool:
-    """Whether it may."""
+    """Whether this process can give executors user ids of their own."""
     return not obstacle(tmp)
 
 
 def guard_uid(user: int) -> int:
-    """See FIRST."""
+    """The guard of an executor's user id; see FIRST."""
     return user + 1
 
 
 class UidPool:
-    """Those of one zygote, no other of which has them, too.
+    """The user ids of one zygote; no other zygote has them at the same time.
 
     Args:
-        places: Folders in which whoever was here before may have left something.
+        places: Folders in which earlier executors may have left files.
 
     Raises:
-        OSError: UidPool cannot be told apart from those of other zygotes.
+        OSError: The user ids of other zygotes cannot be locked out.
     """
 
     def __init__(self, places: list[str]) -> None:
@@ -83,10 +84,10 @@ class UidPool:
         self._taken = _seen(places)
 
     def take(self) -> int:
-        """A free one.
+        """Take a free user id.
 
         Raises:
-            OSError: There is none.
+            OSError: None is free.
         """
         for number in range(FIRST, FIRST + NUMBER - 2, 2):
             both = {number, guard_uid(number)}
@@ -98,14 +99,18 @@ class UidPool:
         raise OSError("no user is free for an executor")
 
     def give_back(self, number: int, *, clean: bool) -> None:
-        """Let others take it. If something is left of it, nobody does, of no zygote: the next ones see what is left."""
+        """Return a user id; unless everything of it was removed, no zygote gets it again.
+
+        Without this rule the next account with this id could use the files and processes that remain. Later zygotes
+        notice what remains by themselves.
+        """
         if clean:
             self._locks.release(number)
             self._taken.discard(number)
 
 
 def _seen(places: list[str]) -> set[int]:
-    """Who has a process, or an entry in one of the places."""
+    """The user ids that have a process, or an entry in one of these folders."""
     numbers = {process.user for process in processes()}
     for place in places:
         with suppress(OSError), os.scandir(place) as entries:

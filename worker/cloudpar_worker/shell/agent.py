@@ -1,4 +1,4 @@
-"""The shell around the state machine: one thread that waits for executors, answers, signals and deadlines."""
+"""The agent's process: one thread that waits for events, asks the state machine, and carries out its instructions."""
 
 import contextlib
 import os
@@ -23,17 +23,17 @@ from .settings import WorkerSettings
 from .zygotes import Zygotes
 
 UNREACHABLE = 4
-"""The exit code of an agent that could not publish all that it had; of the command line's, the same."""
+"""The exit code of an agent that could not publish all results. The command line uses the same code."""
 _PARENT_S = 1.0
-"""How often to see whether the parent is still the same; the end of standard input says it at once."""
+"""How often to check that the parent is still the same. The end of standard input reports it sooner."""
 HOST_CHARS = 200
-"""Of the machine's name, what a message may hold."""
+"""How many characters of the machine's name fit into a message."""
 _LINGER_S = 0.001
 _BLOCKED_US = 500
 
 
 class Agent:
-    """One worker's agent; `run` returns its exit code."""
+    """One worker's agent. `run` returns its exit code."""
 
     def __init__(self, settings: WorkerSettings, zygotes: Zygotes, stdin: int) -> None:
         self._state = WorkerState(
@@ -44,7 +44,7 @@ class Agent:
         )
         self._selector = selectors.DefaultSelector()
         self._waiting: deque[on.Stimulus] = deque()
-        self._delivered: deque[on.Stimulus] = deque()  # by other threads and by signals, at any moment
+        self._delivered: deque[on.Stimulus] = deque()  # filled by other threads and by signal handlers, at any moment
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
         self._wake.setblocking(False)
@@ -64,7 +64,11 @@ class Agent:
         self._parent = os.getppid()
 
     def run(self) -> int:
-        """Until drained (0; 4 if results could not be published), interrupted (130) or orphaned (1)."""
+        """Run until the worker has drained or ends otherwise; return the exit code.
+
+        The code is 0 after a drain, 4 if results could not be published, 130 after an interrupt, 1 if the parent is
+        gone.
+        """
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
@@ -92,7 +96,7 @@ class Agent:
         return 130
 
     def _linger(self) -> None:
-        """Let results come together, unless anything but results comes."""
+        """Wait a little so that more results arrive, unless something other than results does."""
         if all(isinstance(stimulus, on.Results) for stimulus in self._waiting):
             self._work_off()
             linger_s = self._state.linger_us(_now_us()) / 1e6
@@ -110,7 +114,7 @@ class Agent:
                     self._announce()
 
     def _announce(self) -> None:
-        """Tell whoever started the agent that it can work. If it ends after that, its tasks may be to blame."""
+        """Tell the parent process that the agent can work. If it ends after this, one of its tasks may be the cause."""
         self._unready = 0
         print('{"event":"ready"}', flush=True)  # noqa: T201
 
@@ -138,7 +142,7 @@ class Agent:
         executors = self._executors
         match instruction:
             case do.Feed(executor_id, lease, (start, end)):
-                if self._unready:  # before a task that may be the end of this agent, and not when all are there
+                if self._unready:  # even before all executors are ready: this task may be one that ends the agent
                     self._announce()
                 payloads = self._master_io.payloads
                 items = payloads.items(lease, start, end)
@@ -173,9 +177,9 @@ class Agent:
                 master_io.give_back(returns)
 
     def _deliver(self, stimulus: on.Stimulus) -> None:
-        """From another thread, or from a signal."""
+        """Hand over a stimulus from another thread or from a signal handler."""
         self._delivered.append(stimulus)
-        with contextlib.suppress(BlockingIOError):  # a full pipe: it is awake already
+        with contextlib.suppress(BlockingIOError):  # the pipe is full, so the main thread will wake up anyway
             self._wake.send(b"\0")
 
     def _drain_wakes(self, _events: int) -> None:

@@ -1,4 +1,4 @@
-"""The agent's ends of one executor: its channel, its outputs, its memory. Never blocks."""
+"""The agent's side of one executor: its channel, its output files and its memory. No method blocks."""
 
 import os
 import socket
@@ -18,18 +18,18 @@ from cloudpar_worker.executor.recall import RecallPage, open_page
 _CHANNEL_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
 _SMALL_BYTES = 1 << 14
-"""After so little, another read at once would find nothing."""
+"""After a read of fewer bytes than this, another read would probably find nothing."""
 _READS = 16
 
 
 class ExecutorProcess:
-    """What the shell holds of an executor.
+    """What the agent holds of an executor.
 
     Attributes:
-        python: The version that it runs.
-        theirs: The descriptors that go to it, until `handed_over`.
-        pid: Known once it is forked.
-        ready: It has begun, and may be fed.
+        python: Its version of Python.
+        theirs: The descriptors for the executor, until `handed_over`.
+        pid: Its process id; 0 until it is forked.
+        ready: It has started and can get tasks.
         ended: It has closed its end of the channel.
     """
 
@@ -54,19 +54,20 @@ class ExecutorProcess:
 
     @property
     def theirs(self) -> list[int]:
-        """The descriptors for the executor."""
+        """The descriptors that the executor gets."""
         return [self._theirs.fileno(), self._stdout, self._stderr, self._page] if self._theirs else []
 
     def handed_over(self) -> None:
-        """The executor has its end of the channel."""
+        """Close the agent's copies of what the executor has now."""
         if self._theirs is not None:
             self._theirs.close()
             os.close(self._page)
             self._theirs = None
 
     def send(self, lease: Lease, start: int, end: int, code: bytes, items: Sequence[bytes | memoryview] | None) -> None:
-        """Queue a run; `flush` moves it."""
-        # Code that nobody sealed must not be called in place of what somebody did.
+        """Queue a run of tasks; `flush` sends it."""
+        # Sealed and unsealed code of the same hash are kept apart. Otherwise an attacker who can send unsealed code
+        # could have the executor call its own function in place of the sealed one.
         code_hash = lease.code.hash if lease.seal is None else f"sealed {lease.code.hash}"
         known = code_hash in self._codes
         self._codes.use(code_hash, len(code))
@@ -91,14 +92,14 @@ class ExecutorProcess:
         self.flush()
 
     def flush(self) -> bool:
-        """Write what the channel takes; True when nothing is left."""
+        """Write as much as the channel takes; return whether nothing is left."""
         while self._unsent:
             try:
                 sent = self.channel.send(self._unsent[0])
             except BlockingIOError:
                 return False
             except OSError:
-                self._unsent.clear()  # it is gone; the zygote tells how
+                self._unsent.clear()  # the executor has ended; the zygote reports how
                 return True
             if sent < len(self._unsent[0]):
                 self._unsent[0] = self._unsent[0][sent:]
@@ -112,10 +113,10 @@ class ExecutorProcess:
         return bool(self._unsent)
 
     def receive(self, *, all_of_it: bool = False) -> list[ExecutorResult]:
-        """The results that have come; a few reads of them, unless all are wanted.
+        """The results that have arrived: those of a few reads, or all of them.
 
         Raises:
-            Garbage: What came does not come from the executor's own code.
+            Garbage: Bytes arrived that the executor's own code cannot have written.
         """
         results: list[ExecutorResult] = []
         reads = 0
@@ -138,37 +139,37 @@ class ExecutorProcess:
         return results
 
     def mark(self) -> bool | None:
-        """Whether its task waits for tasks of its own, if something new was said of that since the last result."""
+        """Whether the running task waits for tasks of its own; None if that has not changed since the last result."""
         return self._reader.mark()
 
     def outputs(self) -> tuple[str | None, str | None]:
-        """What its running task has written to standard output and error."""
+        """What the running task has written to standard output and standard error."""
         return read_output(self._stdout), read_output(self._stderr)
 
     def recall(self, first: int, end: int) -> None:
-        """Have it pass over the tasks [first, end), counted from its first one."""
+        """Tell it to skip the tasks [first, end), counted from its first task ever."""
         self._recall.recall(first, end)
 
     @property
     def started(self) -> int:
-        """How many tasks it has begun or passed over."""
+        """How many tasks it has started or skipped."""
         return self._recall.started
 
     def resident_bytes(self) -> int:
-        """Memory of its own process.
+        """The memory of its own process.
 
         Raises:
-            psutil.Error: It has ended, or is hidden from us.
+            psutil.Error: The process has ended, or the kernel hides it from this user.
         """
         self._process = self._process or psutil.Process(self.pid)
         return int(self._process.memory_info().rss)
 
     def output_bytes(self) -> int:
-        """How much lies in the larger one of the outputs."""
+        """The size of the larger of its two output files."""
         return max(held_bytes(self._stdout), held_bytes(self._stderr))
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the agent's side."""
         self.handed_over()
         self.channel.close()
         self._recall.close()
@@ -177,7 +178,7 @@ class ExecutorProcess:
 
 
 def inline_items(lease: Lease, start: int, end: int) -> list[bytes] | None:
-    """The items of tasks [start, end) that came inside the lease; None for range data."""
+    """The items of the tasks [start, end) that came inside the lease; None for range data."""
     if not isinstance(lease.data, InlineData):
         return None
     position = 0

@@ -1,4 +1,4 @@
-"""The agent's executors, which zygotes make."""
+"""All executors of an agent, which its zygotes fork."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -18,11 +18,11 @@ from .zygotes import Zygotes
 
 Items = Sequence[bytes | memoryview] | None
 Look = Callable[[int], None]
-"""What the selector's key carries: call it with the events."""
+"""The data of a selector key: a function to call with the events."""
 
 
 class Executors:
-    """All executor processes. `on_stimulus` takes what they have to say."""
+    """All executor processes. What they report goes to `on_stimulus`."""
 
     def __init__(
         self, zygotes: Zygotes, selector: BaseSelector, settings: WorkerSettings, on_stimulus: Callable[..., None]
@@ -34,10 +34,10 @@ class Executors:
         self._on_stimulus = on_stimulus
         self._alive: dict[int, ExecutorProcess] = {}
         self.absent_at_us = 0
-        """A time at which nothing that comes now was there yet."""
+        """A time at which the agent looked and found none of what it reads now."""
 
     def spawn(self, executor_id: int, python: str) -> None:
-        """Fork one of a version of Python."""
+        """Fork an executor of a version of Python."""
         process = ExecutorProcess(executor_id, python, self._tmp)
         self._alive[executor_id] = process
         try:
@@ -48,43 +48,43 @@ class Executors:
             process.handed_over()
 
     def kill(self, executor_id: int) -> None:
-        """Kill one with its process group; its end is told later."""
+        """Kill an executor with its process group; the zygote reports its end later."""
         if executor_id in self._alive:
             self._zygotes.kill(self._alive[executor_id].python, executor_id)
 
     def end_idle_zygotes(self, now_us: int) -> None:
-        """End those that have had no executor for a while."""
+        """End the zygotes that have had no executor for a while."""
         self._zygotes.end_idle({process.python for process in self._alive.values()}, now_us)
 
     def feed(
         self, executor_id: int, lease: Lease, tasks: Range, code: bytes, items: Sequence[bytes | memoryview] | None
     ) -> None:
-        """Send one a run; to one that has just ended, whose end is not told yet, nothing goes."""
+        """Send a run of tasks to an executor, unless it has just ended and the zygote has yet to report it."""
         process = self._alive.get(executor_id)
         if process is not None:
             process.send(lease, *tasks, code, items)
             self._watch(process)
 
     def _watch(self, process: ExecutorProcess) -> None:
-        """Look for what the executor's channel has, and for room if something waits to be sent."""
+        """Wait for data in an executor's channel, and for space in it while something is left to send."""
         events = EVENT_READ | EVENT_WRITE if process.unsent else EVENT_READ
         key = self._selector.get_map().get(process.channel)
         if key is not None and key.events != events:
             self._selector.modify(process.channel, events, key.data)
 
     def recall(self, executor_id: int, first: int, end: int) -> None:
-        """Have one pass over tasks that it has not begun."""
+        """Tell an executor to skip tasks that it has not started."""
         if executor_id in self._alive:
             self._alive[executor_id].recall(first, end)
 
     def confirm_recall(self, executor_id: int) -> None:
-        """Tell what it has begun, after everything that it had to say."""
+        """Report how many tasks an executor has started, after all results that it had sent."""
         if executor_id in self._alive:
             self._receive(self._alive[executor_id], all_of_it=True)
             self._on_stimulus(on.RecallLooked(executor_id, self._alive[executor_id].started))
 
     def measure(self, executor_ids: list[int]) -> None:
-        """Look at their processes."""
+        """Measure the memory of these executors."""
         wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
         self._memory.measure(wanted, self._alive.values())
 
@@ -92,7 +92,7 @@ class Executors:
         def look(events: int) -> None:
             process = self._alive.get(executor_id)
             if process is None or process.channel not in self._selector.get_map():
-                return  # its end was told in the same round
+                return  # its end was reported in the same round
             if events & EVENT_WRITE:
                 process.flush()
                 self._watch(process)
@@ -112,7 +112,7 @@ class Executors:
         if process.ready and not was_ready:
             self._on_stimulus(on.ExecutorReady(process.executor_id))
         if process.ended:
-            self._unwatch(process)  # the zygote tells the rest
+            self._unwatch(process)  # the zygote reports how it ended
         if results:
             self._on_stimulus(on.Results(process.executor_id, results, self.absent_at_us))
         waits = process.mark()
@@ -124,7 +124,7 @@ class Executors:
             self._selector.unregister(process.channel)
 
     def on_message(self, operation: bytes, executor_id: int, figure: int) -> None:
-        """What a zygote says."""
+        """Handle a message of a zygote."""
         if operation == FORKED:
             process = self._alive[executor_id]
             process.pid = figure
@@ -136,7 +136,7 @@ class Executors:
             self._ended(executor_id, os.waitstatus_to_exitcode(figure) if operation == DIED else None)
 
     def on_exit(self, python: str, *, for_good: bool) -> None:
-        """A zygote has ended: somebody killed it, or it could not start."""
+        """Handle the end of a zygote, which was killed or could not start."""
         for executor_id, process in list(self._alive.items()):
             if process.python == python:
                 self._ended(executor_id, None)

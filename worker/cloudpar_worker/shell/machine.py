@@ -1,4 +1,4 @@
-"""What this machine, or the container of it that we are in, has."""
+"""The memory of this machine, or of the container in which the agent runs."""
 
 from pathlib import Path
 from typing import Final
@@ -7,19 +7,19 @@ import psutil
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _LIMITS: Final = ("memory.max", "memory/memory.limit_in_bytes")
-"""Of control groups of version 2 and 1."""
+"""The file names of the limit in control groups of version 2 and of version 1."""
 
 
 def memory_bytes() -> int:
-    """The memory there is: the machine's, or the container's if that may use less."""
+    """The memory of the machine, or the container's limit if that is smaller."""
     return limited(psutil.virtual_memory().total, _CGROUPS)
 
 
 def limited(total: int, cgroups: Path) -> int:
-    """The smallest of the machine's memory and the limits in a folder of control groups."""
+    """The smallest of `total` and the limits that a folder of control groups contains."""
     for name in _LIMITS:
         try:
             total = min(total, int((cgroups / name).read_text()))
-        except (OSError, ValueError):  # there is none, or it is "max"
+        except (OSError, ValueError):  # the file is missing, or it contains "max"
             continue
     return total

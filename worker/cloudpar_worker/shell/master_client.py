@@ -1,4 +1,4 @@
-"""Calls to the master over HTTP, each retried until it has an answer; and payloads by presigned links."""
+"""Calls to the master over HTTP, retried until they are answered, and payload transfers by presigned links."""
 
 import random
 import threading
@@ -29,11 +29,12 @@ T = TypeVar("T")
 _FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
 _THERE_ALREADY, _STILL_WRITTEN = 412, b"ConditionalRequestConflict"
-"""S3's answers to a second upload of a key: after the first one, and (with status 409) while that is under way."""
+"""S3's answers to the second upload of a key: after the first has ended, and (with status 409) while it is under
+way."""
 
 
 class PayloadRefused(Exception):
-    """A presigned link does not work: expired, or what it names is gone."""
+    """A payload cannot be transferred by its link: the link has expired, or the object is gone."""
 
 
 class Stopped(Exception):
@@ -41,13 +42,13 @@ class Stopped(Exception):
 
 
 class MasterClient:
-    """One master; may be used by several threads, each request on a connection of its own pool.
+    """A client of one master. Several threads may use it; each request takes a connection from a pool.
 
     Args:
         endpoint: The master's URL.
-        token: The worker's.
-        reach: Hears of what fails and what succeeds.
-        folder: Where the master keeps payloads, if one pool has started both; None: links to files are refused.
+        token: The worker token.
+        reach: Records which requests fail and which succeed.
+        folder: The master's payload folder, if one pool has started both; None: links to files are refused.
     """
 
     def __init__(self, endpoint: str, token: str, reach: Reach, folder: PayloadFolder | None = None) -> None:
@@ -66,24 +67,24 @@ class MasterClient:
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """No further attempt."""
+        """Make no further attempt."""
         self._stopped.set()
 
     def hang_up(self) -> None:
-        """End what is held open: the master learns that nobody listens; an answer on its way is still read."""
+        """Close held requests, so that the master does not hand chunks to them; an answer under way is still read."""
         self._stopped.set()
         self._lines.hang_up()
 
     def call(
         self, route: Route[RequestT, ReplyT], request: RequestT, *, repeat: bool = True, answer_s: float = _ANSWER_S
     ) -> ReplyT:
-        """The master's answer. Failures that may pass are retried with the same request, with growing delays.
+        """Call the master and return its answer, repeating the request while it fails with an error that may pass.
 
-        A repeated retrieval says that it is one (`again`).
+        The delays between attempts grow. A repeated retrieval says so (`again`).
 
         Raises:
             RequestError: The master refused for good.
-            Stopped: `stop` was called, or there was no answer to a call that is not to be repeated.
+            Stopped: `stop` was called, or a call with `repeat=False` got no answer.
         """
         body = codec.encode(request)
         delay_s = _FIRST_DELAY_S
@@ -96,14 +97,16 @@ class MasterClient:
             if not repeat or self._stopped.is_set():
                 break
             self._reach.repeats()
-            if isinstance(request, RetrieveTasks):  # an answer may have been lost, with chunks in it
+            if isinstance(
+                request, RetrieveTasks
+            ):  # the lost answer may have contained chunks, which the master then hands out again
                 body = codec.encode(replace(request, again=True))
             self._stopped.wait(max(asked_s or 0.0, delay_s) * random.uniform(1.0, 1.25))  # noqa: S311 - jitter
             delay_s = min(delay_s * 2, _LAST_DELAY_S)
         raise Stopped
 
     def _ask(self, route: Route[RequestT, ReplyT], body: bytes, answer_s: float) -> tuple[ReplyT | None, float | None]:
-        """Once; without an answer that settles it, None and the delay that the master asks for."""
+        """Make one attempt; without a final answer, return None and the delay that the master asks for."""
         answer_s += HOLD_S if route is routes.RETRIEVE_TASKS else 0.0
         connect_s = min(_CONNECT_S, answer_s)
         try:
@@ -124,14 +127,14 @@ class MasterClient:
 
     @property
     def own_folder(self) -> bool:
-        """Whether data and results are files in the folder of the pool's own master."""
+        """Whether payloads are files in a folder that this worker shares with its pool's own master."""
         return self._folder is not None
 
     def download(self, link: Link, start: int, end: int) -> bytes | memoryview:
-        """The bytes [start, end) of what a link names.
+        """Download the bytes [start, end) of the object of a link.
 
         Raises:
-            PayloadRefused: It cannot be had by this link.
+            PayloadRefused: The object cannot be downloaded by this link.
             Stopped: `stop` was called.
         """
         if start == end:
@@ -146,9 +149,9 @@ class MasterClient:
         return body
 
     def upload(self, link: Link, payload: Sequence[bytes | memoryview]) -> str:
-        """Put a payload of several pieces, or a part of one, where a link says; its ETag. Raises as `download` does.
+        """Upload a payload, given in pieces, or a part of one, and return its ETag. Raises the same as `download`.
 
-        A store that has one there already has it from an earlier try: no key is ever used for two payloads.
+        If the store has an object there already, an earlier attempt succeeded: a key is never used for two payloads.
         """
         if PayloadFolder.has(link.url):
             self._in_folder(lambda folder: folder.put(link.url, payload))
@@ -158,11 +161,11 @@ class MasterClient:
         return self._by_link(link, headers, body).headers.get("ETag", "")
 
     def complete(self, link: Link, body: bytes) -> None:
-        """Make one payload of parts; raises as `download` does."""
+        """Combine uploaded parts into one object. Raises the same as `download`."""
         self._by_link(link, {**link.headers, "Content-Type": "application/xml"}, body)
 
     def _in_folder(self, use: Callable[[PayloadFolder], T]) -> T:
-        """Read or write a file; a full disk may have room later."""
+        """Read or write a file, repeating while the system fails: a full disk may have space later."""
         delay_s = _FIRST_DELAY_S
         while not self._stopped.is_set():
             try:

@@ -1,4 +1,4 @@
-"""Carries instructions to the master and brings its answers back as stimuli, in a few threads of its own."""
+"""Carries out instructions that concern the master, in a few threads, and returns its answers as stimuli."""
 
 import os
 import queue
@@ -41,13 +41,13 @@ Job = Callable[[], on.Stimulus]
 _FRESH_LINK_S = LINK_S * 2 / 3
 _PEEK_RETRY_US = 2_000_000
 _LEAVE_S = 2.0
-"""How long a worker that ends waits for the master to take note of it."""
+"""How long a worker that ends waits for the master's answer to its last message."""
 _REFUSED, _BROKEN = 3, 70
-"""The agent's exit codes when the master does not know its token, and when the agent has a bug."""
+"""The agent's exit codes when the master does not know the worker token, and when the agent has a bug."""
 
 
 class MasterIO:
-    """Each kind of call has its own thread, begun when it is first needed: a held one delays no other."""
+    """Each kind of call has its own threads, started when first needed, so that a held request delays no other call."""
 
     def __init__(
         self,
@@ -85,13 +85,13 @@ class MasterIO:
             except InvalidToken as error:
                 warn(f"{error}; a worker needs the deployment's worker token")
                 os._exit(_REFUSED)
-            except Exception:  # noqa: BLE001 - without this thread the agent would hold its leases for ever
+            except Exception:  # noqa: BLE001 - without this thread the agent would renew its leases and never publish
                 traceback.print_exc()
                 os._exit(_BROKEN)
             self._deliver(stimulus)
 
     def retrieve(self, wanted: do.Retrieve) -> None:
-        """Ask for chunks, or whether there are any; the master may hold the request."""
+        """Ask for chunks, or (peek) whether some wait; the master may hold the request."""
         request = RetrieveTasks(
             attempt_id=uuid4().hex,
             worker_id=self.worker_id,
@@ -124,7 +124,7 @@ class MasterIO:
             warn(f"the master refused to hand out tasks: {error}")
             return on.Retrieved([], 2_000_000, besides=besides)
         elapsed_us = int((time.monotonic() - began) * 1e6)
-        # Held waiting is not the request's cost: the chunk was not there yet.
+        # The time for which the master held the request does not count as its cost: the chunk was not there yet.
         cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))
         for lease in reply.leases:
             self._arrived_at[lease.lease_id] = time.monotonic()
@@ -148,12 +148,12 @@ class MasterIO:
         return on.Peeked(reply.waiting, int(reply.retry_after_s * 1e6))
 
     def abandon_retrieval(self) -> None:
-        """Stop asking for tasks."""
+        """Stop asking for chunks."""
         self._retrieval.hang_up()
         self._peeks.hang_up()
 
     def download(self, lease: Lease, tasks: Range) -> None:
-        """Get a lease's payload."""
+        """Download the payload of a lease."""
 
         def job() -> on.Stimulus:
             began = time.monotonic()
@@ -170,13 +170,13 @@ class MasterIO:
         self._hand("download", job, threads=2)
 
     def forget(self, lease_id: str, used: Iterable[str]) -> None:
-        """A lease is done with; the code of these hashes is still in use."""
+        """Drop what belongs to a lease; the code of the hashes in `used` stays."""
         self._arrived_at.pop(lease_id, None)
         self.payloads.forget(lease_id)
         self.payloads.trim(set(used))
 
     def publish(self, publications: list[Publication]) -> None:
-        """Publish, large results first; in as many requests as it takes."""
+        """Publish in as many requests as needed, after uploading large results."""
 
         def job() -> on.Stimulus:
             began = time.monotonic()
@@ -199,13 +199,13 @@ class MasterIO:
         except InvalidToken:
             raise
         except RequestError as error:
-            if len(part) > 1:  # one that the master refuses must not take the others with it
+            if len(part) > 1:  # one publication that the master refuses must not take the others with it
                 return [reply for publication in part for reply in self._publish([publication])]
             warn(f"the master refused results of package {part[0].package_id}: {error}")
             return []
 
     def extend(self, leases: list[LeaseRef]) -> None:
-        """Beat, once: the next beat is soon."""
+        """Renew leases in one attempt: the next beat comes soon anyway."""
 
         def job() -> on.Stimulus:
             views: list[LeaseView] = []
@@ -225,7 +225,7 @@ class MasterIO:
         self._hand("extend", job)
 
     def give_back(self, returns: list[Return]) -> None:
-        """Return untouched tasks."""
+        """Give back untouched tasks."""
 
         def job() -> on.Stimulus:
             try:
@@ -239,14 +239,14 @@ class MasterIO:
         self._hand("give_back", job)
 
     def leave(self) -> None:
-        """Say that this worker ends, once: a master that does not learn it gives the worker up a minute later."""
+        """Tell the master, in one attempt, that this worker ends; otherwise the master notices it a minute later."""
         request = GiveBack(worker_id=self.worker_id, returns=[], leaving=True)
-        with suppress(RequestError, Stopped):  # a master of an earlier release refuses a give-back of nothing
+        with suppress(RequestError, Stopped):  # a master of an earlier release refuses an empty give-back
             self._client.call(routes.GIVE_BACK, request, repeat=False, answer_s=_LEAVE_S)
 
 
 def _broken(leases: list[Lease]) -> dict[str, str]:
-    """By lease, what of it is not as its client sealed it."""
+    """By lease, why the payload inside it does not match its seals."""
     found: dict[str, str] = {}
     for lease in leases:
         try:

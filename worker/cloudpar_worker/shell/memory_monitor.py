@@ -1,7 +1,7 @@
-"""How much memory executors use, with what they started.
+"""How much memory each executor uses, together with the processes that it started.
 
-A look costs the agent some microseconds, and more only if an executor started something or has shared memory: its
-memory is bounded then, and where that is much the zygote weighs it.
+Measuring an executor alone takes the agent some microseconds. If the executor has started processes or uses shared
+memory, the agent computes an upper bound; only if the bound is large does it ask the zygote for the exact figure.
 """
 
 import time
@@ -18,17 +18,19 @@ from .process_tree import ProcessTree
 from .zygotes import Zygotes
 
 _HARMLESS_PART: Final = 0.25
-"""Of the limit: so much is not looked at closely. An executor has at least this much (nesting.HELD_PART)."""
+"""Below this part of the limit an upper bound suffices. An executor's limit is never smaller (nesting.HELD_PART)."""
 _REST: Final = 10
-"""So many times as long as weighing took, it is not done again: it costs at most a tenth of a core an executor."""
+"""After an exact measurement the next one waits this many times as long as it took, so it uses at most 10 % of a
+core."""
 
 
 class MemoryMonitor:
-    """Of all executors of an agent.
+    """Measures all executors of an agent.
 
     Args:
-        limit_bytes: Of one executor.
-        on_stimulus: Takes what was found, at once or when the zygote has answered.
+        zygotes: They measure exactly.
+        limit_bytes: The memory limit of one executor.
+        on_stimulus: Gets each figure, at once or when the zygote has answered.
     """
 
     def __init__(self, zygotes: Zygotes, limit_bytes: int, on_stimulus: Callable[[on.Measured], None]) -> None:
@@ -37,11 +39,11 @@ class MemoryMonitor:
         self._on_stimulus = on_stimulus
         self._process_tree = ProcessTree()
         self._pending: dict[int, tuple[float, int, int]] = {}
-        """When it began, its own memory and at most how much, by executor."""
+        """By executor that a zygote measures: the start time, the executor's own memory, and the upper bound."""
         self._next_at: dict[int, float] = {}
 
     def measure(self, wanted: Collection[ExecutorProcess], alive: Collection[ExecutorProcess]) -> None:
-        """At some of those that are alive."""
+        """Measure the executors in `wanted`; `alive` are all executors."""
         descendants = self._process_tree.descendants({each.pid for each in alive if each.pid})
         for process in wanted:
             try:
@@ -65,14 +67,14 @@ class MemoryMonitor:
         self._zygotes.measure(process.python, executor_id)
 
     def on_answer(self, process: ExecutorProcess, figure: int) -> None:
-        """The zygote's answer."""
+        """Report the figure that a zygote has sent."""
         began, own, bound = self._pending.pop(process.executor_id, (0.0, 0, 0))
         now = time.monotonic()
         self._next_at[process.executor_id] = now + _REST * (now - began)
         self._report(process, bound if figure == UNKNOWN else max(own, figure))
 
     def forget(self, executor_id: int) -> None:
-        """An executor."""
+        """Drop an executor that has ended."""
         self._pending.pop(executor_id, None)
         self._next_at.pop(executor_id, None)
 

@@ -1,4 +1,4 @@
-"""Task code and task data at the agent: fetched once, kept as long as they are of use."""
+"""Task code and task data in the agent, downloaded once and kept while leases need them."""
 
 import hashlib
 import struct
@@ -16,23 +16,23 @@ from .master_client import MasterClient, PayloadRefused
 from .verifying import damaged, verify_items
 
 CODE_BYTES: Final = 64 * 1024 * 1024
-"""Task code of past leases that is kept."""
+"""The limit for task code of past leases."""
 TABLE_BYTES: Final = 256 * 1024
-"""Offset tables up to this size are fetched whole, once a package."""
+"""An offset table up to this size is downloaded whole, once a package."""
 TABLES: Final = 32
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
-"""Task data fetched at a time; a larger item comes alone."""
+"""How much task data is downloaded at a time. A larger item is downloaded alone."""
 
 
 class _Table(NamedTuple):
-    """Where items lie in their blob, and the seals of a sealed package, one after the other."""
+    """The offsets of items in their blob, and the seals of a sealed package, one after the other."""
 
     offsets: tuple[int, ...]
     seals: bytes
 
 
 class PayloadStore:
-    """Filled by the downloading thread, read by the main one."""
+    """The downloading threads fill the store, the main thread reads it."""
 
     def __init__(self, client: MasterClient) -> None:
         self._client = client
@@ -43,14 +43,14 @@ class PayloadStore:
         self._lock = threading.Lock()
 
     def code(self, lease: Lease) -> bytes:
-        """The task code of a lease, which is here; of a reference, its text."""
+        """The task code of a lease, or the text of its reference. It must be here already."""
         code = lease.code
         if code.reference is not None:
             return code.reference.encode()
         return self._codes[code.hash] if code.inline is None else code.inline
 
     def items(self, lease: Lease, start: int, end: int) -> Sequence[bytes | memoryview] | None:
-        """The data of tasks [start, end), which is here; None for range data."""
+        """The data of the tasks [start, end), which must be here already; None for range data."""
         if not isinstance(lease.data, BlobData):
             return inline_items(lease, start, end)
         items: list[memoryview] = []
@@ -61,18 +61,18 @@ class PayloadStore:
         return items
 
     def discard(self, lease_id: str, segment: Range) -> None:
-        """A segment of a lease's data is not needed any more."""
+        """Drop a segment of a lease's data."""
         self._segments.get(lease_id, {}).pop(segment, None)
 
     def forget(self, lease_id: str) -> None:
-        """Nothing of a lease is needed any more."""
+        """Drop all data of a lease."""
         self._segments.pop(lease_id, None)
 
     def fetch(self, lease: Lease, tasks: Range) -> tuple[Range, int]:
-        """Get the code, and the data of the first of `tasks`; which tasks these are, and their mean size.
+        """Download the code, and the data of the first of `tasks`; return which tasks these are, and their mean size.
 
         Raises:
-            PayloadRefused: It cannot be had, or (SealBroken) is not what its client sealed.
+            PayloadRefused: It cannot be downloaded, or (SealBroken) does not match its seal.
         """
         self._fetch_code(lease)
         if not isinstance(lease.data, BlobData):
@@ -106,7 +106,7 @@ class PayloadStore:
             self._code_bytes += len(body)
 
     def trim(self, used: set[str]) -> None:
-        """Drop the oldest code that is over the limit and that no lease uses."""
+        """Drop the oldest unused code until the rest is within the limit."""
         for code_hash in list(self._codes):
             if self._code_bytes <= CODE_BYTES:
                 return
@@ -115,7 +115,7 @@ class PayloadStore:
                     self._code_bytes -= len(self._codes.pop(code_hash))
 
     def _offsets(self, link: Link, lease: Lease, blob: BlobRef, tasks: Range) -> _Table:
-        """Where the items of `tasks` begin in their blob, and where the last one ends; and their seals."""
+        """The offsets of the items of `tasks` in their blob, with the end of the last one; and their seals."""
         n, seal_bytes = lease.tasks, 0 if lease.seal is None else SEAL_BYTES
         start = blob.offset + blob.size - 8 * (n + 1)
         first, end = tasks

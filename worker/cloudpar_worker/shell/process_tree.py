@@ -1,4 +1,4 @@
-"""The processes that executors started, found at little cost: each process of the machine is looked at once."""
+"""The processes that executors started. To keep it cheap, each process of the machine is examined only once."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -11,21 +11,21 @@ from cloudpar_worker.sandbox.processes import look
 from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY
 
 _LOAD: Final = Path("/proc/loadavg")
-"""Its last word is the number of the newest process."""
+"""The last word of this file is the id of the newest process."""
 
 
 class ProcessTree:
-    """Of the executors of one agent."""
+    """Which process belongs to which executor of one agent."""
 
     def __init__(self) -> None:
         self._newest = ""
         self._executor_by_uid: dict[int, int] = {}
-        """Executors by the users that are theirs alone."""
+        """The executor that has a user id alone, by user id."""
         self._executor_of: dict[int, int] = {}
-        """By process: the executor that started it; 0: none did."""
+        """By process id: the executor that started the process; 0 if none did."""
 
     def descendants(self, executors: Collection[int]) -> Mapping[int, list[int]]:
-        """What there is besides the executors themselves, by executor, all of them known by their process ids."""
+        """By executor (its process id), the other processes that it started."""
         newest = _LOAD.read_text().split()[-1] if LINUX else ""
         if newest != self._newest:
             self._newest = newest
@@ -50,12 +50,19 @@ class ProcessTree:
         self._executor_of.update(dict.fromkeys(ancestors, executor))
 
     def most_bytes(self, executor: int, descendants: Collection[int]) -> int:
-        """At most so much memory they have besides the executor's own: what they share counts for each."""
+        """An upper bound of the memory of these processes and of the executor's shared files.
+
+        It counts a page that several processes share several times.
+        """
         found = [look(pid) for pid in descendants]
         return sum(each.private_bytes for each in found if each) + self._shared_memory(executor)
 
     def _shared_memory(self, executor: int) -> int:
-        """What may be its user's of the files there: some have no name any more, others are in closed folders."""
+        """An upper bound of the executor's files in shared memory.
+
+        Some of them have no name, and others lie in folders that the agent may not read. So everything that does not
+        visibly belong to another user counts.
+        """
         user = next((user for user, its in self._executor_by_uid.items() if its == executor), None)
         if user is None:
             return 0
@@ -74,6 +81,6 @@ def _executor_by_uid(executors: Collection[int]) -> dict[int, int]:
     users: dict[int, int] = {}
     for executor in executors:
         with suppress(OSError):
-            users[os.stat(f"/proc/{executor}").st_uid] = executor  # noqa: PTH116 - called often
+            users[os.stat(f"/proc/{executor}").st_uid] = executor  # noqa: PTH116 - called often, and pathlib is slower
     users.pop(os.geteuid(), None)
     return users

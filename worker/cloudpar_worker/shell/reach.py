@@ -1,4 +1,4 @@
-"""Whether the master and its blob store answer, and the lines about it in the worker's log."""
+"""Records whether the master and the blob store answer, and logs when that changes."""
 
 import sys
 import threading
@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Callable
 
 _AWAY = 2
-"""Failures in a row that are worth a line. A single one is a connection that was closed while it idled."""
+"""This many failures in a row are logged. A single one is usually a connection that was closed while it was idle."""
 
 _REPEAT_S = 60.0
 """The same refusal is logged once in this time: a full disk, for example, refuses several requests a second."""
 
 
 class Reach:
-    """Whether each address answers, as all clients of one master see it together; logs when that changes.
+    """Whether each address answers, for all clients of one master together.
 
     Args:
-        stalled: Called for each repeated attempt with the microseconds since the last success of any.
+        stalled: Called before each repeated attempt with the microseconds since any request succeeded.
     """
 
     def __init__(self, stalled: Callable[[int], None]) -> None:
@@ -28,7 +28,7 @@ class Reach:
         self._lock = threading.Lock()
 
     def failed(self, address: str, error: Exception) -> None:
-        """No answer came from this address."""
+        """Record that an address did not answer."""
         with self._lock:
             self._failures[address] += 1
             failures = self._failures[address]
@@ -36,14 +36,14 @@ class Reach:
             warn(f"{address} does not answer ({type(error).__name__}); trying until it does")
 
     def answered(self, address: str) -> None:
-        """An answer came, of any status."""
+        """Record that an address answered, with any status."""
         with self._lock:
             failures = self._failures.pop(address, 0)
         if failures >= _AWAY:
             warn(f"{address} answers again")
 
     def refused(self, address: str, why: str) -> None:
-        """An answer says that the request may succeed later. Logged once in `_REPEAT_S` for each reason."""
+        """Record an answer by which the request may succeed later. Each reason is logged once in `_REPEAT_S`."""
         now = time.monotonic()
         with self._lock:
             new = now - self._logged.get(why, -_REPEAT_S) >= _REPEAT_S
@@ -53,14 +53,14 @@ class Reach:
             warn(f"{address} answered: {why}; trying again")
 
     def succeeded(self) -> None:
-        """Something is done that would have been tried until it is."""
+        """Record that a request succeeded which would otherwise have been repeated."""
         self._succeeded_at = time.monotonic()
 
     def repeats(self) -> None:
-        """Something is tried again."""
+        """Record that a request is repeated."""
         self._stalled(int((time.monotonic() - self._succeeded_at) * 1e6))
 
 
 def warn(text: str) -> None:
-    """Write one dated line to the worker's log, which is standard error."""
+    """Write one dated line to standard error, which is the worker's log."""
     print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} cloudpar worker: {text}", file=sys.stderr, flush=True)  # noqa: T201 - the log

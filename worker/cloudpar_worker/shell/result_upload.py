@@ -1,4 +1,4 @@
-"""Large results of publications go to the blob store, and references take their place."""
+"""Uploads large results of publications to the blob store, and puts references in their place."""
 
 from msgspec.structs import replace
 
@@ -15,12 +15,12 @@ _ATTEMPTS = 3
 
 
 def is_large(result: TaskResult) -> bool:
-    """Whether a result's value does not travel inside its publication."""
+    """Whether a result's value is too large to travel inside its publication."""
     return result.data is not None and len(result.data) > INLINE_RESULT_BYTES
 
 
 def upload_large(client: MasterClient, publications: list[Publication]) -> list[Publication]:
-    """The publications as they go to the master; one blob for the large results of each."""
+    """Upload the large results of each publication as one blob; return the publications with references to them."""
     large = [publication for publication in publications if any(map(is_large, publication.results))]
     if not large:
         return publications
@@ -37,10 +37,10 @@ def upload_large(client: MasterClient, publications: list[Publication]) -> list[
 def _upload(
     client: MasterClient, part: list[Publication], done: dict[tuple[str, int], Publication], attempt: int
 ) -> list[Publication]:
-    """One attempt for each; what its link refused is returned, for another link: a link may be too old by now.
+    """Make one attempt for each publication; return those whose link was refused, since it may have expired.
 
-    Only the first attempt goes in parts. Their last step is refused when its answer was lost; so is the whole then,
-    since it is there, and that counts as success.
+    Only the first attempt uploads in parts. If the answer to the last step of such an upload was lost, the repeated
+    step is refused. The next attempt then uploads the whole, finds it there already, and counts that as success.
     """
     blobs = [[result.data or b"" for result in made.results if is_large(result)] for made in part]
     places: list[PreparedResult] = []
@@ -48,7 +48,8 @@ def _upload(
         announced = [_announce(made, blob) for made, blob in zip(part, blobs, strict=True)]
         places = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced)).results
     if not places or not all(PayloadFolder.has(place.link.url) for place in places):
-        # Over HTTP, as an earlier master of a pool also has it, a payload goes as a whole and with checksums.
+        # A master of an earlier release takes payloads over HTTP even from its own pool; there they go as a whole, with
+        # checksums.
         blobs = [[b"".join(blob)] for blob in blobs]
         announced = [
             _checked(_announce(*each), each[1][0], in_parts=not attempt) for each in zip(part, blobs, strict=True)
@@ -71,7 +72,7 @@ def _upload(
 
 
 class _Parted:
-    """The requests of an upload in parts."""
+    """The requests of one upload in parts."""
 
     def __init__(self, client: MasterClient, wanted: PrepareResult, blob: bytes) -> None:
         self._client = client

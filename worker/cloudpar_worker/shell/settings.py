@@ -1,4 +1,4 @@
-"""How an agent is started: one JSON line on its standard input."""
+"""The agent's settings: one JSON line on its standard input."""
 
 import os
 import sys
@@ -19,24 +19,24 @@ _MEMORY_PART = 0.9
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
-    """What the agent is told.
+    """The agent's settings.
 
     Attributes:
-        endpoint: The master, "http://host:port".
+        endpoint: The master's URL, "http://host:port".
         token: A worker token.
         executors: How many tasks run at a time.
-        pool_token: Of the account whose pool has started this worker for itself: `Pool()` in a task is that pool.
-        payload_folder: Where the master keeps payloads as files, if the same pool has started it.
-        memory_mb: The limit of one executor; None: 90 % of the memory here, divided by the executors.
+        pool_token: The token of the account whose pool has started this worker; `Pool()` in a task is then that pool.
+        payload_folder: The master's payload folder, if the same pool has started the master.
+        memory_mb: The memory limit of one executor; None: 90 % of the memory here, divided by the executors.
         threads_per_task: How many threads numeric libraries may start in a task whose package does not say it; None: as
             the environment says, or 1.
-        tmp: Where executors put temporary files; None: the system's place.
+        tmp: The folder for executors' temporary files; None: the system's.
         pythons: More interpreters for executors, {"3.12": "/path/python"}, each with this package installed.
-        isolation: "own": tasks are of whoever started this worker, and may do what that user may; "shared": they are
-            of several people, and are confined.
+        isolation: "own": all tasks belong to the user who started this worker, and may do what that user may; "shared":
+            they belong to several users, and are confined.
         readable, writable: In a shared pool: files and folders that tasks may use besides the system's and their own.
-        processes, file_mb: In a shared pool: the limits of one executor for processes with their threads, and for the
-            size of one file.
+        processes, file_mb: In a shared pool: one executor's limits for processes with their threads, and for the size
+            of one file.
     """
 
     endpoint: Annotated[str, Meta(pattern="^https?://")]
@@ -66,14 +66,17 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def own_pool(self) -> OwnPool | None:
-        """The pool that has started this worker for itself; None if its tasks may be anybody's."""
+        """The pool that has started this worker for itself; None if its tasks may belong to several users."""
         if self.pool_token is None or self.isolation == "shared":
             return None
         return OwnPool(self.endpoint, self.pool_token)
 
     @property
     def confinement(self) -> Confinement | None:
-        """Of the executors, if the pool is shared. To be asked in the agent: it names itself as not to be signalled."""
+        """The confinement of executors in a shared pool.
+
+        Read it in the agent: it protects the reading process from signals.
+        """
         if self.isolation == "own":
             return None
         return Confinement(
@@ -81,7 +84,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             executors=self.executors,
             readable=self.readable,
             writable=self.writable,
-            # Whose parent is of another container has 0 for it, which is no process.
+            # The parent's id is 0 if it lives outside this container; 0 is not the id of a process.
             protected=sorted({os.getpid(), os.getppid(), os.getpgrp()} - {0}),
             processes=self.processes,
             file_bytes=self.file_mb << 20,
@@ -89,17 +92,17 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def memory_bytes(self) -> int:
-        """The limit of one executor."""
+        """The memory limit of one executor."""
         if self.memory_mb is not None:
             return self.memory_mb << 20
         return int(memory_bytes() * _MEMORY_PART / self.executors)
 
 
 def parse(line: bytes) -> WorkerSettings:
-    """The settings from their line.
+    """Parse the settings.
 
     Raises:
-        ValueError: It is not such a line; the text names the field.
+        ValueError: The line is not valid; the text names the field.
     """
     try:
         return msgspec.json.decode(line, type=WorkerSettings)

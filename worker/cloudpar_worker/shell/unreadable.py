@@ -1,4 +1,4 @@
-"""Which of the files that an operator opens to tasks stay closed to them: executors' users are others to all."""
+"""Which files that an operator opens to tasks stay closed to them, because executors have user ids of their own."""
 
 import stat
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def unreadable(paths: Sequence[str]) -> list[str]:
-    """Those that others may not read, or whose folders they may not enter."""
+    """The paths that other users may not read, or whose folders they may not enter."""
     return [path for path in paths if not _is_readable(Path(path).resolve())]
 
 
 def _is_readable(path: Path) -> bool:
-    with suppress(OSError):  # what is not there, nobody reads
+    with suppress(OSError):  # a path that does not exist is not readable
         wanted = stat.S_IROTH | (stat.S_IXOTH if path.is_dir() else 0)
         return path.stat().st_mode & wanted == wanted and all(
             parent.stat().st_mode & stat.S_IXOTH for parent in path.parents

@@ -1,4 +1,4 @@
-"""What a lease brings of a sealed package is verified here, in the agent, before any executor sees it."""
+"""The agent verifies the seals of a sealed package here, before an executor sees any of it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,22 +17,22 @@ MEND = (
 
 
 class SealBroken(PayloadRefused):
-    """Something is not what the client sealed; the text says what."""
+    """Something does not match its seal; the text says what."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: {MEND}")
 
 
 def damaged(lease: Lease, what: str) -> PayloadRefused:
-    """The error about a payload that came whole and is not what it should be: a sealed package's was changed."""
+    """The error for a payload that arrived complete but damaged: if the package is sealed, the payload was changed."""
     return PayloadRefused(what) if lease.seal is None else SealBroken(what)
 
 
 def seals_of(lease: Lease) -> Seals | None:
-    """The seals of a lease's package; None: it has none.
+    """The seals of a lease's package; None if the package has none.
 
     Raises:
-        SealBroken: The package is sealed, and something is missing.
+        SealBroken: The package is sealed, and its seal or its key is missing.
     """
     if lease.seal is None and lease.seal_key is None and not is_sealed(lease.package_id):
         return None
@@ -42,10 +42,10 @@ def seals_of(lease: Lease) -> Seals | None:
 
 
 def verify(lease: Lease) -> None:
-    """Verify what a lease brings with itself; what lies in blobs is verified when it is here.
+    """Verify what came inside a lease; what lies in blobs is verified after its download.
 
     Raises:
-        SealBroken: It is not what the client sealed.
+        SealBroken: It does not match its seal.
     """
     seals = seals_of(lease)
     if seals is None or lease.seal is None:
@@ -72,7 +72,7 @@ def _seal_of_code(seals: Seals, lease: Lease) -> bytes:
 
 
 def verify_items(lease: Lease, first: int, items: Sequence[memoryview], seals: bytes) -> None:
-    """Verify the data of the tasks from `first` on, which lay in a blob; raises as `verify` does."""
+    """Verify the data of consecutive tasks from `first` on, which lay in a blob. Raises the same as `verify`."""
     known = seals_of(lease)
     if known is not None:
         _verify_items(known, first, items, seals)

@@ -1,4 +1,4 @@
-"""The agent's end of a zygote: the process of one interpreter that executors are forked from."""
+"""The agent's side of a zygote."""
 
 import os
 import socket
@@ -17,18 +17,19 @@ from cloudpar_worker.zygote.messages import MESSAGE
 from .environment import for_executors
 
 ENDS_S: Final = 15
-"""It removes what tasks left, which may be very much."""
+"""How long the agent waits for a zygote to end. The zygote removes what tasks left behind, which may be a great
+deal."""
 
 
 class ZygoteProcess:
-    """Runs from its making to `close`. Neither its memory nor its environment has ever seen the worker's token.
+    """A zygote; it runs until `close`. Neither its memory nor its environment ever contains the worker token.
 
     Args:
-        interpreter: Which Python.
-        tmp: Where its executors put temporary files.
-        confinement: Of a shared pool's executors; None: tasks are of whoever started this worker.
-        threads_per_task: The limit of numeric libraries that the worker was started with, if any.
-        own_pool: The pool that has started the worker for itself, for its tasks.
+        interpreter: The path of its Python.
+        tmp: The folder for executors' temporary files.
+        confinement: In a shared pool; None: tasks have the rights of the user who started this worker.
+        threads_per_task: The thread limit of numeric libraries that the worker was started with, if any.
+        own_pool: The pool that has started the worker for itself; tasks may use it.
     """
 
     def __init__(
@@ -61,10 +62,10 @@ class ZygoteProcess:
             theirs.close()
 
     def send(self, operation: bytes, executor_id: int, descriptors: list[int]) -> None:
-        """Ask for an executor or a kill.
+        """Ask for an executor, a kill, or a measurement.
 
         Raises:
-            ConnectionError: It is gone; `hear` says so, too.
+            ConnectionError: The zygote is gone; `receive` reports that too.
         """
         message = MESSAGE.pack(operation, executor_id, 0)
         if descriptors:
@@ -73,7 +74,7 @@ class ZygoteProcess:
             self.socket.sendall(message)
 
     def receive(self) -> Iterator[tuple[bytes, int, int]]:
-        """What has come: operation, executor id, figure.
+        """The messages that have arrived: operation, executor id, figure.
 
         Raises:
             EOFError: The zygote is gone.
@@ -89,7 +90,7 @@ class ZygoteProcess:
         return MESSAGE.iter_unpack(messages)
 
     def close(self) -> None:
-        """End it and all its executors, and wait for that, or leave it alone with what it still removes."""
+        """End the zygote and all its executors, and wait for that, but not for all that it still removes."""
         self.socket.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(ENDS_S)

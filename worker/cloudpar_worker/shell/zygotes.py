@@ -1,4 +1,4 @@
-"""The zygotes of an agent: one for each version of Python that is in use here."""
+"""The zygotes of an agent: one for each version of Python in use."""
 
 import contextlib
 from collections import Counter
@@ -13,23 +13,23 @@ from cloudpar_worker.zygote.messages import KILL, MEASURE, SPAWN
 from .zygote_process import ZygoteProcess
 
 FAILURES: Final = 3
-"""So often in a row a version's zygote may end before it has said anything."""
+"""A version is given up after this many zygotes in a row that ended before their first message."""
 IDLE_US: Final = 60_000_000
-"""A zygote that has had no executor for so long is ended: it holds some 20 MB."""
+"""A zygote without executors is ended after this time: it holds about 20 MB."""
 
 
 class ZygoteListener(Protocol):
-    """Who hears of zygotes."""
+    """Receives the messages and the ends of zygotes."""
 
     def on_message(self, operation: bytes, executor_id: int, figure: int) -> None:
-        """By one of them."""
+        """Handle a message of a zygote."""
 
     def on_exit(self, python: str, *, for_good: bool) -> None:
-        """A version's zygote has ended, and all executors with it; for good: another would not start either."""
+        """Handle the end of a zygote with all its executors. `for_good`: another one would not start either."""
 
 
 class Zygotes:
-    """The first version's is started at once and stays; others come when they are needed, and go."""
+    """The zygote of the first version starts at once and stays; others start and end as they are needed."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Zygotes:
         self._selectors: Sequence[BaseSelector] = ()
 
     def listen(self, listener: ZygoteListener, selectors: Sequence[BaseSelector]) -> None:
-        """From now on, by the keys of these selectors."""
+        """Send messages and ends to a listener, whenever one of these selectors reports a zygote's socket."""
         self._listener, self._selectors = listener, selectors
         for python in self._running:
             self._register(python)
@@ -69,19 +69,21 @@ class Zygotes:
         self._running[python].send(SPAWN, executor_id, descriptors)
 
     def kill(self, python: str, executor_id: int) -> None:
-        """Kill one with its process group."""
+        """Kill an executor with its process group."""
         if python in self._running:
-            with contextlib.suppress(OSError):  # it is gone, and its executors with it: `lost` will say so
+            with contextlib.suppress(
+                OSError
+            ):  # the zygote is gone and its executors with it; `on_exit` will report that
                 self._running[python].send(KILL, executor_id, [])
 
     def measure(self, python: str, executor_id: int) -> None:
-        """Ask for the memory of one with all that it started."""
+        """Ask for the memory of an executor with all processes that it started."""
         if python in self._running:
             with contextlib.suppress(OSError):  # the same
                 self._running[python].send(MEASURE, executor_id, [])
 
     def end_idle(self, used: Collection[str], now_us: int) -> None:
-        """End those of versions that have not been used for a while."""
+        """End the zygotes of versions that have not been used for a while."""
         for python in list(self._running):
             if python in used or python == self._first:
                 self._idle_at_us.pop(python, None)
@@ -89,7 +91,7 @@ class Zygotes:
                 self._end(python)
 
     def close(self) -> None:
-        """End all of them, and wait for that."""
+        """End all zygotes, and wait for that."""
         for python in list(self._running):
             self._end(python)
 

@@ -1,10 +1,10 @@
-"""The process that executors are forked from: `python -m cloudpar_worker.zygote FD [CONFINEMENT]`.
+"""The process from which executors are forked: `python -m cloudpar_worker.zygote FD [CONFINEMENT]`.
 
-It has one thread, has imported what executors need, and runs no task code, so that a fork takes a few milliseconds
-and is safe. It is started afresh, by exec: no token of the agent was ever in its memory. Over the socket FD the agent
-asks for executors, kills, and what executors weigh; the zygote tells how each of them ended. When the agent is gone,
-however it went, the socket ends, and the zygote takes all executors with it. Those of a shared pool are confined to
-sandboxes.
+The zygote has one thread, has imported what executors need, and runs no task code. A fork therefore takes a few
+milliseconds and is safe. The agent starts it as a new program, so no token of the agent was ever in its memory. Over
+the socket FD the agent asks for executors, kills and measurements, and the zygote reports how each executor ended. When
+the agent ends, for whatever reason, the socket closes, and the zygote kills all executors. Executors of a shared pool
+are confined to sandboxes.
 """
 
 import contextlib
@@ -37,17 +37,17 @@ from .messages import DIED, FAILED, FORKED, KILL, MEASURED, MESSAGE, SPAWN, SPAW
 
 _ENDING_S: Final = 0.1
 _AGAIN_S: Final = 1.0
-"""So often it looks what takes too long, and tries again what could not be removed for want of a process."""
+"""How often to look for measurements that take too long, and to retry cleanups for which there was no process."""
 
 
 class Zygote:
-    """Forks, kills and reaps."""
+    """Forks, kills and reaps executors."""
 
     def __init__(self, agent: socket.socket, confinement: Confinement | None, own_pool: OwnPool | None) -> None:
         self._agent = agent
         self._own_pool = own_pool
         self._executors: dict[int, tuple[int, Sandbox | None]] = {}
-        """Executor id and sandbox by pid."""
+        """By process id: the executor's id and its sandbox."""
         self._projects = ProjectFolders()
         self._sandboxes = Sandboxes(confinement, self._executors.keys()) if confinement else None
         self._refusals = Refusals()
@@ -59,7 +59,7 @@ class Zygote:
         self._wake.setblocking(False)
 
     def serve(self) -> None:
-        """Until the agent is gone."""
+        """Serve until the agent is gone."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -133,7 +133,7 @@ class Zygote:
             self._send(FAILED, executor_id, error.errno or 0)
         else:
             if pid == 0:
-                if sandbox is None:  # what a sandbox has is removed in any case
+                if sandbox is None:  # a sandbox's folder is removed in any case
                     project_folders.folder = project
                 self._become_executor(parent, descriptors, sandbox)
             self._executors[pid] = executor_id, sandbox
@@ -171,7 +171,7 @@ class Zygote:
             channel.sendall(READY)
             Runner(channel, capture, recall, self._refusals, self._own_pool).serve()
             code = 0
-        except BaseException:  # noqa: BLE001 - the agent finds it on standard error
+        except BaseException:  # noqa: BLE001 - the agent reads it from standard error
             traceback.print_exc()
         finally:
             os._exit(code)
@@ -190,7 +190,7 @@ class Zygote:
             executor_id, sandbox = self._executors.pop(pid, (None, None))
             if executor_id is not None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(pid, signal.SIGKILL)  # what task code started and left behind
+                    os.killpg(pid, signal.SIGKILL)  # kill the processes that task code started and left running
                 self._send(DIED, executor_id, status)
                 self._projects.remove(pid)
             measured = self._memory_meter.ended(pid)
@@ -202,7 +202,7 @@ class Zygote:
                 self._sandboxes.ended(pid, status)
 
     def _send(self, operation: bytes, executor_id: int, figure: int) -> None:
-        with contextlib.suppress(OSError):  # the agent is gone: the next look at the socket says so
+        with contextlib.suppress(OSError):  # the agent is gone, as the next read of the socket will show
             self._agent.sendall(MESSAGE.pack(operation, executor_id, figure))
 
 
@@ -210,28 +210,31 @@ def _kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)  # forked a moment ago, it may not have its own group yet
+        os.kill(pid, signal.SIGKILL)  # a process forked a moment ago may not have its own group yet
 
 
 def _close_all_but(*kept: int) -> None:
-    """What is open in the zygote is no executor's: its end of the agent's socket, what it waits with, folders."""
+    """Close what an executor must not inherit, such as the zygote's end of the agent's socket.
+
+    Through that socket, task code could ask the zygote to kill the executors of other accounts.
+    """
     for name in os.listdir("/dev/fd"):  # noqa: PTH208 - pathlib would be imported for this alone
         if int(name) > 2 and int(name) not in kept:
-            with contextlib.suppress(OSError):  # the one by which they were listed
+            with contextlib.suppress(OSError):  # the descriptor by which they were listed
                 os.close(int(name))
 
 
 def main() -> None:
-    """Serve the agent at the other end of the descriptor named by the first argument."""
+    """Serve the agent at the other end of the descriptor in the first argument."""
     agent = socket.socket(fileno=int(sys.argv[1]))
-    faulthandler.enable(file=2)  # a crash leaves its Python stack on the executor's standard error
+    faulthandler.enable(file=2)  # a crash then leaves its Python stack on the executor's standard error
     confinement = decode(sys.argv[2]) if len(sys.argv) > 2 and LINUX else None
     if confinement:
         hide_memory()
     gc.collect()
-    gc.freeze()  # what is shared with every executor stays so
+    gc.freeze()  # keep the pages that executors share from being copied by the collector
     Zygote(agent, confinement, take_own_pool(os.environ)).serve()
-    os._exit(0)  # nothing is left to tidy up, and signals of ended children may still come
+    os._exit(0)  # nothing is left to clean up, and signals of ended children may still come
 
 
 if __name__ == "__main__":

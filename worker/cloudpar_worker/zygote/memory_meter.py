@@ -1,7 +1,7 @@
-"""The memory of an executor with all that it started, each page once: what processes share by a fork counts in parts.
+"""The exact memory of an executor with all processes that it started; pages shared after a fork are not counted twice.
 
-Only processes of the same user may see that, so a child of the zygote does it (`MemoryMeter`), and where executors have
-their own users it becomes theirs. What hides its memory counts whole.
+Only a process of the same user may read these figures, so a child of the zygote measures. Where executors have their
+own user ids, the child takes the executor's. A process that hides its memory counts in full.
 """
 
 import mmap
@@ -28,19 +28,19 @@ _KCMP_VM: Final = 1
 
 
 class MemoryMeter:
-    """Those of a zygote. Each executor is measured by a process of its own, which tells by a page that both have."""
+    """Starts a child process for each measurement; the child reports the figure through a shared page."""
 
     def __init__(self) -> None:
         self._measuring: dict[int, tuple[int, mmap.mmap, float]] = {}
-        """Executor id, page, and how long it may take, by the process that weighs."""
+        """By measuring process: executor id, page, and the time by which it must be done."""
 
     @property
     def busy(self) -> bool:
-        """Whether something is being measured."""
+        """Whether a measurement is under way."""
         return bool(self._measuring)
 
     def start(self, executor_id: int, pid: int, sandbox: Sandbox | None) -> None:
-        """Weigh one.
+        """Start to measure an executor.
 
         Raises:
             OSError: There is no process or no memory for it.
@@ -59,13 +59,13 @@ class MemoryMeter:
             os._exit(0)
 
     def kill_overdue(self) -> None:
-        """What takes too long: task code may stop what weighs it, which has its user."""
+        """Kill measurements that take too long: task code has the same user id, so it may have stopped them."""
         for child, (_, _, until) in self._measuring.items():
             if time.monotonic() >= until:
                 os.kill(child, signal.SIGKILL)
 
     def ended(self, child: int) -> tuple[int, int] | None:
-        """The executor id and its bytes, or UNKNOWN, if this child measured one."""
+        """The executor id and its bytes, or UNKNOWN, if this child was a measurement."""
         executor_id, page, _ = self._measuring.pop(child, (None, None, None))
         if executor_id is None or page is None:
             return None
@@ -75,19 +75,19 @@ class MemoryMeter:
 
 
 def memory_of(executor: int, *, own_user: bool) -> int:
-    """In bytes, without pages of files: all processes of this user, or the executor's descendants and itself."""
+    """The memory, without pages of files, of all processes of this user, or of the executor and its descendants."""
     family = [each for each in _family(executor, own_user=own_user) if not _is_its_parents(each)]
     private = shared = 0
     for process in family:
         try:
             anonymous, mapped = _parts(process.pid)
-        except (FileNotFoundError, ProcessLookupError):  # it has just ended
+        except (FileNotFoundError, ProcessLookupError):  # the process has just ended
             continue
         except OSError:
             private += 0 if _is_young(process.pid) else process.private_bytes
         else:
             private, shared = private + anonymous, shared + mapped
-    if own_user:  # without one, nothing is written there; what is mapped of these files counts once
+    if own_user:  # without a user id of its own the executor cannot write there; mapped files are in `shared` already
         shared = max(shared, _files(process.pid for process in family))
     return private + shared
 
@@ -107,7 +107,7 @@ def _family(executor: int, *, own_user: bool) -> Iterator[Process]:
 
 
 def _is_its_parents(process: Process) -> bool:
-    """Whether it still has its parent's memory, as a program that is being started has for a moment (vfork)."""
+    """Whether a process still shares its parent's memory, as a starting program does for a moment (vfork)."""
     try:
         return kernel.syscall(_KCMP, process.pid, process.parent, _KCMP_VM, 0, 0) == 0
     except OSError:
@@ -115,7 +115,7 @@ def _is_its_parents(process: Process) -> bool:
 
 
 def _is_young(pid: int) -> bool:
-    """Then it may be its parent's still, where that cannot be seen."""
+    """Whether a process is so new that it may still share its parent's memory, where that cannot be checked."""
     with suppress(OSError), open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - pathlib would be imported for this alone
         began = int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
         return time.clock_gettime(time.CLOCK_BOOTTIME) - began < _YOUNG_S
@@ -123,7 +123,7 @@ def _is_young(pid: int) -> bool:
 
 
 def _parts(pid: int) -> tuple[int, int]:
-    """Anonymous memory and shared one that is mapped."""
+    """The anonymous memory of a process, and the mapped shared memory."""
     with open(f"/proc/{pid}/smaps_rollup") as file:  # noqa: PTH123
         kib = {line.split(":")[0]: int(line.split()[1]) for line in file if line.endswith("kB\n")}
     if "Pss_Anon" not in kib:  # before Linux 5.9
@@ -132,7 +132,7 @@ def _parts(pid: int) -> tuple[int, int]:
 
 
 def _files(pids: Iterable[int]) -> int:
-    """What this user has in shared memory, with a name there or only in the hands of its processes."""
+    """The size of this user's files in shared memory, also of those without a name that its processes hold open."""
     held: dict[int, int] = {}
     device = os.stat(SHARED_MEMORY).st_dev  # noqa: PTH116
     for _, _, names, folder in os.fwalk(SHARED_MEMORY):
