@@ -140,8 +140,8 @@ def test_metadata_that_answer_are_told() -> None:
         _, found = examine(AWS_EC2_METADATA_SERVICE_ENDPOINT=f"http://127.0.0.1:{port}")
     told = found[METADATA]
     assert told["verdict"] == "ok"
-    assert f"{port}, as for http://" in told["detail"]
-    assert "127.0.0.1): refuse these by a firewall" in told["detail"]
+    assert f"{port} (as for http://)" in told["detail"]
+    assert "127.0.0.1): to allow it, block these addresses" in told["detail"]
 
 
 class _Late(BaseHTTPRequestHandler):

@@ -26,9 +26,9 @@ def main() -> int:
     wanted.add_argument(
         "--stdin",
         action="store_true",
-        help="read {endpoint, token, executors, ...: see settings.py} as a JSON line; its end is the agent's",
+        help="read {endpoint, token, executors, ...: see settings.py} as a JSON line; the agent ends with this input",
     )
-    wanted.add_argument("--check", action="store_true", help="print what there is here to confine tasks")
+    wanted.add_argument("--check", action="store_true", help="print what this machine offers to confine tasks")
     if parser.parse_args().check:
         found = mechanisms(tempfile.gettempdir(), answering(services()))
         print(msgspec.json.encode(found).decode())  # noqa: T201
@@ -51,8 +51,8 @@ def main() -> int:
     if missing := gaps(found):
         print(f"cloudpar: warning: {sentence(missing)}", file=sys.stderr, flush=True)  # noqa: T201
     if has_own_users(found) and (shut := ", ".join(unreadable(settings.readable))):
-        mend = "let other users read it and enter all folders above it, or name a copy elsewhere by --readable"
-        print(f"cloudpar: warning: tasks cannot read {shut}: {mend}", file=sys.stderr, flush=True)  # noqa: T201
+        fix = "let other users read it and enter all folders above it, or name a copy elsewhere by --readable"
+        print(f"cloudpar: warning: tasks cannot read {shut}: {fix}", file=sys.stderr, flush=True)  # noqa: T201
     for cost in costs(found):
         print(f"cloudpar: {cost}", file=sys.stderr, flush=True)  # noqa: T201
     zygotes = Zygotes(settings.interpreters, settings.tmp, confinement, settings.threads_per_task, settings.own_pool)

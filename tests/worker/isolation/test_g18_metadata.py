@@ -36,7 +36,7 @@ def test_g18_other_ports_are_open(shared: Shared) -> None:
 
 
 def test_g18_the_worker_says_which_port_is_closed(shared: Shared) -> None:
-    assert f"{shared.clues['metadata'][1]}, as for http://" in shared.agent.log
+    assert f"{shared.clues['metadata'][1]} (as for http://)" in shared.agent.log
 
 
 @pytest.mark.parametrize("retries", [0, 1])
@@ -48,7 +48,7 @@ def test_g18_a_task_that_needs_the_port_is_told_why_it_has_none(shared: Shared, 
             raise RuntimeError("the data set is not there") from error
 
     result = shared.run(fetch, retries=retries)
-    assert f"{shared.clues['metadata'][1]}, for its instance metadata answer" in (result.traceback or "")
+    assert f"{shared.clues['metadata'][1]}, because its instance metadata answers" in (result.traceback or "")
     assert pickle.loads(result.data or b"N.").__notes__[0].startswith("If this was a connection")
 
 

@@ -91,11 +91,11 @@ def test_metadata_that_answer_cost_ports_or_are_a_gap(
     closed = filtered and version >= landlock.NETWORKED
     assert closed_ports(ANSWERING) == ([80, 81] if closed else [])
     found = mechanisms(tempfile.gettempdir(), ANSWERING)
-    assert ("port 80 and 81, as for http://" in " ".join(costs(found))) == closed
+    assert ("port 80 and 81 (as for http://)" in " ".join(costs(found))) == closed
     assert ("from 192.0.2.1, 192.0.2.2" in sentence(gaps(found))) != closed
 
 
 def test_metadata_that_do_not_answer_cost_nothing() -> None:
     found = mechanisms(tempfile.gettempdir(), [])
     assert costs(found) == []
-    assert [each.does for each in found if "metadata" in each.name and each.there] == ["none answer here"]
+    assert [each.does for each in found if "metadata" in each.name and each.there] == ["none answers here"]

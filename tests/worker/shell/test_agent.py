@@ -105,7 +105,7 @@ def test_a_payload_that_is_gone_is_left_to_the_master(master: ScriptedMaster, st
     master.wait(lambda: master.closed(fine.lease_id))
     agent.process.terminate()
     assert agent.wait() == 0
-    assert "cannot be had" in agent.log
+    assert "cannot download the payload of package" in agent.log
 
 
 def test_another_python_is_refused_with_the_mend(master: ScriptedMaster, start_agent: StartAgent) -> None:

@@ -19,7 +19,7 @@ KILLS: Final = 3
 def ended_by(exit_code: int | None) -> str:
     """A phrase that says how an executor ended."""
     if exit_code is None:
-        return "its executor ended, nobody knows how"
+        return "its executor ended for an unknown reason"
     if exit_code >= 0:
         return f"its executor ended with exit code {exit_code}, by os._exit or the like"
     try:
@@ -36,14 +36,14 @@ def crash(exit_code: int | None, lease_id: str, index: int) -> Stop:
     """The executor ended by itself during the task."""
     text = f"the task did not return: {ended_by(exit_code)}"
     if exit_code == -signal.SIGKILL:
-        text += f"; it was tried {KILLS} times: use less memory a task, or a worker with more"
+        text += f"; it was tried {KILLS} times: use less memory per task, or a worker with more"
     return Stop("crashed", text, lease_id, index)
 
 
 def timeout(limit_s: float, lease_id: str, index: int) -> Stop:
     """The task reached its time limit."""
     message = (
-        f"the task ran into its time limit of {limit_s:g} s and was stopped: raise task_timeout_s (up to the "
+        f"the task reached its time limit of {limit_s:g} s and was stopped: raise task_timeout_s (up to the "
         "operator's maximum), or split the task"
     )
     return Stop("timeout", message, lease_id, index)
@@ -52,7 +52,7 @@ def timeout(limit_s: float, lease_id: str, index: int) -> Stop:
 def quota(lease_id: str, index: int) -> Stop:
     """The task reached the end of the quota."""
     message = (
-        "the task ran into the end of the account's compute-time quota and was stopped: ask the operator for more "
+        "the task reached the end of the account's compute-time quota and was stopped: ask the operator for more "
         "(cloudpar account grant)"
     )
     return Stop("quota", message, lease_id, index)
@@ -67,7 +67,7 @@ def memory(rss_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
     """The executor exceeded its memory limit."""
     message = (
         f"the task's executor with all that it started used {rss_bytes >> 20} MB, over its limit of "
-        f"{limit_bytes >> 20} MB, and was stopped: use less memory a task, fewer executors, or a higher limit "
+        f"{limit_bytes >> 20} MB, and was stopped: use less memory per task, fewer executors, or a higher limit "
         "(memory_mb= of a pool on this machine, --memory-mb of `cloudpar up` and `cloudpar worker`)"
     )
     return Stop("memory", message, lease_id, index)

@@ -57,8 +57,8 @@ def portable(error: BaseException) -> tuple[bytes | None, str]:
                 return _noted(data, error, again), ""
             reasons.append(f"it unpickles as a {type_name(type(again))}: correct its __reduce__")
         except BaseException as reason:  # noqa: BLE001 - an exception's own code may raise anything, SystemExit too
-            mend = "pass all arguments to super().__init__" if verb == "unpickle" else "hold plain data in it"
-            reasons.append(f"{_culprit(error, verb)} does not {verb} ({line(reason)}): give it __reduce__, or {mend}")
+            fix = "pass all arguments to super().__init__" if verb == "unpickle" else "hold plain data in it"
+            reasons.append(f"{_culprit(error, verb)} does not {verb} ({line(reason)}): give it __reduce__, or {fix}")
     return None, reasons[0]
 
 
@@ -96,7 +96,7 @@ def line(error: BaseException) -> str:
     try:
         text = plain(str(error))
     except BaseException as second:  # noqa: BLE001 - the same
-        text = f"<its text cannot be had: {_qualified_name(type(second))}>"
+        text = f"<its text cannot be read: {_qualified_name(type(second))}>"
     name = _qualified_name(type(error))
     return bounded(f"{name}: {text}" if text else name)
 

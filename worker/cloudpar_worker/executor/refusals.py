@@ -68,7 +68,7 @@ def _closed(filename: object) -> str:
     return (
         f"Tasks on the worker on {platform.node()} are confined, since the worker is shared: {os.fsdecode(filename)!r} "  # type: ignore[arg-type]
         "is closed to them. Its operator opens files and folders to tasks by `cloudpar worker --readable PATH` (and "
-        "--writable PATH); a worker whose tasks are all its operator's own needs no confines: --isolation own "
+        "--writable PATH); a worker whose tasks are all its operator's own needs no confinement: --isolation own "
         "(docs/isolation.md). Or send what is in the file as task data."
     )
 
@@ -86,14 +86,14 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _no_shared_memory() -> str:
     return (
         f"On the worker on {platform.node()} tasks have no shared memory, and so no pools, queues and locks of "
-        "multiprocessing, since its executors share one user. Take threads or programs (subprocess), or have its "
-        "operator start it as root (docs/isolation.md)."
+        "multiprocessing, since its executors share one user. Use threads or programs (subprocess), or ask its "
+        "operator to start it as root (docs/isolation.md)."
     )
 
 
 def _no_connection(closed_ports: Sequence[int]) -> str:
     return (
-        f"If this was a connection: on the worker on {platform.node()} tasks have none to TCP port "
-        f"{' and '.join(map(str, closed_ports))}, for its instance metadata answer there. Take https://, or have its "
-        "operator refuse the metadata by a firewall (docs/isolation.md)."
+        f"If this was a connection: tasks on the worker on {platform.node()} cannot connect to TCP port "
+        f"{' and '.join(map(str, closed_ports))}, because its instance metadata answers there. Use https://, or ask "
+        "its operator to block the metadata addresses by a firewall (docs/isolation.md)."
     )

@@ -109,7 +109,7 @@ class Runner:
                 encode_result_into(ExecutorResult(index, SKIPPED, 0), frame)
                 send(frame)
                 continue
-            began = _clock()
+            started_at_ns = _clock()
             unpickling, failed = "the task code", ""
             try:
                 function = function or load(run.code_hash, run.codec)
@@ -118,13 +118,15 @@ class Runner:
                 unpickling = ""
                 value = _call(function, data, call)
                 data = None
-                result = _success(index, value, began, codec)
+                result = _success(index, value, started_at_ns, codec)
                 value = None
             except BaseException as error:  # noqa: BLE001 - SystemExit of a task is that task's result, too
                 called_with = None if unpickling else brief_call(data, call)
-                result, failed = self._failed(run, index, error, began, unpickling=unpickling, called_with=called_with)
+                result, failed = self._failed(
+                    run, index, error, started_at_ns, unpickling=unpickling, called_with=called_with
+                )
             if failed:
-                result = self._retry(run, function, index, began, failed)
+                result = self._retry(run, function, index, started_at_ns, failed)
             if self._forked:
                 os._exit(0)  # this is a child that the task forked and in which the function returned
             self._waits.task_ended()
@@ -141,20 +143,27 @@ class Runner:
             result = None  # type: ignore[assignment]
 
     def _failed(
-        self, run: Run, index: int, error: BaseException, began: int, *, unpickling: str, called_with: str | None
+        self,
+        run: Run,
+        index: int,
+        error: BaseException,
+        started_at_ns: int,
+        *,
+        unpickling: str,
+        called_with: str | None,
     ) -> tuple[TaskResult, str]:
         """The result of a task that raised; and, if it is retried, the line of its exception."""
         self._refusals.explain(error)
         lacks = lack(error, unpickling=bool(unpickling))
         if lacks and run.elsewhere:
-            return _unfit(index, lacks, began), ""
+            return _unfit(index, lacks, started_at_ns), ""
         if not unpickling or run.codec == "pickle":  # a reference has a text of its own
             advise(error, unpickling or "the task")
         again = run.retries and not (unpickling or lacks) and is_among(error, run.retry_on)
-        result = _failure(index, error, began, SERIALIZATIONS[run.codec], called_with=called_with)
+        result = _failure(index, error, started_at_ns, SERIALIZATIONS[run.codec], called_with=called_with)
         return result, line(error) if again else ""
 
-    def _retry(self, run: Run, function: Any, index: int, began: int, first: str) -> TaskResult:
+    def _retry(self, run: Run, function: Any, index: int, started_at_ns: int, first: str) -> TaskResult:
         """Retry a task that has raised, with its data as it came."""
         codec, failed = SERIALIZATIONS[run.codec], [first]
         while not self._forked:
@@ -162,15 +171,17 @@ class Runner:
                 data = run.origin + index * run.step
                 if run.items is not None:
                     data = codec.decode(run.items[index - run.start])
-                return _success(index, _call(function, data, run.call), began, codec)
+                return _success(index, _call(function, data, run.call), started_at_ns, codec)
             except BaseException as error:  # noqa: BLE001 - the same
                 self._refusals.explain(error)
                 lacks = lack(error, unpickling=False)
                 if lacks and run.elsewhere:
-                    return _unfit(index, lacks, began)
+                    return _unfit(index, lacks, started_at_ns)
                 advise(error, "the task")
                 if lacks or len(failed) == run.retries or not is_among(error, run.retry_on):
-                    return _failure(index, error, began, codec, called_with=brief_call(data, run.call), failed=failed)
+                    return _failure(
+                        index, error, started_at_ns, codec, called_with=brief_call(data, run.call), failed=failed
+                    )
                 failed.append(line(error))
         os._exit(0)
 
@@ -183,32 +194,32 @@ def _call(function: Any, data: Any, call: CallStyle) -> Any:
     return function(*data[0], **data[1])
 
 
-def _elapsed_us(began: int) -> int:
-    return max((_clock() - began) // 1000, 1)
+def _elapsed_us(started_at_ns: int) -> int:
+    return max((_clock() - started_at_ns) // 1000, 1)
 
 
-def _unfit(index: int, lacks: str, began: int) -> TaskResult:
-    return ExecutorResult(index, UNFIT, _elapsed_us(began), message=lacks)
+def _unfit(index: int, lacks: str, started_at_ns: int) -> TaskResult:
+    return ExecutorResult(index, UNFIT, _elapsed_us(started_at_ns), message=lacks)
 
 
-def _success(index: int, value: Any, began: int, codec: Serialization) -> TaskResult:
+def _success(index: int, value: Any, started_at_ns: int, codec: Serialization) -> TaskResult:
     try:
         data = codec.encode(value)
     except BaseException as error:  # noqa: BLE001 - a value's own code may raise anything
-        return TaskResult(index, "unpicklable", _elapsed_us(began), message=codec.refusal(type(value), error))
+        return TaskResult(index, "unpicklable", _elapsed_us(started_at_ns), message=codec.refusal(type(value), error))
     if len(data) > BLOB_BYTES:
         message = (
             f"the result takes {len(data)} bytes, over the limit of {BLOB_BYTES} for one task: "
             "return less, or write it to storage of your own and return where it lies"
         )
-        return TaskResult(index, "unpicklable", _elapsed_us(began), message=message)
-    return TaskResult(index, "ok", _elapsed_us(began), data)
+        return TaskResult(index, "unpicklable", _elapsed_us(started_at_ns), message=message)
+    return TaskResult(index, "ok", _elapsed_us(started_at_ns), data)
 
 
 def _failure(
     index: int,
     error: BaseException,
-    began: int,
+    started_at_ns: int,
     codec: Serialization,
     *,
     called_with: str | None,
@@ -222,4 +233,4 @@ def _failure(
     data, reason = codec.encode_error(error)
     if reason:
         text = bounded(f"{text}\n(comes as text only: {reason})")
-    return TaskResult(index, "error", _elapsed_us(began), data, None, text, trace, input=called_with)
+    return TaskResult(index, "error", _elapsed_us(started_at_ns), data, None, text, trace, input=called_with)

@@ -60,7 +60,7 @@ _ONE_USER: Final = (
     "container does, with a Python that every user may read"
 )
 _ROOT: Final = (
-    "if all tasks are yours, add --isolation own. If they are of several people, {mend}; or start the worker as an "
+    "if all tasks are yours, add --isolation own. If they belong to several people, {fix}; or start the worker as an "
     "ordinary user. Otherwise tasks would be root's, read what it may of /etc, such as passwords, and change modes of "
     "its files"
 )
@@ -84,24 +84,24 @@ def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
         answering: The metadata services that answer here.
     """
     version = landlock.version()
-    mend = uid_pool.obstacle(tmp)
-    gap = _ONE_USER if os.geteuid() else _ROOT.format(mend=mend)
+    fix = uid_pool.obstacle(tmp)
+    gap = _ONE_USER if os.geteuid() else _ROOT.format(fix=fix)
     return [
-        Mechanism(OWN_USERS, not mend, gap),
+        Mechanism(OWN_USERS, not fix, gap),
         Mechanism(
             "Landlock for files",
             version > 0,
-            "tasks read what their user may read: take a kernel of version 5.13 or newer with Landlock switched on",
+            "tasks read what their user may read: use a kernel of version 5.13 or newer with Landlock enabled",
         ),
         Mechanism(
             SIGNALS,
             version >= landlock.SCOPED,
-            "tasks of one user may end each other's executors, and the worker: take a kernel of version 6.12 or newer",
+            "tasks of one user can kill each other's executors, and the worker: use a kernel of version 6.12 or newer",
         ),
         Mechanism(
             "seccomp",
             syscall_filter.available(),
-            "all system calls are open to tasks: take a kernel with seccomp filters, on x86-64 or ARM64",
+            "tasks may use all system calls: use a kernel with seccomp filters, on x86-64 or ARM64",
         ),
         _metadata(answering),
     ]
@@ -110,15 +110,15 @@ def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
 def _metadata(answering: Sequence[Service]) -> Mechanism:
     hosts, closed = ", ".join(each.host for each in answering), closed_ports(answering)
     does = (
-        f"tasks have no connections to TCP port {' and '.join(map(str, closed))}, as for http://, since instance "
-        f"metadata answer here ({hosts}): refuse these by a firewall, start the worker again, and tasks have them"
+        f"tasks cannot connect to TCP port {' and '.join(map(str, closed))} (as for http://), because instance "
+        f"metadata answers here ({hosts}): to allow it, block these addresses by a firewall and restart the worker"
     )
     return Mechanism(
         "instance metadata out of reach",
         bool(closed) or not answering,
-        f"tasks get the credentials of this machine's role from {hosts}: refuse these by a firewall, or start the "
-        "worker in a container with a hop limit of 1, as our stack does, or on a kernel of version 6.7 or newer",
-        does if closed else "none answer here",
+        f"tasks get the credentials of this machine's role from {hosts}: block these addresses by a firewall, or "
+        "run the worker in a container with a hop limit of 1, as our stack does, or on Linux 6.7 or newer",
+        does if closed else "none answers here",
         bool(closed),
     )
 

@@ -95,7 +95,7 @@ class Sandboxes:
             # account could read files of the account before it, and be read by its processes.
             cleanup.kill_own_processes()
             if not cleanup.remove_from(self._places):
-                raise OSError("what was left of an executor with the same user cannot be removed")
+                raise OSError("files of an earlier executor with the same user id cannot be removed")
         else:
             kernel.set_capabilities(0, 0, 0)
         die_with_parent(parent)  # again, because the kernel drops this setting when the user changes

@@ -135,8 +135,8 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
     for numbers, flags in _SENDING:
         fast = [_step(_BITS, _FASTOPEN, 0, 1), _step(_RETURN, _ERRNO | errno.EOPNOTSUPP)]
         made += _when(numbers[column], [_step(_LOAD, _ARGUMENTS[flags]), *fast, _step(_RETURN, _ALLOW)])
-    everybody = {0xFFFFFFFF}  # kill(-1)
-    shielded = everybody | set(protected) | {(1 << 32) - pid for pid in protected}
+    every_process = {0xFFFFFFFF}  # kill(-1)
+    shielded = every_process | set(protected) | {(1 << 32) - pid for pid in protected}
     for numbers in _SIGNALLING:
         made += _when(numbers[column], [_step(_LOAD, _FIRST), *_refuse(*sorted(shielded)), _step(_RETURN, _ALLOW)])
     return b"".join([*made, _step(_RETURN, _ALLOW)])

@@ -28,18 +28,18 @@ def obstacle(tmp: str) -> str:
     """
     if kernel.capabilities() & kernel.NEEDED != kernel.NEEDED:
         return _CAPABILITIES
-    told, tell = os.pipe()
+    reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
         found = _CAPABILITIES
         with suppress(OSError):
             found = _found_by(FIRST + NUMBER - 1, tmp)
-        os.write(tell, found.encode())
+        os.write(writing, found.encode())
         os._exit(0)
-    os.close(tell)
+    os.close(writing)
     os.waitpid(pid, 0)
-    with os.fdopen(told) as words:
-        return words.read()
+    with os.fdopen(reading) as text:
+        return text.read()
 
 
 def _found_by(user: int, tmp: str) -> str:
@@ -96,7 +96,7 @@ class UidPool:
                     self._locks.acquire(number)
                     self._taken.add(number)
                     return number
-        raise OSError("no user is free for an executor")
+        raise OSError("no user id is free for an executor")
 
     def give_back(self, number: int, *, clean: bool) -> None:
         """Return a user id; unless everything of it was removed, no zygote gets it again.

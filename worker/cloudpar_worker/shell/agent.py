@@ -131,8 +131,8 @@ class Agent:
     def _end(self, left: list[LeaseRecord]) -> None:
         if left:
             warn(
-                f"ends, since nothing reaches the master; left unpublished: {unpublished(left)}; "
-                "the master hands these tasks out again when their leases have run out"
+                f"ends, because it cannot reach the master; left unpublished: {unpublished(left)}; "
+                "the master hands these tasks out again when their leases expire"
             )
         else:
             self._master_io.leave()

@@ -154,5 +154,5 @@ class Executors:
         self._memory.forget(executor_id)
         process.close()
         if stderr and not process.ready:
-            warn(f"an executor cannot begin, and another one is tried soon: {stderr.splitlines()[-1]}")
+            warn(f"an executor cannot start, and the agent tries another one soon: {stderr.splitlines()[-1]}")
         self._on_stimulus(on.ExecutorGone(executor_id, exit_code, stdout, stderr))

@@ -113,7 +113,7 @@ class MasterIO:
 
     def _retrieve(self, client: MasterClient, request: RetrieveTasks) -> on.Stimulus:
         besides = bool(request.besides)
-        began = time.monotonic()
+        started_at = time.monotonic()
         try:
             reply = client.call(routes.RETRIEVE_TASKS, request)
         except Stopped:
@@ -123,7 +123,7 @@ class MasterIO:
         except RequestError as error:
             warn(f"the master refused to hand out tasks: {error}")
             return on.Retrieved([], 2_000_000, besides=besides)
-        elapsed_us = int((time.monotonic() - began) * 1e6)
+        elapsed_us = int((time.monotonic() - started_at) * 1e6)
         # The time for which the master held the request does not count as its cost: the chunk was not there yet.
         cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))
         for lease in reply.leases:
@@ -156,16 +156,16 @@ class MasterIO:
         """Download the payload of a lease."""
 
         def job() -> on.Stimulus:
-            began = time.monotonic()
+            started_at = time.monotonic()
             try:
                 here, item_bytes = self.payloads.fetch(lease, tasks)
             except SealBroken as broken:
                 return on.DownloadFailed(lease.lease_id, stale=False, broken=str(broken))
             except PayloadRefused as refused:
                 stale = time.monotonic() - self._arrived_at.get(lease.lease_id, 0.0) > _FRESH_LINK_S
-                warn(f"the payload of package {lease.package_id} cannot be had: {refused}")
+                warn(f"cannot download the payload of package {lease.package_id}: {refused}")
                 return on.DownloadFailed(lease.lease_id, stale)
-            return on.Downloaded(lease.lease_id, here, item_bytes, int((time.monotonic() - began) * 1e6))
+            return on.Downloaded(lease.lease_id, here, item_bytes, int((time.monotonic() - started_at) * 1e6))
 
         self._hand("download", job, threads=2)
 
@@ -179,7 +179,7 @@ class MasterIO:
         """Publish in as many requests as needed, after uploading large results."""
 
         def job() -> on.Stimulus:
-            began = time.monotonic()
+            started_at = time.monotonic()
             views: dict[str, LeaseView] = {}
             hungry = waiting = False
             for part in requests(publications):
@@ -187,7 +187,9 @@ class MasterIO:
                     views.update({view.lease_id: view for view in reply.leases})
                     hungry, waiting = hungry or reply.hungry, waiting or reply.waiting
             lease_ids = list(dict.fromkeys([made.lease_id for made in publications]))
-            return on.Published(lease_ids, list(views.values()), hungry, int((time.monotonic() - began) * 1e6), waiting)
+            return on.Published(
+                lease_ids, list(views.values()), hungry, int((time.monotonic() - started_at) * 1e6), waiting
+            )
 
         self._hand("publish", job, threads=2)
 

@@ -68,9 +68,9 @@ class MemoryMonitor:
 
     def on_answer(self, process: ExecutorProcess, figure: int) -> None:
         """Report the figure that a zygote has sent."""
-        began, own, bound = self._pending.pop(process.executor_id, (0.0, 0, 0))
+        started_at, own, bound = self._pending.pop(process.executor_id, (0.0, 0, 0))
         now = time.monotonic()
-        self._next_at[process.executor_id] = now + _REST * (now - began)
+        self._next_at[process.executor_id] = now + _REST * (now - started_at)
         self._report(process, bound if figure == UNKNOWN else max(own, figure))
 
     def forget(self, executor_id: int) -> None:

@@ -10,9 +10,9 @@ from cloudpar_protocol.worker_messages import Lease
 
 from .master_client import PayloadRefused
 
-MEND = (
-    "it was not run. Somebody changed it, parts of different releases meet here, or the master's secret is a new one "
-    "since: start the package again, in a new pool, and if it comes again see what may write to the master's storage"
+ADVICE = (
+    "it was not run. Its bytes were changed, releases that do not work together meet here, or the master has a new "
+    "secret: start the package again, in a new pool; if that fails too, find out what can write to the master's storage"
 )
 
 
@@ -20,7 +20,7 @@ class SealBroken(PayloadRefused):
     """Something does not match its seal; the text says what."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: {MEND}")
+        super().__init__(f"{what}: {ADVICE}")
 
 
 def damaged(lease: Lease, what: str) -> PayloadRefused:

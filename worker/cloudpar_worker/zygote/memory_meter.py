@@ -117,8 +117,8 @@ def _is_its_parents(process: Process) -> bool:
 def _is_young(pid: int) -> bool:
     """Whether a process is so new that it may still share its parent's memory, where that cannot be checked."""
     with suppress(OSError), open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - pathlib would be imported for this alone
-        began = int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-        return time.clock_gettime(time.CLOCK_BOOTTIME) - began < _YOUNG_S
+        started_at = int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - started_at < _YOUNG_S
     return True
 
 
