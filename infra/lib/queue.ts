@@ -24,7 +24,7 @@ export class Queue extends Construct {
       contentBasedDeduplication: false,
       encryption: sqs.QueueEncryption.SQS_MANAGED,
       enforceSSL: true,
-      // Messages are hints: the packages they point to are in the table.
+      // They go with the stack. From a stack that stays, `cloudpar deploy` removes none: its packages wait for messages.
       removalPolicy: RemovalPolicy.DESTROY,
     };
     this.lost = new sqs.Queue(this, 'Lost', {

@@ -186,6 +186,7 @@ def change(action: str, name: str, kind: str, **more: str) -> dict[str, Any]:
         (change("Remove", "T", "AWS::DynamoDB::Table", PolicyAction="Delete"), "deleted"),
         (change("Remove", "T", "AWS::DynamoDB::Table", PolicyAction="Retain"), "it stays in the account"),
         (change("Modify", "T", "AWS::S3::Bucket", Replacement="True"), "replaced by a new one"),
+        (change("Remove", "T", "AWS::SQS::Queue", PolicyAction="Delete"), "deleted"),
         (change("Modify", "T", "AWS::SecretsManager::Secret", Replacement="Conditional"), "may be replaced"),
     ],
 )

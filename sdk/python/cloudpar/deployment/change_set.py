@@ -8,8 +8,8 @@ import msgspec
 from .aws import Aws
 from .failures import AwsMissing, DeploymentError
 
-HOLDS_DATA = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::Secret"}
-"""Types whose resources hold what nobody can make again."""
+HOLDS_DATA = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SecretsManager::Secret"}
+"""Types whose resources hold what nobody can make again. A package whose messages are lost waits for its chunks."""
 
 
 class Doomed(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ def check_data(found: list[Doomed], stack: str) -> None:
     """Refuse to lose data.
 
     Raises:
-        DeploymentError: A table, a bucket or a secret would be removed or replaced.
+        DeploymentError: A table, a bucket, a queue or a secret would be removed or replaced.
     """
     lost = [f"{each.name} ({each.type}: {each.fate})" for each in found if each.type in HOLDS_DATA]
     if lost:
