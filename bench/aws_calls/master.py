@@ -5,8 +5,8 @@ from typing import Any
 from msgspec import Struct
 
 from cloudpar_master.adapters.aws.account_store import DynamoAccountStore
+from cloudpar_master.adapters.aws.backend import POLICY
 from cloudpar_master.adapters.aws.blob_store import S3BlobStore
-from cloudpar_master.adapters.aws.deployment import POLICY
 from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
 from cloudpar_master.adapters.aws.objects import Objects
 from cloudpar_master.adapters.aws.package_store import DAY_S, DynamoPackageStore
@@ -14,8 +14,8 @@ from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_master.adapters.aws.worker_registry import DynamoWorkerRegistry
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services.deployment import Deployment, hash_token
-from cloudpar_master.services.reception import BY_NAME, Reception
+from cloudpar_master.services.backend import Backend, hash_token
+from cloudpar_master.services.dispatcher import BY_NAME, Dispatcher
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
@@ -61,15 +61,15 @@ class Master:
         clients = Tables(counts), Queue(counts, clock.now), Bucket(counts), Group(counts)
         accounts = self._deployment(clock, *clients).accounts
         accounts.create(AccountRecord("ann", "ann", hash_token(USER), "active", QUOTA_US, 0, 0, clock.now()))
-        self._client = Reception(self._deployment(clock, *clients))
-        self._worker = Reception(self._deployment(clock, *clients))
+        self._client = Dispatcher(self._deployment(clock, *clients))
+        self._worker = Dispatcher(self._deployment(clock, *clients))
         self._timer = Timer(self._deployment(clock, *clients))
 
     @staticmethod
-    def _deployment(clock: Clock, tables: Any, queue: Any, bucket: Any, group: Any) -> Deployment:
+    def _deployment(clock: Clock, tables: Any, queue: Any, bucket: Any, group: Any) -> Backend:
         ids = _Ids()
         packages = DynamoPackageStore(Table(tables, "packages"), Objects(lambda: bucket, "b"), clock, ids, 30 * DAY_S)
-        return Deployment(
+        return Backend(
             packages=packages,
             accounts=DynamoAccountStore(Table(tables, "accounts"), clock),
             queue=SqsTaskQueue(queue, "queue", "dead letters", clock, "express queue"),
@@ -88,9 +88,9 @@ class Master:
         """One request, over the wire and back."""
         self.counts.add("API Gateway")
         self.counts.add("Lambda")
-        reception = self._worker if BY_NAME[route.name].role == "worker" else self._client
-        asked = reception.admit(route.name, token, codec.encode(request), codec.MSGPACK)
-        answer: Any = reception.perform(asked)
+        dispatcher = self._worker if BY_NAME[route.name].role == "worker" else self._client
+        asked = dispatcher.admit(route.name, token, codec.encode(request), codec.MSGPACK)
+        answer: Any = dispatcher.perform(asked)
         return codec.decode(codec.encode(answer), route.reply)
 
     def tick(self) -> None:

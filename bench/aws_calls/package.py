@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from cloudpar_master.adapters.aws.deployment import POLICY
+from cloudpar_master.adapters.aws.backend import POLICY
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, Cursor, Hello, HelloReply, StartTasks
 from cloudpar_protocol.payloads import RangeData, TaskCode

@@ -6,15 +6,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cloudpar_master.adapters.aws.deployment import from_environment
+from cloudpar_master.adapters.aws.backend import from_environment
 from cloudpar_master.services import audit, bodies
 from cloudpar_master.services.access import Caller
-from cloudpar_master.services.reception import Call, Reception
+from cloudpar_master.services.dispatcher import Call, Dispatcher
 from cloudpar_protocol import codec
 from cloudpar_protocol.errors import BadRequest
 
-from .facts import note_call, note_error
-from .journal import Entry, Journal
+from .log_fields import note_call, note_error
+from .request_log import Entry, RequestLog
 
 WHO_CHARS = 300
 """Of an ARN. Lambda does not say who invokes; IAM decides who may, and CloudTrail knows it by the request id."""
@@ -22,16 +22,16 @@ WHO_CHARS = 300
 JSON = {"accept": codec.JSON}
 
 _deployment = from_environment(worker_token=False)
-_reception = Reception(_deployment)
-_journal = Journal()
+_dispatcher = Dispatcher(_deployment)
+_log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """{"route": "create_account", "body": {the message}} -> {"status": 200, "body": {the reply, or the error}}."""
-    entry = _journal.entry("request", context)
+    entry = _log.entry("request", context)
     try:
         name, who, body = _asked(event)
-        call = _reception.enter(name, Caller("admin"), body, codec.JSON)
+        call = _dispatcher.enter(name, Caller("admin"), body, codec.JSON)
         entry.note(route=name)
         note_call(entry, call)
         answer = bodies.answer(JSON, _perform(call, who, entry))
@@ -58,7 +58,7 @@ def _asked(event: Mapping[str, Any]) -> tuple[str, str, bytes]:
 
 def _perform(call: Call, who: str, entry: Entry) -> Struct:
     try:
-        reply = _reception.perform(call)
+        reply = _dispatcher.perform(call)
     except Exception as error:
         entry.note(audit=audit.facts(_deployment, call, who, getattr(error, "code", "internal")))
         raise

@@ -5,15 +5,15 @@ import binascii
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from cloudpar_master.adapters.aws.deployment import from_environment
+from cloudpar_master.adapters.aws.backend import from_environment
 from cloudpar_master.services import bodies
-from cloudpar_master.services.reception import Reception
+from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_protocol import codec
 from cloudpar_protocol.errors import BadRequest, NotFound
 from cloudpar_protocol.routes import Route
 
-from .facts import note_call, note_error, note_reply
-from .journal import Entry, Journal
+from .log_fields import note_call, note_error, note_reply
+from .request_log import Entry, RequestLog
 
 Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
 
@@ -23,22 +23,22 @@ def handler(*served: Route[Any, Any]) -> Handler:
 
     While a function starts it has a whole processor, so what every first call needs is made ready here.
     """
-    deployment = from_environment()
-    deployment.blobs.get_link("warm-up")
-    return Endpoint(Reception(deployment), Journal(), served).serve
+    backend = from_environment()
+    backend.blobs.get_link("warm-up")
+    return Endpoint(Dispatcher(backend), RequestLog(), served).serve
 
 
 class Endpoint:
     """The routes of one function."""
 
-    def __init__(self, reception: Reception, journal: Journal, served: Collection[Route[Any, Any]]) -> None:
-        self._reception = reception
-        self._journal = journal
+    def __init__(self, dispatcher: Dispatcher, log: RequestLog, served: Collection[Route[Any, Any]]) -> None:
+        self._dispatcher = dispatcher
+        self._log = log
         self._served = {route.name for route in served}
 
     def serve(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """Answer a request. Whatever happens there is an answer, and one line in the log."""
-        entry = self._journal.entry("request", context)
+        entry = self._log.entry("request", context)
         headers: Mapping[str, str] = event.get("headers") or {}
         try:
             answer = self._answer(event, headers, entry)
@@ -55,9 +55,9 @@ class Endpoint:
         if name not in self._served:
             raise NotFound(f"no route {path}: this function serves {', '.join(sorted(self._served))}")
         body = _body(event)
-        call = self._reception.admit(name, bodies.bearer(headers), body, bodies.sent_media(headers))
+        call = self._dispatcher.admit(name, bodies.bearer(headers), body, bodies.sent_media(headers))
         note_call(entry, call)
-        reply = self._reception.perform(call)
+        reply = self._dispatcher.perform(call)
         note_reply(entry, call, reply)
         return bodies.answer(headers, reply)
 

@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cloudpar_master.adapters.aws.deployment import from_environment
+from cloudpar_master.adapters.aws.backend import from_environment
 from cloudpar_master.ports import LARGEST_RECEIVES, Message
 from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_master.services.timer import Timer
 
-from .journal import Journal
+from .request_log import RequestLog
 
 _timer = Timer(from_environment(worker_token=False))
-_journal = Journal()
+_log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
     """Take each chunk in on its own. What fails is named, and comes again; Lambda deletes the rest."""
-    entry = _journal.entry("lost", context)
+    entry = _log.entry("lost", context)
     failures: list[dict[str, str]] = []
     package_ids: list[str] = []
     records = event.get("Records", [])

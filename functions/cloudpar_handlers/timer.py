@@ -3,22 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cloudpar_master.adapters.aws.deployment import from_environment
+from cloudpar_master.adapters.aws.backend import from_environment
 from cloudpar_master.services.timer import PACKAGES, Timer
 
-from .journal import Journal
+from .request_log import RequestLog
 
 ENOUGH_MS = 15_000
 """With less time left it does not begin another round; the next minute goes on."""
 
 _timer = Timer(from_environment(worker_token=False))
-_journal = Journal()
+_log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, int]:
     """Fold what is due, round after round while there is more."""
     del event
-    entry = _journal.entry("tick", context)
+    entry = _log.entry("tick", context)
     folded = 0
     try:
         while True:

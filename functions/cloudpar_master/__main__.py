@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from .server.data_folder import Connection, DataFolder, DataFolderError
-from .server.greeting import Greeting, parse
+from .server.startup_config import StartupConfig, parse
 
 BACKLOG = 512
 PORT = 8642
@@ -26,9 +26,9 @@ def main() -> int:
     os.umask(0o077)  # payloads and token hashes are the owner's only, whatever the folder's own mode is
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s cloudpar master: %(message)s", datefmt=DATES)
     try:
-        greeting = _greeting() if options.stdin else Greeting()
+        config = _read_config() if options.stdin else StartupConfig()
         with _listen(options.listen_fd, options.port) as listening:
-            _serve(options, greeting, listening)
+            _serve(options, config, listening)
     except ValueError as error:
         return _complain(error, 2)
     except (DataFolderError, OSError) as error:
@@ -58,7 +58,7 @@ def _port(text: str) -> int:
     return port
 
 
-def _greeting() -> Greeting:
+def _read_config() -> StartupConfig:
     with open(0, "rb", buffering=0, closefd=False) as stdin:
         return parse(stdin.readline())
 
@@ -75,21 +75,21 @@ def _listen(descriptor: int | None, port: int) -> socket.socket:
         raise OSError(text) from None
 
 
-def _serve(options: argparse.Namespace, greeting: Greeting, listening: socket.socket) -> None:
+def _serve(options: argparse.Namespace, config: StartupConfig, listening: socket.socket) -> None:
     folder = DataFolder(options.data.absolute())
     host, port = listening.getsockname()
     connection = folder.connect(
         Connection(
             endpoint=f"http://{host}:{port}",
-            token=greeting.user_token,
-            worker_token=greeting.worker_token,
-            admin_token=greeting.admin_token,
+            token=config.user_token,
+            worker_token=config.worker_token,
+            admin_token=config.admin_token,
         )
     )
     from .server.assembly import assemble  # noqa: PLC0415  what is wrong so far is said before the slow imports
     from .server.process import run  # noqa: PLC0415
 
-    assembly = assemble(folder, connection, greeting.settings, new_secret=options.new_secret)
+    assembly = assemble(folder, connection, config.settings, new_secret=options.new_secret)
     gc.freeze()  # what was imported stays; the collector need not look at it again and again
     run(assembly, listening, lambda: _announce(connection.endpoint), 0 if options.stdin else None)
 

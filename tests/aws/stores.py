@@ -23,7 +23,7 @@ from cloudpar_master.adapters.aws.package_store import DynamoPackageStore
 from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_master.adapters.aws.worker_registry import DynamoWorkerRegistry
-from cloudpar_master.adapters.embedded.system import RandomIds
+from cloudpar_master.adapters.system import RandomIds
 from cloudpar_protocol.payloads import Link
 from master.asgi import Answer
 from master.stores import NOW, SetClock, Stores

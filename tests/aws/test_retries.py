@@ -9,9 +9,9 @@ from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, Endp
 
 from cloudpar_master.adapters.aws.blob_store import S3BlobStore
 from cloudpar_master.adapters.aws.clients import ATTEMPTS
+from cloudpar_master.adapters.aws.errors import translate
 from cloudpar_master.adapters.aws.table import MISSING, Table, put
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
-from cloudpar_master.adapters.aws.trouble import translate
 from cloudpar_protocol.errors import Unavailable
 from master.stores import NOW, SetClock
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
-from cloudpar_master.adapters.embedded.system import SystemClock
+from cloudpar_master.adapters.system import SystemClock
 from cloudpar_master.ports import LARGEST_RECEIVES, Message, Sending
 
 from . import engines

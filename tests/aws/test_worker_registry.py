@@ -84,7 +84,7 @@ def test_a_package_does_not_fail_while_another_instance_knows_a_worker_for_it(
     assert wrong.take() == []
     assert here.head(package_id).life.stranded_at is not None
     clock.move(POLICY.grace_s)
-    here.on.registry.workers(0.0)
+    here.backend.registry.workers(0.0)
     clock.move(LOOK_S / 2)
     (lease,) = Agent(there, "right", "3.12").take()
     assert lease.package_id == package_id

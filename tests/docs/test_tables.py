@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from cloudpar import errors as sdk_errors
-from cloudpar_master.adapters.aws.deployment import POLICY as AWS_POLICY
+from cloudpar_master.adapters.aws.backend import POLICY as AWS_POLICY
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import State
 from cloudpar_master.core.policy import Policy

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cloudpar.errors import NotFound, PackageFailed
-from cloudpar_master.adapters.aws.deployment import POLICY
+from cloudpar_master.adapters.aws.backend import POLICY
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import CancelTasks, ListPackages
 from system.books import Customer, close_books, connected, progress

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cloudpar_handlers.endpoint import Endpoint
-from cloudpar_handlers.journal import Journal
+from cloudpar_handlers.request_log import RequestLog
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.server import assembly
 from cloudpar_protocol import codec
@@ -98,10 +98,10 @@ class Target:
         vars(assembly)["RandomIds"] = CountedIds
         self._served = Served(self._folder / str(next(self._names)), UNLIMITED)
         self._served.assembly.database.execute("PRAGMA synchronous = OFF")
-        holding = self._served.assembly.holding
-        holding.end()  # nothing is held: who would wait gets the answer of now
+        long_polling = self._served.assembly.long_polling
+        long_polling.end()  # nothing is held: who would wait gets the answer of now
         with redirect_stdout(self._log):
-            self._function = Endpoint(holding.reception, Journal(), ROUTES)
+            self._function = Endpoint(long_polling.dispatcher, RequestLog(), ROUTES)
         self.seeds = [knock.pack() for knock in self._lives()]
 
     def _lives(self) -> Iterator[Knock]:

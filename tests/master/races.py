@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from cloudpar_master.adapters.aws.trouble import translate
+from cloudpar_master.adapters.aws.errors import translate
 from cloudpar_protocol.errors import Unavailable
 
 from .stores import Factory, SetClock, Stores

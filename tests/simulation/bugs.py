@@ -24,7 +24,7 @@ def the_loser_of_a_race_does_not_look_again(patch: pytest.MonkeyPatch) -> None:
     """Nor does the winner: rule 1."""
 
     def try_direct(self: Folding, package_id: str, items: Any, opened: Any, *, due: bool) -> Taken:
-        packages = self._on.packages
+        packages = self._backend.packages
         opened = opened or packages.open(package_id, folding.EVENTS)
         if opened is None:
             return Taken(None, all=True)
@@ -91,7 +91,7 @@ def events_are_deleted_before_the_save(patch: pytest.MonkeyPatch) -> None:
 
     def fold_and_save(self: Folding, head: Head, inbox: Any, others: Any) -> Head | None:
         if inbox:
-            self._on.packages.delete_events(head.package_id, [item.key for item in inbox])
+            self._backend.packages.delete_events(head.package_id, [item.key for item in inbox])
         return original(self, head, inbox, others)
 
     patch.setattr(Folding, "_fold_and_save", fold_and_save)
@@ -145,8 +145,8 @@ def a_cancel_is_confirmed_before_it_is_decided(patch: pytest.MonkeyPatch) -> Non
     """Rule 6."""
 
     def confirm(self: Folding, package_id: str, key: str, event: Any, opened: Opened | None = None) -> Head | None:
-        self._on.packages.append(package_id, [(key, event)])
-        head = self._on.packages.load(package_id)
+        self._backend.packages.append(package_id, [(key, event)])
+        head = self._backend.packages.load(package_id)
         if head is not None and not head.life.ended:
             head.life.state = "cancelled"
         return head

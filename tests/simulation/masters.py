@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cloudpar_master.ports import Opened
-from cloudpar_master.services.deployment import Deployment, hash_token
-from cloudpar_master.services.reception import Reception
+from cloudpar_master.services.backend import Backend, hash_token
+from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
 from cloudpar_protocol.errors import RateLimited, RequestError, Unavailable
@@ -138,11 +138,11 @@ class Master:
                 ("registry", stores.registry),
             )
         }  # fmt: skip
-        deployment = Deployment(
+        deployment = Backend(
             **ports, clock=self.clock, ids=system.ids, policy=system.policy,
             worker_token_hash=hash_token(WORKER_TOKEN), admin_token_hash=hash_token(ADMIN_TOKEN),
         )  # fmt: skip
-        self._reception = Reception(deployment)
+        self._dispatcher = Dispatcher(deployment)
         self._timer = Timer(deployment)
 
     def pass_time(self, life: int) -> None:
@@ -176,8 +176,8 @@ class Master:
         """A request over the wire and back; None: it died."""
         life = self.life
         try:
-            call = self._reception.admit(route.name, token, body, codec.MSGPACK)
-            answer = codec.encode(self._reception.perform(call))
+            call = self._dispatcher.admit(route.name, token, body, codec.MSGPACK)
+            answer = codec.encode(self._dispatcher.perform(call))
             self.pass_time(life)
         except Crash:
             return None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services.deployment import hash_token
+from cloudpar_master.services.backend import hash_token
 from cloudpar_worker.core import stimuli as on
 from master.memory.stores import Data, over
 

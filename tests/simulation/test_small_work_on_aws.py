@@ -12,7 +12,7 @@ import pytest
 from bench.aws_calls.counts import Counts
 from bench.aws_calls.queue_and_bucket import Queue
 
-from cloudpar_master.adapters.aws.deployment import POLICY
+from cloudpar_master.adapters.aws.backend import POLICY
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_master.core.planning import EXPRESS_TASKS
 from cloudpar_protocol.worker_messages import Lease, RetrieveTasks, RetrieveTasksReply

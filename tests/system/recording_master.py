@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from cloudpar_master.__main__ import main
-from cloudpar_master.services.reception import Reception
+from cloudpar_master.services.dispatcher import Dispatcher
 from system.journal import JOURNAL, recorded
 
 if __name__ == "__main__":
-    Reception.perform = recorded(Reception.perform, Path(os.environ[JOURNAL]))  # type: ignore[assignment, method-assign]
+    Dispatcher.perform = recorded(Dispatcher.perform, Path(os.environ[JOURNAL]))  # type: ignore[assignment, method-assign]
     sys.exit(main())

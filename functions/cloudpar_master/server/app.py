@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from cloudpar_master.services.bodies import bearer, sent_media
-from cloudpar_master.services.reception import Call
+from cloudpar_master.services.dispatcher import Call
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import StartTasksReply
 from cloudpar_protocol.errors import RequestError
@@ -22,35 +22,35 @@ from .audit_file import AuditFile
 from .blob_routes import BlobRoutes
 from .bodies import CLIENT_GONE, answer, read_body, refusal
 from .failure_log import FailureLog, unwritable
-from .holding import Holding, unless_gone
+from .long_polling import LongPolling, unless_gone
 
 
 class Calls:
     """POST /v1/{name}."""
 
-    def __init__(self, holding: Holding, audit: AuditFile) -> None:
-        self._holding = holding
+    def __init__(self, long_polling: LongPolling, audit: AuditFile) -> None:
+        self._long_polling = long_polling
         self._audit = audit
-        self._reception = holding.reception
+        self._dispatcher = long_polling.dispatcher
 
     async def serve(self, request: Request) -> Response:
         """Carry a call out, held open if it says so."""
         body = await read_body(request)
         link_base.note(request)
         token, media = bearer(request.headers), sent_media(request.headers)
-        call = self._reception.admit(request.path_params["name"], token, body, media)
+        call = self._dispatcher.admit(request.path_params["name"], token, body, media)
         if call.route in (routes.RETRIEVE_TASKS, routes.AWAIT_TASKS) and call.request.hold_s > 0:
-            hold = self._holding.retrieve if call.route is routes.RETRIEVE_TASKS else self._holding.news
+            hold = self._long_polling.retrieve if call.route is routes.RETRIEVE_TASKS else self._long_polling.news
             reply = await unless_gone(lambda gone: hold(call, gone), request.receive)
             return Response(status_code=CLIENT_GONE) if reply is None else answer(request, reply)
         reply = self._perform(call)
         if isinstance(reply, StartTasksReply):
-            self._holding.started(call.request.session, reply.package_id)
+            self._long_polling.started(call.request.session, reply.package_id)
         return answer(request, reply)
 
     def _perform(self, call: Call) -> Struct:
         try:
-            reply = self._reception.perform(call)
+            reply = self._dispatcher.perform(call)
         except Exception as error:
             self._audit.note(call, getattr(error, "code", "internal"))
             raise
@@ -76,7 +76,7 @@ async def _ignore(request: Request, error: Exception) -> Response:
     return Response(status_code=CLIENT_GONE)
 
 
-def make_app(holding: Holding, blobs: BlobRoutes, audit: AuditFile, failures: FailureLog) -> Starlette:
+def make_app(long_polling: LongPolling, blobs: BlobRoutes, audit: AuditFile, failures: FailureLog) -> Starlette:
     """The ASGI application of an embedded master."""
     # What is none of the first three reaches the log as well, through uvicorn.
     handlers: dict[Any, Any] = (
@@ -86,7 +86,7 @@ def make_app(holding: Holding, blobs: BlobRoutes, audit: AuditFile, failures: Fa
     )
     app = Starlette(
         routes=[
-            Route("/v1/{name}", Calls(holding, audit).serve, methods=["POST"]),
+            Route("/v1/{name}", Calls(long_polling, audit).serve, methods=["POST"]),
             Route("/blobs/{key:path}", blobs.serve, methods=["GET", "PUT"]),
         ],
         exception_handlers=handlers,

@@ -10,25 +10,25 @@ from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
-from cloudpar_master.adapters.embedded.system import RandomIds, SystemClock
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
 from cloudpar_master.adapters.key_safe import AesGcmSafe
+from cloudpar_master.adapters.system import RandomIds, SystemClock
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services.deployment import Deployment, hash_token
-from cloudpar_master.services.reception import Reception
+from cloudpar_master.services.backend import Backend, hash_token
+from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_master.services.timer import Timer
 
 from . import link_base
 from .app import make_app
 from .audit_file import AuditFile
-from .bell import ANYTHING, Bell
 from .blob_routes import BlobRoutes
 from .data_folder import Connection, DataFolder
 from .failure_log import FailureLog
-from .holding import Holding
+from .long_polling import LongPolling
 from .secret import key_secret, secret_of
+from .wakeups import ANYTHING, Wakeups
 
 PRACTICALLY_UNLIMITED_US = 100 * 365 * 86400 * 1_000_000
 """A hundred years: what the default account may use."""
@@ -43,8 +43,8 @@ class Assembly(NamedTuple):
     """
 
     app: Starlette
-    holding: Holding
-    bell: Bell
+    long_polling: LongPolling
+    wakeups: Wakeups
     timer: Timer
     queue: SqliteTaskQueue
     blobs: FileBlobStore
@@ -55,7 +55,7 @@ class Assembly(NamedTuple):
 
     def tick(self) -> int:
         """What only the clock brings: chunks whose lease has run out, and the timer's work. Returns how much it was."""
-        self.bell.chunks_sent([ANYTHING] * self.queue.waiting())
+        self.wakeups.chunks_sent([ANYTHING] * self.queue.waiting())
         return self.timer.tick()
 
 
@@ -65,19 +65,19 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
     Raises:
         DataFolderError: Its secret is not the one that its database was made under, and no new one is wanted.
     """
-    bell, clock, ids = Bell(), SystemClock(), RandomIds()
+    wakeups, clock, ids = Wakeups(), SystemClock(), RandomIds()
     database = Database(folder.database)
     try:
         secret = secret_of(folder, database, new=new_secret)
     except BaseException:
         database.close()
         raise
-    queue = SqliteTaskQueue(database, clock, ids, bell)
+    queue = SqliteTaskQueue(database, clock, ids, wakeups)
     blobs = FileBlobStore(
         folder.blobs, link_base.current(connection.endpoint), secret, clock, code_in_use=partial(code_in_use, database)
     )
-    deployment = Deployment(
-        packages=SqlitePackageStore(database, bell, blobs.started),
+    backend = Backend(
+        packages=SqlitePackageStore(database, wakeups, blobs.started),
         accounts=SqliteAccountStore(database, clock),
         queue=queue,
         registry=MemoryWorkerRegistry(None if database.fresh else clock.now()),
@@ -89,13 +89,13 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         admin_token_hash=hash_token(connection.admin_token),
         safe=AesGcmSafe(lambda: key_secret(secret)),
     )
-    _ensure_default_account(deployment, connection.token)
-    holding, failures = Holding(Reception(deployment), bell), FailureLog()
+    _ensure_default_account(backend, connection.token)
+    long_polling, failures = LongPolling(Dispatcher(backend), wakeups), FailureLog()
     return Assembly(
-        app=make_app(holding, BlobRoutes(blobs), AuditFile(folder.audit, deployment), failures),
-        holding=holding,
-        bell=bell,
-        timer=Timer(deployment),
+        app=make_app(long_polling, BlobRoutes(blobs), AuditFile(folder.audit, backend), failures),
+        long_polling=long_polling,
+        wakeups=wakeups,
+        timer=Timer(backend),
         queue=queue,
         blobs=blobs,
         blobs_kept_s=policy.lifetime_s + policy.retention_s + policy.tombstone_s,
@@ -105,13 +105,13 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
     )
 
 
-def _ensure_default_account(deployment: Deployment, token: str) -> None:
+def _ensure_default_account(backend: Backend, token: str) -> None:
     token_hash = hash_token(token)
-    if deployment.accounts.by_token(token_hash) is None:
+    if backend.accounts.by_token(token_hash) is None:
         account_id = hashlib.sha256(f"default account#{token_hash}".encode()).hexdigest()[:16]
         # Whoever removes connection.json gets another token, and so another account beside the one before.
-        taken = any(each.name == "default" and each.state == "active" for each in deployment.accounts.list())
-        deployment.accounts.create(
+        taken = any(each.name == "default" and each.state == "active" for each in backend.accounts.list())
+        backend.accounts.create(
             AccountRecord(
                 account_id=account_id,
                 name=f"default-{account_id}" if taken else "default",
@@ -120,6 +120,6 @@ def _ensure_default_account(deployment: Deployment, token: str) -> None:
                 granted_us=PRACTICALLY_UNLIMITED_US,
                 spent_us=0,
                 reserved_us=0,
-                created_at=deployment.clock.now(),
+                created_at=backend.clock.now(),
             )
         )

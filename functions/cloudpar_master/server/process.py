@@ -35,7 +35,7 @@ class MasterServer(uvicorn.Server):
                 timeout_graceful_shutdown=1,
             )
         )
-        self._holding = assembly.holding
+        self._long_polling = assembly.long_polling
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -53,7 +53,7 @@ class MasterServer(uvicorn.Server):
     def end(self) -> None:
         """Answer what is held, take nothing new, return from `serve`."""
         self.should_exit = True
-        self._holding.end()
+        self._long_polling.end()
 
     def follow(self, stdin: int) -> None:
         """End with the parent: when our standard input ends."""

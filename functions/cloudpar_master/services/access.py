@@ -5,7 +5,7 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.errors import Forbidden, InvalidToken
 from cloudpar_protocol.routes import Role
 
-from .deployment import Deployment, hash_token
+from .backend import Backend, hash_token
 
 
 class Caller(NamedTuple):
@@ -15,7 +15,7 @@ class Caller(NamedTuple):
     account: AccountRecord | None = None
 
 
-def identify(deployment: Deployment, token: str | None) -> Caller:
+def identify(backend: Backend, token: str | None) -> Caller:
     """Find out whose token this is.
 
     Raises:
@@ -26,11 +26,11 @@ def identify(deployment: Deployment, token: str | None) -> Caller:
             "no token: send the header 'Authorization: Bearer TOKEN' (CLOUDPAR_TOKEN or Pool(token=...))"
         )
     hashed = hash_token(token)
-    if hmac.compare_digest(hashed, deployment.worker_token_hash):
+    if hmac.compare_digest(hashed, backend.worker_token_hash):
         return Caller("worker")
-    if hmac.compare_digest(hashed, deployment.admin_token_hash):
+    if hmac.compare_digest(hashed, backend.admin_token_hash):
         return Caller("admin")
-    account = deployment.accounts.by_token(hashed)
+    account = backend.accounts.by_token(hashed)
     if account is None:
         raise InvalidToken(
             "this token is unknown here: check that it is this master's (CLOUDPAR_TOKEN of a user, "

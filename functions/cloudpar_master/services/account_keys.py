@@ -3,7 +3,7 @@ import logging
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.seals import Seals
 
-from .deployment import Deployment
+from .backend import Backend
 
 LOST = (
     "the key of account %s was lost, with what encrypted it, and it gets another: its packages that have not ended "
@@ -18,8 +18,8 @@ log = logging.getLogger("cloudpar_master")
 class AccountKeys:
     """The keys that accounts seal with: made when they are first asked for, stored encrypted."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._on = deployment
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._known: dict[str, bytes] = {}
 
     def key(self, account_id: str) -> bytes | None:
@@ -28,17 +28,17 @@ class AccountKeys:
         Raises:
             Unavailable: Others are making it at this moment.
         """
-        safe = self._on.safe
+        safe = self._backend.safe
         if safe is None:
             return None
         known = self._known.get(account_id)
         if known is None:
-            stored = self._on.accounts.key(account_id)
+            stored = self._backend.accounts.key(account_id)
             known = None if stored is None else safe.open(account_id, stored)
             if known is None:
                 if stored is not None:
                     log.error(LOST, account_id)
-                stored = self._on.accounts.keep_key(account_id, safe.make(account_id), stored)
+                stored = self._backend.accounts.keep_key(account_id, safe.make(account_id), stored)
                 known = None if stored is None else safe.open(account_id, stored)
             if known is None:
                 raise Unavailable("the account's key is being made: try again")

@@ -19,24 +19,24 @@ from cloudpar_protocol.errors import Gone, IdempotencyConflict, NotFound
 from cloudpar_protocol.version import __version__
 
 from .account_keys import AccountKeys
-from .deployment import Deployment
+from .backend import Backend
 from .folding import Folding
 
 
 class AccountService:
     """What the admin token may ask, and who am I."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._on = deployment
-        self._folding = Folding(deployment)
-        self._keys = AccountKeys(deployment)
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._folding = Folding(backend)
+        self._keys = AccountKeys(backend)
 
     def hello(
         self, role: Literal["user", "worker", "admin"], account: AccountRecord | None, request: Hello
     ) -> HelloReply:
         """Say who the caller is."""
         del request
-        timeout_s = self._on.policy.task_timeout_s
+        timeout_s = self._backend.policy.task_timeout_s
         if account is None:
             return HelloReply(release=__version__, role=role, task_timeout_s=timeout_s)
         return HelloReply(
@@ -53,10 +53,10 @@ class AccountService:
     def create_account(self, request: CreateAccount) -> AccountReply:
         """Make an account for a token that the caller made; only the token's hash is known here."""
         account_id = hashlib.sha256(f"account#{request.idempotency_key}".encode()).hexdigest()[:16]
-        holder = self._on.accounts.by_token(request.token_hash)
+        holder = self._backend.accounts.by_token(request.token_hash)
         if holder is not None and holder.account_id != account_id:
             raise IdempotencyConflict("this token belongs to another account: make a fresh one")
-        stored = self._on.accounts.create(
+        stored = self._backend.accounts.create(
             AccountRecord(
                 account_id=account_id,
                 name=request.name,
@@ -65,7 +65,7 @@ class AccountService:
                 granted_us=request.quota_us,
                 spent_us=0,
                 reserved_us=0,
-                created_at=self._on.clock.now(),
+                created_at=self._backend.clock.now(),
             )
         )
         if (stored.name, stored.token_hash) != (request.name, request.token_hash):
@@ -75,28 +75,28 @@ class AccountService:
     def list_accounts(self, request: ListAccounts) -> ListAccountsReply:
         """All accounts, oldest first."""
         del request
-        return ListAccountsReply(accounts=[_public(account) for account in self._on.accounts.list()])
+        return ListAccountsReply(accounts=[_public(account) for account in self._backend.accounts.list()])
 
     def grant_quota(self, request: GrantQuota) -> AccountReply:
         """Add compute time to an account, once for each idempotency key."""
-        before = self._on.accounts.get(request.account_id)
+        before = self._backend.accounts.get(request.account_id)
         if before is not None and before.state == "revoked":
             raise Gone(
                 f"account {before.name!r} was revoked, for good, so that compute time is of no use to it: make another "
                 "by 'cloudpar account create', and give its user the new token"
             )
-        account = self._on.accounts.grant(request.account_id, request.idempotency_key, request.quota_us)
+        account = self._backend.accounts.grant(request.account_id, request.idempotency_key, request.quota_us)
         if account is None:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
         return AccountReply(account=_public(account))
 
     def revoke_account(self, request: RevokeAccount) -> AccountReply:
         """Refuse the account's token from now on and cancel what it has running."""
-        account = self._on.accounts.revoke(request.account_id)
+        account = self._backend.accounts.revoke(request.account_id)
         if account is None:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
         event = CancelAsked(reason="revoked", message="the operator revoked the account's token")
-        for head in self._on.packages.unsettled(account.account_id):
+        for head in self._backend.packages.unsettled(account.account_id):
             if not head.life.ended:
                 self._folding.confirm(head.package_id, "revoke", event)
         return AccountReply(account=_public(account))

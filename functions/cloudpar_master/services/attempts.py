@@ -6,7 +6,7 @@ REMEMBERED = 1_000
 class Attempts:
     """Names for the receptions of a retrieval.
 
-    AWS repeats no reception of which a message was deleted, as stale ones are: behind those, the next one has another
+    AWS repeats no dispatcher of which a message was deleted, as stale ones are: behind those, the next one has another
     name. The request may come again, since its answer got lost: then it begins with the name that brought its chunks.
     """
 

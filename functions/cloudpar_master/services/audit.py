@@ -7,20 +7,18 @@ from msgspec import Struct
 from cloudpar_protocol.account_messages import AccountReply, CreateAccount, GrantQuota, RevokeAccount
 from cloudpar_protocol.client_messages import CancelTasks
 
-from .deployment import Deployment
-from .reception import Call
+from .backend import Backend
+from .dispatcher import Call
 
 ADMIN = "the admin token"
 """Who an administrator is where all of them have one token."""
 
 
-def facts(
-    deployment: Deployment, call: Call, who: str, outcome: str, reply: Struct | None = None
-) -> dict[str, Any] | None:
+def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | None = None) -> dict[str, Any] | None:
     """The line about an action of an administrator; None: it is none, or it only looks.
 
     Args:
-        deployment: Where it was asked for.
+        backend: Of the master that carries it out.
         call: What was asked for.
         who: Who asked, as the server knows it.
         outcome: "done", or the error's code.
@@ -38,15 +36,15 @@ def facts(
         case RevokeAccount(account_id=account_id):
             about = {"account_id": account_id}
         case CancelTasks(package_id=package_id):
-            about = {"package_id": package_id, "account_id": _owner(deployment, package_id)}
+            about = {"package_id": package_id, "account_id": _owner(backend, package_id)}
         case _:
             return None
     return {"who": who, "action": call.route.name, "outcome": outcome, **about}
 
 
-def _owner(deployment: Deployment, package_id: str) -> str | None:
+def _owner(backend: Backend, package_id: str) -> str | None:
     try:
-        spec = deployment.packages.spec(package_id)
+        spec = backend.packages.spec(package_id)
     except Exception:  # noqa: BLE001 - the line is worth more than the whole of it
         return None
     return None if spec is None else spec.account_id

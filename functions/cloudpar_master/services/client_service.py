@@ -40,10 +40,10 @@ from cloudpar_protocol.errors import (
 from cloudpar_protocol.payloads import BlobData, InlineData, TaskData, Unfit
 
 from .account_limits import check_fits, check_room
+from .backend import Backend
 from .closed_packages import ClosedPackages, OpenCount
-from .deployment import Deployment
 from .folding import Folding
-from .moments import moment, span
+from .formatting import moment, span
 from .placement import Placement
 from .result_pages import Results, read_results
 from .submission import check_owner, check_submission, needed_python
@@ -58,15 +58,15 @@ LONELY_S = 4.0
 class ClientService:
     """What a user's token may ask."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._on = deployment
-        self._folding = Folding(deployment)
-        self._closed = ClosedPackages(deployment, self._folding)
-        self._placement = Placement(deployment)
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._folding = Folding(backend)
+        self._closed = ClosedPackages(backend, self._folding)
+        self._placement = Placement(backend)
 
     def prepare_uploads(self, account: AccountRecord, request: PrepareUploads) -> PrepareUploadsReply:
         """Links for payloads that are too large to travel inline."""
-        links = UploadLinks(self._on.blobs)
+        links = UploadLinks(self._backend.blobs)
         return PrepareUploadsReply(uploads=[self._prepare(account, upload, links) for upload in request.uploads])
 
     def _prepare(self, account: AccountRecord, upload: Upload, links: UploadLinks) -> PreparedUpload:
@@ -74,21 +74,21 @@ class ClientService:
             size = f"{upload.size:,} bytes of task {upload.kind} is over the limit of {limits.BLOB_BYTES:,}"
             raise TooLarge(f"{size}: split the work into several maps, or let tasks read their data from storage")
         if upload.kind == "data":
-            key = upload.key or f"data/{account.account_id}/{self._on.ids.fresh()}"
+            key = upload.key or f"data/{account.account_id}/{self._backend.ids.fresh()}"
             check_owner(account, key, "data")
-            check_fits(account, 1, upload.size, self._on.policy)
+            check_fits(account, 1, upload.size, self._backend.policy)
         elif upload.hash is None:
             raise BadRequest("an upload of task code needs its SHA-256 in `hash`")
         else:
             key = f"code/{account.account_id}/{upload.hash}"
-            if self._on.blobs.exists(key):
+            if self._backend.blobs.exists(key):
                 return PreparedUpload(key=key)
         link, parts = links.make(key, upload)
         return PreparedUpload(key=key, link=link, parts=parts)
 
     def start_tasks(self, account: AccountRecord, request: StartTasks) -> StartTasksReply:
         """Start a package: one head and one window of chunks, however many tasks it has."""
-        on = self._on
+        on = self._backend
         check_submission(account, request)
         data_bytes = _data_bytes(request.data)
         check_fits(account, request.n, data_bytes, on.policy)
@@ -138,7 +138,7 @@ class ClientService:
         """Whether all of the quota is spent. What was remembered of the account may be older than a grant."""
         if account.granted_us > account.spent_us:
             return False
-        now = self._on.accounts.get(account.account_id) or account
+        now = self._backend.accounts.get(account.account_id) or account
         return now.granted_us <= now.spent_us
 
     def _first_window(self, running: Running, request: StartTasks) -> int:
@@ -146,9 +146,9 @@ class ClientService:
 
         Small ones (planning.SMALL_PACKAGE) need not wait for large ones.
         """
-        policy = self._on.policy
+        policy = self._backend.policy
         most = policy.open_small_packages if request.n <= planning.SMALL_PACKAGE else policy.open_packages
-        if running.packages < most or not self._on.queue.waiting():
+        if running.packages < most or not self._backend.queue.waiting():
             return planning.first_window(request.n, policy)
         # A task waits for this package, and its executor is not idle for as long as the package has nothing to run.
         return 1 if request.depth else 0
@@ -159,7 +159,7 @@ class ClientService:
         missing: dict[str, str] = {}
         delays: list[float] = []
         room = limits.BODY_BYTES * 3 // 4
-        lonely, others = False, OpenCount(self._on.packages)
+        lonely, others = False, OpenCount(self._backend.packages)
         for cursor in request.packages:
             opened = self._visible(account, cursor.package_id)
             if opened is None:
@@ -175,13 +175,14 @@ class ClientService:
             room -= size
             statuses.append(status if placement is None else replace(status, placement=placement))
             news = status.results or status.more or status.cursor != cursor.cursor or status.state != "running"
-            delays.append(0.0 if news else pacing.client_delay_s(head, self._on.clock.now()))
+            delays.append(0.0 if news else pacing.client_delay_s(head, self._backend.clock.now()))
         delay = 0.0 if missing else min(delays, default=0.0)
-        fleet = self._on.watch.status() if lonely else None
+        fleet = self._backend.watch.status() if lonely else None
         return AwaitTasksReply(packages=statuses, missing=missing, retry_after_s=delay, fleet=fleet)
 
     def _waits_for_workers(self, head: Head) -> bool:
-        return not head.life.ended and not head.pace.executors and self._on.clock.now() - head.started_at > LONELY_S
+        age_s = self._backend.clock.now() - head.started_at
+        return not head.life.ended and not head.pace.executors and age_s > LONELY_S
 
     def _status(self, head: Head, cursor: Cursor, room: int) -> tuple[PackageStatus, int]:
         life = head.life
@@ -189,7 +190,7 @@ class ClientService:
         if gone:
             page = Results([], cursor.cursor, more=False, size_bytes=0)
         else:
-            page = read_results(self._on.packages, head, cursor.cursor, room)
+            page = read_results(self._backend.packages, head, cursor.cursor, room)
         keys = {result.blob.key for result in page.results if result.blob is not None}
         message = life.message
         if gone:
@@ -201,7 +202,7 @@ class ClientService:
             cursor=page.cursor,
             more=page.more,
             results=page.results,
-            links={key: self._on.blobs.get_link(key) for key in keys},
+            links={key: self._backend.blobs.get_link(key) for key in keys},
             progress=head.progress(),
             failed=head.tasks.failed,
             cancelled=head.tasks.cancelled,
@@ -227,7 +228,7 @@ class ClientService:
         by = f"its account {account.name!r}" if account else "the operator"
         event = CancelAsked(ranges=asked, only_queued=request.only_queued, message=f"cancelled by {by}")
         if not head.life.ended:
-            head = self._folding.confirm(head.package_id, f"c#{self._on.ids.fresh()}", event, opened) or head
+            head = self._folding.confirm(head.package_id, f"c#{self._backend.ids.fresh()}", event, opened) or head
             if head.life.ended:
                 self._closed.open_next(head)
         if asked is not None:
@@ -252,7 +253,7 @@ class ClientService:
 
     def list_packages(self, account: AccountRecord | None, request: ListPackages) -> ListPackagesReply:
         """An account's packages (None: all), newest first, with what each was charged."""
-        listed = self._on.packages.of_account(account.account_id if account else None, request.limit)
+        listed = self._backend.packages.of_account(account.account_id if account else None, request.limit)
         heads = [self._placement.attended(head) for head in listed]
         summaries = [
             PackageSummary(

@@ -8,7 +8,7 @@ from cloudpar_master.core.head import Head
 from cloudpar_master.ports import PackageStore
 from cloudpar_protocol.errors import Unavailable
 
-from .deployment import Deployment
+from .backend import Backend
 from .folding import Folding
 
 UNCUT = 100
@@ -37,8 +37,8 @@ class OpenCount:
 class ClosedPackages:
     """Opens them in the order of their starts."""
 
-    def __init__(self, deployment: Deployment, folding: Folding) -> None:
-        self._on = deployment
+    def __init__(self, backend: Backend, folding: Folding) -> None:
+        self._backend = backend
         self._folding = folding
 
     def open_next(self, ended: Head) -> None:
@@ -46,8 +46,8 @@ class ClosedPackages:
 
         If this process dies before, that one opens when the next package ends, or when executors idle.
         """
-        packages = self._on.packages
-        wanted = self._on.policy.looks_at_end and not ended.pace.closed
+        packages = self._backend.packages
+        wanted = self._backend.policy.looks_at_end and not ended.pace.closed
         uncut = packages.uncut(UNCUT) if wanted else []
         found = packages.find(uncut) if uncut else {}
         for package_id in uncut:
@@ -61,7 +61,7 @@ class ClosedPackages:
 
     def open_if_few(self, head: Head, others: OpenCount) -> Head:
         """Open a closed package if fewer of its account are open than may be."""
-        policy = self._on.policy
+        policy = self._backend.policy
         if not head.pace.closed or head.life.ended:
             return head
         most = policy.open_small_packages if head.tasks.count <= planning.SMALL_PACKAGE else policy.open_packages

@@ -5,8 +5,8 @@ from cloudpar_master.core.events import Deleted, Event, QuotaGranted, Sent, Sett
 from cloudpar_master.core.head import Head
 from cloudpar_protocol.payloads import BlobData
 
+from .backend import Backend
 from .chunk_text import ChunkText, sending
-from .deployment import Deployment
 
 
 class EffectRunner:
@@ -16,12 +16,12 @@ class EffectRunner:
     result then: a slice has a number, a chunk a name that the queue sends once, a settled package its charge.
     """
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._on = deployment
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
 
     def answer(self, head: Head, effect: Effect) -> Event | None:
         """Carry an effect out. None: the effect had no result, and stays pending."""
-        on = self._on
+        on = self._backend
         match effect:
             case Reserve(slice=number, wanted_us=wanted_us):
                 got = on.accounts.reserve(head.account_id, head.billing_id, number, wanted_us)
@@ -43,8 +43,8 @@ class EffectRunner:
 
     def forget(self, head: Head) -> None:
         """Remove the tombstone, and results that were uploaded late."""
-        self._on.blobs.abandon(f"results/{head.package_id}/")
-        self._on.packages.forget(head.package_id)
+        self._backend.blobs.abandon(f"results/{head.package_id}/")
+        self._backend.packages.forget(head.package_id)
 
     def _all_spent(self, head: Head) -> bool:
         """Whether this package and all others of its account have used up their slices, so that none comes back.
@@ -55,15 +55,15 @@ class EffectRunner:
         if not head.quota.reserve_spent:
             return False
         account_id = head.account_id
-        heads = self._on.packages.unsettled(account_id)
-        account = self._on.accounts.get(account_id)
+        heads = self._backend.packages.unsettled(account_id)
+        account = self._backend.accounts.get(account_id)
         held_us = 0 if account is None else account.reserved_us
         noted_us = sum(head.quota.reserved_us for head in heads)
         return all(head.quota.reserve_spent for head in heads) and held_us <= noted_us
 
     def _delete(self, head: Head) -> None:
-        spec = self._on.packages.spec(head.package_id)
+        spec = self._backend.packages.spec(head.package_id)
         if spec is not None and isinstance(spec.start.data, BlobData):
-            self._on.blobs.delete(spec.start.data.blob.key)
-        self._on.blobs.delete(f"results/{head.package_id}/")
-        self._on.packages.delete_pages(head.package_id)
+            self._backend.blobs.delete(spec.start.data.blob.key)
+        self._backend.blobs.delete(f"results/{head.package_id}/")
+        self._backend.packages.delete_pages(head.package_id)

@@ -10,7 +10,7 @@ from cloudpar_master.core.head import SCHEMA, Head
 from cloudpar_master.ports import InboxItem, Opened
 from cloudpar_protocol.errors import Unavailable
 
-from .deployment import Deployment
+from .backend import Backend
 from .effect_runner import EffectRunner
 from .result_pages import result_bytes
 
@@ -44,11 +44,11 @@ class Taken(NamedTuple):
 
 
 class Folding:
-    """Folds packages of one deployment."""
+    """Folds packages of one backend."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._on = deployment
-        self._effects = EffectRunner(deployment)
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._effects = EffectRunner(backend)
 
     def begin(self, head: Head) -> None:
         """Go on with a package whose first head was just written."""
@@ -56,9 +56,9 @@ class Folding:
 
     def look(self, package_id: str) -> Opened | None:
         """A package for a reader. A head that is old is folded first: its effects may have died with their master."""
-        opened = self._on.packages.open(package_id, EVENTS)
+        opened = self._backend.packages.open(package_id, EVENTS)
         # A head of the future comes from a master whose clock is ahead: it may be just as old.
-        if opened is None or abs(self._on.clock.now() - opened.head.now) <= STALE_S:
+        if opened is None or abs(self._backend.clock.now() - opened.head.now) <= STALE_S:
             return opened
         head = self._take(package_id, opened=opened).head
         return None if head is None else Opened(head, [], more=False)
@@ -104,7 +104,7 @@ class Folding:
 
     def _try_direct(self, package_id: str, items: Sequence[Item], opened: Opened | None, *, due: bool) -> Taken | None:
         """Fold events straight into a head, without storing them first. None: another process won the race."""
-        packages = self._on.packages
+        packages = self._backend.packages
         events = [event for _, event in items]
         heavy = sum(map(_weight, events)) > LIGHT_BYTES
         for _ in range(HEAVY_TRIES if heavy else 1):
@@ -132,12 +132,12 @@ class Folding:
         came in between would lie there until some other event comes, perhaps for ever.
         """
         if items:
-            self._on.packages.append(package_id, items)
+            self._backend.packages.append(package_id, items)
         return self._follow(package_id, {key for key, _ in items})
 
     def _follow(self, package_id: str, waiting: set[str]) -> Taken:
         """Fold the inbox until it is empty, or at least without these keys."""
-        packages = self._on.packages
+        packages = self._backend.packages
         for _ in range(TRIES):
             opened = packages.open(package_id, EVENTS)
             if opened is None:
@@ -161,7 +161,7 @@ class Folding:
         return Taken(packages.load(package_id), all=not waiting)
 
     def _is_due(self, head: Head) -> bool:
-        return self._on.clock.now() >= due_at(head, self._on.policy)
+        return self._backend.clock.now() >= due_at(head, self._backend.policy)
 
     def _carry_out(self, head: Head) -> Head | None:
         """Do what a head that this process saved leaves to do, and take the answers in. Returns the newest head.
@@ -170,7 +170,7 @@ class Folding:
         answers.
         """
         while True:
-            effects = pending(head, self._on.policy)
+            effects = pending(head, self._backend.policy)
             if any(isinstance(effect, Forget) for effect in effects):
                 self._effects.forget(head)
                 return None
@@ -179,22 +179,22 @@ class Folding:
                 return head
             saved = self._fold_and_save(head, [], answers)
             if saved is None:
-                return self._on.packages.load(head.package_id)
+                return self._backend.packages.load(head.package_id)
             head = saved
 
     def _fold_and_save(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Head | None:
         """Fold once: what waited in the inbox, and events that are not stored. None: another process saved before."""
         folded, results = self._fold_safely(head, inbox, others)
-        if not self._on.packages.save(folded, due_at(folded, self._on.policy), results):
+        if not self._backend.packages.save(folded, due_at(folded, self._backend.policy), results):
             return None
         # Only now: a process that dies before leaves the events to be folded again, which changes nothing. Deleted
         # before the save they would be lost.
         if inbox:
-            self._on.packages.delete_events(head.package_id, [item.key for item in inbox])
+            self._backend.packages.delete_events(head.package_id, [item.key for item in inbox])
         return folded
 
     def _fold_safely(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Folded:
-        now, policy = self._on.clock.now(), self._on.policy
+        now, policy = self._backend.clock.now(), self._backend.policy
         events = [*(item.event or Broken(message=f"event {item.key} is unreadable") for item in inbox), *others]
         try:
             return fold(head, events, now, policy)

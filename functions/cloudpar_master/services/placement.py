@@ -11,8 +11,8 @@ from cloudpar_protocol import client_messages
 from cloudpar_protocol.payloads import Unfit
 from cloudpar_protocol.worker_messages import RetrieveTasks
 
+from .backend import Backend
 from .chunk_text import ChunkText, sending
-from .deployment import Deployment
 from .folding import Folding
 
 NAMED = 5
@@ -27,33 +27,33 @@ def runs(fit: Fit, head: Head) -> bool:
 class Placement:
     """Knows the live workers, and decides about packages that wait while none of these can run them."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._on = deployment
-        self._folding = Folding(deployment)
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._folding = Folding(backend)
 
     def heard(self, request: RetrieveTasks) -> Fit:
         """A worker asks for chunks, and tells what it can run."""
         fit = Fit(tuple(request.pythons), tuple(request.set_aside))
-        now = self._on.clock.now()
-        self._on.registry.note(WorkerRecord(request.worker_id, now, request.host, request.executors, fit))
+        now = self._backend.clock.now()
+        self._backend.registry.note(WorkerRecord(request.worker_id, now, request.host, request.executors, fit))
         return fit
 
     def beats(self, worker_id: str) -> None:
         """A worker lives."""
-        self._on.registry.beat(worker_id, self._on.clock.now())
+        self._backend.registry.beat(worker_id, self._backend.clock.now())
 
     def left(self, worker_id: str) -> None:
         """A worker has ended in good order: what only it could run need not wait until it is given up."""
-        self._on.registry.leave(worker_id)
+        self._backend.registry.leave(worker_id)
 
     def attended(self, head: Head) -> Head:
         """A package as its client sees it: without the workers that have left since they published.
 
         Looked up only once nothing was published for the time of a lease, since on AWS a look costs a call.
         """
-        now = self._on.clock.now()
-        quiet = all(now - member.seen_at > self._on.policy.lease_s for member in head.pace.fleet.values())
-        if head.life.ended or not head.pace.fleet or not quiet or not self._on.registry.knows_all(now):
+        now = self._backend.clock.now()
+        quiet = all(now - member.seen_at > self._backend.policy.lease_s for member in head.pace.fleet.values())
+        if head.life.ended or not head.pace.fleet or not quiet or not self._backend.registry.knows_all(now):
             return head
         live = {number_of(worker.worker_id) for worker in self._live()}
         fleet = {number: member for number, member in head.pace.fleet.items() if number in live}
@@ -61,7 +61,7 @@ class Placement:
 
     def resumed(self, passed_over: Sequence[str]) -> set[str]:
         """Packages that a worker was not handed: those that no worker can run, and that it is to run all the same."""
-        heads = self._on.packages.heads(passed_over)
+        heads = self._backend.packages.heads(passed_over)
         return {head.package_id for head in self._decided(heads) if head.life.run_anyway and not head.life.ended}
 
     def restored(self, heads: Iterable[Head], fit: Fit) -> dict[str, Head | None]:
@@ -78,12 +78,13 @@ class Placement:
         """
         sendings: list[Sending] = []
         for message, head in unfit:
-            chunk = ChunkText.parse(message.body).put_back(message, self._on.clock.now())
-            again = sending(head, chunk, self._on.policy)
-            sendings.append(again._replace(group=f"{again.body}@{self._on.ids.fresh()}"))
+            chunk = ChunkText.parse(message.body).put_back(message, self._backend.clock.now())
+            again = sending(head, chunk, self._backend.policy)
+            sendings.append(again._replace(group=f"{again.body}@{self._backend.ids.fresh()}"))
         if sendings:
-            sent = self._on.queue.send(sendings)
-            self._on.queue.delete([message.receipt for (message, _), done in zip(unfit, sent, strict=True) if done])
+            sent = self._backend.queue.send(sendings)
+            done = [message.receipt for (message, _), is_sent in zip(unfit, sent, strict=True) if is_sent]
+            self._backend.queue.delete(done)
         return any(each.express for each in sendings)
 
     def decided(self, head: Head) -> Head:
@@ -110,20 +111,21 @@ class Placement:
         return self._folding.confirm(head.package_id, f"s#{head.version}", event) or head
 
     def _event(self, head: Head, workers: Sequence[WorkerRecord]) -> Event | None:
-        now = self._on.clock.now()
+        now = self._backend.clock.now()
         if head.life.ended or not workers:
             return None
         if any(worker.fit.takes(head.package_id, head.python) for worker in workers):
             return None if head.life.stranded_at is None and not head.life.run_anyway else Placed()
-        if not self._on.registry.knows_all(now):
+        if not self._backend.registry.knows_all(now):
             return None  # after a restart, a worker that fits may not have reported yet
         if any(worker.fit.has(head.python) for worker in workers):
             return None if head.life.run_anyway else Stranded()
-        waits = head.life.stranded_at is not None and now < head.life.stranded_at + self._on.policy.grace_s
+        waits = head.life.stranded_at is not None and now < head.life.stranded_at + self._backend.policy.grace_s
         return None if waits else Stranded(message=_mismatch(head.python, workers))
 
     def _live(self, *, newest: bool = False) -> Sequence[WorkerRecord]:
-        return self._on.registry.workers(self._on.clock.now() - self._on.policy.fleet_memory_s, newest=newest)
+        since = self._backend.clock.now() - self._backend.policy.fleet_memory_s
+        return self._backend.registry.workers(since, newest=newest)
 
     def view(self, head: Head) -> client_messages.Placement:
         """Which workers there are for a package, for its client."""

@@ -1,7 +1,7 @@
 from collections import OrderedDict
 
-from cloudpar_master.core.bucket import Bucket, take
 from cloudpar_master.core.policy import Policy
+from cloudpar_master.core.token_bucket import Bucket, take
 from cloudpar_master.ports import AccountRecord, Clock
 from cloudpar_protocol.errors import RateLimited
 

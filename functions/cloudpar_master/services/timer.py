@@ -1,8 +1,8 @@
 from cloudpar_master.core.events import Lost
 from cloudpar_master.ports import Message
 
+from .backend import Backend
 from .chunk_text import ChunkText
-from .deployment import Deployment
 from .folding import Folding
 
 PACKAGES = 100
@@ -12,16 +12,16 @@ MESSAGES = 10
 class Timer:
     """What nobody's request brings along: time itself, and chunks that the queue gave up."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._on = deployment
-        self._folding = Folding(deployment)
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._folding = Folding(backend)
 
     def tick(self) -> int:
         """Fold what is due and take lost chunks in. Returns how much there was to do; call again while it is full."""
-        dead = self._on.queue.dead(MESSAGES)
+        dead = self._backend.queue.dead(MESSAGES)
         for message in dead:
             self.lost(message)
-            self._on.queue.delete([message.receipt])
+            self._backend.queue.delete([message.receipt])
         return self.fold_due() + len(dead)
 
     def fold_due(self) -> int:
@@ -30,7 +30,7 @@ class Timer:
         Raises:
             ExceptionGroup: Some could not be folded; all others were.
         """
-        due = self._on.packages.due(self._on.clock.now(), PACKAGES)
+        due = self._backend.packages.due(self._backend.clock.now(), PACKAGES)
         troubles: list[Exception] = []
         for package_id in due:
             try:

@@ -6,7 +6,7 @@ from cloudpar_master.core.head import HOST_BYTES, Head, cut
 from cloudpar_master.ports import WorkerRecord
 from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkers, ListWorkersReply, SetAside
 
-from .deployment import Deployment
+from .backend import Backend
 
 LOOKED_UP = 100
 """How many packages are looked up for the reasons why workers are set aside: on AWS, by one call. Of packages beyond
@@ -16,15 +16,15 @@ these, which are older, no reason is told."""
 class WorkerList:
     """Lists the workers that the master heard of lately. On AWS that takes one query, and one call for the reasons."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._on = deployment
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
 
     def list_workers(self, request: ListWorkers) -> ListWorkersReply:
         """All live workers, by host."""
         del request
-        now = self._on.clock.now()
+        now = self._backend.clock.now()
         workers = sorted(
-            self._on.registry.workers(now - self._on.policy.fleet_memory_s),
+            self._backend.registry.workers(now - self._backend.policy.fleet_memory_s),
             key=lambda worker: (worker.host, worker.worker_id),
         )
         heads = self._heads(workers)
@@ -33,7 +33,7 @@ class WorkerList:
     def _heads(self, workers: Sequence[WorkerRecord]) -> dict[str, Head]:
         newest_first = [package_id for worker in workers for package_id in reversed(worker.fit.set_aside)]
         wanted = list(dict.fromkeys(newest_first))[:LOOKED_UP]
-        found = self._on.packages.find(wanted) if wanted else {}
+        found = self._backend.packages.find(wanted) if wanted else {}
         return {package_id: head for package_id, (head, _) in found.items()}
 
 

@@ -36,13 +36,13 @@ from cloudpar_protocol.worker_messages import (
 
 from .account_keys import AccountKeys
 from .attempts import Attempts
+from .backend import Backend
 from .chunk_text import ChunkText
 from .closed_packages import ClosedPackages
-from .deployment import Deployment
 from .folding import Folding
 from .idle_workers import IdleWorkers
 from .placement import Placement, runs
-from .rounds import REMEMBERED, Rounds
+from .round_robin import REMEMBERED, RoundRobin
 from .submission import is_name
 from .upload_links import UploadLinks
 
@@ -83,24 +83,24 @@ class Received(NamedTuple):
 class WorkerService:
     """What the worker token may ask."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._on = deployment
-        self._folding = Folding(deployment)
-        self._closed = ClosedPackages(deployment, self._folding)
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._folding = Folding(backend)
+        self._closed = ClosedPackages(backend, self._folding)
         self._idle = IdleWorkers()
-        self._placement = Placement(deployment)
+        self._placement = Placement(backend)
         self._attempts = Attempts()
         self._unfit: OrderedDict[str, int] = OrderedDict()
         """How often in a row a worker was handed only what it cannot run."""
-        self._rounds, self._rounds_aside = Rounds(), Rounds()
-        self._keys = AccountKeys(deployment)
+        self._rounds, self._rounds_aside = RoundRobin(), RoundRobin()
+        self._keys = AccountKeys(backend)
 
     def retrieve_tasks(self, request: RetrieveTasks) -> RetrieveTasksReply:
         """Hand out chunks. An empty queue makes packages with uncut tasks open their windows.
 
         A worker that names packages in `besides` has work: no window opens for it, and it does not idle.
         """
-        now, fit = self._on.clock.now(), self._resume(request.worker_id, self._placement.heard(request))
+        now, fit = self._backend.clock.now(), self._resume(request.worker_id, self._placement.heard(request))
         if request.peek:
             delay = pacing.worker_delay_s(self._idle.count(now))
             return RetrieveTasksReply(waiting=self._others_wait(request, fit), retry_after_s=delay)
@@ -108,7 +108,7 @@ class WorkerService:
         if request.besides:
             return RetrieveTasksReply(leases=found.leases, waiting=self._others_wait(request, fit))
         if not found.leases:
-            passed_over = found.unfit or self._on.queue.passed_over(fit)
+            passed_over = found.unfit or self._backend.queue.passed_over(fit)
             passed_over = self._rounds.next(request.worker_id, passed_over, PASSED_OVER)
             resumed = self._placement.resumed(passed_over) if passed_over else set()
             if resumed:
@@ -136,13 +136,13 @@ class WorkerService:
 
         So a package that fails everywhere need not wait until this worker has nothing else to do.
         """
-        passed_over = self._on.queue.passed_over(fit) if fit.set_aside else []
+        passed_over = self._backend.queue.passed_over(fit) if fit.set_aside else []
         waiting = [package_id for package_id in passed_over if package_id in fit.set_aside]
         waiting = self._rounds_aside.next(worker_id, waiting, PASSED_OVER)
         return _without(fit, self._placement.resumed(waiting)) if waiting else fit
 
     def _others_wait(self, request: RetrieveTasks, fit: Fit) -> bool:
-        return self._on.queue.has_others(frozenset(request.besides), fit)
+        return self._backend.queue.has_others(frozenset(request.besides), fit)
 
     def _receive_live(self, request: RetrieveTasks, fit: Fit) -> Received:
         """Receive until something is wanted still, or nothing comes but what was put back.
@@ -177,17 +177,17 @@ class WorkerService:
         *,
         express: bool,
     ) -> Received:
-        lease_s = self._on.policy.lease_s
+        lease_s = self._backend.policy.lease_s
         most = min(request.chunks, RETRIEVED_CHUNKS)
         besides = frozenset(request.besides)
         try:
-            messages = self._on.queue.receive(
+            messages = self._backend.queue.receive(
                 most, lease_s, attempt_id, besides, fit, again=request.again, express=express
             )
         except StaleAttempt:  # another process deleted what came by this name, and went on with the next one
             return Received([], came=True)
         chunks = [(message, ChunkText.parse(message.body)) for message in messages]
-        found = self._on.packages.find([chunk.package_id for _, chunk in chunks])
+        found = self._backend.packages.find([chunk.package_id for _, chunk in chunks])
         known = [head for head, _ in found.values()]
         heads: dict[str, Head | None] = {head.package_id: head for head in known}
         heads |= self._placement.restored(known, fit)
@@ -224,7 +224,7 @@ class WorkerService:
                 start, budget_us = found[package_id][1].start, budgets[package_id]
                 leases.append(self._lease(request.executors, head, start, message, budget_us))
         if stale:
-            self._on.queue.delete(stale)
+            self._backend.queue.delete(stale)
         names = {ChunkText.parse(message.body).name for message, _ in unfit}
         came = bool(messages) and not (len(unfit) == len(messages) and names <= put_back)
         put_back.update(names)
@@ -241,12 +241,12 @@ class WorkerService:
             self._folding.advance(head.package_id, [(f"d#{chunk.start}#{chunk.generation}", event)])
 
     def _lease(self, executors: int, head: Head, start: StartTasks, message: Message, budget_us: int) -> Lease:
-        policy, code, data = self._on.policy, start.code, start.data
+        policy, code, data = self._backend.policy, start.code, start.data
         chunk = ChunkText.parse(message.body)
         wanted = _wanted(head, chunk.start, chunk.end, chunk.generation)
         return Lease(
             package_id=head.package_id,
-            lease_id=self._on.ids.fresh(),
+            lease_id=self._backend.ids.fresh(),
             receipt=message.receipt,
             start=chunk.start,
             end=chunk.end,
@@ -256,15 +256,15 @@ class WorkerService:
             account=head.account_id,
             lease_s=policy.lease_s,
             code=code,
-            code_link=self._on.blobs.get_link(code.blob.key) if code.blob else None,
+            code_link=self._backend.blobs.get_link(code.blob.key) if code.blob else None,
             data=_slice(data, wanted),
-            data_link=self._on.blobs.get_link(data.blob.key) if isinstance(data, BlobData) else None,
+            data_link=self._backend.blobs.get_link(data.blob.key) if isinstance(data, BlobData) else None,
             tasks=head.tasks.count,
             call=start.call,
             codec=start.codec,
             python=start.python,
             mean_us=round(head.pace.mean_us),
-            wait_us=chunk.waited_us(message, self._on.clock.now()),
+            wait_us=chunk.waited_us(message, self._backend.clock.now()),
             task_timeout_s=min(start.task_timeout_s or policy.task_timeout_s, policy.task_timeout_s),
             budget_us=budget_us,
             publish_us=pacing.publish_us(executors, head, budget_us, policy),
@@ -295,15 +295,15 @@ class WorkerService:
 
     def _uncut_for(self, fit: Fit) -> Iterator[str]:
         """Packages with uncut tasks, oldest first, whose chunks are of any use to a worker."""
-        uncut = [each for each in self._on.packages.uncut(BULK_ITEMS) if each not in fit.set_aside]
+        uncut = [each for each in self._backend.packages.uncut(BULK_ITEMS) if each not in fit.set_aside]
         for start in range(0, len(uncut), UNCUT):
             part = uncut[start : start + UNCUT]
-            heads = self._on.packages.heads(part) if fit.pythons else []
+            heads = self._backend.packages.heads(part) if fit.pythons else []
             yield from (head.package_id for head in heads if fit.has(head.python)) if fit.pythons else part
 
     def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
         """Links for results that are too large to travel inline; a key contains its lease (rule 8)."""
-        links = UploadLinks(self._on.blobs)
+        links = UploadLinks(self._backend.blobs)
         prepared: list[PreparedResult] = []
         for result in request.results:
             if not (is_name(result.package_id) and is_name(result.lease_id)):
@@ -344,7 +344,7 @@ class WorkerService:
     def _vouched(self, publication: Publication) -> list[TaskResult]:
         """Results of a worker that knows no seals: the master makes them, of large ones on their place."""
         package_id, results = publication.package_id, publication.results
-        spec = self._on.packages.spec(package_id) if is_sealed(package_id) else None
+        spec = self._backend.packages.spec(package_id) if is_sealed(package_id) else None
         seals = None if spec is None else self._keys.seals(spec.account_id, package_id)
         if seals is None:
             return results
@@ -356,7 +356,7 @@ class WorkerService:
     def _close(self, items: Iterable[Publication | Return]) -> None:
         receipts = [item.receipt for item in items if item.closes]
         if receipts:
-            self._on.queue.delete(receipts)
+            self._backend.queue.delete(receipts)
 
     def extend_leases(self, request: ExtendLeases) -> ExtendLeasesReply:
         """The worker lives: keep its chunks from others, and tell it what is still wanted of them."""
@@ -364,7 +364,7 @@ class WorkerService:
         views = self._views(request.leases, heads)
         live = [ref.receipt for ref, view in zip(request.leases, views, strict=True) if view.state == "wanted"]
         if live:
-            self._on.queue.extend(live, self._on.policy.lease_s)
+            self._backend.queue.extend(live, self._backend.policy.lease_s)
         self._placement.beats(request.worker_id)
         hungry = self._hungry(request.worker_id, views, heads)
         return ExtendLeasesReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
@@ -381,7 +381,7 @@ class WorkerService:
             )
             self._folding.confirm(item.package_id, f"g#{item.lease_id}#{item.seq:06}", event)
         unused = [item for item in request.returns if item.ranges == [(item.start, item.end)]]
-        self._on.queue.delete_unused([item.receipt for item in unused if item.closes])
+        self._backend.queue.delete_unused([item.receipt for item in unused if item.closes])
         self._close(item for item in request.returns if item not in unused)
         if request.leaving:
             self._idle.left(request.worker_id)
@@ -389,7 +389,7 @@ class WorkerService:
         return GiveBackReply()
 
     def _load(self, package_ids: Iterable[str]) -> dict[str, Head | None]:
-        return {package_id: self._on.packages.load(package_id) for package_id in dict.fromkeys(package_ids)}
+        return {package_id: self._backend.packages.load(package_id) for package_id in dict.fromkeys(package_ids)}
 
     def _views(self, refs: Sequence[LeaseRef | Publication], heads: Mapping[str, Head | None]) -> list[LeaseView]:
         budgets = self._budgets(heads.values())
@@ -401,14 +401,14 @@ class WorkerService:
             return LeaseView(lease_id=ref.lease_id, state="finished" if _completed(head) else "ended")
         if not wanted:
             return LeaseView(lease_id=ref.lease_id, state="finished")
-        lease_s = self._on.policy.lease_s
+        lease_s = self._backend.policy.lease_s
         return LeaseView(lease_id=ref.lease_id, state="wanted", ranges=wanted, lease_s=lease_s, budget_us=budget_us)
 
     def _budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
         """What each running package may use, by its id; every account is asked once."""
         running = [head for head in heads if head is not None and not head.life.ended]
         account_ids = dict.fromkeys(head.account_id for head in running)  # always in the same order
-        free_us = {account_id: self._on.accounts.free_us(account_id) for account_id in account_ids}
+        free_us = {account_id: self._backend.accounts.free_us(account_id) for account_id in account_ids}
         return {head.package_id: quota.budget_us(head, free_us[head.account_id]) for head in running}
 
     def _hungry(self, worker_id: str, views: Sequence[LeaseView], heads: Mapping[str, Head | None]) -> bool:
@@ -416,11 +416,11 @@ class WorkerService:
         if all(view.state != "wanted" for view in views):
             return False
         running = [head for head in heads.values() if head is not None and not head.life.ended]
-        return self._idle.others(worker_id, self._on.clock.now(), running) and self._on.queue.waiting() == 0
+        return self._idle.others(worker_id, self._backend.clock.now(), running) and self._backend.queue.waiting() == 0
 
     def _express_waits(self, views: Sequence[LeaseView]) -> bool:
         """Whether a worker that goes on with its leases should fetch another package's first chunk."""
-        return any(view.state == "wanted" for view in views) and self._on.queue.express_waits()
+        return any(view.state == "wanted" for view in views) and self._backend.queue.express_waits()
 
 
 def _without(fit: Fit, resumed: Collection[str]) -> Fit:

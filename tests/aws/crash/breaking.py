@@ -8,7 +8,7 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
 from aws.in_process import ENDPOINT, watched_by
 from aws.stubs import client_error
-from cloudpar_master.adapters.aws.trouble import translate
+from cloudpar_master.adapters.aws.errors import translate
 from cloudpar_protocol.errors import Unavailable
 from master.crash.crashing import Crash, Fuse
 

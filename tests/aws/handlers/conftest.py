@@ -14,7 +14,7 @@ import pytest
 from aws import engines
 from aws.stores import REGION, clients, create, name_of, on_moto
 from cloudpar_master.adapters.aws.parameter_key import ParameterKey
-from cloudpar_master.services.deployment import hash_token
+from cloudpar_master.services.backend import hash_token
 from master.stores import SetClock, Stores
 
 WORKER_TOKEN = "worker-token"

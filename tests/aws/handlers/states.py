@@ -11,7 +11,7 @@ from aws.stores import clients
 from cloudpar_master.core.events import Published
 from cloudpar_master.core.head import BLOB_BYTES, Head, OpenRange
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services.deployment import hash_token
+from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol.payloads import BlobData, BlobRef, TaskCode, TaskData, TaskResult
 from master.heads import altered
 from master.packages import make_head, make_spec

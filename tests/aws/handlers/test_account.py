@@ -8,7 +8,7 @@ import pytest
 from botocore.client import BaseClient
 
 from cloudpar_master.ports import Fit, WorkerRecord
-from cloudpar_master.services.deployment import hash_token
+from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol.payloads import Unfit
 from master.stores import Stores
 
@@ -103,7 +103,7 @@ def test_what_fails_is_told_and_logged(start: Start, log: Log, monkeypatch: pyte
     def fail(_: Any) -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(function._reception, "perform", fail)
+    monkeypatch.setattr(function._dispatcher, "perform", fail)
     answer = function.handle({"route": "list_accounts", "body": {}}, Context())
     assert (answer["status"], answer["body"]["retryable"]) == (500, True)
     assert log()[0]["level"] == "ERROR"

@@ -9,7 +9,7 @@ import pytest
 
 from cloudpar import Pool
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services.deployment import hash_token
+from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol.limits import INLINE_RESULT_BYTES
 from master.stores import Stores
 from worker.agents import RunningAgent

@@ -11,9 +11,9 @@ import msgspec
 from aws import engines
 from aws.stores import CONTRACT, clients
 from cloudpar.deployment.stack import PREFIX
-from cloudpar_handlers.journal import Journal
+from cloudpar_handlers.request_log import RequestLog
+from cloudpar_master.adapters.aws.backend import POLICY, from_environment, read_policy
 from cloudpar_master.adapters.aws.blob_store import FRESH_S
-from cloudpar_master.adapters.aws.deployment import POLICY, from_environment, read_policy
 from cloudpar_master.adapters.aws.package_store import DAY_S
 from cloudpar_master.core.events import Acknowledged
 from cloudpar_master.core.policy import Policy
@@ -93,4 +93,4 @@ def kinds(table: str) -> tuple[set[str], set[str]]:
 
 def test_names() -> None:
     assert f"{CONTRACT['stackPrefix']}-" == PREFIX
-    assert Journal()._namespace == CONTRACT["metricsNamespace"]
+    assert RequestLog()._namespace == CONTRACT["metricsNamespace"]

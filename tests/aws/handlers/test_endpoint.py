@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services.deployment import hash_token
+from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, Cursor, Hello, PrepareUploads, StartTasks, Upload
 from cloudpar_protocol.errors import InvalidToken
@@ -158,7 +158,7 @@ class Failing:
 def fail_with(client: ModuleType, error: Exception) -> Any:
     """What a function answers whose accounts cannot be read."""
     endpoint = client.handle.__self__
-    endpoint._reception._on = endpoint._reception._on._replace(accounts=Failing(error))
+    endpoint._dispatcher._backend = endpoint._dispatcher._backend._replace(accounts=Failing(error))
     answer = client.handle(event("/v1/hello", codec.encode(Hello())), Context())
     refusal = codec.decode_error(body_of(answer), answer["statusCode"])
     assert refusal.retryable

@@ -10,7 +10,7 @@ import pytest
 
 from aws import engines
 from aws.stores import clients
-from cloudpar_master.services.deployment import hash_token
+from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import Hello, StartTasks
 from cloudpar_protocol.errors import Forbidden, InvalidToken, NotFound

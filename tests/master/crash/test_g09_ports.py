@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from cloudpar_master import ports
-from cloudpar_master.services.deployment import Deployment
+from cloudpar_master.services.backend import Backend
 from master.stores import SetClock, embedded
 
 from .scenarios import SCENARIOS, run
@@ -22,7 +22,7 @@ PROTOCOLS: set[Any] = {port for port in vars(ports).values() if getattr(port, "_
 
 def port_calls() -> Iterator[tuple[Any, str]]:
     """Every method of every port, by the name that the services have for it."""
-    for name, hint in get_type_hints(Deployment).items():
+    for name, hint in get_type_hints(Backend).items():
         for port in PROTOCOLS.intersection([hint, *get_args(hint)]):
             for method in vars(port):
                 if not method.startswith("_"):

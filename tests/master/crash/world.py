@@ -10,9 +10,9 @@ from msgspec import Struct
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services.deployment import Deployment, hash_token
+from cloudpar_master.services.backend import Backend, hash_token
+from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_master.services.folding import Folding
-from cloudpar_master.services.reception import Reception
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.account_messages import CreateAccount
@@ -91,11 +91,11 @@ class World:
             rival = Folding(self._deployment(self.stores))
             contended: Any = Contended(deployment.packages, lambda package_id: rival.advance(package_id, due=True))
             deployment = deployment._replace(packages=contended)
-        self._reception = Reception(deployment)
+        self._dispatcher = Dispatcher(deployment)
         self._timer = Timer(deployment)
 
-    def _deployment(self, ports: Stores) -> Deployment:
-        return Deployment(
+    def _deployment(self, ports: Stores) -> Backend:
+        return Backend(
             packages=ports.packages,
             accounts=ports.accounts,
             queue=ports.queue,
@@ -149,8 +149,8 @@ class World:
 
     def ask_once(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
         """A call, over the wire and back."""
-        call = self._reception.admit(route.name, self._tokens[role], codec.encode(request), codec.MSGPACK)
-        reply: Any = self._reception.perform(call)
+        call = self._dispatcher.admit(route.name, self._tokens[role], codec.encode(request), codec.MSGPACK)
+        reply: Any = self._dispatcher.perform(call)
         return codec.decode(codec.encode(reply), route.reply)
 
     def pass_turn(self) -> None:

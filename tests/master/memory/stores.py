@@ -6,8 +6,8 @@ from itertools import count
 from pathlib import Path
 
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
-from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
+from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import Clock, Ids
 from cloudpar_protocol.payloads import Link
 from master.asgi import Answer

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from cloudpar_master.services.deployment import hash_token
+from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import CreateAccount, GrantQuota, ListAccounts, RevokeAccount
 from cloudpar_protocol.client_messages import ListPackages, PrepareUploads, Upload

@@ -14,13 +14,13 @@ from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
 from cloudpar_master.adapters.embedded.signals import NoSignals
-from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
+from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord, PackageStore
-from cloudpar_master.services.deployment import Deployment, hash_token
-from cloudpar_master.services.reception import Reception
+from cloudpar_master.services.backend import Backend, hash_token
+from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
 from cloudpar_protocol.errors import RequestError
@@ -72,12 +72,12 @@ class Side:
         self.stores = stores
         self.leases: list[Lease] = []
         packages: Any = Ordered(stores.packages)
-        deployment = Deployment(
+        deployment = Backend(
             packages=packages, accounts=stores.accounts, queue=stores.queue, registry=stores.registry,
             blobs=stores.blobs, clock=clock, ids=CountedIds(), policy=POLICY,
             worker_token_hash=hash_token(WORKER_TOKEN), admin_token_hash=hash_token(ADMIN_TOKEN),
         )  # fmt: skip
-        self._reception = Reception(deployment)
+        self._dispatcher = Dispatcher(deployment)
         self.timer = Timer(deployment)
         for name, granted_us in ACCOUNTS.items():
             stores.accounts.create(AccountRecord(name, name, hash_token(name), "active", granted_us, 0, 0, NOW))
@@ -85,8 +85,8 @@ class Side:
     def ask(self, token: str, route: Route[Any, Any], request: Struct) -> Any:
         """A request over the wire and back; an error is an answer too."""
         try:
-            call = self._reception.admit(route.name, token, codec.encode(request), codec.MSGPACK)
-            return codec.decode(codec.encode(self._reception.perform(call)), route.reply)
+            call = self._dispatcher.admit(route.name, token, codec.encode(request), codec.MSGPACK)
+            return codec.decode(codec.encode(self._dispatcher.perform(call)), route.reply)
         except RequestError as error:
             return error
 

@@ -22,7 +22,7 @@ SECRET = secrets.token_bytes(32)
 @pytest.fixture
 def sealing(world: World) -> World:
     """The world, with a safe for keys."""
-    return World(world.on._replace(safe=AesGcmSafe(lambda: SECRET)), world.clock)
+    return World(world.backend._replace(safe=AesGcmSafe(lambda: SECRET)), world.clock)
 
 
 def key_of(world: World, account: AccountRecord) -> bytes:
@@ -34,7 +34,7 @@ def key_of(world: World, account: AccountRecord) -> bytes:
 def test_a_key_is_made_once_and_for_one_account(sealing: World, ann: AccountRecord, bob: AccountRecord) -> None:
     key = key_of(sealing, ann)
     assert len(key) == 32
-    assert key_of(World(sealing.on, sealing.clock), ann) == key
+    assert key_of(World(sealing.backend, sealing.clock), ann) == key
     assert key_of(sealing, bob) != key
     assert sealing.accounts.hello("worker", None, Hello()).seal_key is None
     assert sealing.accounts.hello("admin", None, Hello()).seal_key is None
@@ -43,7 +43,7 @@ def test_a_key_is_made_once_and_for_one_account(sealing: World, ann: AccountReco
 def test_g20_keys_are_stored_encrypted(sealing: World, ann: AccountRecord, tmp_path: Path) -> None:
     key = key_of(sealing, ann)
     files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    stored = sealing.on.accounts.key(ann.account_id)
+    stored = sealing.backend.accounts.key(ann.account_id)
     assert stored is not None
     assert stored in files
     assert key not in files
@@ -58,23 +58,23 @@ def test_a_key_that_nobody_can_open_is_made_anew_and_that_is_told(
 ) -> None:
     before = key_of(sealing, ann)
     assert not caplog.messages
-    elsewhere = World(sealing.on._replace(safe=AesGcmSafe(lambda: bytes(32))), sealing.clock)
+    elsewhere = World(sealing.backend._replace(safe=AesGcmSafe(lambda: bytes(32))), sealing.clock)
     after = key_of(elsewhere, ann)
     assert after != before
-    assert key_of(World(elsewhere.on, elsewhere.clock), ann) == after
+    assert key_of(World(elsewhere.backend, elsewhere.clock), ann) == after
     (said,) = caplog.messages
     assert ann.account_id in said
     assert "was lost" in said
 
 
 def test_of_two_that_make_it_at_once_one_wins(sealing: World, ann: AccountRecord) -> None:
-    store, safe = sealing.on.accounts, AesGcmSafe(lambda: SECRET)
+    store, safe = sealing.backend.accounts, AesGcmSafe(lambda: SECRET)
     one, other = safe.make(ann.account_id), safe.make(ann.account_id)
     assert store.keep_key(ann.account_id, one, None) == one
     assert store.keep_key(ann.account_id, other, None) == one
     assert store.keep_key(ann.account_id, other, one) == other
     assert store.keep_key("nobody", one, None) is None
-    assert AccountKeys(sealing.on).key(ann.account_id) == safe.open(ann.account_id, other)
+    assert AccountKeys(sealing.backend).key(ann.account_id) == safe.open(ann.account_id, other)
 
 
 def test_a_sealed_package_has_another_id_and_its_lease_the_key(sealing: World, ann: AccountRecord) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services.deployment import hash_token
+from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol.account_messages import Account, CreateAccount, GrantQuota, ListAccounts, RevokeAccount
 from cloudpar_protocol.errors import Gone, IdempotencyConflict, NotFound
 from master.services.world import HOUR_US, World, publication

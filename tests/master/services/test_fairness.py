@@ -177,13 +177,13 @@ def test_an_await_of_many_closed_packages_reads_those_of_their_account_once(
         ann = world.account("ann")
         one, two, *closed = [world.start(ann, tasks=1_000) for _ in range(30)]
         world.cancel(ann, one)
-        read, asked = world.on.packages.unsettled, []
+        read, asked = world.backend.packages.unsettled, []
 
         def unsettled(account_id: str) -> list[Head]:
             asked.append(account_id)
             return read(account_id)
 
-        monkeypatch.setattr(world.on.packages, "unsettled", unsettled)
+        monkeypatch.setattr(world.backend.packages, "unsettled", unsettled)
         world.news(ann, two, *closed)
         assert asked == [ann.account_id]
         assert [world.head(each).pace.closed for each in closed] == [False] + [True] * 27

@@ -20,9 +20,9 @@ def losing(world: World, times: int) -> WatchedWorld:
             left[0] -= 1
             head = world.head(args[0].package_id)  # type: ignore[attr-defined]
             newer = replace(head, version=head.version + 1)
-            assert world.on.packages.save(newer, 0.0)
-            Folding(world.on)._carry_out(newer)
-        saved: bool = world.on.packages.save(*args)  # type: ignore[arg-type]
+            assert world.backend.packages.save(newer, 0.0)
+            Folding(world.backend)._carry_out(newer)
+        saved: bool = world.backend.packages.save(*args)  # type: ignore[arg-type]
         return saved
 
     watched.ports["packages"].instead["save"] = save
@@ -62,13 +62,13 @@ def test_the_loser_leaves_when_its_event_is_taken(world: World, ann: AccountReco
     def save(*args: object) -> bool:
         winner.ports["packages"].instead.clear()
         losing(world, 1).publish(publication(two))
-        saved: bool = world.on.packages.save(*args)  # type: ignore[arg-type]
+        saved: bool = world.backend.packages.save(*args)  # type: ignore[arg-type]
         return saved
 
     winner.ports["packages"].instead["save"] = save
     winner.publish(publication(one))
     assert world.head(package_id).tasks.done == 10
-    assert inbox(world.on.packages, package_id) == []
+    assert inbox(world.backend.packages, package_id) == []
 
 
 def test_who_cannot_win_is_asked_to_come_again(world: World, ann: AccountRecord) -> None:
@@ -78,11 +78,11 @@ def test_who_cannot_win_is_asked_to_come_again(world: World, ann: AccountRecord)
     loser.ports["packages"].instead["save"] = lambda *_: False
     with pytest.raises(Unavailable, match="try again"):
         loser.publish(publication(lease))
-    assert [item.key for item in inbox(world.on.packages, package_id)] == [f"p#{lease.lease_id}#000000"]
+    assert [item.key for item in inbox(world.backend.packages, package_id)] == [f"p#{lease.lease_id}#000000"]
     assert world.head(package_id).tasks.done == 0
     world.publish(publication(lease))
     assert world.head(package_id).tasks.done == 5
-    assert inbox(world.on.packages, package_id) == []
+    assert inbox(world.backend.packages, package_id) == []
 
 
 def test_large_results_are_not_stored_twice_for_a_race_that_was_lost(world: World, ann: AccountRecord) -> None:
@@ -126,7 +126,7 @@ def test_a_confirmation_behind_a_full_inbox_is_no_guess(world: World, ann: Accou
     """What lies behind the oldest events is not seen, and so not known to be taken."""
     package_id = world.start(ann)
     older: list[tuple[str, Event]] = [(f"old {number}", CancelAsked(ranges=[])) for number in range(2 * EVENTS)]
-    world.on.packages.append(package_id, older)
+    world.backend.packages.append(package_id, older)
     watched = WatchedWorld(world)
     watched.ports["packages"].instead["save"] = lambda *_: False
     with pytest.raises(Unavailable, match="is very busy: try again") as caught:
@@ -141,11 +141,11 @@ def test_a_confirmation_behind_a_full_inbox_is_no_guess(world: World, ann: Accou
 def test_many_events_are_folded_in_bounded_batches(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     older: list[tuple[str, Event]] = [(f"old {number}", CancelAsked(ranges=[])) for number in range(3 * EVENTS)]
-    world.on.packages.append(package_id, older)
+    world.backend.packages.append(package_id, older)
     version = world.head(package_id).version
     world.client._folding.advance(package_id)
     assert world.head(package_id).version == version + 3
-    assert inbox(world.on.packages, package_id) == []
+    assert inbox(world.backend.packages, package_id) == []
 
 
 def test_an_unreadable_event_fails_its_package_with_the_reason(world: World, ann: AccountRecord) -> None:
@@ -179,10 +179,10 @@ def test_a_newer_masters_head_is_left_alone(world: World, ann: AccountRecord) ->
     package_id = world.start(ann)
     (lease, _) = world.retrieve()
     newer = replace(world.head(package_id), schema=99, version=world.head(package_id).version + 1)
-    assert world.on.packages.save(newer, 0.0)
+    assert world.backend.packages.save(newer, 0.0)
     world.publish(publication(lease))
     assert world.head(package_id).tasks.done == 0
-    assert world.on.packages.save(replace(newer, schema=1, version=newer.version + 1), 0.0)
+    assert world.backend.packages.save(replace(newer, schema=1, version=newer.version + 1), 0.0)
     world.timer.tick()
     assert world.head(package_id).tasks.done == 5
 
@@ -190,13 +190,13 @@ def test_a_newer_masters_head_is_left_alone(world: World, ann: AccountRecord) ->
 def test_chunks_that_the_queue_did_not_take_are_sent_again(world: World, ann: AccountRecord) -> None:
     watched = WatchedWorld(world)
     watched.ports["queue"].instead["send"] = lambda messages: [
-        world.on.queue.send([message])[0] if number else False for number, message in enumerate(messages)
+        world.backend.queue.send([message])[0] if number else False for number, message in enumerate(messages)
     ]
     package_id = watched.start(ann)
-    assert world.on.queue.waiting() == 1
+    assert world.backend.queue.waiting() == 1
     world.clock.move(3.0)
     world.timer.tick()
-    assert world.on.queue.waiting() == 2
+    assert world.backend.queue.waiting() == 2
     world.work_all()
     assert world.status(ann, package_id).state == "completed"
 
@@ -206,6 +206,6 @@ def test_a_page_stays_far_smaller_than_an_answer(world: World, ann: AccountRecor
     (lease,) = world.retrieve()
     parts = [publication(lease, range(at, at + 4_000), seq=at, data=b"") for at in range(0, 40_000, 4_000)]
     world.publish(*parts)
-    pages = world.on.packages.pages(package_id, 0, 2**60, 2**60)
+    pages = world.backend.packages.pages(package_id, 0, 2**60, 2**60)
     assert sum(len(page.results) for page in pages) == 40_000
     assert max(len(msgspec.msgpack.encode(page.results)) for page in pages) < 2**20

@@ -88,8 +88,8 @@ class Run:
 
     def __init__(self, world: World, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.queue = Thrice(world.on.queue, self.chance)
-        self.world = World(world.on._replace(queue=cast("TaskQueue", self.queue)), world.clock)
+        self.queue = Thrice(world.backend.queue, self.chance)
+        self.world = World(world.backend._replace(queue=cast("TaskQueue", self.queue)), world.clock)
         self.deliveries: list[Publication] = []
         self.made = 0
         self.delivered = Counter[tuple[str, int]]()
@@ -156,7 +156,7 @@ def test_g04_everything_comes_three_times(
         assert (account.spent_us, account.reserved_us) == (charged_us, 0)
         assert run.executions > tasks, "some tasks ran more than once"
         assert world.retrieve() == []
-        assert world.on.queue.waiting() == 0
+        assert world.backend.queue.waiting() == 0
     sent, received, delivered = run.queue.sent, run.queue.received, run.delivered
     assert received == {body: TIMES * number for body, number in sent.items()}
     assert (set(delivered.values()), len(delivered)) == ({TIMES}, run.made)

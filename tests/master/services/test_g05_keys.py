@@ -39,7 +39,7 @@ def test_g05_one_key_many_at_once(
                 return patiently(lambda: client.start_tasks(ann, request).package_id)
 
             assert len(set(race(factory, tmp_path, clock, CALLERS, start))) == 1
-            assert len(world.on.packages.of_account(ann.account_id, 1_000)) == turn + 1
+            assert len(world.backend.packages.of_account(ann.account_id, 1_000)) == turn + 1
             with pytest.raises(IdempotencyConflict, match="make a new key"):
                 world.client.start_tasks(ann, start_tasks(f"key {turn}", tasks=11))
         clock.move(3.0)
@@ -47,7 +47,7 @@ def test_g05_one_key_many_at_once(
             clock.move(3.0)
         world.work_all()
         assert world.record(ann.account_id).spent_us == turns * 10_000
-        assert all(head.life.state == "completed" for head in world.on.packages.of_account(ann.account_id, 1_000))
+        assert all(head.life.state == "completed" for head in world.backend.packages.of_account(ann.account_id, 1_000))
     reached(
         f"{factory.__name__}: {turns} times {CALLERS} at once with one key: 1 package each; another body: a conflict"
     )
@@ -70,7 +70,7 @@ def test_g05_two_bodies_with_one_key_at_once(factory: Factory, tmp_path: Path) -
         started = race(factory, tmp_path, clock, CALLERS, start)
         assert len(set(started) - {None}) == 1
         assert started.count(None) == CALLERS // 2
-        assert len(world.on.packages.of_account(ann.account_id, 10)) == 1
+        assert len(world.backend.packages.of_account(ann.account_id, 10)) == 1
 
 
 @on_sound_adapters
@@ -86,7 +86,7 @@ def test_g05_accounts_and_grants(factory: Factory, tmp_path: Path) -> None:
 
     with master(tmp_path, POLICY, clock, factory) as world:
         (account_id,) = set(race(factory, tmp_path, clock, CALLERS, create_and_grant))
-        assert [account.account_id for account in world.on.accounts.list()] == [account_id]
+        assert [account.account_id for account in world.backend.accounts.list()] == [account_id]
         assert world.record(account_id).granted_us == 2 * HOUR_US
         with pytest.raises(IdempotencyConflict, match="make a new key"):
             world.accounts.create_account(
@@ -126,5 +126,5 @@ def forget(world: World, worked_by: World | None = None) -> tuple[AccountRecord,
     world.acknowledge(ann, package_id)
     world.clock.move(FORGOTTEN_S)
     world.timer.tick()
-    assert world.on.packages.load(package_id) is None
+    assert world.backend.packages.load(package_id) is None
     return ann, package_id

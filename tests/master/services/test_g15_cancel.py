@@ -78,7 +78,7 @@ class Races:
     def _meet(self, world: World, reads: int) -> None:
         self._line.wait()
         for _ in range(reads):
-            world.on.packages.load("nobody")
+            world.backend.packages.load("nobody")
 
     def _check(self, package_ids: list[str], replies: list[CancelTasksReply]) -> None:
         with self._open() as world:

@@ -17,7 +17,7 @@ POLICY = Policy(requests_per_s=4.0, request_burst=10)
 
 def ask(world: World, token: str) -> object:
     body = codec.encode(Hello())
-    return world.reception.perform(world.reception.admit(routes.HELLO.name, token, body, codec.MSGPACK))
+    return world.dispatcher.perform(world.dispatcher.admit(routes.HELLO.name, token, body, codec.MSGPACK))
 
 
 def count_admitted(world: World, token: str) -> int:
@@ -67,4 +67,4 @@ def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.Monke
         for name in ("ann", "bob", "eve"):
             world.account(name)
             ask(world, name)
-        assert len(world.reception._rate._buckets) == 2
+        assert len(world.dispatcher._rate._buckets) == 2

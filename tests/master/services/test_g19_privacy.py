@@ -20,8 +20,8 @@ from master.services.world import World
 
 
 def ask(world: World, name: str, token: str | None, request: object) -> object:
-    call = world.reception.admit(name, token, codec.encode(request), codec.MSGPACK)
-    return world.reception.perform(call)
+    call = world.dispatcher.admit(name, token, codec.encode(request), codec.MSGPACK)
+    return world.dispatcher.perform(call)
 
 
 def test_g19_another_accounts_package_cannot_be_awaited(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
@@ -63,7 +63,7 @@ def test_g19_another_accounts_payloads_cannot_be_named(world: World, ann: Accoun
             changes = {"data": BlobData(blob)} if kind == "data" else {"code": TaskCode("0" * 64, blob=blob)}
             with pytest.raises(Forbidden, match="use the key that prepare_uploads answered"):
                 world.start(bob, **changes)
-    assert world.on.queue.waiting() == 0
+    assert world.backend.queue.waiting() == 0
 
 
 def test_g19_one_accounts_key_is_not_anothers(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
@@ -95,13 +95,13 @@ def test_g19_every_route_refuses_the_tokens_of_other_roles(
         allowed = route.role in {role, "any"} or (role == "admin" and route.name in {"list_packages", "cancel_tasks"})
         wanted = BadRequest if allowed else Forbidden  # the body comes second
         with pytest.raises(wanted) as caught:
-            world.reception.admit(route.name, token, b"\xc1", codec.MSGPACK)
+            world.dispatcher.admit(route.name, token, b"\xc1", codec.MSGPACK)
         if not allowed:
             expected = f"{route.name} takes a token for the role '{route.role}', and this one is for '{role}'"
             assert str(caught.value) == expected
     for nobodys in ("", "nobody's", None):
         with pytest.raises(InvalidToken):
-            world.reception.admit(route.name, nobodys, b"\xc1", codec.MSGPACK)
+            world.dispatcher.admit(route.name, nobodys, b"\xc1", codec.MSGPACK)
 
 
 @pytest.mark.parametrize("role", ["user", "worker", "admin"])
@@ -114,11 +114,11 @@ def test_g19_everybody_may_ask_who_they_are(world: World, ann: AccountRecord, ro
 
 def test_g19_an_unknown_route_is_not_found(world: World) -> None:
     with pytest.raises(NotFound, match="no route /v1/fly: there are acknowledge, await_tasks, cancel_tasks"):
-        world.reception.admit("fly", "admin", b"", codec.MSGPACK)
+        world.dispatcher.admit("fly", "admin", b"", codec.MSGPACK)
 
 
 def test_g19_the_reasons_of_a_refused_token_name_the_mend(world: World, ann: AccountRecord) -> None:
-    world.on.accounts.revoke(ann.account_id)
+    world.backend.accounts.revoke(ann.account_id)
     for token, text in [
         (None, "CLOUDPAR_TOKEN or Pool"),
         ("stranger", "CLOUDPAR_TOKEN of a user.* or ask the operator for one"),

@@ -12,8 +12,8 @@ import pytest
 from cli.operation import Up, cloudpar_json
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services import access
-from cloudpar_master.services.deployment import hash_token
-from cloudpar_master.services.reception import OPEN_TO_ADMIN
+from cloudpar_master.services.backend import hash_token
+from cloudpar_master.services.dispatcher import OPEN_TO_ADMIN
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.errors import Forbidden, InvalidToken
 from cloudpar_protocol.routes import ROUTES, Route
@@ -25,14 +25,14 @@ ROLES = {"worker": "worker", "admin": "admin", "user": "ann"}
 
 
 def knock(world: World, route: Route[Any, Any], token: str | None) -> None:
-    world.reception.admit(route.name, token, codec.encode(samples(route.request)[0]), codec.MSGPACK)
+    world.dispatcher.admit(route.name, token, codec.encode(samples(route.request)[0]), codec.MSGPACK)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 def test_g19_every_route_refuses_foreign_tokens(
     world: World, ann: AccountRecord, bob: AccountRecord, route: Route[Any, Any], reached: Callable[[str], None]
 ) -> None:
-    world.on.accounts.revoke(bob.account_id)
+    world.backend.accounts.revoke(bob.account_id)
     unknown = [None, "", "nobody's", "bob", ann.token_hash, hash_token("worker"), hash_token("admin"), "ann ", "Ann"]
     for token in unknown:
         with pytest.raises(InvalidToken):
@@ -58,21 +58,21 @@ def test_g19_comparison_takes_no_notice_of_where_tokens_differ(world: World, mon
 
     monkeypatch.setattr(access, "hmac", Watching)
     with pytest.raises(InvalidToken):
-        access.identify(world.on, "guess")
+        access.identify(world.backend, "guess")
     assert compared == [(hash_token("guess"), hash_token("worker")), (hash_token("guess"), hash_token("admin"))]
 
 
 def test_g19_a_token_of_any_role_that_is_unknown_is_refused_with_its_mend(world: World) -> None:
     """Nobody knows which role it was to be."""
     with pytest.raises(InvalidToken, match="unknown here") as refused:
-        access.identify(world.on, "guess")
+        access.identify(world.backend, "guess")
     for role in ("", "WORKER_", "ADMIN_"):
         assert f"CLOUDPAR_{role}TOKEN" in str(refused.value)
 
 
 def test_g19_a_revoked_token_is_refused_at_once_here(world: World, ann: AccountRecord) -> None:
     knock(world, routes.HELLO, "ann")
-    world.on.accounts.revoke(ann.account_id)
+    world.backend.accounts.revoke(ann.account_id)
     with pytest.raises(InvalidToken, match="revoked"):
         knock(world, routes.HELLO, "ann")
 

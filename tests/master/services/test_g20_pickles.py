@@ -65,7 +65,7 @@ def test_g20_pickles_in_every_message(
             for token in ("ann", "worker", "admin", evil.decode("latin-1")):
                 sent += 1
                 try:
-                    world.reception.perform(world.reception.admit(route.name, token, body, media))
+                    world.dispatcher.perform(world.dispatcher.admit(route.name, token, body, media))
                 except RequestError as error:
                     assert error.status < 500, error  # noqa: PT017
     world.timer.tick()

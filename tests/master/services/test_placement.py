@@ -349,8 +349,8 @@ def test_after_a_restart_a_package_of_another_python_waits_for_workers_that_did_
         package_id = world.start(ann, python="3.12")
         wrong.take()
         world.clock.move(POLICY.grace_s + 60)
-        world.on.registry.workers(world.clock.now())  # which forgets all of them
-        registry: Any = world.on.registry
+        world.backend.registry.workers(world.clock.now())  # which forgets all of them
+        registry: Any = world.backend.registry
         registry._forgot_at = world.clock.now()
         wrong.take()
         assert world.status(ann, package_id).state == "running"
@@ -363,7 +363,7 @@ def test_after_a_restart_the_master_waits_for_workers_that_it_does_not_know_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with master(tmp_path) as world:
-        registry: Any = world.on.registry
+        registry: Any = world.backend.registry
         registry._forgot_at = world.clock.now()
         ann, agent = world.account(), Agent(world, "a")
         package_id = world.start(ann)

@@ -31,8 +31,8 @@ def test_what_contradicts_itself_is_refused_and_nothing_is_queued(
         changes = {"data": BlobData(BlobRef(f"data/{ann.account_id}/d", 87))}
     with pytest.raises(error, match=text):
         world.start(ann, **changes)
-    assert world.on.queue.waiting() == 0
-    assert world.on.packages.of_account(None, 1) == []
+    assert world.backend.queue.waiting() == 0
+    assert world.backend.packages.of_account(None, 1) == []
 
 
 RIGHT: list[dict[str, Any]] = [

@@ -19,7 +19,7 @@ def test_a_chunk_whose_workers_die_is_halved(world: World, ann: AccountRecord) -
     kill_workers(world)
     assert world.timer.tick() == 1
     assert [(piece.start, piece.end) for piece in world.head(package_id).tasks.open] == [(0, 3), (3, 5)]
-    assert world.on.queue.dead(10) == []
+    assert world.backend.queue.dead(10) == []
     assert {lease.attempt for lease in world.retrieve()} == {1}
 
 
@@ -52,12 +52,12 @@ def test_a_result_that_comes_before_the_loss_is_noticed_counts(world: World, ann
 def test_a_lost_chunk_of_a_forgotten_package_goes_away(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=5)
     for _ in range(4):
-        world.on.queue.receive(1, POLICY.lease_s, "")
+        world.backend.queue.receive(1, POLICY.lease_s, "")
         world.clock.move(POLICY.lease_s + 1)
-        world.on.queue.receive(0, POLICY.lease_s, "other")
-    world.on.packages.forget(package_id)
+        world.backend.queue.receive(0, POLICY.lease_s, "other")
+    world.backend.packages.forget(package_id)
     world.timer.tick()
-    assert world.on.queue.dead(10) == []
+    assert world.backend.queue.dead(10) == []
 
 
 def test_a_loss_told_again_after_a_crash_counts_once(world: World, ann: AccountRecord) -> None:
@@ -66,7 +66,7 @@ def test_a_loss_told_again_after_a_crash_counts_once(world: World, ann: AccountR
     generation = world.head(package_id).tasks.open[0].generation
     loss = Lost(start=0, end=5, generation=generation, receives=4)
     for _ in range(3):
-        world.on.packages.append(package_id, [("loss", loss)])
+        world.backend.packages.append(package_id, [("loss", loss)])
         world.client._folding.advance(package_id)
     assert len(world.head(package_id).tasks.open) == 2
 

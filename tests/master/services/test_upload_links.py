@@ -50,7 +50,7 @@ def blobs() -> PartedBlobs:
 
 @pytest.fixture
 def client(world: World, blobs: PartedBlobs) -> ClientService:
-    return ClientService(world.on._replace(blobs=blobs))
+    return ClientService(world.backend._replace(blobs=blobs))
 
 
 def prepare(client: ClientService, account: AccountRecord, upload: Upload) -> PreparedUpload:
@@ -118,7 +118,7 @@ def test_an_answer_holds_so_many_links(blobs: PartedBlobs) -> None:
 
 
 def test_results_in_parts(world: World, blobs: PartedBlobs) -> None:
-    worker = WorkerService(world.on._replace(blobs=blobs))
+    worker = WorkerService(world.backend._replace(blobs=blobs))
     wanted = PrepareResult(package_id="p", lease_id="l", seq=3, size=SIZE, crc32=7, parts_crc32=SUMS, upload_id="u")
     (prepared,) = worker.prepare_results(PrepareResults(results=[wanted])).results
     assert prepared.key == "results/p/l/3"

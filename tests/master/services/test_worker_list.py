@@ -18,8 +18,8 @@ LACKS = "no module named 'numpy'"
 
 
 def workers(world: World) -> list[ConnectedWorker]:
-    call = world.reception.enter("list_workers", Caller("admin"), codec.encode(ListWorkers()), codec.MSGPACK)
-    reply = world.reception.perform(call)
+    call = world.dispatcher.enter("list_workers", Caller("admin"), codec.encode(ListWorkers()), codec.MSGPACK)
+    reply = world.dispatcher.perform(call)
     assert isinstance(reply, ListWorkersReply)
     assert reply.now == world.clock.now()
     return reply.workers
@@ -68,7 +68,7 @@ def test_a_worker_that_was_not_heard_of_for_long_is_not_listed(world: World) -> 
 
 
 def test_a_worker_that_only_beats_since_a_restart_is_listed_without_a_description(world: World) -> None:
-    world.on.registry.beat("w", world.clock.now())
+    world.backend.registry.beat("w", world.clock.now())
     assert workers(world) == [ConnectedWorker(worker_id="w", seen_at=world.clock.now())]
 
 
@@ -97,14 +97,14 @@ def test_the_reasons_of_the_newest_packages_are_looked_up(world: World, monkeypa
     many = tuple(f"p{number}" for number in range(LOOKED_UP))
     for name in ("w1", "w2"):
         fit = Fit((), tuple(f"{name}-{each}" for each in many))
-        world.on.registry.note(WorkerRecord(name, world.clock.now(), "host", 1, fit))
+        world.backend.registry.note(WorkerRecord(name, world.clock.now(), "host", 1, fit))
     asked: list[str] = []
 
     def find(_self: object, wanted: list[str]) -> dict[str, object]:
         asked.extend(wanted)
         return {}
 
-    monkeypatch.setattr(type(world.on.packages), "find", find)
+    monkeypatch.setattr(type(world.backend.packages), "find", find)
     assert sum(len(worker.set_aside) for worker in workers(world)) == 2 * LOOKED_UP
     assert asked == [f"w1-{each}" for each in reversed(many)]
 
@@ -113,4 +113,4 @@ def test_the_reasons_of_the_newest_packages_are_looked_up(world: World, monkeypa
 def test_only_the_operator_sees_the_workers(world: World, ann: AccountRecord, role: str) -> None:
     caller = Caller("user", ann) if role == "user" else Caller("worker")
     with pytest.raises(Forbidden, match="admin"):
-        world.reception.enter(routes.LIST_WORKERS.name, caller, codec.encode(ListWorkers()), codec.MSGPACK)
+        world.dispatcher.enter(routes.LIST_WORKERS.name, caller, codec.encode(ListWorkers()), codec.MSGPACK)

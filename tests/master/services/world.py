@@ -12,9 +12,9 @@ from cloudpar_master.core.head import Head
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.account_service import AccountService
+from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.client_service import ClientService
-from cloudpar_master.services.deployment import Deployment, hash_token
-from cloudpar_master.services.reception import Reception
+from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_master.services.timer import Timer
 from cloudpar_master.services.worker_service import WorkerService
 from cloudpar_protocol.account_messages import CreateAccount
@@ -56,14 +56,14 @@ def start_tasks(key: str, tasks: int = 10, **changes: Any) -> StartTasks:
 class World:
     """One process of a master."""
 
-    def __init__(self, deployment: Deployment, clock: SetClock) -> None:
-        self.on = deployment
+    def __init__(self, backend: Backend, clock: SetClock) -> None:
+        self.backend = backend
         self.clock = clock
-        self.reception = Reception(deployment)
-        self.client = ClientService(deployment)
-        self.worker = WorkerService(deployment)
-        self.accounts = AccountService(deployment)
-        self.timer = Timer(deployment)
+        self.dispatcher = Dispatcher(backend)
+        self.client = ClientService(backend)
+        self.worker = WorkerService(backend)
+        self.accounts = AccountService(backend)
+        self.timer = Timer(backend)
         self.numbers = count()
 
     def account(self, name: str = "ann", quota_us: int = HOUR_US) -> AccountRecord:
@@ -71,12 +71,12 @@ class World:
         return self.record(self.accounts.create_account(request).account.account_id)
 
     def record(self, account_id: str) -> AccountRecord:
-        account = self.on.accounts.get(account_id)
+        account = self.backend.accounts.get(account_id)
         assert account is not None
         return account
 
     def head(self, package_id: str) -> Head:
-        head = self.on.packages.load(package_id)
+        head = self.backend.packages.load(package_id)
         assert head is not None
         return head
 
@@ -197,19 +197,19 @@ class Watched:
 
 
 class WatchedWorld(World):
-    """A world whose ports tell what is asked of them. `ports` are by their names in Deployment."""
+    """A world whose ports tell what is asked of them. `ports` are by their names in Backend."""
 
     def __init__(self, world: World) -> None:
         self.calls: list[str] = []
         names = ("packages", "accounts", "queue", "blobs")
-        self.ports = {name: Watched(name, getattr(world.on, name), self.calls) for name in names}
-        super().__init__(world.on._replace(**cast("dict[str, Any]", self.ports)), world.clock)
+        self.ports = {name: Watched(name, getattr(world.backend, name), self.calls) for name in names}
+        super().__init__(world.backend._replace(**cast("dict[str, Any]", self.ports)), world.clock)
         self.numbers = world.numbers
 
 
 def world_on(stores: Stores, clock: SetClock, policy: Policy = POLICY) -> World:
     """A process with these adapters."""
-    deployment = Deployment(
+    backend = Backend(
         packages=stores.packages,
         accounts=stores.accounts,
         queue=stores.queue,
@@ -221,7 +221,7 @@ def world_on(stores: Stores, clock: SetClock, policy: Policy = POLICY) -> World:
         worker_token_hash=hash_token("worker"),
         admin_token_hash=hash_token("admin"),
     )
-    return World(deployment, clock)
+    return World(backend, clock)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from cloudpar_master.ports import AccountRecord, Clock, Reservation
 from cloudpar_master.ports.account_store import MOST_US, name_taken
 from cloudpar_protocol.errors import IdempotencyConflict
 
-from . import trouble
+from . import errors
 from .account_rows import (
     EVERY,
     account_key,
@@ -65,7 +65,7 @@ class DynamoAccountStore:
             if refused[1] is not None:
                 raise IdempotencyConflict("this token belongs to another account: make a fresh one")
             before = self._revoked_holder(account.name)
-        raise trouble.busy(f"the name {account.name!r}")
+        raise errors.busy(f"the name {account.name!r}")
 
     def _revoked_holder(self, name: str) -> str | None:
         """Whose name it was, if that account is revoked; None: nobody's.
@@ -162,7 +162,7 @@ class DynamoAccountStore:
             asked_us = min(wanted_us, account.row["free_us"])
             if asked_us <= 0:
                 return Reservation(0, exhausted=account.row["reserved_us"] <= self._held_us(package_id))
-        raise trouble.busy(f"account {account_id}")
+        raise errors.busy(f"account {account_id}")
 
     def _reserving(self, account_id: str, package_id: str, number: int, asked_us: int) -> Sequence[Change]:
         slice_ = row(slice_key(package_id, number), granted_us=asked_us, expires_at=self._day(SLICE_DAYS))
@@ -209,7 +209,7 @@ class DynamoAccountStore:
                 changes.append(_charging(account_id, held_us or 0, charged_us, free_us, short=charged_us < used_us))
             if self._table.transact(changes) is None:
                 return charged_us
-        raise trouble.busy(f"account {account_id}")
+        raise errors.busy(f"account {account_id}")
 
     def _settling(self, package_id: str, held_us: int | None, charged_us: int) -> Change:
         day = self._day(SLICE_DAYS)
@@ -240,7 +240,7 @@ class DynamoAccountStore:
                 return account._replace(granted_us=granted_us)
             if refused[0] is not None:
                 return self.get(account_id)
-        raise trouble.busy(f"account {account_id}")
+        raise errors.busy(f"account {account_id}")
 
     def revoke(self, account_id: str) -> AccountRecord | None:
         """See the port."""

@@ -9,7 +9,7 @@ from cloudpar_protocol.limits import LINK_S
 from cloudpar_protocol.parts import bounds
 from cloudpar_protocol.payloads import Link, Parts
 
-from . import trouble
+from . import errors
 from .backoff import attempts, batches
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class S3BlobStore:
                     MetadataDirective="REPLACE",
                 )
         except ClientError as error:
-            if trouble.code(error) in MISSING:
+            if errors.code(error) in MISSING:
                 return False
             raise
         return True
@@ -117,7 +117,7 @@ class S3BlobStore:
             keys = [error["Key"] for error in failed]
             if not keys:
                 return
-        raise trouble.busy("the blob store")
+        raise errors.busy("the blob store")
 
 
 def _base64(crc32: int) -> str:

@@ -7,7 +7,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cloudpar_master.ports import Clock, StaleAttempt
 
-from . import trouble
+from . import errors
 from .backoff import attempts, batches
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> 
             try:
                 failed = call(Entries=list(pending.values())).get("Failed", [])
             except (ClientError, BotoCoreError) as error:
-                if not trouble.is_passing(error):
+                if not errors.is_passing(error):
                     raise
                 break
             left.update(int(entry["Id"]) for entry in failed if not _may_pass(entry))
@@ -120,7 +120,7 @@ def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> 
 
 
 def _may_pass(failed: Mapping[str, Any]) -> bool:
-    return not failed["SenderFault"] or failed["Code"] in trouble.BUSY
+    return not failed["SenderFault"] or failed["Code"] in errors.BUSY
 
 
 def _is_stale_attempt(error: Exception) -> bool:
@@ -131,7 +131,7 @@ def _is_stale_attempt(error: Exception) -> bool:
     """
     return (
         isinstance(error, ClientError)
-        and trouble.code(error).startswith("InvalidParameterValue")
+        and errors.code(error).startswith("InvalidParameterValue")
         and "ReceiveRequestAttemptId" in str(error)
     )
 

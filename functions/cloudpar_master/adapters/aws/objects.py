@@ -2,7 +2,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from . import trouble
+from . import errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,6 @@ class Objects:
         try:
             return self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()
         except ClientError as error:
-            if trouble.code(error) in {"NoSuchKey", "403", "AccessDenied"}:  # who may not list is told so little
+            if errors.code(error) in {"NoSuchKey", "403", "AccessDenied"}:  # who may not list is told so little
                 return None
             raise

@@ -13,8 +13,8 @@ from cloudpar_master.ports import Clock, Ids, Opened, ResultPage, Running
 from cloudpar_protocol.errors import TooLarge
 from cloudpar_protocol.payloads import InlineData, TaskResult
 
+from . import errors
 from . import result_pages as pages
-from . import trouble
 from .backoff import attempts
 from .objects import Objects
 from .package_rows import (
@@ -93,7 +93,7 @@ class DynamoPackageStore:
             row = self._table.get(spec.package_id, SPEC)
             if row is not None:
                 return read_spec(row)
-        raise trouble.busy(f"package {spec.package_id}")  # it is being forgotten
+        raise errors.busy(f"package {spec.package_id}")  # it is being forgotten
 
     def spec(self, package_id: str) -> Spec | None:
         """See the port."""
@@ -162,7 +162,7 @@ class DynamoPackageStore:
                     refused = refusals[0] if refusals else None
                 else:
                     refused = self._table.write(change, patient=False)
-            except trouble.Conflict:
+            except errors.Conflict:
                 # Somebody is writing this head: who waits for long finds that the race was lost at once.
                 refused = Refused(self._table.get(head.package_id, HEAD))
                 if refused.row is not None and refused.row["version"] == before:
@@ -171,7 +171,7 @@ class DynamoPackageStore:
             if not won and "object" in page:
                 self._objects.delete(page["object"])
             return won
-        raise trouble.busy(f"package {head.package_id}")
+        raise errors.busy(f"package {head.package_id}")
 
     def _page_row(self, head: Head, results: Sequence[TaskResult], writer: str) -> Row:
         row, body = pages.page_row(head.package_id, head.version, results, writer)

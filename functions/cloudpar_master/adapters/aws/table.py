@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
-from . import rows, trouble
+from . import errors, rows
 from .backoff import attempts, batches
 from .rows import Row
 
@@ -73,7 +73,7 @@ class Table:
                 if not wanted:
                     break
             else:
-                raise trouble.busy(self._name)
+                raise errors.busy(self._name)
         return found
 
     def query(self, condition: str, values: Mapping[str, Any], *, index: str | None = None, keys_only: bool = False,
@@ -118,16 +118,16 @@ class Table:
             try:
                 call(**action)
             except ClientError as error:
-                name = trouble.code(error)
+                name = errors.code(error)
                 if name == "ConditionalCheckFailedException":
                     return Refused(_row(error.response))
                 if name != "TransactionConflictException":
                     raise
                 if not patient:
-                    raise trouble.Conflict from None
+                    raise errors.Conflict from None
             else:
                 return None
-        raise trouble.busy(self._name)
+        raise errors.busy(self._name)
 
     def transact(self, changes: Sequence[Change], *, patient: bool = True) -> list[Refused | None] | None:
         """All of them or none. None: done; otherwise what was refused, each in its place.
@@ -144,13 +144,13 @@ class Table:
                 names = {reason.get("Code") for reason in reasons}
                 if CONDITION_FAILED in names:
                     return [Refused(_row(r)) if r.get("Code") == CONDITION_FAILED else None for r in reasons]
-                if not names & trouble.BUSY:
+                if not names & errors.BUSY:
                     raise
                 if not patient and "TransactionConflict" in names:
-                    raise trouble.Conflict from None
+                    raise errors.Conflict from None
             else:
                 return None
-        raise trouble.busy(self._name)
+        raise errors.busy(self._name)
 
     def delete(self, keys: Sequence[tuple[str, str]]) -> None:
         """Remove rows; those that are not there are as good as removed."""
@@ -169,7 +169,7 @@ class Table:
                 if not pending:
                     break
             else:
-                raise trouble.busy(self._name)
+                raise errors.busy(self._name)
 
     def _action(self, change: Change) -> dict[str, Any]:
         action: dict[str, Any] = {"TableName": self._name}

@@ -16,7 +16,7 @@ from cloudpar_protocol.link_urls import FILES
 from cloudpar_protocol.payloads import Link
 
 from .code_blobs import KEPT_BYTES, CodeBlobs
-from .waste import Waste
+from .file_remover import FileRemover
 
 READ_BYTES = 1024 * 1024
 CODE = "code/"
@@ -62,7 +62,7 @@ class FileBlobStore:
         self._secret = secret
         self._clock = clock
         folder.mkdir(parents=True, exist_ok=True)
-        self._waste = Waste(folder / WASTE)
+        self._remover = FileRemover(folder / WASTE)
         for left_by_a_crash in folder.glob(f"{UPLOAD}*"):
             left_by_a_crash.unlink()
         self._code = CodeBlobs(
@@ -103,7 +103,7 @@ class FileBlobStore:
 
     def delete(self, key: str) -> None:
         """See the port."""
-        self._waste.throw(self._path(key).with_suffix("") if key.endswith("/") else self._path(key))
+        self._remover.remove(self._path(key).with_suffix("") if key.endswith("/") else self._path(key))
 
     # the other end of the links
 

@@ -21,8 +21,8 @@ from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.migrations import FORMAT, FormatError
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
 from cloudpar_master.adapters.embedded.signals import NoSignals
-from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
+from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.head import OpenRange
 from cloudpar_master.ports import Sending
 from master.stores import SetClock

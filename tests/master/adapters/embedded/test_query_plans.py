@@ -9,8 +9,8 @@ from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
 from cloudpar_master.adapters.embedded.signals import NoSignals
-from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import MEMORY_S, SqliteTaskQueue
+from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.events import Acknowledged
 from cloudpar_master.ports import Fit, Sending
 from master.packages import make_head, make_results, make_spec

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
-from cloudpar_master.adapters.embedded.system import RandomIds
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
+from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import Needs, Sending
 from master.packages import make_head, make_spec
 from master.stores import SetClock

@@ -23,7 +23,7 @@ def blobs_of(tmp_path: Path) -> list[Path]:
 
 def put(world: World, key: str) -> None:
     """What an upload leaves."""
-    path = world.on.blobs._path(key)  # type: ignore[attr-defined]
+    path = world.backend.blobs._path(key)  # type: ignore[attr-defined]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"payload")
 
@@ -38,7 +38,7 @@ def test_an_acknowledged_package_is_deleted_and_says_when(world: World, ann: Acc
     world.clock.move(60)
     world.acknowledge(ann, package_id)
     assert blobs_of(tmp_path) == []
-    assert world.on.packages.pages(package_id, 0, 2**60, 10**9) == []
+    assert world.backend.packages.pages(package_id, 0, 2**60, 10**9) == []
     status = world.status(ann, package_id)
     assert (status.state, status.results) == ("expired", [])
     assert status.message == "deleted at 2027-01-15 08:01:00 UTC: acknowledged by its client"
@@ -75,7 +75,7 @@ def test_a_tombstone_is_forgotten_after_a_day(world: World, ann: AccountRecord) 
     assert world.status(ann, package_id).state == "expired"
     world.clock.move(1)
     world.timer.tick()
-    assert world.on.packages.load(package_id) is None
+    assert world.backend.packages.load(package_id) is None
     assert "it was deleted over a day ago" in world.news(ann, package_id).missing[package_id]
 
 
@@ -122,7 +122,7 @@ def test_late_results_of_a_deleted_package_change_nothing(world: World, ann: Acc
     world.timer.tick()
     (view,) = world.publish(publication(lease, seq=1)).leases
     assert view.state == "ended"
-    assert inbox(world.on.packages, package_id) == []
+    assert inbox(world.backend.packages, package_id) == []
 
 
 def test_a_list_shows_what_each_was_charged_and_why_it_failed(world: World, ann: AccountRecord) -> None:

@@ -109,7 +109,7 @@ def test_pages_that_are_deleted_meanwhile_are_no_error(world: World, ann: Accoun
     watched = WatchedWorld(world)
     watched.ports["packages"].instead["open"] = lambda *_: opened
     world.acknowledge(ann, package_id)
-    world.on.packages.delete_pages(package_id)
+    world.backend.packages.delete_pages(package_id)
     status = watched.status(ann, package_id)
     assert (status.results, status.more, status.cursor) == ([], False, 0)
     assert world.status(ann, package_id).state == "expired"

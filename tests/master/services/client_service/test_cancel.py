@@ -11,7 +11,7 @@ def test_a_cancelled_package_never_runs(world: World, ann: AccountRecord) -> Non
     reply = world.cancel(ann, package_id)
     assert (reply.state, reply.cancelled, reply.charged_us) == ("cancelled", [(0, 10)], 0)
     assert world.retrieve() == []
-    assert world.on.queue.waiting() == 0, "the messages are cleared as they surface"
+    assert world.backend.queue.waiting() == 0, "the messages are cleared as they surface"
     status = world.status(ann, package_id)
     assert (status.state, status.reason, status.message) == ("cancelled", "cancelled", "cancelled by its account 'ann'")
 

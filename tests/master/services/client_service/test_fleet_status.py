@@ -21,7 +21,7 @@ class Watch:
 
 def test_only_who_waits_is_told(world: World, ann: AccountRecord) -> None:
     watch = Watch()
-    watched = World(world.on._replace(watch=watch), world.clock)
+    watched = World(world.backend._replace(watch=watch), world.clock)
     package_id = watched.start(ann)
     assert watched.news(ann, package_id).fleet is None  # a worker that is awake would be faster than this
     watched.clock.move(LONELY_S + 1)
@@ -33,7 +33,7 @@ def test_only_who_waits_is_told(world: World, ann: AccountRecord) -> None:
 
 def test_packages_share_one_look(world: World, ann: AccountRecord) -> None:
     watch = Watch()
-    watched = World(world.on._replace(watch=watch), world.clock)
+    watched = World(world.backend._replace(watch=watch), world.clock)
     packages = [watched.start(ann), watched.start(ann)]
     watched.clock.move(LONELY_S + 1)
     assert watched.news(ann, *packages).fleet == STARTING

@@ -9,7 +9,7 @@ from master.services.world import HOUR_US, WatchedWorld, World, start_tasks
 
 def test_a_started_package_has_chunks_in_the_queue(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=12)
-    assert world.on.queue.waiting() == 3
+    assert world.backend.queue.waiting() == 3
     head = world.head(package_id)
     assert (head.life.state, head.tasks.cursor, head.account_id) == ("running", 12, ann.account_id)
     assert world.record(ann.account_id).reserved_us == FIRST_SLICE_US
@@ -19,8 +19,8 @@ def test_the_same_key_with_the_same_body_is_the_same_package(world: World, ann: 
     first = world.client.start_tasks(ann, start_tasks("key"))
     again = world.client.start_tasks(ann, start_tasks("key"))
     assert first == again
-    assert world.on.queue.waiting() == 2
-    assert len(world.on.packages.of_account(ann.account_id, 10)) == 1
+    assert world.backend.queue.waiting() == 2
+    assert len(world.backend.packages.of_account(ann.account_id, 10)) == 1
 
 
 def test_a_retry_from_another_session_is_the_same_package(world: World, ann: AccountRecord) -> None:
@@ -35,7 +35,7 @@ def test_the_same_key_with_another_body_is_a_conflict(
     world.client.start_tasks(ann, start_tasks("key"))
     with pytest.raises(IdempotencyConflict, match="make a new key for each package"):
         world.client.start_tasks(ann, start_tasks("key", **changes))  # type: ignore[arg-type]
-    assert len(world.on.packages.of_account(ann.account_id, 10)) == 1
+    assert len(world.backend.packages.of_account(ann.account_id, 10)) == 1
 
 
 def test_two_accounts_may_use_one_key(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
@@ -48,15 +48,15 @@ def test_with_no_quota_left_nothing_is_queued(world: World) -> None:
     poor = world.account("poor", quota_us=0)
     with pytest.raises(QuotaExhausted, match="'poor' has used its 0 s of compute time: ask the operator to grant more"):
         world.start(poor)
-    assert world.on.queue.waiting() == 0
-    assert world.on.packages.of_account(None, 10) == []
+    assert world.backend.queue.waiting() == 0
+    assert world.backend.packages.of_account(None, 10) == []
 
 
 def test_a_grant_shows_at_once_even_to_who_remembers_the_account(world: World) -> None:
     remembered = world.account("poor", quota_us=0)
-    world.on.accounts.grant(remembered.account_id, "more", HOUR_US)
+    world.backend.accounts.grant(remembered.account_id, "more", HOUR_US)
     world.start(remembered)
-    assert world.on.queue.waiting() == 2
+    assert world.backend.queue.waiting() == 2
 
 
 def test_a_retry_is_answered_even_when_the_quota_is_used_up_since(world: World) -> None:
@@ -72,7 +72,7 @@ def test_what_is_left_may_all_be_held_by_packages_that_run(world: World) -> None
     ann = world.account("ann", quota_us=FIRST_SLICE_US)
     one, two = world.start(ann), world.start(ann)
     assert world.head(two).quota.ask_again_at > world.clock.now()
-    assert world.on.queue.waiting() == 2
+    assert world.backend.queue.waiting() == 2
     world.work_all()
     assert world.head(one).life.settled
     world.clock.move(1.0)
@@ -121,5 +121,5 @@ def test_an_account_that_was_granted_more_may_start_again(world: World) -> None:
     poor = world.account("poor", quota_us=10_000)
     world.start(poor)
     world.work_all()
-    world.on.accounts.grant(poor.account_id, "more", HOUR_US)
+    world.backend.accounts.grant(poor.account_id, "more", HOUR_US)
     assert world.head(world.start(world.record(poor.account_id))).life.state == "running"

@@ -39,7 +39,7 @@ def retrieve_all(world: World, worker_id: str, chunks: int) -> list[Lease]:
 def let_run_out(world: World, *leases: Lease) -> None:
     """The time of these leases is over; a queue on the real clock is told so."""
     world.clock.move(POLICY.lease_s + 1)
-    world.on.queue.extend([lease.receipt for lease in leases], 0.0)
+    world.backend.queue.extend([lease.receipt for lease in leases], 0.0)
 
 
 def books(world: World, ann: AccountRecord, package_id: str) -> Any:

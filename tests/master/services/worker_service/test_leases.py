@@ -67,12 +67,12 @@ def test_what_is_given_back_is_there_for_others_at_once(world: World, ann: Accou
 def test_a_whole_lease_given_back_leaves_no_message(world: World, ann: AccountRecord) -> None:
     world.start(ann, tasks=5)
     world.give_back(world.lease(), (0, 5), closes=True)
-    assert world.on.queue.waiting() == 1
+    assert world.backend.queue.waiting() == 1
     again = world.lease()
     assert again.attempt == 1
     world.give_back(again, (0, 5), closes=True)
     world.clock.move(POLICY.lease_s + 1)
-    assert world.on.queue.waiting() == 1
+    assert world.backend.queue.waiting() == 1
 
 
 def test_a_retried_give_back_counts_once(world: World, ann: AccountRecord) -> None:
@@ -80,7 +80,7 @@ def test_a_retried_give_back_counts_once(world: World, ann: AccountRecord) -> No
     lease = world.lease()
     for _ in range(3):
         world.give_back(lease, (2, 5))
-    assert world.on.queue.waiting() == 1
+    assert world.backend.queue.waiting() == 1
 
 
 def test_give_backs_of_several_packages_in_bulk(world: World, ann: AccountRecord) -> None:
@@ -94,7 +94,7 @@ def test_give_backs_of_several_packages_in_bulk(world: World, ann: AccountRecord
         for lease in world.retrieve()
     ]  # fmt: skip
     world.worker.give_back(GiveBack(worker_id="w", returns=returns))
-    assert world.on.queue.waiting() == 2
+    assert world.backend.queue.waiting() == 2
 
 
 def test_give_backs_of_ended_or_unknown_packages_are_answered(world: World, ann: AccountRecord) -> None:
@@ -102,9 +102,9 @@ def test_give_backs_of_ended_or_unknown_packages_are_answered(world: World, ann:
     lease = world.lease()
     world.cancel(ann, package_id)
     world.give_back(lease, (0, 5), closes=True)
-    world.on.packages.forget(package_id)
+    world.backend.packages.forget(package_id)
     world.give_back(lease, (0, 5), seq=1, closes=True)
-    assert world.on.queue.waiting() == 0
+    assert world.backend.queue.waiting() == 0
 
 
 def test_a_large_result_has_a_place_that_names_its_lease(world: World) -> None:

@@ -20,9 +20,9 @@ def test_a_result_that_crosses_the_quota_fails_the_package_and_the_rest_never_ru
     (view,) = world.publish(publication(one, duration_us=6_000)).leases
     assert view.state == "ended"
     assert {each.state for each in world.extend(*others)} == {"ended"}
-    assert world.on.queue.waiting() > 0
+    assert world.backend.queue.waiting() > 0
     assert world.retrieve() == []
-    assert world.on.queue.waiting() == 0, "retrieval skips and clears the rest"
+    assert world.backend.queue.waiting() == 0, "retrieval skips and clears the rest"
     status = world.status(poor, package_id)
     assert (status.state, status.reason, all_results(status)) == ("failed", "quota", [0, 1, 2, 3, 4])
     assert status.message is not None
@@ -78,7 +78,7 @@ def many_ended(world: World, account: AccountRecord) -> None:
     for number in range(1_001):
         spec = replace(make_spec(f"ended {number}", started_at=world.clock.now()), account_id=account.account_id)
         head = altered(make_head(spec), state="completed", settled=True)
-        world.on.packages.create(spec, head)
+        world.backend.packages.create(spec, head)
 
 
 def test_while_another_package_holds_the_rest_chunks_wait_and_are_not_lost(world: World) -> None:
@@ -119,13 +119,13 @@ def test_a_package_that_holds_the_rest_counts_however_many_ended_after_it(world:
 def test_a_slice_that_its_package_has_not_noted_yet_counts(world: World) -> None:
     """Its master is between two calls, or has died there."""
     ann = world.account("ann", quota_us=2 * FIRST_SLICE_US)
-    world.on.accounts.reserve(ann.account_id, "another@0", 0, FIRST_SLICE_US)
+    world.backend.accounts.reserve(ann.account_id, "another@0", 0, FIRST_SLICE_US)
     package_id = world.start(ann, tasks=40)
     world.publish(publication(world.lease(), duration_us=FIRST_SLICE_US))
     world.clock.move(2.0)
     world.timer.tick()
     assert world.status(ann, package_id).state == "running"
-    world.on.accounts.settle(ann.account_id, "another@0", FIRST_SLICE_US)
+    world.backend.accounts.settle(ann.account_id, "another@0", FIRST_SLICE_US)
     world.clock.move(2.0)
     world.timer.tick()
     assert world.status(ann, package_id).state == "failed"
@@ -134,7 +134,7 @@ def test_a_slice_that_its_package_has_not_noted_yet_counts(world: World) -> None
 def test_a_package_that_nobody_saw_when_its_account_was_revoked_ends_with_its_first_slice(world: World) -> None:
     ann = world.account("ann", quota_us=HOUR_US)
     package_id = world.start(ann, tasks=1_000)
-    world.on.accounts.revoke(ann.account_id)
+    world.backend.accounts.revoke(ann.account_id)
     for _ in range(10):
         world.work(world.retrieve(), duration_us=FIRST_SLICE_US // 20)
         world.clock.move(2.0)
@@ -165,7 +165,7 @@ def test_a_waiting_package_goes_on_when_there_is_more(world: World, come_back: s
     mine = [lease for lease in world.retrieve() if lease.package_id == one]
     world.publish(publication(mine[0], duration_us=FIRST_SLICE_US // 5))
     more: dict[str, Callable[[], object]] = {
-        "grant": lambda: world.on.accounts.grant(ann.account_id, "more", HOUR_US),
+        "grant": lambda: world.backend.accounts.grant(ann.account_id, "more", HOUR_US),
         "settle": lambda: world.cancel(ann, two),
     }
     more[come_back]()

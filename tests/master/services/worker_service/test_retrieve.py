@@ -103,23 +103,23 @@ def test_a_message_of_finished_tasks_is_deleted(world: World, ann: AccountRecord
     slow = world.lease()
     world.clock.move(POLICY.lease_s + 1)
     world.publish(publication(replace(slow, receipt="expired")))
-    assert world.on.queue.waiting() == 1
+    assert world.backend.queue.waiting() == 1
     assert world.retrieve() == []
     world.clock.move(POLICY.lease_s + 1)
-    assert world.on.queue.waiting() == 0
+    assert world.backend.queue.waiting() == 0
 
 
 def test_a_message_of_a_forgotten_package_is_deleted(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
-    world.on.packages.forget(package_id)
+    world.backend.packages.forget(package_id)
     assert world.retrieve() == []
     world.clock.move(POLICY.lease_s + 1)
-    assert world.on.queue.waiting() == 0
+    assert world.backend.queue.waiting() == 0
 
 
 def test_what_was_given_back_is_not_handed_out_with_the_old_message(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=5)
-    world.on.packages.append(package_id, [("g", GaveBack(generation=2, ranges=[(3, 5)]))])
+    world.backend.packages.append(package_id, [("g", GaveBack(generation=2, ranges=[(3, 5)]))])
     world.worker._folding.advance(package_id)
     assert [lease.ranges for lease in world.retrieve()] == [[(0, 3)], [(3, 5)]]
 
@@ -149,7 +149,7 @@ def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, 
         limit: int, visibility_s: float, attempt_id: str, besides: Collection[str], fit: Fit, **more: bool
     ) -> list[Message]:
         attempts.append(attempt_id)
-        return world.on.queue.receive(limit, visibility_s, attempt_id, besides, fit, **more)
+        return world.backend.queue.receive(limit, visibility_s, attempt_id, besides, fit, **more)
 
     watched.ports["queue"].instead["receive"] = receive
     for _ in range(2):
@@ -176,7 +176,7 @@ def test_a_repeated_request_at_another_process_brings_the_same(world: World, ann
     ) -> list[Message]:
         if attempt_id in {"a", "a+1"}:
             raise StaleAttempt
-        return world.on.queue.receive(limit, visibility_s, attempt_id, besides, fit, **more)
+        return world.backend.queue.receive(limit, visibility_s, attempt_id, besides, fit, **more)
 
     other.ports["queue"].instead["receive"] = receive
     (again,) = other.retrieve(chunks=1, attempt="a")
@@ -224,7 +224,7 @@ def test_a_repeated_request_that_two_queues_answer_is_one_body(world: World, ann
     watched = WatchedWorld(world)
 
     def receive(limit: int, *asked: Any, **more: Any) -> list[Message]:
-        return world.on.queue.receive(2 * limit, *asked, **more)
+        return world.backend.queue.receive(2 * limit, *asked, **more)
 
     watched.ports["queue"].instead["receive"] = receive
     assert len(ask(watched, chunks=100, again=True).leases) == RETRIEVED_CHUNKS

@@ -3,7 +3,7 @@
 import pytest
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 
-from cloudpar_master.adapters.aws.trouble import translate
+from cloudpar_master.adapters.aws.errors import translate
 from cloudpar_protocol.errors import NotFound, Unavailable
 
 from .stubs import client_error

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from aws.stores import CONTRACT
-from cloudpar_master.adapters.aws.deployment import POLICY, from_environment, read_policy
+from cloudpar_master.adapters.aws.backend import POLICY, from_environment, read_policy
 from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
 from cloudpar_master.adapters.aws.fleet_status import GroupWatch
 from cloudpar_master.adapters.aws.package_store import DAY_S

@@ -6,7 +6,7 @@ REMEMBERED = 1_000
 """How many askers' places are remembered. One whose place is forgotten starts at the beginning."""
 
 
-class Rounds:
+class RoundRobin:
     """Which packages an asker looks at next, when it cannot look at all of them in one go: each has its turn."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-class Waste:
+class FileRemover:
     """Removes files and folders in a thread: many large files would keep the thread that answers requests for long.
 
     What is thrown away is moved aside at once, so that no reader finds it any more.
@@ -22,7 +22,7 @@ class Waste:
         self._thread: threading.Thread | None = None
         shutil.rmtree(folder, ignore_errors=True)
 
-    def throw(self, path: Path) -> None:
+    def remove(self, path: Path) -> None:
         """Remove a file, or a folder with all that is in it. One that does not exist counts as removed."""
         if not path.exists():
             return

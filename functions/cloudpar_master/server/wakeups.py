@@ -24,7 +24,7 @@ class _Peek(NamedTuple):
         return need == ANYTHING or (need[0] not in self.besides and self.fit.takes(*need))
 
 
-class Bell:
+class Wakeups:
     """Wakes held requests: the adapters ring it, on the server's own thread."""
 
     def __init__(self) -> None:
@@ -59,13 +59,13 @@ class Bell:
         """A session has a new package: its await looks."""
         self.head_saved(_session(session))
 
-    def everybody(self) -> None:
+    def wake_all(self) -> None:
         """The server ends: whoever is held looks."""
         self.chunks_sent([ANYTHING] * (len(self._retrievals) + 1))
         for name in list(self._awaits):
             self.head_saved(name)
 
-    async def chunks(self, timeout_s: float, fit: Fit = ANY) -> None:
+    async def wait_for_chunks(self, timeout_s: float, fit: Fit = ANY) -> None:
         """Wait until the queue may have something that fits. Cancelled, it passes on what it was woken for."""
         retrieval = _Retrieval(asyncio.get_running_loop().create_future(), fit)
         self._retrievals.append(retrieval)
@@ -79,7 +79,7 @@ class Bell:
             if retrieval in self._retrievals:
                 self._retrievals.remove(retrieval)
 
-    async def peeked(self, timeout_s: float, fit: Fit, besides: Iterable[str]) -> None:
+    async def wait_for_others(self, timeout_s: float, fit: Fit, besides: Iterable[str]) -> None:
         """Wait until chunks that fit were sent, of packages not in `besides`, even if another worker takes them."""
         peek = _Peek(asyncio.get_running_loop().create_future(), fit, frozenset(besides))
         self._peeks.append(peek)
@@ -88,7 +88,7 @@ class Bell:
         finally:
             self._peeks.remove(peek)
 
-    async def news(self, package_ids: list[str], session: str, timeout_s: float) -> None:
+    async def wait_for_news(self, package_ids: list[str], session: str, timeout_s: float) -> None:
         """Wait until one of the packages, or the session, may have something."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         names = [*package_ids, _session(session)]

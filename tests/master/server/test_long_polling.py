@@ -16,7 +16,7 @@ from master.asgi import Answer
 from .served import Served, awaiting, decoded, publication, retrieval, start_tasks
 
 TURNS = 20
-"""Of the loop: more than any request needs until it waits for the bell, or from the bell to its answer."""
+"""Of the loop: more than any request needs until it waits for the wakeups, or from the wakeups to its answer."""
 
 
 async def held(work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
@@ -219,7 +219,7 @@ def test_the_end_of_the_server_answers_all_at_once(served: Served) -> None:
         await retrieving(served, "busy")
         news = await held(hearing(served, package_id, cursor=10**6))
         retrieve = await held(retrieving(served))
-        served.assembly.holding.end()
+        served.assembly.long_polling.end()
         assert (await retrieve).leases == []
         assert (await news).packages[0].state == "running"
         late = await retrieving(served, "late")
@@ -247,7 +247,7 @@ def test_a_fault_in_a_held_request_reaches_its_caller(served: Served) -> None:
         way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval(hold_s=HOLD_S))
         task = await held(way.run(served.app))
         served.assembly.database.execute("ALTER TABLE messages RENAME TO gone")
-        served.assembly.bell.everybody()
+        served.assembly.wakeups.wake_all()
         with pytest.raises(Exception, match="messages"):
             await task
         return way.answer()

@@ -15,7 +15,7 @@ IDS = 10
 """So many ids of packages are named in a line."""
 
 
-class Journal:
+class RequestLog:
     """One function's log and figures. Neither ever holds a payload or a token."""
 
     def __init__(self) -> None:
@@ -48,8 +48,8 @@ class Journal:
 class Entry:
     """What is known of one invocation; written when it is over."""
 
-    def __init__(self, journal: Journal, kind: str, request_id: str) -> None:
-        self._journal = journal
+    def __init__(self, log: RequestLog, kind: str, request_id: str) -> None:
+        self._log = log
         self._kind = kind
         self._began_s = time.perf_counter()
         self._facts: dict[str, Any] = {"request_id": request_id}
@@ -79,5 +79,5 @@ class Entry:
     def close(self) -> None:
         """Write it."""
         self.note(duration_ms=round((time.perf_counter() - self._began_s) * 1000, 1))
-        self._journal.write(self._kind, self._facts, self._failure)
-        self._journal.count(self._figures)
+        self._log.write(self._kind, self._facts, self._failure)
+        self._log.count(self._figures)

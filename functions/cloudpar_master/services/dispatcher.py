@@ -12,8 +12,8 @@ from cloudpar_protocol.routes import Route
 
 from .access import Caller, identify, permit
 from .account_service import AccountService
+from .backend import Backend
 from .client_service import ClientService
-from .deployment import Deployment
 from .request_rate import RequestRate
 from .worker_list import WorkerList
 from .worker_service import WorkerService
@@ -38,14 +38,14 @@ class Call(NamedTuple):
 Handler = Callable[[Call], Struct]
 
 
-class Reception:
+class Dispatcher:
     """Every route, bound to its service."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._on = deployment
-        self._rate = RequestRate(deployment.clock, deployment.policy)
-        client, worker, account = ClientService(deployment), WorkerService(deployment), AccountService(deployment)
-        workers = WorkerList(deployment)
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._rate = RequestRate(backend.clock, backend.policy)
+        client, worker, account = ClientService(backend), WorkerService(backend), AccountService(backend)
+        workers = WorkerList(backend)
         self._handlers: dict[str, Handler] = {
             routes.HELLO.name: lambda call: account.hello(call.caller.role, call.user, call.request),
             routes.PREPARE_UPLOADS.name: lambda call: client.prepare_uploads(_owner(call), call.request),
@@ -73,7 +73,7 @@ class Reception:
             RequestError: What is wrong with it.
         """
         _route(name)
-        caller = identify(self._on, token)
+        caller = identify(self._backend, token)
         if caller.account is not None:
             self._rate.admit(caller.account)
         return self.enter(name, caller, body, media)

@@ -6,7 +6,7 @@ from msgspec import Struct
 from cloudpar_master.core.policy import Policy
 
 
-class Greeting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartupConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a parent says to a master on its standard input: one line of JSON. A token that is empty is made or kept."""
 
     user_token: str = ""
@@ -24,7 +24,7 @@ class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     settings: dict[str, Any] = {}
 
 
-def parse(line: bytes) -> Greeting:
+def parse(line: bytes) -> StartupConfig:
     """Read the line.
 
     Raises:
@@ -39,7 +39,7 @@ def parse(line: bytes) -> Greeting:
         raise ValueError(f"the line on standard input is not what a master expects: {error}") from None
     for name, value in found.settings.items():
         _check(name, value)
-    return Greeting(
+    return StartupConfig(
         user_token=found.user_token,
         worker_token=found.worker_token,
         admin_token=found.admin_token,

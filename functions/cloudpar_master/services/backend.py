@@ -17,7 +17,7 @@ from cloudpar_master.ports import (
 from cloudpar_master.ports.fleet import StandingFleet
 
 
-class Deployment(NamedTuple):
+class Backend(NamedTuple):
     """One master: its ports, its figures, and the hashes of its two own tokens. Without a safe it knows no seals."""
 
     packages: PackageStore

@@ -3,7 +3,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from cloudpar_master.ports import Fit
-from cloudpar_master.server.bell import ANYTHING, Bell
+from cloudpar_master.server.wakeups import ANYTHING, Wakeups
 
 HOUR_S = 3600.0
 
@@ -22,39 +22,39 @@ async def woken(tasks: list["asyncio.Task[None]"]) -> list[bool]:
 
 def test_so_many_chunks_wake_so_many_in_order() -> None:
     async def run() -> None:
-        bell = Bell()
-        tasks = [await waiting(bell.chunks(HOUR_S)) for _ in range(4)]
-        bell.chunks_sent([ANYTHING] * 2)
+        wakeups = Wakeups()
+        tasks = [await waiting(wakeups.wait_for_chunks(HOUR_S)) for _ in range(4)]
+        wakeups.chunks_sent([ANYTHING] * 2)
         assert await woken(tasks) == [True, True, False, False]
-        bell.chunks_sent([ANYTHING] * 99)
+        wakeups.chunks_sent([ANYTHING] * 99)
         assert await woken(tasks) == [True] * 4
-        bell.chunks_sent([ANYTHING])
+        wakeups.chunks_sent([ANYTHING])
 
     asyncio.run(run())
 
 
 def test_a_peek_is_woken_only_by_chunks_that_it_is_for() -> None:
     async def run() -> None:
-        bell, old = Bell(), Fit(("3.11",), ("lacking",))
-        tasks = [await waiting(bell.peeked(HOUR_S, old, own)) for own in (["p"], ["p", "q"], [])]
-        bell.chunks_sent([("r", "3.12"), ("lacking", "")])
+        wakeups, old = Wakeups(), Fit(("3.11",), ("lacking",))
+        tasks = [await waiting(wakeups.wait_for_others(HOUR_S, old, own)) for own in (["p"], ["p", "q"], [])]
+        wakeups.chunks_sent([("r", "3.12"), ("lacking", "")])
         assert await woken(tasks) == [False] * 3
-        bell.chunks_sent([("p", "3.11")])
+        wakeups.chunks_sent([("p", "3.11")])
         assert await woken(tasks) == [False, False, True]
-        bell.chunks_sent([("q", ""), ("q", "")])
+        wakeups.chunks_sent([("q", ""), ("q", "")])
         assert await woken(tasks) == [True, False, True]
-        bell.chunks_sent([ANYTHING])
+        wakeups.chunks_sent([ANYTHING])
         assert await woken(tasks) == [True] * 3
-        assert bell._peeks == []
+        assert wakeups._peeks == []
 
     asyncio.run(run())
 
 
 def test_a_ring_is_for_those_who_wait() -> None:
     async def run() -> None:
-        bell = Bell()
-        bell.chunks_sent([ANYTHING])
-        task = await waiting(bell.chunks(HOUR_S))
+        wakeups = Wakeups()
+        wakeups.chunks_sent([ANYTHING])
+        task = await waiting(wakeups.wait_for_chunks(HOUR_S))
         assert await woken([task]) == [False]
         task.cancel()
 
@@ -63,9 +63,9 @@ def test_a_ring_is_for_those_who_wait() -> None:
 
 def test_who_is_cancelled_after_the_ring_passes_it_on() -> None:
     async def run() -> None:
-        bell = Bell()
-        first, second = await waiting(bell.chunks(HOUR_S)), await waiting(bell.chunks(HOUR_S))
-        bell.chunks_sent([ANYTHING])
+        wakeups = Wakeups()
+        first, second = await waiting(wakeups.wait_for_chunks(HOUR_S)), await waiting(wakeups.wait_for_chunks(HOUR_S))
+        wakeups.chunks_sent([ANYTHING])
         first.cancel()
         await second
         assert await woken([first]) == [True]
@@ -76,11 +76,11 @@ def test_who_is_cancelled_after_the_ring_passes_it_on() -> None:
 
 def test_who_is_cancelled_before_the_ring_is_not_counted() -> None:
     async def run() -> None:
-        bell = Bell()
-        first, second = await waiting(bell.chunks(HOUR_S)), await waiting(bell.chunks(HOUR_S))
+        wakeups = Wakeups()
+        first, second = await waiting(wakeups.wait_for_chunks(HOUR_S)), await waiting(wakeups.wait_for_chunks(HOUR_S))
         first.cancel()
         assert await woken([first]) == [True]
-        bell.chunks_sent([ANYTHING])
+        wakeups.chunks_sent([ANYTHING])
         await second
 
     asyncio.run(run())
@@ -88,26 +88,26 @@ def test_who_is_cancelled_before_the_ring_is_not_counted() -> None:
 
 def test_the_time_ends_a_wait() -> None:
     async def run() -> None:
-        bell = Bell()
-        await bell.chunks(0.0)
-        await bell.news(["p"], "s", 0.0)
-        bell.chunks_sent([ANYTHING])
-        bell.head_saved("p")
+        wakeups = Wakeups()
+        await wakeups.wait_for_chunks(0.0)
+        await wakeups.wait_for_news(["p"], "s", 0.0)
+        wakeups.chunks_sent([ANYTHING])
+        wakeups.head_saved("p")
 
     asyncio.run(run())
 
 
 def test_news_wakes_all_that_name_it() -> None:
     async def run() -> None:
-        bell = Bell()
+        wakeups = Wakeups()
         names = [["p"], ["q", "p"], ["q"]]
-        tasks = [await waiting(bell.news(packages, "s", HOUR_S)) for packages in names]
-        bell.head_saved("p")
+        tasks = [await waiting(wakeups.wait_for_news(packages, "s", HOUR_S)) for packages in names]
+        wakeups.head_saved("p")
         assert await woken(tasks) == [True, True, False]
-        bell.head_saved("r")
-        bell.session_started("t")
+        wakeups.head_saved("r")
+        wakeups.session_started("t")
         assert await woken(tasks[2:]) == [False]
-        bell.session_started("s")
+        wakeups.session_started("s")
         assert await woken(tasks) == [True] * 3
 
     asyncio.run(run())
@@ -115,12 +115,12 @@ def test_news_wakes_all_that_name_it() -> None:
 
 def test_a_session_is_no_package() -> None:
     async def run() -> None:
-        bell = Bell()
-        task = await waiting(bell.news(["p"], "s", HOUR_S))
-        bell.head_saved("s")
-        bell.session_started("p")
+        wakeups = Wakeups()
+        task = await waiting(wakeups.wait_for_news(["p"], "s", HOUR_S))
+        wakeups.head_saved("s")
+        wakeups.session_started("p")
         assert await woken([task]) == [False]
-        bell.everybody()
+        wakeups.wake_all()
         assert await woken([task]) == [True]
 
     asyncio.run(run())
@@ -128,10 +128,11 @@ def test_a_session_is_no_package() -> None:
 
 def test_nothing_is_kept_of_those_who_left() -> None:
     async def run() -> None:
-        bell = Bell()
-        tasks = [await waiting(bell.news(["p", "q"], "s", HOUR_S)), await waiting(bell.chunks(HOUR_S))]
-        bell.everybody()
+        wakeups = Wakeups()
+        news, chunks = wakeups.wait_for_news(["p", "q"], "s", HOUR_S), wakeups.wait_for_chunks(HOUR_S)
+        tasks = [await waiting(news), await waiting(chunks)]
+        wakeups.wake_all()
         assert await woken(tasks) == [True, True]
-        assert (dict(bell._awaits), list(bell._retrievals)) == ({}, [])
+        assert (dict(wakeups._awaits), list(wakeups._retrievals)) == ({}, [])
 
     asyncio.run(run())

@@ -9,31 +9,31 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cloudpar_master.ports import Fit
-from cloudpar_master.services.reception import Call, Reception
+from cloudpar_master.services.dispatcher import Call, Dispatcher
 from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
 
-from .bell import ANYTHING, Bell
+from .wakeups import ANYTHING, Wakeups
 
 SESSIONS = 10_000
 
 Receive = Callable[[], Awaitable[Any]]
 
 
-class Holding:
+class LongPolling:
     """Performs retrieve_tasks and await_tasks again and again until they bring something or their time is over."""
 
-    def __init__(self, reception: Reception, bell: Bell) -> None:
-        self.reception = reception
-        self._bell = bell
+    def __init__(self, dispatcher: Dispatcher, wakeups: Wakeups) -> None:
+        self.dispatcher = dispatcher
+        self._wakeups = wakeups
         self._unseen: OrderedDict[str, set[str]] = OrderedDict()
         self._ending = False
 
     def end(self) -> None:
         """The server ends: nothing is held any more."""
         self._ending = True
-        self._bell.everybody()
+        self._wakeups.wake_all()
 
     async def retrieve(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold a retrieval. Nothing is leased to a worker that has hung up."""
@@ -41,7 +41,7 @@ class Holding:
         fit = Fit(tuple(request.pythons), tuple(request.set_aside))
         deadline = _now() + min(request.hold_s, HOLD_S)
         while not gone():
-            reply = self.reception.perform(call)
+            reply = self.dispatcher.perform(call)
             assert isinstance(reply, RetrieveTasksReply)  # noqa: S101  the route's reply type
             left_s = deadline - _now()
             if reply.leases or reply.waiting or left_s <= 0:
@@ -49,13 +49,13 @@ class Holding:
             if self._ending:
                 return reply
             if request.peek:
-                await self._bell.peeked(left_s, fit, request.besides)
+                await self._wakeups.wait_for_others(left_s, fit, request.besides)
             elif reply.retry_after_s:
-                await self._bell.chunks(left_s, fit)
+                await self._wakeups.wait_for_chunks(left_s, fit)
             else:  # more may be behind what was stale; others come first
                 await asyncio.sleep(0)
         if not request.peek:
-            self._bell.chunks_sent([ANYTHING])
+            self._wakeups.chunks_sent([ANYTHING])
         return RetrieveTasksReply()
 
     def started(self, session: str, package_id: str) -> None:
@@ -64,7 +64,7 @@ class Holding:
         self._unseen.move_to_end(session)
         while len(self._unseen) > SESSIONS:
             self._unseen.popitem(last=False)
-        self._bell.session_started(session)
+        self._wakeups.session_started(session)
 
     async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold an await."""
@@ -72,14 +72,14 @@ class Holding:
         deadline = _now() + min(request.hold_s, HOLD_S)
         names = [cursor.package_id for cursor in request.packages]
         while True:
-            reply = self.reception.perform(call)
+            reply = self.dispatcher.perform(call)
             assert isinstance(reply, AwaitTasksReply)  # noqa: S101  the route's reply type
             left_s = deadline - _now()
             if self._unnamed(request.session, names) or _has_news(request, reply) or left_s <= 0:
                 return replace(reply, retry_after_s=0.0)
             if gone() or self._ending:
                 return reply
-            await self._bell.news(names, request.session, left_s)
+            await self._wakeups.wait_for_news(names, request.session, left_s)
 
     def _unnamed(self, session: str, names: list[str]) -> bool:
         """Whether packages were started that this await does not know; each makes one await answer."""

@@ -1,12 +1,12 @@
 """What a call was about, as far as a log may say it, and what it brought about."""
 
-from cloudpar_master.adapters.aws.trouble import translate
-from cloudpar_master.services.reception import Call
+from cloudpar_master.adapters.aws.errors import translate
+from cloudpar_master.services.dispatcher import Call
 from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, CancelTasks, StartTasks, StartTasksReply
 from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, PublishResults, RetrieveTasks, RetrieveTasksReply
 
-from .journal import Entry
+from .request_log import Entry
 
 
 def note_call(entry: Entry, call: Call) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from cloudpar_master.adapters.embedded.system import RandomIds, SystemClock
 from cloudpar_master.adapters.key_safe import AesGcmSafe
+from cloudpar_master.adapters.system import RandomIds, SystemClock
 from cloudpar_master.core.policy import Policy
-from cloudpar_master.services.deployment import Deployment, hash_token
+from cloudpar_master.services.backend import Backend, hash_token
 
 from .account_store import DynamoAccountStore
 from .blob_store import S3BlobStore
@@ -45,7 +45,7 @@ MARGIN_S = 7 * DAY_S
 """How much longer than a package itself what belongs to it is kept, for clocks, retries and repairs."""
 
 
-def from_environment(environment: Mapping[str, str] = os.environ, *, worker_token: bool = True) -> Deployment:
+def from_environment(environment: Mapping[str, str] = os.environ, *, worker_token: bool = True) -> Backend:
     """The master that the functions' environment describes.
 
     Args:
@@ -67,7 +67,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     secret = environment.get("CLOUDPAR_WORKER_TOKEN_SECRET", "") if worker_token else ""
     bucket, parameter = environment["CLOUDPAR_BUCKET"], environment.get("CLOUDPAR_KEY_PARAMETER", "")
     table, objects = Table(clients.dynamodb, environment["CLOUDPAR_PACKAGE_TABLE"]), Objects(lambda: clients.s3, bucket)
-    deployment = Deployment(
+    backend = Backend(
         packages=DynamoPackageStore(table, objects, clock, ids, kept_s),
         accounts=DynamoAccountStore(Table(clients.dynamodb, environment["CLOUDPAR_ACCOUNT_TABLE"]), clock),
         queue=SqsTaskQueue(clients.sqs, queue_url, dead_letter_url, clock, express_url),
@@ -82,8 +82,8 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     )
     group = environment.get("CLOUDPAR_FLEET_GROUP", "")
     if not group:
-        return deployment
-    return deployment._replace(
+        return backend
+    return backend._replace(
         fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock),
         watch=GroupWatch(lambda: clients.autoscaling, group, clock),
     )

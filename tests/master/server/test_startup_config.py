@@ -1,16 +1,16 @@
 import pytest
 
 from cloudpar_master.core.policy import Policy
-from cloudpar_master.server.greeting import Greeting, parse
+from cloudpar_master.server.startup_config import StartupConfig, parse
 
 
 def test_a_full_line() -> None:
     line = b'{"user_token": "u", "worker_token": "w", "admin_token": "a", "settings": {"lease_s": 2.5}}\n'
-    assert parse(line) == Greeting(user_token="u", worker_token="w", admin_token="a", settings=Policy(lease_s=2.5))
+    assert parse(line) == StartupConfig(user_token="u", worker_token="w", admin_token="a", settings=Policy(lease_s=2.5))
 
 
 def test_everything_may_be_left_out() -> None:
-    assert parse(b"{}") == Greeting()
+    assert parse(b"{}") == StartupConfig()
 
 
 @pytest.mark.parametrize(
