@@ -1,18 +1,16 @@
 """Small work beside long jobs: it begins at the next free executor, within one task's time and SLACK_US."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from master.memory.stores import in_memory
 from master.services.world import master
+from simulation.calls import SECOND, OpenSite, run_calls_beside_a_long_job, start_call
 from simulation.site import Site
 
-SECOND = 1_000_000
 SLACK_US = 200_000
-
-OpenSite = Callable[..., Site]
 
 
 @pytest.fixture
@@ -35,7 +33,7 @@ def test_a_call_waits_for_one_task_of_a_long_job(
     ann = site.account("ann")
     site.start(ann, 200, 2 * SECOND, chunksize=chunksize)
     site.run_until(at_us)
-    small = site.start(site.account("bob") if other else ann, 1, 10_000)
+    small = start_call(site, ann, by_another=other)
     assert site.run_until_begun(small) - at_us <= 2 * SECOND + SLACK_US
 
 
@@ -55,7 +53,7 @@ def test_a_call_begins_when_the_next_executor_anywhere_is_free(
     site.start(ann, 500, uneven)
     site.run_until(at_us)
     free_us = site.next_end_us()
-    small = site.start(site.account("bob") if other else ann, 1, 10_000)
+    small = start_call(site, ann, by_another=other)
     assert site.run_until_begun(small) - free_us <= SLACK_US
 
 
@@ -83,7 +81,7 @@ def test_a_call_beside_a_long_job_of_short_tasks(open_site: OpenSite, task_us: i
     ann = site.account("ann")
     site.start(ann, 20_000_000 // task_us * 2, task_us)
     site.run_until(at_us)
-    small = site.start(site.account("bob") if other else ann, 1, 10_000)
+    small = start_call(site, ann, by_another=other)
     assert site.run_until_begun(small) - at_us <= task_us + SLACK_US
 
 
@@ -100,14 +98,6 @@ def test_a_small_map_ends_before_a_long_job_goes_on(open_site: OpenSite, executo
 
 @pytest.mark.parametrize("executors", [(1,), (2,), (1, 1)])
 def test_many_calls_during_a_long_job_share_with_it(open_site: OpenSite, executors: tuple[int, ...]) -> None:
-    """Calls come as fast as all executors could run them. Nobody knows before how long they take: about as long."""
-    site = open_site(*executors)
-    ann = site.account("ann")
-    long = site.start(ann, 1_000, SECOND // 2)
-    every_us = SECOND // 2 // sum(executors)
-    for number in range(100):
-        site.run_until(SECOND + number * every_us)
-        site.start(ann, 1, SECOND // 2)
-    begun = sum(1 for package_id, _ in site.begun if package_id == long)
-    others = len(site.begun) - begun
-    assert 0.25 < begun / others < 1.8
+    """Nobody knows before how long the calls take: about as long as the tasks of the job."""
+    begun, calls = run_calls_beside_a_long_job(open_site(*executors), sum(executors), lambda _, ann: ann)
+    assert 0.25 < begun / calls < 1.8

@@ -4,7 +4,7 @@ SQS chooses no messages, and no request is held: a worker hears of a new package
 counts of tasks are bounded here, and not times.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,11 +19,8 @@ from cloudpar_protocol.worker_messages import Lease, RetrieveTasks, RetrieveTask
 from master.memory.stores import in_memory
 from master.services.world import HOUR_US, master
 from master.stores import SetClock, Stores
+from simulation.calls import SECOND, OpenSite, run_calls_beside_a_long_job, start_call
 from simulation.site import Site
-
-SECOND = 1_000_000
-
-OpenSite = Callable[..., Site]
 
 
 @contextmanager
@@ -56,7 +53,7 @@ def test_a_call_goes_before_the_chunks_of_a_long_job(
     ann = site.account("ann")
     site.start(ann, 30, 2 * SECOND)
     site.run_until(at_us)
-    small = site.start(site.account("bob") if other else ann, 1, 10_000)
+    small = start_call(site, ann, by_another=other)
     assert begun_meanwhile(site, small, at_us) <= EXPRESS_TASKS + 2 * sum(executors)
 
 
@@ -75,18 +72,10 @@ def test_a_call_goes_before_the_first_windows_of_several_packages(
 
 @pytest.mark.parametrize("executors", [(1,), (2,), (1, 1)])
 def test_many_calls_during_a_long_job_share_with_it(open_site: OpenSite, executors: tuple[int, ...]) -> None:
-    """Calls come as fast as all executors could run them."""
     site = open_site(*executors)
-    ann = site.account("ann")
-    long = site.start(ann, 1_000, SECOND // 2)
-    every_us = SECOND // 2 // sum(executors)
-    for number in range(100):
-        site.run_until(SECOND + number * every_us)
-        site.start(site.account(f"user {number}"), 1, SECOND // 2)
-    begun = sum(1 for package_id, _ in site.begun if package_id == long)
-    others = len(site.begun) - begun
-    assert others >= 10
-    assert begun >= len(site.begun) // 5
+    begun, calls = run_calls_beside_a_long_job(site, sum(executors), lambda number, _: site.account(f"user {number}"))
+    assert calls >= 10
+    assert begun >= (begun + calls) // 5
 
 
 @pytest.mark.parametrize("task_us", [SECOND // 10, SECOND // 2, 2 * SECOND])

@@ -1,6 +1,5 @@
 """Chunks go to workers that can run them, and what becomes of packages that no worker can run."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +22,6 @@ LACKING = 2 * ALLOWANCE_US // POLICY.chunk_target_us
 """So many workers give a call back that their chunks would count for twice what first chunks may be ahead."""
 
 BY_NAME: dict[str, Any] = {"code": TaskCode("0" * 64, reference="math:factorial"), "codec": "msgpack", "python": "-"}
-
-
-@pytest.fixture(params=["a queue that looks", "a queue that cannot look"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    with master(tmp_path, factory=memory.in_memory) as made:
-        memory._data[tmp_path].letters.looks = request.param == "a queue that looks"
-        yield made
-
-
-@pytest.fixture
-def ann(world: World) -> AccountRecord:
-    return world.account()
 
 
 def finish(world: World, agent: Agent) -> int:

@@ -1,27 +1,10 @@
 """A chunk that a worker cannot run goes back to the queue as a new message: what the master knows of it stays."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.worker_messages import Lease
-from master.memory import stores as memory
 from master.services.agent import Agent
-from master.services.world import POLICY, World, master, publication
-
-
-@pytest.fixture(params=["a queue that looks", "a queue that cannot look"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    with master(tmp_path, factory=memory.in_memory) as made:
-        memory._data[tmp_path].letters.looks = request.param == "a queue that looks"
-        yield made
-
-
-@pytest.fixture
-def ann(world: World) -> AccountRecord:
-    return world.account()
+from master.services.world import POLICY, World, publication
 
 
 def lose_and_put_back(world: World, package_id: str) -> Lease:

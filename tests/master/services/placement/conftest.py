@@ -1,0 +1,16 @@
+"""Masters of both kinds of queue: one looks for a chunk that a worker can run, as the embedded one does, one cannot."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from master.memory import stores as memory
+from master.services.world import World, master
+
+
+@pytest.fixture(params=["a queue that looks", "a queue that cannot look"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    with master(tmp_path, factory=memory.in_memory) as made:
+        memory._data[tmp_path].letters.looks = request.param == "a queue that looks"
+        yield made
