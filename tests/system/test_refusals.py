@@ -67,7 +67,7 @@ def test_an_unpicklable_function_argument_or_value(cluster: Up) -> None:
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A master that hardly waits for a worker of the right Python; master/services/test_placement.py shows the wait."""
+    """A master that hardly waits for a worker of the right Python; master/services/placement shows the wait."""
     with Up(tmp_path_factory.mktemp("data"), workers=2, more=["--set", "grace_s=0.1"]) as up:
         yield up
 

@@ -1,15 +1,10 @@
-import { beforeEach, expect, test, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { Gone, NotFound, range, SerializationError } from '../../src/index.ts';
 import { Seals } from '../../src/seals.ts';
-import { FakeMaster, idOf, settled } from './fake-master.ts';
+import { idOf, settled } from './fake-master.ts';
+import { test } from './scene.ts';
 
-let master: FakeMaster;
-
-beforeEach(() => {
-  master = new FakeMaster();
-});
-
-test('a package that was started can be read again and again, and belongs to no pool', async () => {
+test('a package that was started can be read again and again, and belongs to no pool', async ({ master }) => {
   const pool = master.pool();
   const started = await pool.start<number>('m:f', range(3));
   expect(started.packageId).toBe(idOf(0));
@@ -31,7 +26,7 @@ test('a package that was started can be read again and again, and belongs to no 
   await last.close();
 });
 
-test('the first characters of an id are enough if one package alone begins with them', async () => {
+test('the first characters of an id are enough if one package alone begins with them', async ({ master }) => {
   const pool = master.pool();
   await pool.start('m:f', range(1));
   expect((await pool.attach('p0')).packageId).toBe(idOf(0));
@@ -42,7 +37,7 @@ test('the first characters of an id are enough if one package alone begins with 
   await pool.close();
 });
 
-test('a loop over a package that still runs ends with the pool, and the package goes on', async () => {
+test('a loop over a package that still runs ends with the pool, and the package goes on', async ({ master }) => {
   const pool = master.pool();
   master.outcome = (index) => [index, 'ok', 1, null, null, null, null, null, null, null, null];
   const started = await pool.start('m:f', range(2));
@@ -57,7 +52,7 @@ test('a loop over a package that still runs ends with the pool, and the package 
   expect(master.acknowledged).toEqual([]);
 });
 
-test('reading does not wait for the question about another package that the master holds open', async () => {
+test('reading does not wait for the question about another package that the master holds open', async ({ master }) => {
   const pool = master.pool();
   const { packageId } = await pool.start<number>('m:f', range(1));
   master.before = () => {
@@ -71,7 +66,7 @@ test('reading does not wait for the question about another package that the mast
   await pool.close();
 });
 
-test('what cannot be attached to says why', async () => {
+test('what cannot be attached to says why', async ({ master }) => {
   const pool = master.pool();
   await expect(pool.attach('f'.repeat(32))).rejects.toThrow(NotFound);
   const { packageId } = await pool.start('m:f', range(1));
@@ -87,7 +82,7 @@ test('what cannot be attached to says why', async () => {
   await pool.close();
 });
 
-test('the results of a sealed package are verified, whoever started it', async () => {
+test('the results of a sealed package are verified, whoever started it', async ({ master }) => {
   master.sealKey = new Uint8Array(32).fill(7);
   const pool = master.pool();
   const { packageId } = await pool.start('m:f', range(2));

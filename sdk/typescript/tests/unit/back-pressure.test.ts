@@ -1,21 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { Arrivals } from '../../src/arrivals.ts';
-import { type Pool, range } from '../../src/index.ts';
+import { range } from '../../src/index.ts';
 import type { Draft } from '../../src/messages.ts';
-import { all, FakeMaster, settled } from './fake-master.ts';
+import { all, settled } from './fake-master.ts';
+import { test } from './scene.ts';
 import { resultOf } from './statuses.ts';
-
-let master: FakeMaster;
-let pool: Pool;
-
-beforeEach(() => {
-  master = new FakeMaster();
-  pool = master.pool();
-});
-
-afterEach(async () => {
-  await pool.close();
-});
 
 describe('results that nobody reads yet', () => {
   const MEGABYTE = 1 << 20;
@@ -28,7 +17,7 @@ describe('results that nobody reads yet', () => {
     return result;
   }
 
-  test('are downloaded up to a bound, and the others when there is room', async () => {
+  test('are downloaded up to a bound, and the others when there is room', async ({ master, pool }) => {
     master.outcome = (index) => resultOf(index, [`r${index}`, MEGABYTE, 0]);
     master.page = 50;
     const results = pool.mapUnordered('m:f', range(300));
@@ -47,7 +36,7 @@ describe('results that nobody reads yet', () => {
     expect([read, master.downloads.length]).toEqual([300, 300]);
   });
 
-  test('that lie in the answers stop the questions, and the reader starts them again', async () => {
+  test('that lie in the answers stop the questions, and the reader starts them again', async ({ master, pool }) => {
     master.outcome = (index) => inline(index);
     master.page = 4;
     const results = pool.map('m:f', range(120));
@@ -59,7 +48,7 @@ describe('results that nobody reads yet', () => {
     expect(await all(reader)).toHaveLength(119);
   });
 
-  test('do not keep the one that the reader waits for from coming', async () => {
+  test('do not keep the one that the reader waits for from coming', async ({ master, pool }) => {
     // The results come in the reverse order: the first one comes last, when the others fill the room.
     master.outcome = (index) => resultOf(99 - index, [`r${index}`, MEGABYTE, 0]);
     master.page = 10;
@@ -67,7 +56,7 @@ describe('results that nobody reads yet', () => {
     expect(settled.map(({ index }) => index)).toEqual([...range(100)]);
   });
 
-  test('of small tasks behind a slow one are bounded, and come again once that has ended', async () => {
+  test('of small tasks behind a slow one are bounded, and come again once that has ended', async ({ master, pool }) => {
     // All other tasks have ended before the first one.
     const [tasks, page] = [180, 10];
     master.outcome = (index) => inline((index + 1) % tasks);
@@ -85,7 +74,7 @@ describe('results that nobody reads yet', () => {
     expect(master.count('await_tasks')).toBeGreaterThan(tasks / page);
   }, 60_000);
 
-  test('of another map do not hold up one that is read', async () => {
+  test('of another map do not hold up one that is read', async ({ master, pool }) => {
     master.outcome = (index) => resultOf(index, [`r${index}`, MEGABYTE, 0]);
     const unread = pool.map('m:f', range(100));
     await vi.waitFor(() => expect(master.downloads.length).toBeGreaterThan(60));

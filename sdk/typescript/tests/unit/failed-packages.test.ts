@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { PoolEvent } from '../../src/events.ts';
-import { type Pool, range, type Settled } from '../../src/index.ts';
+import { describe, expect, vi } from 'vitest';
+import { range, type Settled } from '../../src/index.ts';
 import type { Draft } from '../../src/messages.ts';
-import { all, FakeMaster, settled } from './fake-master.ts';
+import { all, settled } from './fake-master.ts';
+import { test } from './scene.ts';
 import { resultOf } from './statuses.ts';
 
 const MEGABYTE = 1 << 20;
@@ -25,20 +25,9 @@ function inBlobs(index: number): Draft<'TaskResult'> {
   return resultOf(index, [`r${index}`, MEGABYTE, 0]);
 }
 
-let master: FakeMaster;
-let pool: Pool;
-const events: PoolEvent[] = [];
-
-beforeEach(() => {
-  master = new FakeMaster();
+test.beforeEach(({ master }) => {
   master.page = 10;
   master.lost = (index) => LOST.includes(index);
-  pool = master.pool({ onEvent: (event) => events.push(event) });
-});
-
-afterEach(async () => {
-  await pool.close();
-  events.length = 0;
 });
 
 /** The tasks whose error is that the package failed, among all tasks in their order. */
@@ -51,21 +40,21 @@ describe.each([
   ['in the answers', inAnswers],
   ['in blobs', inBlobs],
 ])('more results than may wait for their reader, %s, of a package that has failed', (_, outcome) => {
-  beforeEach(() => {
+  test.beforeEach(({ master }) => {
     master.outcome = outcome;
   });
 
-  test('are read as a map behind a task without a result', async () => {
+  test('are read as a map behind a task without a result', async ({ pool }) => {
     const results = pool.map('m:f', range(TASKS));
     expect(lostOf(await all(results.settled()))).toEqual(LOST);
   });
 
-  test('are read as they come', async () => {
+  test('are read as they come', async ({ pool }) => {
     const found = await all(pool.mapUnordered('m:f', range(TASKS)).settled());
     expect(lostOf(found.sort((one, other) => one.index - other.index))).toEqual(LOST);
   });
 
-  test('are read as an attachment, again and again', async () => {
+  test('are read as an attachment, again and again', async ({ pool }) => {
     const { packageId } = await pool.start('m:f', range(TASKS));
     const attached = await pool.attach(packageId);
     expect(lostOf(await all(attached.settled()))).toEqual(LOST);
@@ -73,7 +62,7 @@ describe.each([
     await expect(attached.results()).rejects.toMatchObject({ name: 'PackageFailed', taskIndex: 0 });
   });
 
-  test('are read as an attachment that waited for the package', async () => {
+  test('are read as an attachment that waited for the package', async ({ master, pool }) => {
     const { packageId } = await pool.start('m:f', range(TASKS));
     master.change(packageId, 'running');
     const reader = (await pool.attach(packageId)).settled();
@@ -87,7 +76,11 @@ describe.each([
   });
 });
 
-test('a failed map that nobody reads is warned of, also when its results have no room', async () => {
+test('a failed map that nobody reads is warned of, also when its results have no room', async ({
+  master,
+  pool,
+  events,
+}) => {
   master.outcome = inBlobs;
   await pool.map('m:f', range(TASKS)).packageId;
   await vi.waitFor(() => expect(events.map(({ type }) => type)).toContain('unread_error'), { timeout: 20_000 });

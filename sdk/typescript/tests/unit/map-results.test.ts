@@ -1,21 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { PoolEvent } from '../../src/events.ts';
-import { type Pool, range } from '../../src/index.ts';
-import { all, FakeMaster, idOf, settled } from './fake-master.ts';
-
-let master: FakeMaster;
-let pool: Pool;
-const events: PoolEvent[] = [];
-
-beforeEach(() => {
-  master = new FakeMaster();
-  pool = master.pool({ onEvent: (event) => events.push(event) });
-});
-
-afterEach(async () => {
-  await pool.close();
-  events.length = 0;
-});
+import { describe, expect, vi } from 'vitest';
+import { range } from '../../src/index.ts';
+import { all, idOf, settled } from './fake-master.ts';
+import { test } from './scene.ts';
 
 const LARGE = new Uint8Array(300 * 1024);
 
@@ -39,7 +25,7 @@ function endless(began: () => void = () => undefined): {
 }
 
 describe('an aborted map', () => {
-  test('whose signal was aborted before it begins sends nothing', async () => {
+  test('whose signal was aborted before it begins sends nothing', async ({ master, pool }) => {
     const signal = AbortSignal.abort(new Error('before'));
     await expect(all(pool.map('m:f', range(20), { signal }))).rejects.toThrow('before');
     await expect(pool.start('m:f', range(20), { signal })).rejects.toThrow('before');
@@ -47,7 +33,7 @@ describe('an aborted map', () => {
     expect(master.calls.filter((call) => call !== 'hello')).toEqual([]);
   });
 
-  test('that is aborted before its upload neither uploads nor starts', async () => {
+  test('that is aborted before its upload neither uploads nor starts', async ({ master, pool }) => {
     const abort = new AbortController();
     master.before = (route) => {
       if (route === 'prepare_uploads') {
@@ -59,7 +45,7 @@ describe('an aborted map', () => {
     expect([master.count('/put'), master.count('start_tasks')]).toEqual([0, 0]);
   });
 
-  test('that is aborted in its upload ends that and does not start', async () => {
+  test('that is aborted in its upload ends that and does not start', async ({ master, pool }) => {
     const abort = new AbortController();
     let ended: unknown;
     master.before = async (route, init) => {
@@ -73,7 +59,7 @@ describe('an aborted map', () => {
     expect([ended, master.count('start_tasks')]).toEqual([new Error('no longer'), 0]);
   });
 
-  test('that is aborted while its start is under way is cancelled once that was answered', async () => {
+  test('that is aborted while its start is under way is cancelled once that was answered', async ({ master, pool }) => {
     const abort = new AbortController();
     master.before = (route) => {
       if (route === 'start_tasks') {
@@ -84,7 +70,7 @@ describe('an aborted map', () => {
     await vi.waitFor(() => expect(master.acknowledged).toEqual([idOf(0)]));
   });
 
-  test('that is aborted while a refused start waits is not started by a repetition', async () => {
+  test('that is aborted while a refused start waits is not started by a repetition', async ({ master, pool }) => {
     const abort = new AbortController();
     master.before = (route) => {
       if (route === 'start_tasks') {
@@ -99,7 +85,7 @@ describe('an aborted map', () => {
 });
 
 describe('the source of a map is released', () => {
-  test('when its signal is aborted, though it never pauses', async () => {
+  test('when its signal is aborted, though it never pauses', async ({ pool }) => {
     const abort = new AbortController();
     const { values, state } = endless(() => setTimeout(() => abort.abort(new Error('enough')), 1));
     await expect(all(pool.map('m:f', values, { signal: abort.signal }))).rejects.toThrow('enough');
@@ -109,7 +95,7 @@ describe('the source of a map is released', () => {
     expect(state).toEqual({ given, released: true });
   });
 
-  test('when the pool is closed, also of a source that waits for its next value', async () => {
+  test('when the pool is closed, also of a source that waits for its next value', async ({ pool }) => {
     let returned = 0;
     const values = {
       [Symbol.asyncIterator]: () => ({
@@ -128,7 +114,7 @@ describe('the source of a map is released', () => {
     expect(returned).toBe(1);
   });
 
-  test('when a value cannot be sent, and when a loop over a stream is left', async () => {
+  test('when a value cannot be sent, and when a loop over a stream is left', async ({ pool }) => {
     let released = 0;
     function* unsendable(): Generator<unknown> {
       try {
@@ -148,7 +134,7 @@ describe('the source of a map is released', () => {
 });
 
 describe('with buffersize', () => {
-  test('an endless source is consumed as results are read', async () => {
+  test('an endless source is consumed as results are read', async ({ master, pool }) => {
     master.outcome = (index) => [index, 'ok', 1, new Uint8Array([index]), null, null, null, null, null, null, null];
     const { values, state } = endless();
     const results = pool.map<number>('m:f', values, { buffersize: 8 });
@@ -168,7 +154,7 @@ describe('with buffersize', () => {
     await expect(results.detach()).rejects.toThrow('can be detached');
   });
 
-  test('values that come one by one are not waited for until the buffer is full', async () => {
+  test('values that come one by one are not waited for until the buffer is full', async ({ master, pool }) => {
     async function* slow(): AsyncGenerator<number> {
       yield 1;
       await vi.waitFor(() => expect(master.packages.size).toBe(1), { timeout: 5000 });
@@ -178,7 +164,7 @@ describe('with buffersize', () => {
     expect([...master.packages.values()].map(({ start }) => start.n)).toEqual([1, 1]);
   });
 
-  test('an error of the source comes after the results before it', async () => {
+  test('an error of the source comes after the results before it', async ({ pool }) => {
     async function* broken(): AsyncGenerator<number> {
       yield* [1, 2];
       throw new Error('the source broke');
@@ -193,13 +179,13 @@ describe('with buffersize', () => {
     expect(seen).toHaveLength(2);
   });
 
-  test('a range is streamed as well', async () => {
+  test('a range is streamed as well', async ({ master, pool }) => {
     expect(await all(pool.map('m:f', range(20), { buffersize: 5 }))).toHaveLength(20);
     expect(master.packages.size).toBeGreaterThan(3);
   });
 });
 
-test('a detached map goes on when the pool is closed', async () => {
+test('a detached map goes on when the pool is closed', async ({ master, pool }) => {
   const results = pool.map('m:f', range(3));
   expect(await results.detach()).toBe(idOf(0));
   await expect(all(results)).rejects.toThrow(`attach('${idOf(0)}')`);
@@ -207,7 +193,7 @@ test('a detached map goes on when the pool is closed', async () => {
   expect(master.acknowledged).toEqual([]);
 });
 
-test('a map tells its progress', async () => {
+test('a map tells its progress', async ({ pool, events }) => {
   const results = pool.map('m:f', range(3));
   expect(results.progress).toBeUndefined();
   const reader = results[Symbol.asyncIterator]();

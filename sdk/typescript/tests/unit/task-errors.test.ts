@@ -1,25 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { PoolEvent } from '../../src/events.ts';
-import { type Pool, range, type Settled, TaskRaised } from '../../src/index.ts';
-import { all, FakeMaster, idOf } from './fake-master.ts';
+import { describe, expect, vi } from 'vitest';
+import { range, type Settled, TaskRaised } from '../../src/index.ts';
+import { all, idOf } from './fake-master.ts';
+import { test } from './scene.ts';
 import { failureOf, resultOf } from './statuses.ts';
 
-let master: FakeMaster;
-let pool: Pool;
-const events: PoolEvent[] = [];
-
-beforeEach(() => {
-  master = new FakeMaster();
-  pool = master.pool({ onEvent: (event) => events.push(event) });
-});
-
-afterEach(async () => {
-  await pool.close();
-  events.length = 0;
-});
-
 describe('errors', () => {
-  test('of a task tell its number, its package, the remote class and the code', async () => {
+  test('of a task tell its number, its package, the remote class and the code', async ({ master, pool }) => {
     master.outcome = (index) => (index === 1 ? failureOf(index) : resultOf(index));
     const [, second] = await all(pool.map('m:f', range(2)).settled());
     const reason = second?.status === 'rejected' ? second.reason : undefined;
@@ -27,7 +13,7 @@ describe('errors', () => {
     expect(reason).toMatchObject({ taskIndex: 1, packageId: idOf(0), remoteClass: 'my.errors.Bad', code: 'error' });
   });
 
-  test('tell what the task was called with, as the executor says it', async () => {
+  test('tell what the task was called with, as the executor says it', async ({ master, pool }) => {
     master.outcome = (index) => failureOf(index, "value Decimal('1.5')");
     const [first] = await all(pool.mapUnordered('m:f', new Set([1])).settled());
     expect(first).toMatchObject({
@@ -40,7 +26,10 @@ describe('errors', () => {
     });
   });
 
-  test('of an executor that is gone, or of an earlier release, tell what the program still has', async () => {
+  test('of an executor that is gone, or of an earlier release, tell what the program still has', async ({
+    master,
+    pool,
+  }) => {
     master.outcome = (index) => [index, 'crashed', 1, null, null, 'it ended', null, null, null, null, null];
     const values = [[5], { __proto__: null, id: 7312, text: 'x'.repeat(90) }];
     const found = await all(pool.map('m:f', values).settled());
@@ -55,7 +44,10 @@ describe('errors', () => {
     expect(submitted).toMatchObject({ taskInput: "arguments (5, 'a', b=0)" });
   });
 
-  test('of a package that failed are those of each task without a result, and the others are read', async () => {
+  test('of a package that failed are those of each task without a result, and the others are read', async ({
+    master,
+    pool,
+  }) => {
     master.page = 1;
     master.lost = (index) => index === 1;
     for (const map of [
@@ -69,7 +61,7 @@ describe('errors', () => {
     }
   });
 
-  test('show where the program made the call', async () => {
+  test('show where the program made the call', async ({ master, pool }) => {
     master.outcome = (index) => failureOf(index);
     const mapped = await all(pool.map('m:f', [1])).catch((error: Error) => error.stack);
     expect(mapped).toMatch(/^TaskRaised: Bad: no good\ntask 0 of 1, value 1\n {4}at .*task-errors\.test\.ts/);
@@ -80,7 +72,7 @@ describe('errors', () => {
     expect(submitted).toMatch(/^TaskRaised: Bad: no good\ntask 0, arguments \(1\)\n {4}at theCaller /);
   });
 
-  test('of a map that nobody reads are told', async () => {
+  test('of a map that nobody reads are told', async ({ master, pool, events }) => {
     master.outcome = (index) => failureOf(index);
     pool.map('m:f', range(2));
     await vi.waitFor(() => expect(events.map(({ type }) => type)).toContain('unread_error'), { timeout: 5000 });
@@ -90,7 +82,7 @@ describe('errors', () => {
     });
   });
 
-  test('of a map that nobody reads are told at the latest when the pool is closed', async () => {
+  test('of a map that nobody reads are told at the latest when the pool is closed', async ({ master, events }) => {
     master.before = (route) => {
       if (route === 'start_tasks') {
         throw new TypeError('fetch failed');
@@ -103,14 +95,14 @@ describe('errors', () => {
     expect(events.find(({ type }) => type === 'unread_error')).toMatchObject({ error: { name: 'MasterUnreachable' } });
   });
 
-  test('of a map that is read are not told twice', async () => {
+  test('of a map that is read are not told twice', async ({ master, pool, events }) => {
     master.outcome = (index) => failureOf(index);
     await expect(all(pool.map('m:f', range(2)))).rejects.toThrow('no good');
     await pool.close();
     expect(events.filter(({ type }) => type === 'unread_error')).toEqual([]);
   });
 
-  test('are warnings of the process without onEvent', async () => {
+  test('are warnings of the process without onEvent', async ({ master }) => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     master.outcome = (index) => failureOf(index);
     master.pool().map('m:f', range(2));
