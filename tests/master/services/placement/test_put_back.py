@@ -1,6 +1,5 @@
 """A chunk that a worker cannot run goes back to the queue as a new message: what the master knows of it stays."""
 
-
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.worker_messages import Lease
 from master.services.agent import Agent
