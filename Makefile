@@ -124,7 +124,7 @@ docs: setup build/docs/$(COMPLETE) ## The documentation site, in build/site/html
 	build/docs/bin/zensical build --clean --strict --config-file build/site/zensical.toml
 
 generate: setup node_modules/.complete ## Write docs/openapi.json, docs/reference.md and what TypeScript has of them again
-	$(RUN)python -m cloudpar_protocol.openapi > docs/openapi.json
+	$(RUN)python -m cloudpar_protocol_tools.openapi > docs/openapi.json
 	$(RUN)python docs/reference.py > docs/reference.md
 	npm run --silent generate --workspace sdk/typescript
 

@@ -19,7 +19,7 @@ with atheris.instrument_imports(include=["cloudpar_protocol", "cloudpar_master",
     from cloudpar_protocol import codec
     from cloudpar_protocol.errors import RequestError
     from cloudpar_protocol.routes import ROUTES
-    from cloudpar_protocol.samples import message_types, samples
+    from cloudpar_protocol_tools.samples import message_types, samples
     from hostile.target import MEDIA, Knock, Target, Unsound
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from cloudpar_protocol import codec, vectors
+from cloudpar_protocol import codec
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.version import __version__
+from cloudpar_protocol_tools import vectors
 
 from .target import MEDIA, Knock
 

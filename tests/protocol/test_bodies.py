@@ -11,7 +11,7 @@ from cloudpar_protocol import codec
 from cloudpar_protocol.errors import BadRequest, UnsupportedVersion
 from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.routes import CANCEL_TASKS, PUBLISH_RESULTS, ROUTES, START_TASKS
-from cloudpar_protocol.samples import samples
+from cloudpar_protocol_tools.samples import samples
 
 REQUESTS = [route.request for route in ROUTES]
 MEDIA = [codec.MSGPACK, codec.JSON]

@@ -11,7 +11,7 @@ from cloudpar_protocol import codec
 from cloudpar_protocol.errors import UnsupportedVersion
 from cloudpar_protocol.limits import PROTOCOL_VERSION
 from cloudpar_protocol.routes import ROUTES
-from cloudpar_protocol.samples import message_types, samples
+from cloudpar_protocol_tools.samples import message_types, samples
 from protocol.messages import messages
 
 TOPS: list[type[msgspec.Struct]] = [

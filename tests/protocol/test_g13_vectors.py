@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from cloudpar_protocol import codec, vectors
-from cloudpar_protocol.samples import message_types, samples
+from cloudpar_protocol import codec
 from cloudpar_protocol.version import __version__
+from cloudpar_protocol_tools import vectors
+from cloudpar_protocol_tools.samples import message_types, samples
 
 FILES = sorted(vectors.FOLDER.glob("v*.json"))
 TODAY = vectors.FOLDER / f"v{__version__}.json"

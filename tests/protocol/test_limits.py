@@ -23,7 +23,7 @@ from cloudpar_protocol.routes import (
     START_TASKS,
     Route,
 )
-from cloudpar_protocol.samples import samples
+from cloudpar_protocol_tools.samples import samples
 
 A_HASH = "a" * 64
 AWAITED = [{"package_id": "p"}]

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from cloudpar_protocol import codec, openapi
+from cloudpar_protocol import codec
 from cloudpar_protocol.errors import REQUEST_ERRORS
 from cloudpar_protocol.routes import ROUTES
-from cloudpar_protocol.samples import message_types
+from cloudpar_protocol_tools import openapi
+from cloudpar_protocol_tools.samples import message_types
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 METHOD_FIELDS = {"operationId", "tags", "summary", "description", "requestBody", "responses"}
@@ -21,7 +22,7 @@ def document() -> dict[str, Any]:
 
 
 def test_the_committed_document_is_up_to_date() -> None:
-    assert COMMITTED.read_text() == openapi.render(), "python -m cloudpar_protocol.openapi > docs/openapi.json"
+    assert COMMITTED.read_text() == openapi.render(), "python -m cloudpar_protocol_tools.openapi > docs/openapi.json"
 
 
 def test_the_frame_is_openapi_3_1(document: dict[str, Any]) -> None:

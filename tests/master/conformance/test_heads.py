@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.head import Head
 from cloudpar_protocol.payloads import InlineData, RangeData
-from cloudpar_protocol.samples import samples
+from cloudpar_protocol_tools.samples import samples
 from master.packages import make_head, make_spec
 from master.races import race
 from master.stores import Factory, SetClock, Stores

@@ -7,7 +7,7 @@ import pytest
 
 from cloudpar_master.core.events import Event, ExecutorsIdle, Published
 from cloudpar_protocol.payloads import TaskResult
-from cloudpar_protocol.samples import samples
+from cloudpar_protocol_tools.samples import samples
 from master.packages import inbox, make_head, make_spec
 from master.races import race
 from master.stores import Factory, SetClock, Stores

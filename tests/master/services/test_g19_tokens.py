@@ -17,7 +17,7 @@ from cloudpar_master.services.dispatcher import OPEN_TO_ADMIN
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.errors import Forbidden, InvalidToken
 from cloudpar_protocol.routes import ROUTES, Route
-from cloudpar_protocol.samples import samples
+from cloudpar_protocol_tools.samples import samples
 from master.services.world import World
 
 ROLES = {"worker": "worker", "admin": "admin", "user": "ann"}

@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document, made from the table of routes and the messages themselves.
 
-    python -m cloudpar_protocol.openapi > docs/openapi.json
+    python -m cloudpar_protocol_tools.openapi > docs/openapi.json
 
 MessagePack bodies have the same shape as JSON ones; what is base64 text in JSON is plain bytes there.
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from . import codec
-from .errors import REQUEST_ERRORS
-from .routes import ROUTES, Role, Route
-from .version import __version__
+from cloudpar_protocol import codec
+from cloudpar_protocol.errors import REQUEST_ERRORS
+from cloudpar_protocol.routes import ROUTES, Role, Route
+from cloudpar_protocol.version import __version__
 
 _REFERENCE = "#/components/schemas/{name}"
 _BEARERS: dict[Role, str] = {

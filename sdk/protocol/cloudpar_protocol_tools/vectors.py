@@ -1,6 +1,6 @@
 """Golden byte vectors: what every message looks like on the wire, for the tests of later releases and other languages.
 
-    python -m cloudpar_protocol.vectors
+    python -m cloudpar_protocol_tools.vectors
 
 writes vectors/v<release>.json next to this package, and never over a file that is there: a released file is the proof
 that yesterday's messages are still understood.
@@ -11,10 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from . import codec
-from .limits import PROTOCOL_VERSION
+from cloudpar_protocol import codec
+from cloudpar_protocol.limits import PROTOCOL_VERSION
+from cloudpar_protocol.version import __version__
+
 from .samples import message_types, samples
-from .version import __version__
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from .codec import ErrorReply
-from .routes import ROUTES
+from cloudpar_protocol.codec import ErrorReply
+from cloudpar_protocol.routes import ROUTES
 
 _INTEGERS = (0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**63 - 1, -1, -32, -33, -(2**31), -(2**63))
 _FLOATS = (0.0, 0.5, 1.0, 19.75, 1e9, 1.7976931348623157e308, 5e-324, -0.1)
