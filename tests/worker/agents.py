@@ -1,4 +1,4 @@
-"""Real agents for tests."""
+"""Agent processes for tests."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from worker.scripted_master import TOKEN
 
 
 class RunningAgent:
-    """An agent process. What it wrote to standard error is in `log`."""
+    """An agent process. `log` is what it wrote to standard error."""
 
     def __init__(
         self,
@@ -63,20 +63,20 @@ class RunningAgent:
         return self
 
     def family(self) -> list[psutil.Process]:
-        """The zygote, the executors, and what tasks started."""
+        """The zygotes, the executors, and the processes that tasks started."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def zygotes(self) -> set[psutil.Process]:
-        """The processes that executors are forked from."""
+        """The processes from which executors are forked."""
         return set(psutil.Process(self.process.pid).children())
 
     def kill_zygote(self, zygote: psutil.Process) -> None:
-        """Kill one, and wait until the agent has noticed it.
+        """Kill a zygote, and wait until the agent has noticed it.
 
-        Until then its executors may still run tasks that come, and so no other zygote is needed.
+        Until then its executors may still run tasks that arrive, so that no other zygote would be needed.
         """
         zygote.kill()
-        until(lambda: not psutil.pid_exists(zygote.pid))  # the agent has waited for it
+        until(lambda: not psutil.pid_exists(zygote.pid))  # the agent has reaped it
 
     def wait(self) -> int:
         code = self.process.wait(timeout=20)

@@ -1,4 +1,4 @@
-"""A scripted master and agents that ask it."""
+"""Fixtures: a scripted master, and agents that call it."""
 
 from collections.abc import Callable, Iterator
 
@@ -24,13 +24,13 @@ def _shared_agent(shared_master: ScriptedMaster) -> Iterator[RunningAgent]:
 
 @pytest.fixture
 def pool(shared_master: ScriptedMaster, _shared_agent: RunningAgent) -> ScriptedMaster:
-    """A master whose agent is up, with two executors; shared by the tests of a module."""
+    """A master with an agent of two executors that is ready; the tests of a module share it."""
     return shared_master
 
 
 @pytest.fixture
 def master() -> Iterator[ScriptedMaster]:
-    """A master of this test alone."""
+    """A master for this test alone."""
     master = ScriptedMaster()
     yield master
     master.close()
@@ -38,7 +38,7 @@ def master() -> Iterator[ScriptedMaster]:
 
 @pytest.fixture
 def start_agent(master: ScriptedMaster) -> Iterator[Callable[..., RunningAgent]]:
-    """Start agents of this test alone."""
+    """Start agents for this test alone."""
     agents: list[RunningAgent] = []
 
     def start(*, ready: bool = True, **settings: object) -> RunningAgent:

@@ -1,4 +1,4 @@
-"""What a task does to its worker."""
+"""What a task can do to its worker."""
 
 import os
 import signal
@@ -8,9 +8,9 @@ _AGENT = b"\0-m\0cloudpar_worker\0--stdin\0"
 
 
 def end_agent(_: object = None) -> None:
-    """In a task: the end of the agent, whichever of its processes this one's parent is.
+    """Kill the agent from inside a task, whichever of its processes is the parent of this one.
 
-    Only of an agent: where another task was first, the way up leads past it to processes that are not the tests'.
+    It stops at the agent. If another task was first, the parents of this process may not belong to the tests.
     """
     pid = os.getppid()
     while pid > 1:

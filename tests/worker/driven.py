@@ -1,4 +1,4 @@
-"""A worker's state machine, driven by hand."""
+"""A state machine of an agent that tests drive step by step."""
 
 from typing import TypeVar
 
@@ -16,12 +16,12 @@ InstructionT = TypeVar("InstructionT", bound=do.Instruction)
 
 
 class Worker:
-    """Its executors are forked, and it has these leases; `told` has the instructions that it gave last."""
+    """Its executors are forked, and it has these leases. `instructions` are those after the last stimulus."""
 
     def __init__(self, *leases: Lease, executors: int = 1, pythons: tuple[str, ...] = (PYTHON,)) -> None:
         self.state = WorkerState(executors=executors, memory_bytes=10**9, pythons=pythons)
         self.now = 1_000_000
-        self.told: list[do.Instruction] = []
+        self.instructions: list[do.Instruction] = []
         self.published: list[tuple[str, int]] = []
         self.hear(on.TimePassed())
         for number in range(executors):
@@ -30,19 +30,19 @@ class Worker:
 
     def hear(self, stimulus: on.Stimulus, after_us: int = 1_000) -> None:
         self.now += after_us
-        self.told = self.state.handle(stimulus, self.now)
+        self.instructions = self.state.handle(stimulus, self.now)
 
         for each in self.of(do.Publish):
             self.published += [(made.package_id, len(made.results)) for made in each.publications]
 
     @property
     def package_id(self) -> str:
-        """Of its first lease."""
+        """The package of its first lease."""
         return next(iter(self.state.facts.leases.values())).lease.package_id
 
     def of(self, kind: type[InstructionT]) -> list[InstructionT]:
-        """What it was told last, of one kind."""
-        return [each for each in self.told if isinstance(each, kind)]
+        """The last instructions of one kind."""
+        return [each for each in self.instructions if isinstance(each, kind)]
 
     def done(self, index: int, executor_id: int = 0) -> None:
         self.hear(on.Results(executor_id, [ExecutorResult(index, "ok", 1_000, b"")], self.now))

@@ -1,4 +1,4 @@
-"""What worker/Dockerfile puts into the image, put into a folder instead: from the same context, by the same script."""
+"""The contents of the image that worker/Dockerfile builds, in a folder: from the same files, by the same script."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CONTRACT = json.loads((ROOT / "infra/lib/contract.json").read_text())
 USER = 10001
-"""Whom the entry point becomes."""
+"""The user id that the entry point takes."""
 
 BUILD_S = 300.0
 """Only a hang takes this long."""
@@ -20,11 +20,11 @@ _CONTEXT = "import {{ buildContext }} from '{}'; console.log(buildContext({}));"
 
 
 class Image:
-    """The image's contents below a folder; its interpreters are this machine's.
+    """The image's contents below a folder, with interpreters of this machine.
 
     Args:
-        folder: An empty one, which everybody may enter.
-        requirements: A user's own file of requirements, as `-c requirements=FILE` names it.
+        folder: An empty folder that every user may enter.
+        requirements: A user's requirements file, as `-c requirements=FILE` names it.
     """
 
     def __init__(self, folder: Path, requirements: Path) -> None:
@@ -44,11 +44,11 @@ class Image:
 
     @property
     def newest(self) -> str:
-        """The interpreter that the entry point runs on."""
+        """The interpreter on which the entry point runs."""
         return str(self.pythons / self.versions[-1] / "bin" / "python")
 
     def _context(self, folder: Path, requirements: Path) -> Path:
-        """As the stack makes it."""
+        """The build context, as the stack makes it."""
         script = _CONTEXT.format(ROOT / "infra/lib/worker-image.ts", json.dumps(str(requirements)))
         made = Path(self._run(str(ROOT / "node_modules/.bin/tsx"), "--eval", script).strip())
         made.chmod(0o755)
@@ -66,7 +66,7 @@ class Image:
         return usable is not None
 
     def _move(self, python: str, to: Path) -> Path:
-        """Where the worker's user may enter. An interpreter is moved by copying, here and in the image."""
+        """Copy an interpreter to where the worker's user may enter, as the image does."""
         prefix = Path(self._run(python, "-I", "-c", "import sys; print(sys.base_prefix)").strip())
         shutil.copytree(prefix, to, symlinks=True, copy_function=_link)
         return to / "bin" / f"python{to.name}"
@@ -86,7 +86,7 @@ def _uv() -> str:
 
 
 def _is_usable(python: str) -> bool:
-    """Whether the worker's user may run it. Without root that is who runs the tests."""
+    """Whether the worker's user may run an interpreter. Without root, that is the user who runs the tests."""
     user = USER if os.geteuid() == 0 else None
     with suppress(PermissionError):
         return subprocess.run([python, "-I", "-c", ""], check=False, cwd="/", user=user, group=user).returncode == 0
@@ -96,5 +96,5 @@ def _is_usable(python: str) -> bool:
 def _link(source: str, target: str) -> None:
     try:
         os.link(source, target)
-    except OSError:  # another file system
+    except OSError:  # on another file system
         shutil.copy2(source, target)

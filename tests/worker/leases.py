@@ -1,4 +1,4 @@
-"""Leases for the worker's tests, made as a client and a master would make them."""
+"""Leases for the worker's tests, made as a client and a master make them."""
 
 import hashlib
 import pickle
@@ -18,7 +18,7 @@ _numbers = count(1)
 
 
 def code_of(function: Callable[..., Any]) -> TaskCode:
-    """By value, as for a function of a script."""
+    """The task code of a function, pickled by value as for a script."""
     module = sys.modules[function.__module__]
     cloudpickle.register_pickle_by_value(module)
     try:
@@ -60,7 +60,7 @@ def inline(values: Sequence[Any]) -> InlineData:
 
 
 def data_blob(values: Sequence[Any], key: str, dumps: Callable[[Any], bytes] = pickle.dumps) -> tuple[bytes, BlobRef]:
-    """The bytes of a package's data, as BlobData describes them, and the reference to them."""
+    """The bytes of a package's data, as BlobData describes them, and their reference."""
     items = [dumps(value) for value in values]
     offsets = [0, *accumulate(len(item) for item in items)]
     body = b"".join(items) + struct.pack(f"<{len(offsets)}Q", *offsets)

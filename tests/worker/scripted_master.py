@@ -1,4 +1,4 @@
-"""A master for the agent's tests: it hands out what the test says and remembers what comes back."""
+"""A master for the agent's tests: it hands out the leases of the test, and records what the agent sends."""
 
 import re
 import socket
@@ -32,7 +32,7 @@ HANG_S = 60.0
 
 
 class ScriptedMaster:
-    """Leases in, publications and returns out; `changed` is notified of everything."""
+    """Hands out leases, and records publications and give-backs; `changed` is notified of every change."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -41,9 +41,9 @@ class ScriptedMaster:
         self.hungry = False
         self.away = False
         self.refused_uploads = 0
-        """So many uploads are refused."""
+        """How many uploads it still refuses."""
         self.refused = 0
-        """Requests that came while it was away."""
+        """How many requests came while it was away."""
         self.refuse: Callable[[str, Any], RequestError | None] = lambda _route, _request: None
         self.requests: list[tuple[float, str, Any]] = []
         self.publications: list[Publication] = []
@@ -114,7 +114,7 @@ class ScriptedMaster:
         while not self.leases and not self.away and not gone() and time.monotonic() < end:
             self.changed.wait(0.02)
         if gone():
-            raise Unavailable("nobody listens")
+            raise Unavailable("the master is away")
         leases = [self.leases.popleft() for _ in range(min(request.chunks, len(self.leases)))]
         return RetrieveTasksReply(leases=leases)
 

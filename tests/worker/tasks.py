@@ -1,4 +1,4 @@
-"""Tasks of a scripted master, and what became of them."""
+"""Running tasks on a scripted master, and reading their results."""
 
 import pickle
 from typing import Any

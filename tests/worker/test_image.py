@@ -1,4 +1,4 @@
-"""What is in the image works: installed without Docker, started as its container is started."""
+"""The contents of the image work: installed without Docker, and started as its container is."""
 
 import os
 import platform
@@ -49,7 +49,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 @contextmanager
 def container(image: Image, master: Up, folder: Path, **more: str) -> Iterator["subprocess.Popen[str]"]:
-    """The entry point as the image's ENTRYPOINT and host/run.sh start it."""
+    """The entry point, started as the image's ENTRYPOINT and host/run.sh start it."""
     token = folder / "worker-token"
     token.write_text(master.connection["worker_token"] + "\n")
     token.chmod(0o600)
@@ -70,7 +70,7 @@ def container(image: Image, master: Up, folder: Path, **more: str) -> Iterator["
         process.communicate(timeout=HANG_S)
 
 
-def test_it_is_as_the_stack_builds_it(image: Image) -> None:
+def test_the_image_is_built_as_the_stack_builds_it(image: Image) -> None:
     docker = (ROOT / "worker/Dockerfile").read_text()
     assert f'ARG PYTHONS="{" ".join(CONTRACT["pythons"])}"' in docker
     assert f"ARG UV={metadata.version('uv')}\n" in docker
@@ -78,7 +78,7 @@ def test_it_is_as_the_stack_builds_it(image: Image) -> None:
     assert image.log.count("install: Python") == len(image.versions)
 
 
-def test_a_map_runs_and_nobody_is_root(image: Image, master: Up, folder: Path) -> None:
+def test_a_map_runs_and_no_process_is_root(image: Image, master: Up, folder: Path) -> None:
     root = os.getuid() == 0
     user = USER if root else os.getuid()
     with container(image, master, folder) as process, master.pool() as pool:
@@ -88,20 +88,20 @@ def test_a_map_runs_and_nobody_is_root(image: Image, master: Up, folder: Path) -
             assert (uid >= uid_pool.FIRST if root else uid == user, prefix) == (True, environment)
             assert module.startswith(environment)
         first = psutil.Process(process.pid)
-        everybody = [first, *first.children(recursive=True)]
-        assert len(everybody) >= 4  # the entry point, the agent, and what makes executors
+        processes = [first, *first.children(recursive=True)]
+        assert len(processes) >= 4  # the entry point, the agent, a zygote, and executors
         zygotes = psutil.Process(first.children()[0].pid).children()
-        for each in everybody:
+        for each in processes:
             (uid,) = set(each.uids())
             assert uid == user or (root and uid >= uid_pool.FIRST)
             status = Path(f"/proc/{each.pid}/status").read_text()
             assert "\nNoNewPrivs:\t1\n" in status
-            # What gives executors their users has the right to, and nobody else.
+            # Only the processes that give executors their user ids have the capabilities for that.
             capabilities = NEEDED if root and each in zygotes else 0
             assert f"\nCapEff:\t{capabilities:016x}\n" in status
 
 
-def test_sigterm_drains(image: Image, master: Up, folder: Path) -> None:
+def test_sigterm_drains_the_container(image: Image, master: Up, folder: Path) -> None:
     with (
         tempfile.TemporaryDirectory() as name,
         container(image, master, folder, CLOUDPAR_WRITABLE=name) as process,
@@ -117,7 +117,7 @@ def test_sigterm_drains(image: Image, master: Up, folder: Path) -> None:
         assert list(results) == ["done"]
 
 
-def test_sigterm_before_there_is_an_agent_ends_it(image: Image, master: Up, folder: Path) -> None:
+def test_sigterm_before_the_agent_starts_ends_the_container(image: Image, master: Up, folder: Path) -> None:
     token = folder / "token-that-is-late"
     os.mkfifo(token)
     with container(image, master, folder, CLOUDPAR_TOKEN_FILE=str(token)) as process, token.open("w"):
@@ -125,7 +125,7 @@ def test_sigterm_before_there_is_an_agent_ends_it(image: Image, master: Up, fold
         assert process.wait(HANG_S) == 128 + signal.SIGTERM
 
 
-def test_a_python_that_is_not_there_is_named(image: Image, master: Up, folder: Path) -> None:
+def test_a_missing_version_of_python_is_named(image: Image, master: Up, folder: Path) -> None:
     with container(image, master, folder, CLOUDPAR_PYTHON="3.9") as process:
         output, _ = process.communicate(timeout=HANG_S)
     assert process.returncode == 2

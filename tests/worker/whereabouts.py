@@ -1,11 +1,11 @@
-"""A task for an image that has nothing of these tests: it travels as a file, which must import nothing of them."""
+"""A task for an image that does not contain these tests: this file must not import any of them."""
 
 import os
 import sys
 
 
 def whereabouts(_: int) -> tuple[int, str, str]:
-    """Who runs this, on what, and what the user's requirements brought."""
+    """The user id, the Python environment, and the path of a package from the user's requirements."""
     import editables  # noqa: PLC0415  # only there
 
     return os.getuid(), sys.prefix, editables.__file__

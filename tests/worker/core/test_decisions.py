@@ -1,4 +1,4 @@
-"""What an agent with many executors looks at after each result."""
+"""Which decisions an agent with many executors makes after each result."""
 
 import pytest
 
@@ -19,7 +19,7 @@ TASK_US = 60_000
 
 @pytest.fixture
 def busy() -> Worker:
-    """40 executors, each in a task of 60 ms of one package, and 80 tasks that wait here, in 40 leases."""
+    """40 executors, each in a task of 60 ms of one package; 80 more tasks wait here, in 40 leases."""
     leases = [lease_of(CODE, 3, start=3 * number, mean_us=TASK_US, package_id="a" * 32) for number in range(EXECUTORS)]
     worker = Worker(*leases, executors=EXECUTORS)
     assert len(worker.of(do.Feed)) == EXECUTORS
@@ -46,7 +46,7 @@ def test_a_lease_is_chosen_only_for_the_executor_that_is_free(busy: Worker, monk
     assert [fed.executor_id for fed in busy.of(do.Feed)] == [7]
 
 
-def test_results_of_a_package_that_goes_on_are_no_reason_to_look_at_everything(
+def test_after_results_of_a_running_package_only_their_executor_is_decided(
     busy: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decisions, "decide", lambda *_: pytest.fail("everything was looked at"))
@@ -55,7 +55,7 @@ def test_results_of_a_package_that_goes_on_are_no_reason_to_look_at_everything(
         assert [fed.executor_id for fed in busy.of(do.Feed)] == [executor_id]
 
 
-def test_results_that_come_all_the_time_are_published_all_the_same(busy: Worker) -> None:
+def test_results_that_come_continuously_are_published_in_time(busy: Worker) -> None:
     for _ in range(6):
         busy.hear(on.TimePassed(), TASK_US // 2)
         for executor_id in range(EXECUTORS):
@@ -64,7 +64,7 @@ def test_results_that_come_all_the_time_are_published_all_the_same(busy: Worker)
     assert busy.published
 
 
-def test_the_last_result_of_a_package_is_published_at_once_although_its_executor_goes_on(busy: Worker) -> None:
+def test_a_packages_last_result_is_published_at_once_while_its_executor_works_on(busy: Worker) -> None:
     small = lease_of(CODE, 1, mean_us=TASK_US, package_id="b" * 32)
     busy.hear(on.Retrieved([small]))
     _ends_task(busy, 3)

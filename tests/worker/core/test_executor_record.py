@@ -1,4 +1,4 @@
-"""What is charged, between what the executor claims and what the agent's clock saw."""
+"""Which duration is charged when the executor's claim and the agent's clock differ."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,15 +22,15 @@ def durations(executor: ExecutorRecord, claims: list[int], absent_at_us: int, no
     return [result.duration_us for result in executor.audit(results, absent_at_us, now_us)]
 
 
-def test_honest_claims_stand() -> None:
+def test_durations_that_match_the_agents_clock_are_charged_as_claimed() -> None:
     assert durations(fed(2), [400_000, 590_000], 1_000_000, 1_001_000) == [400_000, 590_000]
 
 
-def test_claims_over_the_agents_clock_are_cut() -> None:
+def test_durations_above_the_agents_clock_are_cut() -> None:
     assert durations(fed(2), [3_000_000, 1_000_000], 1_000_000, 1_001_000) == [750_000, 250_000]
 
 
-def test_claims_far_below_it_are_raised() -> None:
+def test_durations_far_below_the_agents_clock_are_raised() -> None:
     assert durations(fed(2), [1, 1], 1_001_000, 1_002_000) == [999_999, 1]
 
 
@@ -38,16 +38,16 @@ def test_latency_is_not_charged() -> None:
     assert durations(fed(1), [1], 1_000 + LATENCY_US, 1_000 + LATENCY_US) == [1]
 
 
-def test_carrying_large_results_is_not_charged() -> None:
+def test_the_transfer_of_large_results_is_not_charged() -> None:
     executor = fed(1)
     result = ExecutorResult(0, "ok", 1, bytes(10**7))
     assert executor.audit([result], 50_000, 50_000) == [result]
 
 
 @given(st.lists(st.tuples(st.integers(1, 10**6), st.integers(0, 10**6)), min_size=1, max_size=20))
-def test_no_more_than_passed_is_ever_charged(steps: list[tuple[int, int]]) -> None:
+def test_never_more_time_is_charged_than_has_passed(steps: list[tuple[int, int]]) -> None:
     executor, now_us, charged = fed(len(steps)), 1_000, 0
     for claim, step in steps:
         absent_at_us, now_us = now_us + step // 2, now_us + step
         charged += sum(durations(executor, [claim], absent_at_us, now_us))
-    assert charged <= now_us - 1_000 + len(steps)  # each task costs one microsecond at least
+    assert charged <= now_us - 1_000 + len(steps)  # each task is charged at least one microsecond

@@ -1,4 +1,4 @@
-"""How much is fed and fetched ahead."""
+"""How many tasks are fed ahead, and how many chunks are retrieved ahead."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_runs_last_about_a_tenth_of_a_second(mean_us: int, queued: int, tasks: i
     assert run_tasks(executor(queued), PackageDurations(mean_us), 0, 1_000) == tasks
 
 
-def test_first_runs_grow_with_what_was_measured() -> None:
+def test_first_runs_grow_with_the_number_of_measured_tasks() -> None:
     durations = PackageDurations(0)
     sizes = []
     for _ in range(4):
@@ -53,7 +53,7 @@ def test_first_runs_grow_with_what_was_measured() -> None:
     assert sizes == [1, 16, 272, 2_000]
 
 
-def test_what_is_queued_counts_against_the_first_runs() -> None:
+def test_queued_tasks_count_against_the_size_of_the_first_runs() -> None:
     durations = PackageDurations(0)
     durations.measured(1, 1)
     assert [run_tasks(executor(queued), durations, 0, 10**6) for queued in (0, 10, 16)] == [16, 6, 0]
@@ -63,19 +63,19 @@ def fed(worker: Worker) -> list[tuple[int, tuple[int, int]]]:
     return [(each.executor_id, each.tasks) for each in worker.of(do.Feed)]
 
 
-def test_an_executor_is_fed_its_part_of_a_chunk_once_and_leaves_the_rest_to_others() -> None:
+def test_an_executor_gets_only_its_part_of_a_chunk() -> None:
     worker = Worker(lease_of(CODE, 8, mean_us=4_000), executors=2)
-    assert fed(worker) == [(0, (0, 4)), (1, (4, 6))]  # what is left goes to the one that is done first
+    assert fed(worker) == [(0, (0, 4)), (1, (4, 6))]  # the rest goes to the executor that is free first
 
 
-def test_a_chunk_that_is_done_sooner_than_divided_goes_to_one_executor_in_one_run() -> None:
+def test_a_chunk_that_runs_faster_than_it_is_divided_goes_to_one_executor() -> None:
     worker = Worker(lease_of(CODE, 250, mean_us=1), executors=2)
     assert fed(worker) == [(0, (0, 250))]
 
 
 def test_the_next_package_of_a_short_function_is_fed_at_once() -> None:
     worker = Worker(lease_of(CODE, 2), executors=2)
-    assert fed(worker) == [(0, (0, 1)), (1, (1, 2))]  # they may take an hour each
+    assert fed(worker) == [(0, (0, 1)), (1, (1, 2))]  # the tasks may take an hour each
     for executor_id in (0, 1):
         worker.hear(on.Results(executor_id, [ExecutorResult(executor_id, "ok", 5, b"")], worker.now))
     worker.hear(on.Retrieved([lease_of(CODE, 100)]))
@@ -92,7 +92,7 @@ def test_long_tasks_are_not_remembered_for_the_next_package_of_their_function() 
     assert lengths.mean_us(lease) == 0
 
 
-def test_only_the_functions_that_ran_last_are_remembered() -> None:
+def test_durations_are_remembered_for_the_last_functions_only() -> None:
     lengths = FunctionLengths()
     leases = [lease_of(TaskCode(str(number), b""), 1) for number in range(FUNCTIONS + 1)]
     for lease in leases:
@@ -100,23 +100,23 @@ def test_only_the_functions_that_ran_last_are_remembered() -> None:
     assert [lengths.mean_us(lease) for lease in leases[:2]] == [0, 1]
 
 
-def test_large_items_travel_in_small_runs() -> None:
+def test_large_items_are_fed_in_small_runs() -> None:
     assert run_tasks(executor(), PackageDurations(1), 3 << 20, 1_000) == 1
 
 
-def test_the_last_tasks_are_spread() -> None:
+def test_the_last_tasks_are_spread_over_all_executors() -> None:
     assert run_tasks(executor(), PackageDurations(1), 0, 7) == 7
 
 
-def test_an_idle_worker_asks_for_its_executors() -> None:
+def test_an_idle_worker_retrieves_chunks_for_all_its_executors() -> None:
     assert chunks_needed([0, 0], 0, 0, 2) == 2
 
 
-def test_nothing_is_fetched_behind_a_long_task() -> None:
+def test_no_chunk_is_retrieved_behind_a_long_task() -> None:
     assert chunks_needed([remaining_us(10**7, 10**6, 0)] * 2, 0, 10**6, 2) == 0
     assert chunks_needed([remaining_us(0, 10**6, 0)] * 2, 0, 0, 2) == 0
 
 
-def test_small_chunks_are_asked_for_in_bulk() -> None:
+def test_small_chunks_are_retrieved_in_bulk() -> None:
     assert chunks_needed([0, 0], HORIZON_US, HORIZON_US / 4, 2) == 4
     assert chunks_needed([0, 0], 2 * HORIZON_US, 10, 2) == 0

@@ -1,4 +1,4 @@
-"""Executors whose tasks wait for tasks of their own: what runs in their place, and how much."""
+"""Executors whose tasks wait for tasks of their own: which tasks run in their place, and how many."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
 MEMORY = 10**9
-"""Of each executor of a driven worker."""
+"""The memory limit of each executor."""
 
 
 def parents(tasks: int = 1, **fields: Any) -> Lease:
@@ -31,7 +31,7 @@ def fed(worker: Worker) -> list[tuple[int, str]]:
 
 
 def waiting(*leases: Lease, executors: int = 1) -> Worker:
-    """A worker whose executors all wait; one more is ready for each."""
+    """A worker whose executors all wait; for each, one more executor is ready."""
     worker = Worker(*leases, executors=executors)
     for number in range(executors):
         worker.hear(on.TaskWaits(number, waits=True))
@@ -47,7 +47,7 @@ def test_an_executor_that_waits_is_replaced_by_one_for_its_tasks() -> None:
     assert fed(worker) == [(1, lease.lease_id)]
 
 
-def test_no_more_tasks_begin_that_would_only_wait_as_well() -> None:
+def test_tasks_of_a_depth_at_its_limit_of_waiting_tasks_do_not_start() -> None:
     worker = waiting(parents(5))
     assert fed(worker) == []
     lease = children(2)
@@ -57,14 +57,14 @@ def test_no_more_tasks_begin_that_would_only_wait_as_well() -> None:
     assert fed(worker) == [(1, lease.lease_id)]
 
 
-def test_tasks_that_run_count_as_if_they_were_about_to_wait() -> None:
+def test_running_tasks_count_against_the_limit_of_waiting_tasks() -> None:
     worker = waiting(parents(5), executors=2)
     worker.done(0)
-    assert {executor_id for executor_id, _ in fed(worker)} == {0}  # one of two waits: one more may begin
+    assert {executor_id for executor_id, _ in fed(worker)} == {0}  # one of two waits, so one more task may start
     assert [each.executor_id for each in worker.state.facts.executors.values() if each.running] == [0, 1]
 
 
-def test_more_is_asked_for_while_nothing_that_is_here_may_run() -> None:
+def test_chunks_are_retrieved_while_no_task_here_may_start() -> None:
     worker = waiting(parents())
     worker.hear(on.Retrieved([parents(5)]))
     assert [retrieve.chunks > 0 for retrieve in worker.of(do.Retrieve)] == [True]
@@ -72,7 +72,7 @@ def test_more_is_asked_for_while_nothing_that_is_here_may_run() -> None:
     assert worker.of(do.Retrieve) == []
 
 
-def test_payloads_of_what_may_not_run_are_not_fetched() -> None:
+def test_payloads_of_tasks_that_may_not_start_are_not_downloaded() -> None:
     worker = waiting(parents())
     fields: dict[str, Any] = {"data": BlobData(BlobRef("key", 10**6)), "data_link": Link("GET", "http://master.test")}
     worker.hear(on.Retrieved([lease_of(CODE, 5, **fields)]))
@@ -81,19 +81,19 @@ def test_payloads_of_what_may_not_run_are_not_fetched() -> None:
     assert len(worker.of(do.Download)) == 1
 
 
-def test_as_many_as_there_are_cores_run_beside_those_that_wait() -> None:
+def test_as_many_tasks_run_beside_waiting_ones_as_there_are_executors() -> None:
     worker = waiting(parents(2), executors=2)
     lease = children(5)
     worker.hear(on.Retrieved([lease]))
     assert [executor_id for executor_id, _ in fed(worker)] == [2, 3]
     worker.hear(on.TaskWaits(0, waits=False))
     worker.hear(on.Results(2, [ExecutorResult(0, "ok", 1_000_000, b"")], worker.now), after_us=1_000_000)
-    assert fed(worker) == []  # the first one goes on, in its place
+    assert fed(worker) == []  # the first task goes on, in the place of this one
     worker.hear(on.Results(0, [ExecutorResult(0, "ok", 1_000_000, b"")], worker.now))
     assert len(fed(worker)) == 1
 
 
-def test_executors_that_are_too_many_stay_for_a_while() -> None:
+def test_surplus_executors_stay_for_a_while() -> None:
     worker = waiting(parents())
     worker.hear(on.TaskWaits(0, waits=False))
     worker.done(0)
@@ -104,14 +104,14 @@ def test_executors_that_are_too_many_stay_for_a_while() -> None:
     assert (worker.of(do.Kill), worker.of(do.Spawn), worker.state.facts.nested) == ([], [], False)
 
 
-def test_a_task_that_ends_waits_no_longer() -> None:
+def test_a_task_that_ends_while_it_waits_counts_as_waiting_no_longer() -> None:
     worker = waiting(parents(2))
     worker.done(0)
     assert len(fed(worker)) == 1
     assert not any(executor.awaits for executor in worker.state.facts.executors.values())
 
 
-def test_what_waits_for_tasks_limits_the_memory_of_what_runs_in_its_place() -> None:
+def test_the_memory_of_waiting_tasks_reduces_the_limit_of_running_ones() -> None:
     worker = waiting(parents())
     worker.hear(on.Retrieved([children()]))
     worker.hear(on.Measured(0, 6 * MEMORY // 10, 0))
@@ -121,7 +121,7 @@ def test_what_waits_for_tasks_limits_the_memory_of_what_runs_in_its_place() -> N
     assert [kill.executor_id for kill in worker.of(do.Kill)] == [1]
 
 
-def test_tasks_that_hold_too_much_memory_while_they_wait_are_stopped_latest_first() -> None:
+def test_of_waiting_tasks_with_too_much_memory_the_latest_is_stopped_first() -> None:
     worker = waiting(parents())
     worker.hear(on.Retrieved([children()]))
     worker.hear(on.TaskWaits(1, waits=True))
@@ -137,7 +137,7 @@ def test_tasks_that_hold_too_much_memory_while_they_wait_are_stopped_latest_firs
     )  # fmt: skip
 
 
-def test_a_chunk_that_workers_were_lost_with_runs_beside_the_tasks_that_it_waits_for() -> None:
+def test_a_waiting_suspect_does_not_keep_its_own_tasks_from_running() -> None:
     worker = waiting(parents(attempt=3))
     lease = children()
     worker.hear(on.Retrieved([lease]))
@@ -145,7 +145,7 @@ def test_a_chunk_that_workers_were_lost_with_runs_beside_the_tasks_that_it_waits
     assert worker.of(do.GiveBackTasks) == []
 
 
-def test_a_mark_is_of_the_task_behind_the_last_result() -> None:
+def test_a_mark_belongs_to_the_task_after_the_last_result() -> None:
     frame = bytearray()
     encode_result_into(ExecutorResult(0, "ok", 1, b""), frame)
     reader = ResultReader()
@@ -157,7 +157,7 @@ def test_a_mark_is_of_the_task_behind_the_last_result() -> None:
         reader.feed(b"\1\0\0\0\2")
 
 
-def test_a_worker_that_has_very_many_leases_runs_them_beside_what_waits() -> None:
+def test_a_worker_with_very_many_leases_runs_them_beside_waiting_tasks() -> None:
     worker = waiting(parents())
     worker.hear(on.Retrieved([parents() for _ in range(LEASES - 2)]))
     assert fed(worker) == []

@@ -1,4 +1,4 @@
-"""What a worker does when a package ends: for good, or only here."""
+"""What a worker does when a package ends, everywhere or only here."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
 
-def test_what_ended_for_one_lease_has_ended_for_all_of_its_package() -> None:
+def test_the_end_of_a_package_applies_to_all_its_leases() -> None:
     first = lease_of(CODE, 1, mean_us=1_000)
     second = lease_of(CODE, 10_000, package_id=first.package_id, start=1)
     worker = Worker(first, second)
@@ -19,10 +19,10 @@ def test_what_ended_for_one_lease_has_ended_for_all_of_its_package() -> None:
     assert worker.state.facts.leases[second.lease_id].untouched
     worker.hear(on.Extended([LeaseView(lease_id=first.lease_id, state="ended")], False))
     assert not worker.state.facts.leases[second.lease_id].untouched
-    assert do.Kill(0) in worker.told  # it had begun a task of the second lease
+    assert do.Kill(0) in worker.instructions  # the executor had started a task of the second lease
 
 
-def test_a_packages_last_results_here_do_not_wait_for_other_packages() -> None:
+def test_a_packages_last_results_at_a_worker_are_published_at_once() -> None:
     short, long = lease_of(CODE, 2, mean_us=1_000), lease_of(CODE, 100, mean_us=60_000)
     worker = Worker(short, long)
     worker.done(0)
@@ -32,7 +32,7 @@ def test_a_packages_last_results_here_do_not_wait_for_other_packages() -> None:
     assert worker.published == [(short.package_id, 2)]
 
 
-def test_results_wait_for_company_while_more_of_their_package_is_here() -> None:
+def test_results_are_collected_while_tasks_of_their_package_are_left() -> None:
     first = lease_of(CODE, 2, mean_us=60_000)
     second = lease_of(CODE, 100, package_id=first.package_id, start=2, mean_us=60_000)
     worker = Worker(first, second)
@@ -45,8 +45,8 @@ def test_results_wait_for_company_while_more_of_their_package_is_here() -> None:
 
 
 @pytest.mark.parametrize("holds", [True, False])
-def test_large_results_of_several_leases_travel_together_beside_further_tasks(holds: bool) -> None:
-    """They waited for 0.2 s or for the last task; a master whose requests cost money still has them wait."""
+def test_large_results_of_several_leases_are_published_together_while_tasks_run(holds: bool) -> None:
+    """If requests cost money, the results wait for 0.2 s or for the last task."""
     first = lease_of(CODE, 1, mean_us=60_000)
     others = [lease_of(CODE, 1, package_id=first.package_id, start=start, mean_us=60_000) for start in range(1, 6)]
     worker = Worker(first, *others)

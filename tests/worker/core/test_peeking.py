@@ -1,4 +1,4 @@
-"""Chunks of other packages that a busy worker hears of, and fetches."""
+"""Chunks of other packages that a busy worker learns of, and fetches."""
 
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
@@ -10,7 +10,7 @@ TASK_US = 1_000_000
 
 
 def with_stock() -> Worker:
-    """One executor, which runs the first of ten tasks of a second."""
+    """One executor, which runs the first of ten tasks of one second each."""
     worker = Worker(lease_of(CODE, 10, mean_us=TASK_US))
     worker.hear(on.Downloaded(next(iter(worker.state.facts.leases)), (0, 10), 0, 0))
     return worker
@@ -24,7 +24,7 @@ def fetches(worker: Worker) -> list[do.Retrieve]:
     return [each for each in worker.of(do.Retrieve) if each.besides]
 
 
-def test_a_worker_that_hears_of_a_chunk_fetches_it_when_its_executor_is_free() -> None:
+def test_a_chunk_that_a_peek_saw_is_fetched_when_an_executor_is_free() -> None:
     worker = with_stock()
     worker.hear(on.Extended([], waiting=True))
     assert not fetches(worker)
@@ -33,7 +33,7 @@ def test_a_worker_that_hears_of_a_chunk_fetches_it_when_its_executor_is_free() -
 
 
 def test_a_worker_whose_fetch_brings_nothing_does_not_fetch_again_at_once() -> None:
-    """Another worker was quicker, and the master has not noticed yet: its executor goes on with what is here."""
+    """Another worker was faster, and the master has not noticed yet; the executor continues with the tasks here."""
     worker = with_stock()
     worker.hear(on.Extended([], waiting=True))
     worker.hear(end_of(worker, 0), TASK_US)

@@ -1,4 +1,4 @@
-"""Publications and requests stay within the protocol's limits, and lose nothing."""
+"""Publications and requests stay within the protocol's limits, and contain every result."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ def result(index: int, size: int, text: int = 0) -> TaskResult:
 
 
 @given(st.lists(st.tuples(SIZES, st.integers(0, 65_536)), max_size=60))
-def test_parts_fit_a_publication(sizes: list[tuple[int, int]]) -> None:
+def test_parts_of_results_fit_into_one_publication_each(sizes: list[tuple[int, int]]) -> None:
     results = [result(index, *size) for index, size in enumerate(sizes)]
     parts = list(split(results))
     assert [one for part in parts for one in part] == results
@@ -51,7 +51,7 @@ def test_the_last_publication_of_a_finished_lease_closes_it() -> None:
 
 
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=150))
-def test_requests_fit_a_body(counts: list[int]) -> None:
+def test_parts_of_publications_fit_into_one_request_each(counts: list[int]) -> None:
     made = []
     for count in counts:
         record = LeaseRecord(lease_of(TaskCode("0" * 64, b""), count), 0, 0)
@@ -65,6 +65,6 @@ def test_requests_fit_a_body(counts: list[int]) -> None:
 
 
 @given(st.integers(0, 10**5), st.text(max_size=100))
-def test_a_result_weighs_no_less_than_it_does(size: int, text: str) -> None:
+def test_the_computed_size_of_a_result_is_never_too_small(size: int, text: str) -> None:
     one = TaskResult(10**7, "unpicklable", 2**40, ZEROS[: min(size, INLINE_RESULT_BYTES)], None, text, text, text, text)
     assert result_bytes(one) >= len(codec.encode(one)) - 8

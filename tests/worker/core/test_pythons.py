@@ -1,4 +1,4 @@
-"""Which Python executors have: the lease's, if it is here."""
+"""Executors have the lease's version of Python, if it is here."""
 
 from cloudpar_protocol.payloads import TaskCode
 from cloudpar_worker.core import instructions as do
@@ -17,12 +17,12 @@ def fed(worker: Worker) -> list[tuple[int, str]]:
     return [(feed.executor_id, feed.lease.lease_id) for feed in worker.of(do.Feed)]
 
 
-def test_executors_begin_with_the_first() -> None:
+def test_executors_start_with_the_first_version_of_python() -> None:
     worker = Worker(pythons=PYTHONS)
     assert [executor.python for executor in worker.state.facts.executors.values()] == ["3.13"]
 
 
-def test_a_fresh_executor_of_the_leases_python_takes_its_place() -> None:
+def test_an_executor_of_another_python_is_replaced_by_one_of_the_leases() -> None:
     lease = lease_of(CODE, 1, python="3.12")
     worker = Worker(lease, pythons=PYTHONS)
     assert worker.of(do.Kill) == [do.Kill(0)]
@@ -33,13 +33,13 @@ def test_a_fresh_executor_of_the_leases_python_takes_its_place() -> None:
     assert fed(worker) == [(1, lease.lease_id)]
 
 
-def test_what_is_not_pickled_runs_on_any() -> None:
+def test_tasks_without_pickles_run_on_any_version_of_python() -> None:
     lease = lease_of(TaskCode("1" * 64, reference="math:factorial"), 1, python="2.7", codec="msgpack")
     worker = Worker(lease, pythons=PYTHONS)
     assert fed(worker) == [(0, lease.lease_id)]
 
 
-def test_an_executor_ends_its_task_first() -> None:
+def test_an_executor_is_replaced_only_after_its_task() -> None:
     worker = Worker(lease_of(CODE, 1, python="3.13"), pythons=PYTHONS)
     other = lease_of(CODE, 1, python="3.12")
     worker.hear(on.Retrieved([other]))
@@ -65,7 +65,7 @@ def test_clients_of_two_versions_keep_their_executors() -> None:
         worker.done(0, executor_id)
 
 
-def test_an_executor_goes_on_for_a_while_with_what_it_can_serve() -> None:
+def test_an_executor_serves_its_own_version_for_a_while_before_it_is_replaced() -> None:
     first = lease_of(CODE, 1, python="3.13", mean_us=1_000)
     other, more = lease_of(CODE, 1, python="3.12"), lease_of(CODE, 10_000, python="3.13", mean_us=1_000)
     worker = Worker(first, pythons=PYTHONS)
@@ -75,7 +75,7 @@ def test_an_executor_goes_on_for_a_while_with_what_it_can_serve() -> None:
     assert fed(worker) == []
 
 
-def test_a_version_that_is_not_here_is_refused_with_those_that_are() -> None:
+def test_the_refusal_of_a_version_of_python_names_those_that_are_here() -> None:
     lease = lease_of(CODE, 5, python="3.14")
     worker = Worker(lease, pythons=("3.13", "3.11", "3.12"))
     ((publication,),) = [publish.publications for publish in worker.of(do.Publish)]
@@ -86,7 +86,7 @@ def test_a_version_that_is_not_here_is_refused_with_those_that_are() -> None:
     )
 
 
-def test_a_version_that_does_not_start_is_none() -> None:
+def test_a_version_whose_interpreter_does_not_start_counts_as_missing() -> None:
     lease = lease_of(CODE, 5, python="3.12")
     worker = Worker(lease, pythons=PYTHONS)
     worker.hear(on.ExecutorGone(0, -9))

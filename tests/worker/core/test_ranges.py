@@ -1,4 +1,4 @@
-"""Range arithmetic against sets."""
+"""Arithmetic of ranges, compared with sets."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ NUMBERS = st.sets(st.integers(0, 30))
 
 
 @given(NUMBERS, NUMBERS, st.integers(0, 40))
-def test_they_are_sets(left: set[int], right: set[int], tasks: int) -> None:
+def test_ranges_behave_like_sets_of_tasks(left: set[int], right: set[int], tasks: int) -> None:
     ours, theirs = build(left), build(right)
     assert expand(ours) == sorted(left)
     assert ranges.count(ours) == len(left)
@@ -33,5 +33,5 @@ def test_they_are_sets(left: set[int], right: set[int], tasks: int) -> None:
     assert ranges.count(tail) == min(tasks, len(left))
 
 
-def test_neighbours_are_joined() -> None:
+def test_neighbouring_ranges_are_joined() -> None:
     assert ranges.add([(0, 2), (4, 6)], (2, 4)) == [(0, 6)]

@@ -1,4 +1,4 @@
-"""An executor whose tasks are recalled again while what it passed over before lies in its channel, unread."""
+"""A second recall while results of the first one are still unread in the executor's channel."""
 
 from cloudpar_protocol.payloads import TaskCode
 from cloudpar_worker.core.executor_record import ExecutorRecord
@@ -18,16 +18,16 @@ def passed_over(start: int, end: int) -> list[ExecutorResult]:
     return [ExecutorResult(index, SKIPPED, 0) for index in range(start, end)]
 
 
-def test_what_an_earlier_recall_skipped_is_expected_still() -> None:
+def test_results_of_an_earlier_recall_are_still_expected() -> None:
     executor, record = fed(10, more=5)
     assert executor.recall(2_000) == (1, 10)
-    executor.advance(1)  # it came out of the task in which it was, and passes over the others
+    executor.advance(1)  # the executor ends its task, and skips the others
     executor.feed(record, *record.take(5), now_us=3_000)
     assert executor.recall(200_000) == (2, 15)
     assert executor.expects(passed_over(1, 15))
 
 
-def test_a_task_cannot_have_itself_run_for_nothing() -> None:
+def test_a_skipped_result_of_a_task_that_was_not_recalled_is_garbage() -> None:
     executor, record = fed(10, more=5)
     assert not executor.expects(passed_over(0, 1))
     executor.recall(2_000)
@@ -36,6 +36,6 @@ def test_a_task_cannot_have_itself_run_for_nothing() -> None:
     executor.advance(9)
     executor.feed(record, *record.take(5), now_us=3_000)
     executor.advance(1)
-    assert not executor.expects(passed_over(10, 11))  # its recall was over when that was fed
+    assert not executor.expects(passed_over(10, 11))  # this run was fed after the recall
     executor.recall(200_000)
     assert not executor.expects(passed_over(10, 11))

@@ -1,4 +1,4 @@
-"""A worker that cannot run a package gives it back with the reason, and asks for no more of it."""
+"""A worker that cannot run a package gives it back with the reason, and retrieves no more of it."""
 
 from cloudpar_protocol.limits import BULK_ITEMS
 from cloudpar_protocol.payloads import Unfit
@@ -25,7 +25,7 @@ def results(worker: Worker, *found: ExecutorResult) -> None:
     worker.hear(on.Results(0, list(found), worker.now - 1))
 
 
-def test_a_task_that_lacks_a_module_goes_back_with_all_that_was_not_begun() -> None:
+def test_a_task_that_lacks_a_module_is_given_back_with_all_untouched_tasks() -> None:
     lease = lease_of(CODE, 5, elsewhere=True)
     worker = Worker(lease)
     results(worker, unfit(0))
@@ -40,7 +40,7 @@ def test_a_task_that_lacks_a_module_goes_back_with_all_that_was_not_begun() -> N
     assert worker.of(do.Publish) == []
 
 
-def test_results_that_it_had_before_are_published() -> None:
+def test_results_from_before_the_package_was_set_aside_are_published() -> None:
     worker = Worker(lease_of(CODE, 2, elsewhere=True))
     results(worker, ExecutorResult(0, "ok", 10, data=b"value"))
     worker.hear(on.TimePassed(), after_us=1_000_000)
@@ -48,7 +48,7 @@ def test_results_that_it_had_before_are_published() -> None:
     assert [item.ranges for item in returns(worker)] == [[(1, 2)]]
 
 
-def test_a_long_task_is_charged_for_what_is_not_free() -> None:
+def test_a_long_task_that_lacks_a_module_is_charged_beyond_the_free_time() -> None:
     worker = Worker(lease_of(CODE, 1, elsewhere=True))
     worker.hear(on.TimePassed(), after_us=2 * FREE_US)
     results(worker, unfit(0, 2 * FREE_US))
@@ -56,7 +56,7 @@ def test_a_long_task_is_charged_for_what_is_not_free() -> None:
     assert FREE_US <= back.used_us + 100_000 <= FREE_US + 200_000
 
 
-def test_what_comes_of_the_package_by_an_earlier_retrieval_goes_back_at_once() -> None:
+def test_a_lease_of_a_package_that_is_set_aside_is_given_back_at_once() -> None:
     first = lease_of(CODE, 1, elsewhere=True)
     worker = Worker(first)
     results(worker, unfit(0))
@@ -66,7 +66,7 @@ def test_what_comes_of_the_package_by_an_earlier_retrieval_goes_back_at_once() -
     assert worker.of(do.Feed) == []
 
 
-def test_what_no_worker_can_run_is_run() -> None:
+def test_a_package_that_no_worker_can_run_is_run_and_fails() -> None:
     first = lease_of(CODE, 1, elsewhere=True)
     worker = Worker(first)
     results(worker, unfit(0))
@@ -85,7 +85,7 @@ def test_a_python_that_does_not_start_sets_its_packages_aside() -> None:
     assert worker.state.facts.pythons == ["3.13"]
 
 
-def test_the_oldest_packages_are_forgotten() -> None:
+def test_the_oldest_packages_set_aside_are_forgotten() -> None:
     worker = Worker()
     for number in range(BULK_ITEMS + 5):
         worker.state.facts.set_package_aside(f"p{number}", NUMPY)

@@ -1,4 +1,4 @@
-"""In whatever order things happen: each task ends in one publication or return, and no two executors run it."""
+"""In any order of stimuli, each task ends in one publication or give-back, and no two executors run it."""
 
 import signal
 from collections import Counter, deque
@@ -24,7 +24,7 @@ Task = tuple[str, int]
 
 
 class Executor:
-    """What a real one does: tasks in order, results that lie in the channel until they are read."""
+    """A simulated executor: it runs tasks in order; its results stay in the channel until they are read."""
 
     def __init__(self, python: str) -> None:
         self.python = python
@@ -84,7 +84,7 @@ class Worker(RuleBasedStateMachine):
         for instruction in self.state.handle(stimulus, self.now):
             getattr(self, f"do_{type(instruction).__name__.lower()}")(instruction)
 
-    # What the shell does.
+    # What the agent's process does with instructions.
 
     def do_spawn(self, spawn: do.Spawn) -> None:
         assert spawn.python in self.pythons
@@ -118,7 +118,7 @@ class Worker(RuleBasedStateMachine):
         executor = self.executors[recall.executor_id]
         executor.hole = (recall.first, recall.end)
         if not executor.unread:
-            # What the agent knows is all there is: the running task has begun, the next ones are passed over.
+            # The agent knows no more than this: the running task has started, and the next ones are skipped.
             assert executor.count + 1 == recall.first
 
     def do_confirmrecall(self, confirm: do.ConfirmRecall) -> None:
@@ -171,7 +171,7 @@ class Worker(RuleBasedStateMachine):
     def do_exit(self, _exit: do.Exit) -> None:
         self.exited = True
 
-    # What happens.
+    # Stimuli, in random order.
 
     @precondition(lambda self: any(not executor.forked for executor in self.executors.values()))
     @rule()
@@ -244,7 +244,8 @@ class Worker(RuleBasedStateMachine):
             if number in self.executors:
                 self.read(number)
                 executor = self.executors[number]
-                # What comes back may be fed elsewhere within the same stimulus: allow it from here on.
+                # Tasks that come back may be fed to another executor within the same stimulus, so they are allowed from
+                # here on.
                 for count, task in enumerate(executor.queue, executor.count):
                     if executor.hole[0] <= count < executor.hole[1]:
                         self.taken_back.add((number, task))
@@ -354,7 +355,7 @@ class Worker(RuleBasedStateMachine):
         self.now += us
         self.say(on.TimePassed())
 
-    # The end.
+    # The end of the run.
 
     def teardown(self) -> None:
         self.draining = True
@@ -364,7 +365,7 @@ class Worker(RuleBasedStateMachine):
                 break
             self.step_to_the_end()
         assert self.exited
-        assert self.held <= set(self.leases) - self.forgotten  # else nobody would ever let go of the payload
+        assert self.held <= set(self.leases) - self.forgotten  # otherwise the agent would never release the payload
         for lease_id, lease in self.leases.items():
             said = self.said[lease_id]
             assert all(times == 1 for times in said.values())

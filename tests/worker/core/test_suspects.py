@@ -1,4 +1,4 @@
-"""Chunks that may take their worker along are run one at a time."""
+"""Chunks that may kill their worker run one at a time."""
 
 from cloudpar_protocol.worker_messages import LeaseView
 from cloudpar_worker.core import instructions as do
@@ -16,8 +16,8 @@ def fed(worker: Worker) -> list[str]:
     return [each.lease.lease_id for each in worker.of(do.Feed)]
 
 
-def test_one_suspect_is_kept_and_begins_when_all_others_are_safe() -> None:
-    """What was lost once, or never, may also be what took the worker along."""
+def test_one_suspect_is_kept_and_starts_after_all_others_are_given_back() -> None:
+    """Any of the chunks may have killed the worker, so none runs beside the suspect."""
     once, suspect, worst = (lease_of(CODE, 1, attempt=attempt) for attempt in (2, 3, 4))
     worker = Worker(once, suspect, worst, executors=2)
     assert (returned(worker), fed(worker)) == ([suspect.lease_id, once.lease_id], [])
@@ -28,8 +28,8 @@ def test_one_suspect_is_kept_and_begins_when_all_others_are_safe() -> None:
     assert fed(worker) == [worst.lease_id]
 
 
-def test_suspects_that_come_beside_what_runs_go_back() -> None:
-    """And are not asked for again at once, nor anything else fed before they are safe."""
+def test_suspects_that_come_beside_running_tasks_are_given_back() -> None:
+    """The worker does not retrieve it again at once, and feeds nothing else before the master has it back."""
     running, once, suspect = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 2, 3))
     worker = Worker(running, executors=2)
     assert fed(worker) == [running.lease_id]
@@ -39,8 +39,8 @@ def test_suspects_that_come_beside_what_runs_go_back() -> None:
     assert (fed(worker), worker.of(do.Retrieve)) == ([once.lease_id], [])
 
 
-def test_a_suspect_that_went_back_is_asked_for_again_ever_later() -> None:
-    """So that a worker that is always busy has nothing else in the end."""
+def test_after_each_suspect_given_back_the_next_retrieval_waits_longer() -> None:
+    """Even a worker that is always busy has nothing else in the end, and can run the suspect."""
     running, *suspects = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 3, 3, 3))
     worker = Worker(running, executors=2)
     for times, suspect in zip((1, 2, 4), suspects, strict=True):
@@ -52,7 +52,7 @@ def test_a_suspect_that_went_back_is_asked_for_again_ever_later() -> None:
         assert len(worker.of(do.Retrieve)) == 1
 
 
-def test_it_is_asked_for_at_once_when_nothing_else_runs() -> None:
+def test_a_suspect_is_retrieved_at_once_when_no_other_task_runs() -> None:
     running, suspect = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 3))
     worker = Worker(running, executors=2)
     worker.hear(on.Retrieved([suspect]))
@@ -62,7 +62,7 @@ def test_it_is_asked_for_at_once_when_nothing_else_runs() -> None:
     assert len(worker.of(do.Retrieve)) == 1
 
 
-def test_what_another_worker_took_is_no_longer_waited_for() -> None:
+def test_a_chunk_without_suspects_ends_the_pause() -> None:
     running, suspect, more, later = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 3, 1, 3))
     worker = Worker(running, executors=4)
     worker.hear(on.Retrieved([suspect]))
@@ -75,7 +75,7 @@ def test_what_another_worker_took_is_no_longer_waited_for() -> None:
     assert len(worker.of(do.Retrieve)) == 1
 
 
-def test_what_runs_is_not_given_back() -> None:
+def test_running_tasks_are_not_given_back_for_a_suspect() -> None:
     suspect, worst = lease_of(CODE, 1, attempt=3), lease_of(CODE, 1, attempt=4)
     worker = Worker(suspect, executors=2)
     assert fed(worker) == [suspect.lease_id]
@@ -83,7 +83,7 @@ def test_what_runs_is_not_given_back() -> None:
     assert (returned(worker), fed(worker)) == ([worst.lease_id], [])
 
 
-def test_nothing_joins_it_until_its_results_are_safe() -> None:
+def test_nothing_is_retrieved_until_the_master_has_a_suspects_results() -> None:
     suspect = lease_of(CODE, 1, attempt=3)
     worker = Worker(suspect, executors=4)
     assert worker.of(do.Retrieve) == []
@@ -94,6 +94,6 @@ def test_nothing_joins_it_until_its_results_are_safe() -> None:
     assert len(worker.of(do.Retrieve)) == 1
 
 
-def test_one_loss_happens_to_any_chunk() -> None:
+def test_a_chunk_that_was_lost_once_is_no_suspect() -> None:
     worker = Worker(*(lease_of(CODE, 1, attempt=2) for _ in range(2)), executors=2)
     assert (returned(worker), len(fed(worker))) == ([], 2)

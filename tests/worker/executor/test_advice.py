@@ -1,4 +1,4 @@
-"""What a task's exception says about this worker's modules: which fix it names."""
+"""Which advice a task's exception gets about this worker's modules."""
 
 import sys
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def note_on(error: BaseException, what: str = "the task data") -> str:
     return str(note)
 
 
-def test_a_module_that_another_release_has_names_both_sides(library: Path) -> None:
+def test_the_note_about_an_older_module_names_client_and_worker(library: Path) -> None:
     import numbers_of_old  # type: ignore[import-not-found]  # noqa: PLC0415 - the fixture's
 
     note = note_on(ModuleNotFoundError("No module named 'numbers_of_old._core'", name="numbers_of_old._core"))
@@ -50,7 +50,7 @@ def test_a_module_that_another_release_has_names_both_sides(library: Path) -> No
     assert "has numbers-of-old 1.26" in note_on(ImportError("cannot import name 'x'", name="numbers_of_old"))
 
 
-def test_an_extension_module_for_another_platform_is_named_with_what_loads_here(library: Path) -> None:
+def test_the_note_about_another_platforms_extension_names_what_loads_here(library: Path) -> None:
     (library / "native.cpython-39-powerpc.so").touch()
     note = note_on(ModuleNotFoundError("No module named 'native'", name="native"), "the task code")
     assert "cannot load native.cpython-39-powerpc.so" in note
@@ -59,21 +59,21 @@ def test_an_extension_module_for_another_platform_is_named_with_what_loads_here(
 
 
 @pytest.mark.parametrize(("module", "distribution"), [("sklearn_of_nowhere", "sklearn_of_nowhere"), ("cv2", "opencv")])
-def test_a_missing_module_is_installed_or_of_the_project(module: str, distribution: str) -> None:
+def test_the_note_about_a_missing_module_says_how_to_get_it(module: str, distribution: str) -> None:
     note = note_on(ModuleNotFoundError(f"No module named {module!r}", name=module))
     assert f"has no module {module!r}" in note
     assert f"Install '{distribution}" in note
     assert "import it by a plain `import`" in note
 
 
-def test_another_exception_of_the_task_itself_has_no_note() -> None:
+def test_an_exception_of_the_task_without_a_module_has_no_note() -> None:
     error = ValueError("the task's")
     advise(error, "the task")
     assert not hasattr(error, "__notes__")
     assert note_on(ValueError("data")) == "Raised at the worker while it unpickled the task data."
 
 
-def test_a_module_that_a_task_imports_has_the_note_too(pool: ScriptedMaster) -> None:
+def test_a_failed_import_while_the_task_runs_has_the_note_too(pool: ScriptedMaster) -> None:
     def work(_number: int) -> None:
         import a_module_of_nowhere  # type: ignore[import-not-found]  # noqa: F401, PLC0415
 

@@ -1,4 +1,4 @@
-"""Results of classes and functions that only the client's `__main__` has, with decorators of the standard library."""
+"""Results of classes and functions of the client's `__main__`, with decorators of the standard library."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def script() -> dict[str, Any]:
 
 
 def evaluated(data: bytes, expression: str) -> str:
-    """What a process without the script makes of a pickle: an expression of `x`."""
+    """The value of an expression of `x`, computed from a pickle in a process that does not have the script."""
     code = f"import pickle, sys; x = pickle.loads(sys.stdin.buffer.read()); print(({expression}))"
     return subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=True).stdout.decode()
 
@@ -35,6 +35,6 @@ def test_an_exception_whose_class_has_a_cached_property_comes_back(script: dict[
 
 
 @pytest.mark.parametrize("name", nested_script.NAMES)
-def test_a_function_comes_back_with_all_that_classes_and_functions_in_it_use(name: str) -> None:
+def test_a_function_comes_back_with_the_globals_that_it_uses(name: str) -> None:
     function = nested_script.definitions()[name]
     assert nested_script.run_elsewhere(serialize(function)) == repr(function(1))

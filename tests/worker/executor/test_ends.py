@@ -1,4 +1,4 @@
-"""Task code that ends its executor, or does not end, or tampers with it: that is the result of its task alone."""
+"""Task code that ends its executor, runs without end, or tampers with the executor, fails only its own task."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ from worker.scripted_master import ScriptedMaster
 from worker.tasks import run, value_of
 
 
-def test_a_child_that_comes_back_from_a_fork_ends(pool: ScriptedMaster) -> None:
+def test_a_forked_child_in_which_the_task_returns_ends(pool: ScriptedMaster) -> None:
     def split(_number: int) -> int:
         return os.fork()
 
@@ -22,7 +22,7 @@ def test_a_child_that_comes_back_from_a_fork_ends(pool: ScriptedMaster) -> None:
     assert all(value_of(result) > 0 for result in results)
 
 
-def test_a_segmentation_fault_is_that_tasks_result(pool: ScriptedMaster) -> None:
+def test_a_segmentation_fault_fails_only_its_task(pool: ScriptedMaster) -> None:
     def crash(number: int) -> int:
         if number == 2:
             sys.stdout.write("last words\n")
@@ -61,7 +61,7 @@ def busy_loop(_number: int) -> None:
         pass
 
 
-def test_the_rest_of_a_run_goes_on_after_a_timeout(pool: ScriptedMaster) -> None:
+def test_the_other_tasks_of_a_run_continue_after_a_timeout(pool: ScriptedMaster) -> None:
     def some_hang(number: int) -> int:
         while number % 4 == 3:
             pass
@@ -96,7 +96,7 @@ def test_garbage_on_the_executors_channel_ends_only_that_task(pool: ScriptedMast
     assert "file descriptor" in results[1].message
 
 
-def test_a_forged_result_is_garbage(pool: ScriptedMaster) -> None:
+def test_a_forged_result_ends_its_executor_and_counts_as_garbage(pool: ScriptedMaster) -> None:
     def forge(number: int) -> int:
         frame = bytearray(4)
         encode_result_into(TaskResult(number + 5, "ok", 1), frame)
@@ -114,12 +114,12 @@ def test_a_forged_result_is_garbage(pool: ScriptedMaster) -> None:
 
 def test_an_altered_clock_changes_no_charge(pool: ScriptedMaster) -> None:
     def cheat(_number: int) -> None:
-        began = time.monotonic()
+        started_at = time.monotonic()
         real, frozen = time.monotonic, time.monotonic_ns()
         time.monotonic = lambda: 0.0
         time.monotonic_ns = time.perf_counter_ns = time.time_ns = lambda: frozen
         runner._clock = lambda: frozen
-        while real() - began < 0.3:
+        while real() - started_at < 0.3:
             pass
 
     def exaggerate(_number: int) -> None:

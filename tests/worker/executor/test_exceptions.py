@@ -1,4 +1,4 @@
-"""What task code raises comes back, or says why it does not."""
+"""An exception of task code comes back, or the result says why it could not."""
 
 import pickle
 import sys
@@ -97,7 +97,7 @@ def test_a_result_that_does_not_pickle_says_what_to_do(pool: ScriptedMaster) -> 
 
 def test_a_module_that_is_missing_here_is_named(pool: ScriptedMaster) -> None:
     module = ModuleType("only_at_the_client")
-    exec("def work(number):\n    return number", module.__dict__)  # noqa: S102 - a module that no file holds
+    exec("def work(number):\n    return number", module.__dict__)  # noqa: S102 - a module without a file
     sys.modules[module.__name__] = module
     try:
         pickled = pickle.dumps(module.__dict__["work"])
@@ -118,7 +118,7 @@ def test_task_code_that_is_no_function_is_an_error(pool: ScriptedMaster) -> None
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, RecursionError, MemoryError])
-def test_what_would_end_a_process_is_a_result(pool: ScriptedMaster, kind: type[BaseException]) -> None:
+def test_exceptions_that_would_end_a_process_are_results(pool: ScriptedMaster, kind: type[BaseException]) -> None:
     def fail(_number: int) -> None:
         raise kind("no more")
 

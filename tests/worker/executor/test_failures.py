@@ -1,4 +1,4 @@
-"""Exceptions with constructors of their own travel whole, or say why they do not."""
+"""Exceptions with constructors of their own travel whole, or the reason travels."""
 
 import io
 import pickle
@@ -65,7 +65,7 @@ class Leaving(SystemExit):
 
 
 class Forgetful(Exception):
-    """Is made anew of its arguments, as urllib3's exceptions are."""
+    """Unpickling makes it from its arguments, as with exceptions of urllib3."""
 
     def __reduce__(self) -> Any:
         return type(self), self.args
@@ -117,7 +117,9 @@ def round_trip(error: BaseException) -> Any:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_it_comes_back_whole(error: BaseException, attributes: dict[str, Any]) -> None:
+def test_an_exception_with_an_unusual_constructor_comes_back_whole(
+    error: BaseException, attributes: dict[str, Any]
+) -> None:
     error.add_note("look here")
     again = round_trip(error)
     assert {name: getattr(again, name) for name in attributes} == attributes
@@ -125,7 +127,7 @@ def test_it_comes_back_whole(error: BaseException, attributes: dict[str, Any]) -
     assert not hasattr(again, "never")
 
 
-def test_notes_outlive_its_own_way_of_being_pickled() -> None:
+def test_notes_survive_an_exceptions_own_way_of_pickling() -> None:
     error = Forgetful("text", 5)
     for note in "of the task", "of the worker":
         error.add_note(note)
@@ -133,14 +135,14 @@ def test_notes_outlive_its_own_way_of_being_pickled() -> None:
 
 
 @pytest.mark.parametrize("notes", [None, 7, [7], ["x" * BLOB_BYTES]], ids=["none", "number", "numbers", "size"])
-def test_notes_that_cannot_travel_hold_nothing_up(notes: Any) -> None:
+def test_an_exception_travels_without_notes_that_cannot(notes: Any) -> None:
     error = Forgetful("text")
     error.__notes__ = notes
     assert not hasattr(round_trip(error), "__notes__")
 
 
 @pytest.mark.parametrize("error", [Fixed("text"), Hiding("text")], ids=lambda value: type(value).__name__)
-def test_neither_does_one_that_takes_or_tells_none(error: BaseException) -> None:
+def test_an_exception_that_rejects_or_hides_notes_travels(error: BaseException) -> None:
     error.__dict__["__notes__"] = ["look here"]
     assert "__notes__" not in vars(round_trip(error))
 
@@ -157,7 +159,7 @@ def test_a_class_by_value_is_the_same_class_again() -> None:
     assert (again.code, again.extra) == (1, "x")
 
 
-def test_exceptions_within_exceptions_are_whole() -> None:
+def test_exceptions_inside_exceptions_come_back_whole() -> None:
     inner = Keyword(1, extra="x")
     data, _ = portable(ExceptionGroup("several", [ValueError(2), inner]))
     assert data is not None
@@ -167,7 +169,7 @@ def test_exceptions_within_exceptions_are_whole() -> None:
     assert vars(round_trip(holding(inner)).held) == vars(inner)
 
 
-def test_a_client_without_the_worker_reads_it() -> None:
+def test_a_client_without_the_workers_code_unpickles_an_exception() -> None:
     error = urllib.error.HTTPError("http://nowhere", 404, "not found", Message(), io.BytesIO(b"page"))
     data, reason = portable(error)
     assert (data is not None, reason) == (True, "")
@@ -206,7 +208,7 @@ def holding(what: object) -> BaseException:
     ],
     ids=["unpickle", "disguised", "attribute", "built-in", "size"],
 )
-def test_what_does_not_travel_says_why(error: BaseException, texts: list[str]) -> None:
+def test_an_exception_that_cannot_travel_says_why(error: BaseException, texts: list[str]) -> None:
     data, reason = portable(error)
     assert data is None
     for text in texts:

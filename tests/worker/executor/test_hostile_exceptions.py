@@ -1,4 +1,4 @@
-"""Exceptions whose own code raises, or whose texts cannot be encoded, are results: no executor ends for them."""
+"""Exceptions whose own code raises, or whose texts cannot be encoded, are results and end no executor."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which failures another machine may not have."""
+"""Which failures may not happen on another machine."""
 
 import importlib
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def raised(function: Callable[[], Any]) -> BaseException:
 
 @pytest.fixture
 def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A module that does not load here."""
+    """A module that cannot be loaded here."""
     (tmp_path / "broken_here.py").write_text("raise RuntimeError('compiled for another release')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     return "broken_here"
@@ -34,7 +34,7 @@ def test_a_missing_module_is_a_lack(unpickling: bool) -> None:
 
 
 @pytest.mark.parametrize("unpickling", [True, False])
-def test_an_older_release_without_a_name_is_a_lack(unpickling: bool) -> None:
+def test_a_name_missing_in_an_older_module_is_a_lack(unpickling: bool) -> None:
     def older() -> None:
         from json import newer_than_all  # type: ignore[attr-defined]  # noqa: F401, PLC0415
 
@@ -48,13 +48,13 @@ def test_a_module_that_does_not_load_is_a_lack_while_code_is_unpickled(broken: s
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), ImportError("by hand"), AttributeError("own"), SystemExit(1)])
-def test_a_tasks_own_error_is_none(error: BaseException) -> None:
+def test_a_tasks_own_error_is_no_lack(error: BaseException) -> None:
     assert lack(error, unpickling=False) is None
 
 
-def test_an_error_of_unpickling_without_an_import_is_none() -> None:
+def test_an_unpickling_error_without_an_import_is_no_lack() -> None:
     assert lack(raised(lambda: 1 / 0), unpickling=True) is None
 
 
-def test_the_reason_is_bounded() -> None:
+def test_the_text_of_a_lack_is_bounded() -> None:
     assert len(lack(ModuleNotFoundError(name="x" * 10_000), unpickling=True) or "") <= LACKS_CHARS

@@ -1,4 +1,4 @@
-"""What tasks write to standard output and error."""
+"""The standard output and standard error of tasks."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from worker.scripted_master import ScriptedMaster
 from worker.tasks import run
 
 
-def test_output_of_python_and_of_c_is_the_tasks(pool: ScriptedMaster) -> None:
+def test_output_of_python_and_of_c_belongs_to_the_running_task(pool: ScriptedMaster) -> None:
     def write(number: int) -> None:
         if number == 1:
             print("from print")  # noqa: T201
@@ -22,7 +22,7 @@ def test_output_of_python_and_of_c_is_the_tasks(pool: ScriptedMaster) -> None:
     assert (silent.stdout, after.stdout, after.stderr) == (None, None, None)
 
 
-def test_output_is_bounded(pool: ScriptedMaster) -> None:
+def test_a_tasks_output_is_cut_at_its_limit(pool: ScriptedMaster) -> None:
     (result,) = run(pool, lambda _number: os.write(1, b"head" + b"\xff" * 10**6) and None)
     assert result.stdout is not None
     assert len(result.stdout.encode()) <= 64 * 1024
@@ -30,7 +30,7 @@ def test_output_is_bounded(pool: ScriptedMaster) -> None:
     assert "of 1000004 bytes are left out" in result.stdout
 
 
-def test_closed_standard_streams_hurt_nobody_else(pool: ScriptedMaster) -> None:
+def test_standard_streams_that_a_task_closed_work_for_the_next_task(pool: ScriptedMaster) -> None:
     def close(_number: int) -> None:
         sys.stdout.close()
 

@@ -1,4 +1,4 @@
-"""Task code by reference: imported by name, its data and results in MessagePack, nothing pickled."""
+"""Task code by reference: imported by name, with data and results in MessagePack and no pickles."""
 
 import hashlib
 import sys
@@ -39,7 +39,7 @@ def error_of(result: TaskResult) -> str:
     return result.message
 
 
-def test_values_come_back(pool: ScriptedMaster) -> None:
+def test_values_of_a_function_by_reference_come_back(pool: ScriptedMaster) -> None:
     assert [value_of(result) for result in run(pool, "math:factorial", tasks=20)][-3:] == [
         355687428096000, 6402373705728000, 121645100408832000,
     ]  # fmt: skip
@@ -55,7 +55,7 @@ def test_a_function_is_called_as_the_package_says(pool: ScriptedMaster) -> None:
     assert value_of(method) == {"b": None, "a": None}
 
 
-def test_any_version_of_python_will_do(pool: ScriptedMaster) -> None:
+def test_a_reference_runs_on_any_version_of_python(pool: ScriptedMaster) -> None:
     assert value_of(run(pool, "builtins:abs", [-1], python="2.7")[0]) == 1
     assert value_of(run(pool, "builtins:abs", [-2], python="")[0]) == 2
 
@@ -73,7 +73,7 @@ def test_a_result_that_messagepack_does_not_hold_says_what_to_do(pool: ScriptedM
         assert "return None, booleans, numbers" in result.message
 
 
-def test_an_exception_is_text(pool: ScriptedMaster) -> None:
+def test_with_messagepack_an_exception_travels_as_text(pool: ScriptedMaster) -> None:
     refused, fine = run(pool, "builtins:int", ["x", "4"])
     assert error_of(refused) == "ValueError: invalid literal for int() with base 10: 'x'"
     assert value_of(fine) == 4
@@ -86,7 +86,7 @@ def test_data_that_is_no_messagepack_is_an_error_of_its_task(pool: ScriptedMaste
     assert value_of(right) == 3
 
 
-def test_a_module_that_is_missing_is_named_with_the_mend(pool: ScriptedMaster) -> None:
+def test_a_missing_module_of_a_reference_is_named_with_what_to_do(pool: ScriptedMaster) -> None:
     for result in run(pool, "only_at_the_client.numbers:work", tasks=2):
         message = error_of(result)
         assert "has no module 'only_at_the_client'" in message
@@ -95,14 +95,14 @@ def test_a_module_that_is_missing_is_named_with_the_mend(pool: ScriptedMaster) -
         )
 
 
-def test_a_function_that_is_missing_is_named_with_its_module(pool: ScriptedMaster) -> None:
+def test_a_missing_function_of_a_reference_is_named_with_its_module(pool: ScriptedMaster) -> None:
     message = error_of(run(pool, "json.decoder:nothing_like_this", tasks=1)[0])
     assert "has no 'nothing_like_this': correct the reference 'json.decoder:nothing_like_this'" in message
     assert "decoder.py" in message
     assert "not callable" in error_of(run(pool, "math:pi", tasks=1)[0])
 
 
-def test_data_in_a_blob_is_fetched_without_code(pool: ScriptedMaster) -> None:
+def test_data_in_a_blob_is_downloaded_when_the_code_is_a_reference(pool: ScriptedMaster) -> None:
     values = [b"x" * size for size in (70_000, 80_000)]
     body, blob = data_blob(values, "data/references", dumps=msgpack.encode)
     pool.blobs[blob.key] = body

@@ -1,4 +1,4 @@
-"""A task that raises is tried again, as often and for what its package says."""
+"""A task that raises is retried as often, and after such exceptions, as its package says."""
 
 import time
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_a_task_that_raises_is_tried_again(pool: ScriptedMaster, tmp_path: Path)
     assert (result.outcome, attempts) == ("ok", 3)
 
 
-def test_the_last_attempt_is_the_result_and_tells_of_the_others(pool: ScriptedMaster, tmp_path: Path) -> None:
+def test_the_result_of_the_last_attempt_names_the_earlier_ones(pool: ScriptedMaster, tmp_path: Path) -> None:
     result, attempts = retried(
         pool, lambda data: fail_before(9, data), tmp_path / "a", 2, "ArithmeticError", "ValueError"
     )
@@ -45,7 +45,7 @@ def test_the_last_attempt_is_the_result_and_tells_of_the_others(pool: ScriptedMa
     assert "cloudpar_worker" not in last
 
 
-def test_only_exceptions_that_were_named_and_what_is_derived_from_them(pool: ScriptedMaster, tmp_path: Path) -> None:
+def test_only_the_named_exceptions_and_derived_ones_are_retried(pool: ScriptedMaster, tmp_path: Path) -> None:
     class Passing(Exception):
         pass
 
@@ -70,7 +70,7 @@ def test_all_attempts_are_charged(pool: ScriptedMaster) -> None:
     assert result.duration_us >= 200_000
 
 
-def test_what_cannot_be_unpickled_is_not_tried_again(pool: ScriptedMaster, tmp_path: Path) -> None:
+def test_a_task_that_cannot_be_unpickled_is_not_retried(pool: ScriptedMaster, tmp_path: Path) -> None:
     class Data:
         def __reduce__(self) -> Any:
             return exec, (f"open({str(tmp_path / 'a')!r}, 'a').write('x'); 1 / 0",)

@@ -1,4 +1,4 @@
-"""What becomes of task code, in real executors."""
+"""Real executors run task code."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ def test_values_of_a_range_come_back(pool: ScriptedMaster) -> None:
     assert all(result.stdout is None and result.stderr is None for result in results)
 
 
-def test_items_are_called_as_the_package_says(pool: ScriptedMaster) -> None:
+def test_functions_are_called_as_the_package_says(pool: ScriptedMaster) -> None:
     def join(*args: Any, **kwargs: Any) -> Any:
         return args, kwargs
 
@@ -33,14 +33,14 @@ def test_items_are_called_as_the_package_says(pool: ScriptedMaster) -> None:
     assert value_of(both) == ((1,), {"b": 2})
 
 
-def test_a_lease_of_several_ranges_has_their_items_in_a_row(pool: ScriptedMaster) -> None:
+def test_the_items_of_a_lease_with_several_ranges_are_consecutive(pool: ScriptedMaster) -> None:
     lease = lease_of(lambda item: item, 10, ranges=[(1, 3), (7, 9)], data=inline(["b", "c", "h", "i"]))
     pool.hand_out(lease)
     results = pool.wait_for_results(4, lease.package_id)
     assert {index: value_of(result) for index, result in results.items()} == {1: "b", 2: "c", 7: "h", 8: "i"}
 
 
-def test_event_loops_and_threads_work(pool: ScriptedMaster) -> None:
+def test_event_loops_and_threads_work_in_tasks(pool: ScriptedMaster) -> None:
     def loop(number: int) -> int:
         async def twice() -> int:
             await asyncio.sleep(0)
@@ -78,7 +78,7 @@ def test_an_executor_serves_one_account(pool: ScriptedMaster) -> None:
         seen.setdefault(account, set()).update(pids)
 
 
-def test_many_functions_leave_nothing_behind(pool: ScriptedMaster) -> None:
+def test_many_functions_leave_no_memory_behind(pool: ScriptedMaster) -> None:
     source = (
         "def f(number):\n    '{}'\n    import gc\n"
         "    return sum(getattr(found, '__name__', '') == 'f' for found in gc.get_objects())"
@@ -91,7 +91,7 @@ def test_many_functions_leave_nothing_behind(pool: ScriptedMaster) -> None:
     assert value_of(result) < 120
 
 
-def test_a_thread_left_behind_does_not_keep_the_executor(pool: ScriptedMaster) -> None:
+def test_a_thread_left_running_does_not_block_the_executor(pool: ScriptedMaster) -> None:
     def leave(_number: int) -> int:
         threading.Thread(target=time.sleep, args=(1000,)).start()
         return os.getpid()

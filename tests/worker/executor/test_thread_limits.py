@@ -24,8 +24,8 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def blas_threads(_number: int = 0) -> int:
-    """How many threads NumPy's linear algebra takes in this process."""
-    import numpy as np  # noqa: PLC0415 - in the task
+    """How many threads NumPy's linear algebra uses in this process."""
+    import numpy as np  # noqa: PLC0415 - imported in the task
     import threadpoolctl  # type: ignore[import-untyped]  # noqa: PLC0415
 
     np.linalg.svd(np.eye(3))
@@ -61,12 +61,12 @@ def test_pools_of_one_master_have_their_own_limits(tmp_path: Path) -> None:
                 assert default.submit(blas_threads).result() == 1
 
 
-def test_up_takes_the_limit_of_its_worker(tmp_path: Path) -> None:
+def test_up_passes_the_thread_limit_on_to_its_worker(tmp_path: Path) -> None:
     with Up(tmp_path, workers=1, more=["--threads-per-task", "2"]) as up, up.pool() as pool:
         assert pool.submit(blas_threads).result() == 2
 
 
-def test_a_worker_takes_its_limit(tmp_path: Path) -> None:
+def test_the_worker_command_takes_a_thread_limit(tmp_path: Path) -> None:
     with Up(tmp_path, workers=0) as up, up.pool() as pool:
         future = pool.submit(blas_threads)
         command = [*CLOUDPAR, "worker", "--endpoint", up.endpoint, "--executors", "1", "--isolation", "own"]
@@ -87,7 +87,7 @@ def test_a_limit_that_is_no_number_of_threads_is_refused() -> None:
     assert (refused.returncode, "1<=x<=1024" in refused.stderr) == (2, True)
 
 
-def test_variables_follow_openmps_where_they_are_not_set() -> None:
+def test_unset_variables_take_the_value_of_omp_num_threads() -> None:
     assert set(initial_limits({}, None).values()) == {"1"}
     assert set(initial_limits({"OMP_NUM_THREADS": "none", "MKL_NUM_THREADS": ""}, None).values()) == {"none", "1"}
     found = initial_limits({"OMP_NUM_THREADS": "4,2", "MKL_NUM_THREADS": "3"}, None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.isolation.shared import MODES, Shared, everybodys_python
+from worker.isolation.shared import MODES, Shared, python_for_all
 from worker.scripted_master import TOKEN
 
 
@@ -21,12 +21,12 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def python(folder: Path) -> str:
-    return everybodys_python(folder / "python")
+    return python_for_all(folder / "python")
 
 
 @pytest.fixture(scope="module")
 def start(folder: Path, python: str) -> Iterator[Callable[..., Shared]]:
-    """Start workers, which are in the module's folder."""
+    """Start workers in the module's folder."""
     started: list[Shared] = []
 
     def start(mode: str, **settings: object) -> Shared:
@@ -43,5 +43,5 @@ def start(folder: Path, python: str) -> Iterator[Callable[..., Shared]]:
 
 @pytest.fixture(scope="module", params=MODES)
 def mode(request: pytest.FixtureRequest) -> str:
-    """Whether executors have users of their own; only root may give them."""
+    """Whether executors have user ids of their own; only root can give them."""
     return str(request.param)

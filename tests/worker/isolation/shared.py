@@ -1,4 +1,4 @@
-"""A worker of a shared pool, with a victim: another account's executor, and secrets all around."""
+"""A worker of a shared pool with a victim: an executor of another account, and secrets in many places."""
 
 import json
 import os
@@ -22,12 +22,12 @@ from worker.scripted_master import ScriptedMaster
 
 SECRET = "the-operators-key"
 ONE_USER = 60_577
-"""Who runs the worker that may not give executors users of their own, when the tests are root's."""
+"""The user of the worker that cannot give executors user ids of their own, if root runs the tests."""
 MODES = ["own-users", "one-user"] if os.geteuid() == 0 else ["one-user"]
 
 
-def everybodys_python(folder: Path) -> str:
-    """An interpreter that other users may read; without root that is no question."""
+def python_for_all(folder: Path) -> str:
+    """An interpreter that other users may read; without root, this machine's is one."""
     if os.geteuid() != 0 or uid_pool.available(tempfile.gettempdir()):
         return sys.executable
     library = Path(sysconfig.get_path("stdlib"))
@@ -45,17 +45,17 @@ def everybodys_python(folder: Path) -> str:
 def _link(source: str, target: str) -> None:
     try:
         os.link(source, target)
-    except OSError:  # another file system
+    except OSError:  # on another file system
         shutil.copy2(source, target)
 
 
 def victim(endpoint: tuple[str, int]) -> None:
-    """Another account's task: it leaves a secret wherever it may, says where, and stays."""
+    """Another account's task: it leaves a secret in every place that it can write, reports where, and stays."""
     secret = "the-other-accounts-key"
     folder = Path(tempfile.mkdtemp())
     (folder / "secret").write_text(secret)
     os.environ["SECRET"] = secret
-    shared = Path(f"/dev/shm/secret-{os.getpid()}")  # noqa: S108 - everybody's, by its nature
+    shared = Path(f"/dev/shm/secret-{os.getpid()}")  # noqa: S108 - shared by all users, by its nature
     try:
         shared.write_text(secret)
         shared.chmod(0o600)
@@ -92,9 +92,9 @@ class Shared:
         home.chmod(0o700)
         tmp = folder / "tmp"
         tmp.mkdir()
-        everybodys = folder / "everybodys"
-        everybodys.mkdir()
-        for path in (tmp, everybodys):
+        open_to_all = folder / "open_to_all"
+        open_to_all.mkdir()
+        for path in (tmp, open_to_all):
             path.chmod(0o1777)
         self.tmp = tmp
         environment = {
@@ -117,20 +117,20 @@ class Shared:
         self.clues = {
             "agent": self.agent.process.pid, "zygote": zygote.pid, "looks_after": os.getpid(), "home": str(home),
             "endpoint": self.master.endpoint, "tmp": str(tmp),
-            "everybodys": str(everybodys), "metadata": metadata,
+            "open_to_all": str(open_to_all), "metadata": metadata,
         }  # fmt: skip
 
     def invade(self) -> None:
-        """Have another account's task run, and know of it all that there is to know."""
+        """Run another account's task, and add everything that can be known about it to the clues."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             lease = lease_of(victim, 1, account="account-2", data=inline([server.getsockname()]))
             self.master.hand_out(lease)
             self._line, _ = server.accept()
-        told = b""
+        line = b""
         assert self._line is not None
         while more := self._line.recv(4096):
-            told += more
-        self.clues |= dict(zip(("other", "other_folder", "other_file", "other_shared"), json.loads(told), strict=True))
+            line += more
+        self.clues |= dict(zip(("other", "other_folder", "other_file", "other_shared"), json.loads(line), strict=True))
 
     def run(self, function: Callable[..., Any], *, account: str = "account-1", **changes: Any) -> Any:
         """The result of one task over the clues."""
@@ -146,7 +146,8 @@ class Shared:
             self._line.close()
         self.agent.close()
         self.master.close()
-        Path(self.clues.get("other_shared", self.tmp / "none")).unlink(missing_ok=True)  # of one that is not confined
+        # Left by a victim that is not confined.
+        Path(self.clues.get("other_shared", self.tmp / "none")).unlink(missing_ok=True)
 
 
 ROOT = str(Path(__file__).parents[3])
@@ -157,9 +158,9 @@ def user_of(pid: int) -> int:
 
 
 def found(result: TaskResult) -> bool:
-    """Whether a probe came back with something. What it refers to may be no data, such as an open file.
+    """Whether a probe has found something. What it found may not be data: it may refer to an open file.
 
-    It has to come back: one that ends its executor on the way, or takes too long, has not looked.
+    Only a probe that returns counts. One that ends its executor, or takes too long, has shown nothing.
     """
     assert result.outcome in {"ok", "error", "unpicklable"}, result
     if result.outcome == "error":

@@ -26,10 +26,10 @@ from worker.tasks import value_of
 
 Clues = dict[str, Any]
 PROCESSES = {"own-users": 40, "one-user": 300}
-"""The limit of one user counts all that it has, also what the other tests run."""
+"""The limit counts all processes of one user, also those of other tests."""
 FILE_MB = 4
 END_S = 20.0
-"""Only what survives takes so long."""
+"""Only something that survives takes this long."""
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +38,13 @@ def shared(start: Callable[..., Shared], mode: str) -> Shared:
 
 
 def executor_ends(shared: Shared, pid: int) -> None:
-    """Another account's turn: whatever was of the first is gone soon."""
+    """Let another account run, and check that everything of the first account is gone soon."""
     assert value_of(shared.run(lambda _: os.getpid(), account="next")) != pid
     psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], END_S)
 
 
 def gone(path: Path) -> bool:
-    """Within the time in which things that have ended are tidied up."""
+    """Whether a file disappears within the time of a cleanup."""
     until = time.monotonic() + END_S
     while path.exists() and time.monotonic() < until:
         time.sleep(0.005)
@@ -59,14 +59,14 @@ def dead(pid: int) -> bool:
     return not psutil.pid_exists(pid)
 
 
-def test_an_executor_has_a_name_for_libraries_that_ask(shared: Shared) -> None:
+def test_the_user_of_an_executor_has_a_name_for_libraries(shared: Shared) -> None:
     assert value_of(shared.run(lambda _: getpass.getuser())) == "cloudpar"
 
 
 def test_g18_an_executor_serves_one_account(
     shared: Shared, scale: Scale, mode: str, reached: Callable[[str], None]
 ) -> None:
-    """By process, and where there are users of their own never two at a time of one."""
+    """The tasks of three accounts in turn never share a process."""
     accounts: dict[int, set[str]] = {}
     turns = scale(12, 200)
     for turn in range(turns):
@@ -89,13 +89,13 @@ def spoilt(_: Clues) -> Any:
     return [os.environ.get("LD_PRELOAD"), hasattr(builtins, "spoilt"), print is None, runner._success is None]
 
 
-def test_g18_what_it_changes_in_python_dies_with_it(shared: Shared) -> None:
+def test_g18_what_a_task_changes_in_python_ends_with_its_executor(shared: Shared) -> None:
     shared.run(spoil, account="spoiler")
     assert value_of(shared.run(spoilt, account="another")) == [None, False, False, False]
 
 
 def daemon(_: Clues) -> tuple[int, int]:
-    """As daemons do: two forks and a session of its own, deaf to what it may be deaf to."""
+    """Become a daemon: two forks, a session of its own, and as many ignored signals as possible."""
     reading, writing = os.pipe()
     if not os.fork():
         os.setsid()
@@ -160,14 +160,14 @@ def test_g18_a_file_has_a_limit(shared: Shared) -> None:
 
 
 def fill(_: Clues) -> tuple[int, str]:
-    """Many files, deep, odd and unwilling."""
+    """Leave many files, in deep folders, with odd names, and hard to remove."""
     folder = tempfile.gettempdir()
     for number in range(200):
         Path(folder, f"{number}").write_bytes(bytes(1 << 14))
     Path(folder, "link").symlink_to("/usr")
     os.mkfifo(Path(folder, "pipe"))
     for _level in range(300):
-        os.mkdir("d" * 100)  # noqa: PTH102 - beyond the length of a path
+        os.mkdir("d" * 100)  # noqa: PTH102 - longer than a path may be
         os.chdir("d" * 100)
     Path(folder, "closed").mkdir()
     Path(folder, "closed", "file").touch()
@@ -175,7 +175,7 @@ def fill(_: Clues) -> tuple[int, str]:
     return os.getpid(), folder
 
 
-def test_g18_files_go_with_their_executor(shared: Shared) -> None:
+def test_g18_files_are_removed_with_their_executor(shared: Shared) -> None:
     executor, folder = value_of(shared.run(fill))
     assert Path(folder).exists()
     executor_ends(shared, executor)
@@ -184,7 +184,7 @@ def test_g18_files_go_with_their_executor(shared: Shared) -> None:
 
 
 def leave_shared_memory(clues: Clues) -> tuple[int, list[str]]:
-    paths = [f"/dev/shm/left-{os.getpid()}", f"{clues['everybodys']}/left"]  # noqa: S108
+    paths = [f"/dev/shm/left-{os.getpid()}", f"{clues['open_to_all']}/left"]  # noqa: S108
     left = []
     for path in paths:
         try:
@@ -195,7 +195,7 @@ def leave_shared_memory(clues: Clues) -> tuple[int, list[str]]:
     return os.getpid(), left
 
 
-def test_g18_shared_memory_goes_with_its_executor(shared: Shared, mode: str) -> None:
+def test_g18_shared_memory_is_removed_with_its_executor(shared: Shared, mode: str) -> None:
     executor, left = value_of(shared.run(leave_shared_memory))
     assert len(left) == (1 if mode == "own-users" else 0)
     executor_ends(shared, executor)
@@ -208,13 +208,13 @@ def memory_bomb(_: Clues) -> None:
         held += bytes(1 << 20)
 
 
-def test_g18_a_memory_bomb_ends_itself(shared: Shared) -> None:
+def test_g18_a_memory_bomb_ends_only_itself(shared: Shared) -> None:
     assert shared.run(memory_bomb).outcome == "memory"
     assert value_of(shared.run(lambda _: 1)) == 1
 
 
 def forge(_: Clues) -> None:
-    """A result for a task that it was not given, as its executor would say it."""
+    """Send a result for a task that the executor was not given, in the executor's own format."""
     channels = [each for each in gc.get_objects() if isinstance(each, socket.socket) and each.fileno() >= 0]
     frame = bytearray()
     encode_result_into(TaskResult(7, "ok", 1, pickle.dumps("forged")), frame)
@@ -223,7 +223,7 @@ def forge(_: Clues) -> None:
     time.sleep(60)
 
 
-def test_g18_a_result_for_a_task_of_others_is_not_taken(shared: Shared) -> None:
+def test_g18_a_result_for_another_accounts_task_is_rejected(shared: Shared) -> None:
     lease = lease_of(lambda index: forge({}) if index == 0 else index, 10)
     shared.master.hand_out(lease)
     results = shared.master.wait_for_results(10, lease.package_id)
@@ -256,15 +256,15 @@ def test_g18_nothing_survives_the_worker(start: Callable[..., Shared], mode: str
     assert gone(Path(folder))
 
 
-def test_g18_an_executor_that_cannot_begin_blames_no_task(start: Callable[..., Shared], mode: str) -> None:
-    """As when another account's task has filled the disk."""
+def test_g18_an_executor_that_cannot_start_fails_no_task(start: Callable[..., Shared], mode: str) -> None:
+    """It cannot start, as when another account's task has filled the disk."""
     shared = start(mode, executors=1)
     shared.run(lambda _: None, account="first")
     shared.tmp.chmod(0o555)
     lease = lease_of(lambda _: "well", 1, account="another")
     shared.master.hand_out(lease)
     until = time.monotonic() + END_S
-    while "cannot begin" not in shared.agent.log and time.monotonic() < until:
+    while "cannot start" not in shared.agent.log and time.monotonic() < until:
         time.sleep(0.01)
     assert "Permission denied" in shared.agent.log
     shared.tmp.chmod(0o1777)

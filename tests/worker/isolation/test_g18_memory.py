@@ -1,4 +1,4 @@
-"""Guarantee 18: the limit of memory is on an executor with all that it started, and counts no page twice."""
+"""Guarantee 18: the memory limit covers an executor with all processes that it started, and counts no page twice."""
 
 import ctypes
 import mmap
@@ -29,7 +29,7 @@ def shared(start: Callable[..., Shared], mode: str) -> Shared:
 
 @pytest.fixture(scope="module")
 def own(start: Callable[..., Shared]) -> Shared:
-    """A worker whose tasks are its own user's."""
+    """A worker with isolation "own"."""
     return start("one-user", isolation="own", executors=1, memory_mb=MEMORY_MB)
 
 
@@ -38,14 +38,14 @@ def program(_: Clues) -> None:
 
 
 def hold(size_bytes: int) -> None:
-    """What a process does that a task started."""
+    """The code of a process that a task starts: it uses memory."""
     _held = b"x" * size_bytes
     time.sleep(STAYS_S)
     os._exit(0)
 
 
 def children(number: int, before: Callable[[], object] = lambda: None) -> None:
-    """Processes that are large together."""
+    """Start processes that are large only together."""
     for _number in range(number):
         if not os.fork():
             before()
@@ -58,17 +58,17 @@ def fork(_: Clues) -> None:
 
 
 def many(_: Clues) -> None:
-    """None of them is large."""
+    """Start many processes of which none is large."""
     children(6)
 
 
 def hidden(_: Clues) -> None:
-    """From other processes of its user."""
+    """Start a process that hides from other processes of its user."""
     children(1, lambda: kernel.prctl(4, 0))
 
 
 def daemon(_: Clues) -> None:
-    """Its parent ends."""
+    """Start a process whose parent ends."""
     if not os.fork():
         os.setsid()
         if not os.fork():
@@ -87,7 +87,9 @@ def shared_pages(_: Clues) -> None:
 
 
 @pytest.mark.parametrize("task", [program, fork, many, daemon, hidden, shared_pages])
-def test_g18_what_a_task_starts_counts(shared: Shared, task: Callable[[Clues], None], mode: str) -> None:
+def test_g18_memory_of_processes_that_a_task_started_counts(
+    shared: Shared, task: Callable[[Clues], None], mode: str
+) -> None:
     result = shared.run(task)
     assert result.outcome == "memory", result
     assert f"over its limit of {MEMORY_MB} MB" in result.message
@@ -95,19 +97,19 @@ def test_g18_what_a_task_starts_counts(shared: Shared, task: Callable[[Clues], N
 
 
 @pytest.mark.parametrize("task", [program, fork, many, shared_pages])
-def test_it_counts_for_ones_own_tasks_too(own: Shared, task: Callable[[Clues], None]) -> None:
+def test_memory_of_started_processes_counts_with_isolation_own(own: Shared, task: Callable[[Clues], None]) -> None:
     assert own.run(task).outcome == "memory"
 
 
 def later(_: Clues) -> int:
-    """It grows when its task has ended."""
+    """Start a process that grows after the task has ended."""
     if not os.fork():
         time.sleep(0.5)
         hold(LARGE)
     return os.getpid()
 
 
-def test_g18_what_grows_between_tasks_counts(shared: Shared) -> None:
+def test_g18_memory_that_grows_between_tasks_counts(shared: Shared) -> None:
     executor = value_of(shared.run(later))
     until = time.monotonic() + STAYS_S / 2
     while Path(f"/proc/{executor}").exists() and time.monotonic() < until:
@@ -116,7 +118,7 @@ def test_g18_what_grows_between_tasks_counts(shared: Shared) -> None:
 
 
 def named(clues: Clues) -> None:
-    """In a folder that nobody else may enter."""
+    """Use shared memory in a folder that no other user may enter."""
     folder = Path(f"/dev/shm/memory-{os.getpid()}")  # noqa: S108
     folder.mkdir()
     keep((folder / "held").open("wb"))
@@ -130,7 +132,7 @@ def nameless(clues: Clues) -> None:
 
 
 def beyond_the_end(clues: Clues) -> None:
-    """Of its own output, where it is not seen as output."""
+    """Use memory beyond the end of the task's output file, where it does not count as output."""
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.fallocate(1, 1, ctypes.c_long(0), ctypes.c_long(LARGE)) == 0
     time.sleep(STAYS_S)
@@ -149,14 +151,14 @@ def test_g18_files_in_shared_memory_count(shared: Shared, mode: str, task: Calla
     assert shared.run(task, account="files").outcome == ("memory" if mode == "own-users" else "error")
 
 
-def test_g18_what_is_kept_for_an_output_counts_as_output(shared: Shared) -> None:
+def test_g18_memory_beyond_the_end_of_an_output_file_counts_as_output(shared: Shared) -> None:
     result = shared.run(beyond_the_end)
     assert result.outcome == "crashed"
     assert "standard output" in result.message
 
 
 def family(_: Clues) -> int:
-    """Six processes, each with pages of its parent's, which are as much together as all may be."""
+    """Six processes that share their parent's pages; counted in full, they would exceed the limit."""
     _held = b"x" * (70 << 20)
     children = [os.fork() for _number in range(6)]
     if 0 in children:
@@ -166,7 +168,7 @@ def family(_: Clues) -> int:
 
 
 def starting(_: Clues) -> int:
-    """Many programs: each has for a moment the memory of who starts it."""
+    """Start many programs, each of which shares its parent's memory for a moment."""
     _held = b"x" * (70 << 20)
     until = time.monotonic() + 2
     started = 0
@@ -177,7 +179,7 @@ def starting(_: Clues) -> int:
 
 
 def mapped(_: Clues) -> int:
-    """Shared by two, and a file as well."""
+    """Use memory that two processes share and that is also a file."""
     with Path(f"/dev/shm/memory-{os.getpid()}").open("w+b") as file:  # noqa: S108
         file.truncate(80 << 20)
         held = mmap.mmap(file.fileno(), 80 << 20)
@@ -197,11 +199,11 @@ def test_g18_pages_of_several_processes_count_once(start: Callable[..., Shared],
         assert value_of(shared.run(mapped)) == 0
 
 
-def test_pages_count_once_for_ones_own_tasks(own: Shared) -> None:
+def test_pages_count_once_with_isolation_own(own: Shared) -> None:
     assert value_of(own.run(family)) == 6
 
 
-def test_g18_starting_programs_counts_nothing_twice(shared: Shared) -> None:
+def test_g18_starting_programs_count_no_memory_twice(shared: Shared) -> None:
     assert value_of(shared.run(starting)) > 10
 
 
@@ -214,9 +216,7 @@ runpy.run_module("cloudpar_worker", run_name="__main__")
 """
 
 
-def test_g18_an_agent_that_may_not_look_into_executors_knows_what_they_weigh(
-    start: Callable[..., Shared], mode: str
-) -> None:
+def test_g18_an_agent_without_rights_to_executors_knows_their_memory(start: Callable[..., Shared], mode: str) -> None:
     if mode == "own-users":
         shared = start(mode, executors=1, memory_mb=220, command=["-c", AS_IN_THE_CONTAINER])
         assert shared.run(many).outcome == "memory"

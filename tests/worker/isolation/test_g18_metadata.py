@@ -1,6 +1,7 @@
-"""Guarantee 18, instance metadata: task code reaches none of this machine; on AWS, see tests/aws/test_g18_metadata.py.
+"""Guarantee 18: task code reaches no instance metadata. For AWS, see tests/aws/test_g18_metadata.py.
 
-That of the machine that the tests run on may answer or not. So each worker here has been told of one more, which does.
+The service of the machine that runs the tests may answer or not. So each worker here knows one more service, which does
+answer.
 """
 
 import errno
@@ -40,7 +41,7 @@ def test_g18_the_worker_says_which_port_is_closed(shared: Shared) -> None:
 
 
 @pytest.mark.parametrize("retries", [0, 1])
-def test_g18_a_task_that_needs_the_port_is_told_why_it_has_none(shared: Shared, retries: int) -> None:
+def test_g18_a_failed_connection_to_the_closed_port_has_a_note(shared: Shared, retries: int) -> None:
     def fetch(clues: Clues) -> object:
         try:
             return network.metadata(clues)
@@ -52,7 +53,7 @@ def test_g18_a_task_that_needs_the_port_is_told_why_it_has_none(shared: Shared, 
     assert pickle.loads(result.data or b"N.").__notes__[0].startswith("If this was a connection")
 
 
-def test_g18_another_failure_is_not_explained_by_it(shared: Shared) -> None:
+def test_g18_other_failures_have_no_note_about_the_port(shared: Shared) -> None:
     def read(_: Clues) -> object:
         return Path("/etc/shadow").read_text()
 
@@ -63,7 +64,7 @@ def test_g18_another_failure_is_not_explained_by_it(shared: Shared) -> None:
         assert "connection" not in (shared.run(function).traceback or "")
 
 
-def test_g18_an_exception_that_takes_no_notes_comes_as_it_is(shared: Shared) -> None:
+def test_g18_an_exception_that_accepts_no_notes_comes_unchanged(shared: Shared) -> None:
     def refuse(clues: Clues) -> object:
         class Odd(Exception):
             def add_note(self, _: str) -> None:

@@ -1,4 +1,4 @@
-"""Guarantee 18: task code that looks for secrets, or reaches for others, finds nothing."""
+"""Guarantee 18: task code that looks for secrets, or attacks other processes, finds nothing."""
 
 import html
 from collections.abc import Callable
@@ -27,17 +27,19 @@ def shared(start: Callable[..., Shared], mode: str) -> Shared:
 
 @pytest.fixture(scope="module")
 def unconfined(start: Callable[..., Shared]) -> Shared:
-    """A worker whose tasks are its own user's."""
+    """A worker with isolation "own"."""
     shared = start("one-user", isolation="own")
     shared.invade()
     return shared
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=name)
-def test_g18_nothing_is_found(shared: Shared, probe: Probe, reached: Callable[[str], None]) -> None:
+def test_g18_a_probe_finds_nothing_on_a_shared_worker(
+    shared: Shared, probe: Probe, reached: Callable[[str], None]
+) -> None:
     result = shared.run(probe.code)
     assert not found(result), f"{probe.tried}: {result}"
-    # Those at whom it was aimed are there.
+    # The targets of the probe are there.
     assert shared.agent.process.poll() is None
     assert psutil.pid_exists(shared.clues["zygote"])
     assert psutil.Process(shared.clues["other"]).status() != psutil.STATUS_ZOMBIE
@@ -45,12 +47,12 @@ def test_g18_nothing_is_found(shared: Shared, probe: Probe, reached: Callable[[s
 
 
 @pytest.mark.parametrize("probe", OPEN_OTHERWISE, ids=name)
-def test_g18_the_probes_find_what_lies_open(unconfined: Shared, probe: Probe) -> None:
+def test_g18_a_probe_finds_what_is_open_on_an_unconfined_worker(unconfined: Shared, probe: Probe) -> None:
     assert found(unconfined.run(probe.code)), probe.tried
 
 
-def test_g18_the_page_says_what_was_tried() -> None:
-    """Every probe, and nothing else."""
+def test_g18_the_documentation_lists_exactly_the_probes() -> None:
+    """The page lists every probe, and nothing else."""
     table = PAGE.read_text().partition("| tried | own users | one user |")[2].partition("\n\n")[0]
-    told = [html.unescape(row.split(" | ")[0].removeprefix("| ")) for row in table.splitlines()[2:]]
-    assert told == [probe.tried for probe in PROBES]
+    listed = [html.unescape(row.split(" | ")[0].removeprefix("| ")) for row in table.splitlines()[2:]]
+    assert listed == [probe.tried for probe in PROBES]

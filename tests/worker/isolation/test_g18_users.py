@@ -1,4 +1,4 @@
-"""Guarantee 18: a user is one executor's, of all workers of the machine, and task code takes none from others."""
+"""Guarantee 18: one executor of all workers on a machine has a user id, and task code can take none away."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from worker.tasks import value_of
 
 Clues = dict[str, Any]
 END_S = 20.0
-"""Only a hang takes so long."""
+"""Only a hang takes this long."""
 OWN_USERS = pytest.mark.skipif("own-users" not in MODES, reason="only root gives users")
 SYS_ADMIN = 1 << 21
 
@@ -28,7 +28,7 @@ def user(_: Clues) -> int:
 
 
 def hoard(clues: Clues) -> None:
-    """All names of sockets that executors' users could have, for as long as the test lasts."""
+    """Take all socket names that could stand for user ids, for as long as the test runs."""
     held = []
     for number in range(uid_pool.FIRST, uid_pool.FIRST + uid_pool.NUMBER):
         with suppress(OSError):
@@ -38,8 +38,8 @@ def hoard(clues: Clues) -> None:
         line.recv(1)
 
 
-def test_g18_taking_names_takes_no_users(start: Callable[..., Shared], mode: str) -> None:
-    """Not from the next worker of this machine either."""
+def test_g18_taking_all_socket_names_takes_no_user_ids(start: Callable[..., Shared], mode: str) -> None:
+    """The next worker of this machine still gets user ids too."""
     shared = start(mode, executors=1)
     with socket.create_server(("127.0.0.1", 0)) as server:
         clues = shared.clues | {"hoarded": server.getsockname()}
@@ -53,19 +53,19 @@ def test_g18_taking_names_takes_no_users(start: Callable[..., Shared], mode: str
 
 
 def stay(_: Clues) -> tuple[int, int, str]:
-    """A process and a file that outlive the executor, if nobody ends them."""
+    """Leave a process and a file that outlive the executor unless they are removed."""
     pid = os.fork()
     if not pid:
         os.setsid()
         signal.pause()
-    path = Path(f"/dev/shm/stays-{os.getpid()}")  # noqa: S108 - everybody's, by its nature
+    path = Path(f"/dev/shm/stays-{os.getpid()}")  # noqa: S108 - shared by all users, by its nature
     path.write_text("secret")
     return os.getuid(), pid, str(path)
 
 
 @OWN_USERS
-def test_g18_a_user_of_a_killed_zygote_is_empty_for_the_next_executor(start: Callable[..., Shared]) -> None:
-    """The zygote empties no sandboxes any more, and other workers of the machine get its users at once."""
+def test_g18_a_user_id_of_a_killed_zygote_is_cleaned_before_its_next_executor(start: Callable[..., Shared]) -> None:
+    """A killed zygote cleans up nothing, and other workers of the machine get its user ids at once."""
     others, shared = start("own-users", executors=1), start("own-users", executors=1)
     number, left, path = value_of(shared.run(stay))
     psutil.Process(shared.clues["zygote"]).kill()
@@ -77,8 +77,8 @@ def test_g18_a_user_of_a_killed_zygote_is_empty_for_the_next_executor(start: Cal
 
 
 @OWN_USERS
-def test_g18_workers_of_one_machine_never_give_the_same_user(start: Callable[..., Shared]) -> None:
-    """One of root, whose executors come and go, and one as in the container, whose executor stays."""
+def test_g18_workers_of_one_machine_never_use_the_same_user_id(start: Callable[..., Shared]) -> None:
+    """One worker is root's, and its executors come and go; the other is as in the container, and its executor stays."""
     shared = start("own-users", executors=1)
     others = start("own-users", executors=1, command=["-c", in_container()])
     theirs, pid = value_of(others.run(lambda _: (os.getuid(), os.getpid())))
@@ -98,7 +98,7 @@ def mount(*arguments):
         raise OSError(ctypes.get_errno(), "mount")
 
 if {mounts}:
-    if libc.unshare(0x20000):  # else what follows would be everybody's
+    if libc.unshare(0x20000):  # otherwise these mounts would change the whole machine
         raise OSError(ctypes.get_errno(), "unshare")
     mount(b"none", b"/", None, 1 << 14 | 1 << 18, None)  # private, with all below
     mount(b"none", b"/run", b"tmpfs", 0, b"mode=755")
@@ -117,14 +117,14 @@ runpy.run_module("cloudpar_worker", run_name="__main__")
 
 
 def in_container(*, mounts: bool = False, read_only: bool = False) -> str:
-    """The agent as worker/entrypoint.py starts it, with no capabilities but what the container is given."""
+    """An agent, started as worker/entrypoint.py starts it, with only the capabilities of the container."""
     return IN_CONTAINER.format(mounts=mounts, read_only=read_only)
 
 
 @OWN_USERS
 @pytest.mark.skipif(not kernel.capabilities() & SYS_ADMIN, reason="only who may mount makes a container")
 @pytest.mark.parametrize(("read_only", "place"), [(False, "/run"), (True, "/dev/shm")])  # noqa: S108
-def test_g18_users_are_given_whether_or_not_the_container_can_be_written(
+def test_g18_executors_get_user_ids_in_containers_read_only_or_not(
     start: Callable[..., Shared], read_only: bool, place: str
 ) -> None:
     shared = start("own-users", executors=1, command=["-c", in_container(mounts=True, read_only=read_only)])
@@ -138,7 +138,7 @@ def test_g18_users_are_given_whether_or_not_the_container_can_be_written(
 
 
 def forked(code: Callable[[], Any]) -> int:
-    """Its process id; it ends with 0 if the code comes to its end."""
+    """Run code in a forked process and return its process id; the exit code is 0 if the code returns."""
     pid = os.fork()
     if not pid:
         status = 1
@@ -155,14 +155,14 @@ def status_of(pid: int) -> int:
 
 
 @OWN_USERS
-def test_g18_whoever_clears_up_is_not_in_reach_of_what_it_ends() -> None:
-    """Not even where tasks may send signals to whatever has their user: before Linux 6.12."""
-    number = uid_pool.FIRST + uid_pool.NUMBER - 4  # the last that is given
-    ready, told = os.pipe()
+def test_g18_task_code_cannot_signal_the_process_that_cleans_up() -> None:
+    """This holds even where tasks may send signals to all processes of their user: before Linux 6.12."""
+    number = uid_pool.FIRST + uid_pool.NUMBER - 4  # the last user id that is given
+    ready, done = os.pipe()
 
     def clears_up() -> None:
         kernel.act_as(number, uid_pool.guard_uid(number))
-        os.write(told, b".")
+        os.write(done, b".")
         signal.pause()
 
     def attacks() -> None:
@@ -173,7 +173,7 @@ def test_g18_whoever_clears_up_is_not_in_reach_of_what_it_ends() -> None:
 
     def stays() -> None:
         kernel.become(number)
-        os.write(told, b".")
+        os.write(done, b".")
         signal.pause()
 
     def ends() -> None:

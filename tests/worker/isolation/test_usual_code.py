@@ -1,4 +1,4 @@
-"""What is refused to tasks of a shared pool is nothing that usual code needs."""
+"""Ordinary code works in the sandbox of a shared pool."""
 
 import asyncio
 import multiprocessing
@@ -29,7 +29,7 @@ def shared(start: Callable[..., Shared], mode: str) -> Shared:
 
 
 def loop(_: Clues) -> Any:
-    """Programs, signals, threads and sockets by asyncio."""
+    """Programs, signals, threads and sockets with asyncio."""
 
     async def all_of_it() -> Any:
         got: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -81,7 +81,7 @@ WANTED: list[tuple[Callable[[Clues], Any], Any]] = [
 
 
 @pytest.mark.parametrize(("task", "wanted"), WANTED)
-def test_it_works(shared: Shared, task: Callable[[Clues], Any], wanted: Any) -> None:
+def test_usual_code_works_in_a_sandbox(shared: Shared, task: Callable[[Clues], Any], wanted: Any) -> None:
     result = shared.run(task)
     assert pickle.loads(result.data or b"N.") == wanted, result
 

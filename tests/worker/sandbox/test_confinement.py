@@ -1,4 +1,4 @@
-"""What a machine lacks is said with what it means there."""
+"""The worker says which mechanisms a machine lacks, and what that means."""
 
 import os
 import sys
@@ -24,17 +24,19 @@ from cloudpar_worker.shell.settings import WorkerSettings
 HINDRANCE = "let every user read /somewhere"
 
 
-@pytest.mark.parametrize(("user", "means", "mend"), [(0, "passwords", "ordinary user"), (1000, "modes", "as root")])
-def test_one_user_is_worst_if_it_is_root(monkeypatch: pytest.MonkeyPatch, user: int, means: str, mend: str) -> None:
+@pytest.mark.parametrize(("user", "means", "fix"), [(0, "passwords", "ordinary user"), (1000, "modes", "as root")])
+def test_the_warning_about_one_user_says_more_for_root(
+    monkeypatch: pytest.MonkeyPatch, user: int, means: str, fix: str
+) -> None:
     monkeypatch.setattr(uid_pool, "obstacle", lambda _: HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: user)
     gap = next(each.gap for each in mechanisms(tempfile.gettempdir(), []) if each.name == OWN_USERS)
     assert means in gap
-    assert mend in gap
+    assert fix in gap
 
 
 @pytest.mark.parametrize(("user", "own_uids", "refused"), [(0, False, True), (0, True, False), (1000, False, False)])
-def test_root_that_cannot_give_users_is_refused(
+def test_a_worker_as_root_without_user_ids_for_executors_is_refused(
     monkeypatch: pytest.MonkeyPatch, user: int, own_uids: bool, refused: bool
 ) -> None:
     monkeypatch.setattr(uid_pool, "obstacle", lambda _: "" if own_uids else HINDRANCE)
@@ -42,7 +44,7 @@ def test_root_that_cannot_give_users_is_refused(
     assert (refusal(mechanisms(tempfile.gettempdir(), [])) is not None) is refused
 
 
-def test_such_a_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     settings = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=1, isolation="shared")
     monkeypatch.setattr("sys.argv", ["cloudpar_worker", "--stdin"])
     monkeypatch.setattr(worker, "parse", lambda _: settings)
@@ -51,14 +53,16 @@ def test_such_a_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(uid_pool, "obstacle", lambda _: HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert worker.main() == 2
-    told = capsys.readouterr().err
-    assert told.startswith("cloudpar worker: cannot give each executor a user of its own, so it does not start as root")
-    mends = [told.index(mend) for mend in ("add --isolation own", HINDRANCE, "ordinary user")]
-    assert mends == sorted(mends), "the shortest fix comes first"
+    printed = capsys.readouterr().err
+    assert printed.startswith(
+        "cloudpar worker: cannot give each executor a user of its own, so it does not start as root"
+    )
+    positions = [printed.index(fix) for fix in ("add --isolation own", HINDRANCE, "ordinary user")]
+    assert positions == sorted(positions), "the shortest fix comes first"
 
 
 @pytest.mark.parametrize("own_uids", [True, False])
-def test_what_other_users_may_not_read_is_named(
+def test_paths_that_executors_cannot_read_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, own_uids: bool
 ) -> None:
     named = str(tmp_path / "data")
@@ -83,7 +87,7 @@ ANSWERING = [Service("192.0.2.1"), Service("192.0.2.2", 81)]
 @pytest.mark.parametrize(
     ("version", "filtered"), [(landlock.NETWORKED, True), (landlock.NETWORKED, False), (landlock.NETWORKED - 1, True)]
 )
-def test_metadata_that_answer_cost_ports_or_are_a_gap(
+def test_a_metadata_service_that_answers_closes_its_port_or_is_a_gap(
     monkeypatch: pytest.MonkeyPatch, version: int, filtered: bool
 ) -> None:
     monkeypatch.setattr(landlock, "version", lambda: version)
@@ -95,7 +99,7 @@ def test_metadata_that_answer_cost_ports_or_are_a_gap(
     assert ("from 192.0.2.1, 192.0.2.2" in sentence(gaps(found))) != closed
 
 
-def test_metadata_that_do_not_answer_cost_nothing() -> None:
+def test_without_metadata_services_all_ports_are_open() -> None:
     found = mechanisms(tempfile.gettempdir(), [])
     assert costs(found) == []
     assert [each.does for each in found if "metadata" in each.name and each.there] == ["none answers here"]

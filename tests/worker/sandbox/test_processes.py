@@ -1,4 +1,4 @@
-"""What the machine's processes are, as far as they may be seen."""
+"""The visible processes of the machine."""
 
 import builtins
 import os
@@ -10,8 +10,8 @@ from cloudpar_worker.sandbox.processes import processes
 
 
 @pytest.mark.parametrize("error", [PermissionError, FileNotFoundError, ProcessLookupError])
-def test_hidden_and_ended_processes_are_left_out(monkeypatch: pytest.MonkeyPatch, error: type[OSError]) -> None:
-    """Those of others are hidden where /proc is mounted with hidepid=1."""
+def test_hidden_and_ended_processes_are_omitted(monkeypatch: pytest.MonkeyPatch, error: type[OSError]) -> None:
+    """Other users' processes are hidden where /proc is mounted with hidepid=1."""
     there = builtins.open
 
     def other_than_ours(path: str, *arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What is left of an executor is removed, or its user is nobody's."""
+"""What an executor leaves is removed; otherwise its user id is not used again."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from cloudpar_worker.sandbox.sandboxes import Sandbox, Sandboxes
 from cloudpar_worker.sandbox.uid_pool import UidPool
 
 
-def test_a_user_of_whom_something_is_left_is_for_no_zygote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_user_id_with_remains_is_given_to_no_zygote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(uid_locks, "PLACES", (str(tmp_path), ""))
     monkeypatch.setattr(uid_locks, "_OWNER", os.geteuid())
     mine = UidPool([])
@@ -30,7 +30,7 @@ def test_a_user_of_whom_something_is_left_is_for_no_zygote(monkeypatch: pytest.M
     assert mine.take() == clean
 
 
-def test_without_a_process_to_do_it_removing_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cleanup_waits_until_a_process_can_be_forked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kernel, "adopt_orphans", lambda: None)
     monkeypatch.setattr(cleanup, "kill_orphans", lambda _: False)
     monkeypatch.setattr(uid_pool, "available", lambda _: False)
@@ -55,16 +55,14 @@ def test_without_a_process_to_do_it_removing_waits(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives users")
-def test_an_executor_beside_what_cannot_be_removed_does_not_begin(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Else its task would find what another account's left when its zygote was killed."""
+def test_an_executor_beside_unremovable_remains_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Otherwise a task could find what another account's executor left when its zygote was killed."""
     monkeypatch.setattr(kernel, "adopt_orphans", lambda: None)
     monkeypatch.setattr(uid_pool, "available", lambda _: False)
     monkeypatch.setattr(cleanup, "remove_from", lambda _: False)
     sandboxes = Sandboxes(Confinement(tmp=str(tmp_path)), [])
     tmp_path.chmod(0o777)
-    number, parent = uid_pool.FIRST + uid_pool.NUMBER - 4, os.getpid()  # the last user that is given
+    number, parent = uid_pool.FIRST + uid_pool.NUMBER - 4, os.getpid()  # the last user id that is given
     pid = os.fork()
     if not pid:
         status = 1
@@ -77,7 +75,9 @@ def test_an_executor_beside_what_cannot_be_removed_does_not_begin(
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def test_one_file_that_stays_keeps_no_other_and_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_removed_is_reported_and_keeps_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     files = [tmp_path / str(number) for number in range(3)]
     for file in files:
         file.touch()

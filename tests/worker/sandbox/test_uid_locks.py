@@ -1,4 +1,4 @@
-"""A number is one process's, until that gives it back or ends; nobody but root comes near."""
+"""One process holds a user id until it releases it or ends; only root can use the lock file."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from cloudpar_worker.sandbox.uid_locks import NAME, UidLocks
 
 @pytest.fixture(autouse=True)
 def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Where root is whoever runs the tests."""
+    """The place of the lock folder, where the user of the tests stands for root."""
     place = tmp_path / "run"
     place.mkdir()
     monkeypatch.setattr(uid_locks, "PLACES", (str(place), str(tmp_path / "shm")))
@@ -23,7 +23,7 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def elsewhere() -> Iterator[Callable[[Callable[[], object]], int]]:
-    """Run something in another process, which then stays."""
+    """Run a function in another process, which then stays."""
     started: list[int] = []
 
     def run(what: Callable[[], object]) -> int:
@@ -51,14 +51,14 @@ def end(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    except (ProcessLookupError, ChildProcessError):  # ended before
+    except (ProcessLookupError, ChildProcessError):  # it has ended before
         return
 
 
 Elsewhere = Callable[[Callable[[], object]], int]
 
 
-def test_a_number_is_one_processs(elsewhere: Elsewhere) -> None:
+def test_one_process_holds_a_user_id(elsewhere: Elsewhere) -> None:
     elsewhere(lambda: UidLocks().acquire(7))
     mine = UidLocks()
     with pytest.raises(BlockingIOError):
@@ -66,7 +66,7 @@ def test_a_number_is_one_processs(elsewhere: Elsewhere) -> None:
     mine.acquire(8)
 
 
-def test_what_is_given_back_is_for_others(elsewhere: Elsewhere) -> None:
+def test_a_released_user_id_can_be_taken(elsewhere: Elsewhere) -> None:
     def take_and_free() -> None:
         theirs = UidLocks()
         theirs.acquire(7)
@@ -76,13 +76,13 @@ def test_what_is_given_back_is_for_others(elsewhere: Elsewhere) -> None:
     UidLocks().acquire(7)
 
 
-def test_it_is_free_when_its_process_was_killed_whatever_that_forked(elsewhere: Elsewhere) -> None:
+def test_a_killed_process_releases_its_user_ids_even_if_its_forks_live(elsewhere: Elsewhere) -> None:
     reading, writing = os.pipe()
 
     def take_and_fork() -> None:
         theirs = UidLocks()
         theirs.acquire(7)
-        if not os.fork():  # it has the file, for as long as the test has not closed the pipe
+        if not os.fork():  # the fork has the file open until the test closes the pipe
             os.close(writing)
             os.read(reading, 1)
             os._exit(0)
@@ -92,7 +92,7 @@ def test_it_is_free_when_its_process_was_killed_whatever_that_forked(elsewhere: 
     os.close(writing)
 
 
-def test_what_is_forked_cannot_free_it(elsewhere: Elsewhere) -> None:
+def test_a_fork_cannot_release_a_user_id(elsewhere: Elsewhere) -> None:
     mine = UidLocks()
     mine.acquire(7)
 
@@ -109,7 +109,7 @@ def test_what_is_forked_cannot_free_it(elsewhere: Elsewhere) -> None:
     elsewhere(try_it)
 
 
-def test_nobody_else_may_enter_the_folder(place: Path) -> None:
+def test_only_root_may_enter_the_lock_folder(place: Path) -> None:
     UidLocks()
     assert (place / NAME).stat().st_mode & 0o777 == 0o700
     assert (place / NAME / "users").stat().st_mode & 0o777 == 0o600
@@ -131,13 +131,13 @@ def squat_file(at: Path) -> None:
 
 
 @pytest.mark.parametrize("squat", [squat_folder, squat_link, squat_file])
-def test_what_somebody_else_has_put_there_is_not_used(place: Path, squat: Callable[[Path], None]) -> None:
+def test_a_lock_file_that_another_user_made_is_not_used(place: Path, squat: Callable[[Path], None]) -> None:
     squat(place / NAME)
-    with pytest.raises(OSError):  # noqa: PT011 - the kernel's or ours, and each says enough
+    with pytest.raises(OSError):  # noqa: PT011 - the kernel's error or ours; each says enough
         UidLocks()
 
 
-def test_a_folder_of_somebody_else_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_folder_that_another_user_made_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / NAME).mkdir(mode=0o700)
     monkeypatch.setattr(uid_locks, "_OWNER", os.geteuid() + 1)
     with pytest.raises(PermissionError, match="root's alone"):
@@ -145,7 +145,9 @@ def test_a_folder_of_somebody_else_is_not_used(place: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("lacking", ["it is not there", "it can only be read"])
-def test_shared_memory_stands_in(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str) -> None:
+def test_shared_memory_holds_the_locks_where_run_is_read_only(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
+) -> None:
     (tmp_path / "shm").mkdir()
     if lacking == "it is not there":
         place.rmdir()

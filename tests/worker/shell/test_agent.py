@@ -1,4 +1,4 @@
-"""A real agent against a scripted master: leases, beats, returns, drain, and what happens when somebody dies."""
+"""A real agent with a scripted master: leases, beats, give-backs, drain, and the deaths of processes."""
 
 import os
 import signal
@@ -50,10 +50,10 @@ def test_a_chunk_is_run_and_closed_in_few_requests(master: ScriptedMaster, start
     assert sequence == list(range(len(sequence)))
 
 
-def test_an_agent_that_a_task_takes_along_had_said_that_it_was_ready(
+def test_an_agent_that_a_task_kills_had_announced_that_it_was_ready(
     master: ScriptedMaster, start_agent: StartAgent
 ) -> None:
-    """Whoever started it knows that it could work, even if its first task ended it before all executors were there."""
+    """The parent process knows that the agent could work, although the first task killed it at once."""
 
     master.hand_out(lease_of(end_agent, 1))
     agent = start_agent(executors=16)
@@ -96,7 +96,7 @@ def test_data_and_code_come_from_blobs(master: ScriptedMaster, start_agent: Star
     assert all(result.outcome == "ok" for result in results.values())
 
 
-def test_a_payload_that_is_gone_is_left_to_the_master(master: ScriptedMaster, start_agent: StartAgent) -> None:
+def test_a_lease_whose_payload_is_gone_expires(master: ScriptedMaster, start_agent: StartAgent) -> None:
     agent = start_agent()
     _, blob = data_blob([1], "gone")
     master.hand_out(lease_of(abs, 1, data=BlobData(blob), data_link=Link("GET", f"{master.endpoint}/blob/gone")))
@@ -108,7 +108,7 @@ def test_a_payload_that_is_gone_is_left_to_the_master(master: ScriptedMaster, st
     assert "cannot download the payload of package" in agent.log
 
 
-def test_another_python_is_refused_with_the_mend(master: ScriptedMaster, start_agent: StartAgent) -> None:
+def test_a_package_of_another_python_is_refused_with_advice(master: ScriptedMaster, start_agent: StartAgent) -> None:
     start_agent()
     lease = lease_of(abs, 10, python="2.7")
     master.hand_out(lease)
@@ -150,7 +150,7 @@ def test_a_cancelled_task_is_stopped_and_the_others_go_on(
     assert {index: result.outcome for index, result in master.results().items()} == {0: "cancelled", 1: "ok", 3: "ok"}
 
 
-def test_a_slow_rest_is_given_back_to_the_hungry(
+def test_slow_untouched_tasks_are_given_back_for_idle_workers(
     master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
 ) -> None:
     start_agent(executors=1)
@@ -168,7 +168,7 @@ def test_a_slow_rest_is_given_back_to_the_hungry(
     assert sorted([*returned, *master.results()]) == list(range(9))
 
 
-def test_what_waits_behind_a_long_task_runs_elsewhere(
+def test_tasks_behind_a_long_task_run_in_another_executor(
     master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
 ) -> None:
     start_agent()
@@ -187,7 +187,7 @@ def test_what_waits_behind_a_long_task_runs_elsewhere(
     assert len([result for publication in master.publications for result in publication.results]) == 400
 
 
-def test_sigterm_drains(master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path) -> None:
+def test_sigterm_drains_the_agent(master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path) -> None:
     agent = start_agent()
     block = tmp_path / "block"
     lease = lease_of(gate(block), 10, mean_us=10**6)
@@ -217,7 +217,7 @@ def test_an_idle_agent_drains_at_once(master: ScriptedMaster, start_agent: Start
     assert not agent.log
 
 
-def test_sigint_ends_it_at_once(master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path) -> None:
+def test_sigint_ends_the_agent_at_once(master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path) -> None:
     agent = start_agent()
     master.hand_out(lease_of(gate(tmp_path / "block"), 2, lease_s=0.3))
     master.wait(lambda: asked(master, "extend_leases") >= 1)
@@ -236,7 +236,9 @@ def _hang_with_children(number: int) -> None:
 
 
 @pytest.mark.parametrize("end", ["kill", "close_stdin"])
-def test_nothing_outlives_the_agent(master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path, end: str) -> None:
+def test_no_process_outlives_the_agent(
+    master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path, end: str
+) -> None:
     agent = start_agent(tmp=str(tmp_path))
     master.hand_out(lease_of(_hang_with_children, 2, lease_s=0.3))
     master.wait(lambda: len(list(tmp_path.glob("started-*"))) == 2)
@@ -259,7 +261,7 @@ def test_a_killed_zygote_is_replaced(master: ScriptedMaster, start_agent: StartA
     assert len(master.wait_for_results(10)) == 10
 
 
-def test_nothing_is_dropped_while_the_master_is_away(
+def test_no_result_is_lost_while_the_master_is_away(
     master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
 ) -> None:
     agent = start_agent()
@@ -280,7 +282,7 @@ def test_nothing_is_dropped_while_the_master_is_away(
     assert "answers again" in agent.log
 
 
-def test_passing_troubles_are_retried_with_the_same_key(master: ScriptedMaster, start_agent: StartAgent) -> None:
+def test_temporary_failures_are_retried_with_the_same_key(master: ScriptedMaster, start_agent: StartAgent) -> None:
     troubles = iter(range(3))
 
     def trouble(route: str, _request: Any) -> Unavailable | None:
@@ -327,19 +329,19 @@ def test_an_upload_that_is_refused_gets_another_link(
     assert asked(master, "prepare_results") == 3
 
 
-def test_a_wrong_token_is_the_end(master: ScriptedMaster, start_agent: StartAgent) -> None:
+def test_a_wrong_token_ends_the_agent(master: ScriptedMaster, start_agent: StartAgent) -> None:
     agent = start_agent(token="wrong", ready=False)
     assert agent.wait() == 3
     assert "worker token" in agent.log
 
 
-def test_an_unreachable_master_is_waited_for(start_agent: StartAgent, master: ScriptedMaster) -> None:
+def test_the_agent_waits_for_an_unreachable_master(start_agent: StartAgent, master: ScriptedMaster) -> None:
     agent = start_agent(endpoint="http://127.0.0.1:9")
     agent.process.terminate()
     assert agent.wait() == 0
 
 
-def test_settings_that_are_none_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "cloudpar_worker", "--stdin"],
         input=b'{"endpoint": "http://127.0.0.1:1"}\n',
@@ -355,7 +357,7 @@ def test_an_executor_that_leaks_is_replaced_between_tasks(master: ScriptedMaster
 
     def leak(_number: int) -> int:
         sys.leaked = [*getattr(sys, "leaked", []), b"x" * 13 * 10**7]  # type: ignore[attr-defined]
-        end = time.monotonic() + 1.0  # long enough that it is weighed
+        end = time.monotonic() + 1.0  # long enough for a measurement
         while time.monotonic() < end:
             pass
         return os.getpid()
@@ -366,7 +368,7 @@ def test_an_executor_that_leaks_is_replaced_between_tasks(master: ScriptedMaster
     assert len({result.data for result in results.values()}) > 1
 
 
-def test_the_environment_of_tasks_has_no_settings_of_ours(master: ScriptedMaster, start_agent: StartAgent) -> None:
+def test_the_environment_of_tasks_has_no_cloudpar_variables(master: ScriptedMaster, start_agent: StartAgent) -> None:
     start_agent(environment={"CLOUDPAR_TOKEN": "secret", "OTHER": "kept"})
     master.hand_out(lease_of(lambda _number: sorted(os.environ), 1))
     (result,) = master.wait_for_results(1).values()

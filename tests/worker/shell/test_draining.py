@@ -1,4 +1,4 @@
-"""An agent that drains waits for what runs, and for the master, but not for ever."""
+"""A draining agent waits without limit for running tasks, but not for the master."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,7 @@ sys.exit(__main__.main())
 
 
 def draining(*, done: bool) -> Worker:
-    """A worker that is asked to drain; the one task that it has is running, or done and its publication under way."""
+    """A draining worker whose only task runs, or is done with its publication under way."""
     worker = Worker(lease_of(CODE, 1, mean_us=60_000_000))
     worker.hear(on.DrainAsked())
     if done:
@@ -33,14 +33,14 @@ def draining(*, done: bool) -> Worker:
     return worker
 
 
-def test_it_sleeps_while_a_long_task_runs() -> None:
+def test_a_draining_agent_sleeps_while_a_long_task_runs() -> None:
     worker = draining(done=False)
     worker.hear(on.TimePassed(), after_us=5_000_000)
     worker.hear(on.TimePassed())
     assert worker.state.deadline_at_us > worker.now
 
 
-def test_it_gives_up_when_nothing_succeeds_for_a_minute() -> None:
+def test_a_draining_agent_gives_up_after_a_minute_without_success() -> None:
     worker = draining(done=True)
     for passed_us in (1, GIVE_UP_US // 2, GIVE_UP_US - 1):
         worker.hear(on.NothingSucceeds(passed_us), after_us=GIVE_UP_US // 2 - 1)
@@ -50,7 +50,7 @@ def test_it_gives_up_when_nothing_succeeds_for_a_minute() -> None:
     assert (left.lease.package_id, left.unpublished) == (worker.package_id, 1)
 
 
-def test_the_minute_begins_when_nothing_runs_any_more() -> None:
+def test_the_minute_to_give_up_starts_after_the_last_task() -> None:
     worker = draining(done=False)
     worker.hear(on.NothingSucceeds(GIVE_UP_US), after_us=GIVE_UP_US)
     worker.hear(on.NothingSucceeds(2 * GIVE_UP_US), after_us=GIVE_UP_US)
@@ -61,8 +61,8 @@ def test_the_minute_begins_when_nothing_runs_any_more() -> None:
     assert worker.of(do.Exit)
 
 
-def test_it_does_not_give_up_while_nothing_fails() -> None:
-    """A large result may be on its way for longer."""
+def test_a_draining_agent_does_not_give_up_while_no_request_fails() -> None:
+    """The upload of a large result may take longer."""
     worker = draining(done=True)
     worker.hear(on.TimePassed(), after_us=10 * GIVE_UP_US)
     assert worker.of(do.Exit) == []
@@ -70,7 +70,7 @@ def test_it_does_not_give_up_while_nothing_fails() -> None:
     assert worker.of(do.Exit) == [do.Exit([])]
 
 
-def test_one_that_does_not_drain_never_gives_up() -> None:
+def test_an_agent_that_does_not_drain_never_gives_up() -> None:
     worker = Worker(lease_of(CODE, 1))
     worker.done(0)
     worker.hear(on.NothingSucceeds(10 * GIVE_UP_US), after_us=10 * GIVE_UP_US)
@@ -78,7 +78,7 @@ def test_one_that_does_not_drain_never_gives_up() -> None:
 
 
 @pytest.mark.parametrize("returns", [False, True])
-def test_the_agent_says_what_it_leaves(
+def test_the_agent_logs_the_results_that_it_leaves(
     master: ScriptedMaster, start_agent: Callable[..., RunningAgent], tmp_path: Path, returns: bool
 ) -> None:
     agent = start_agent(command=["-c", IMPATIENT, "--stdin"])

@@ -1,4 +1,4 @@
-"""Guarantee 17: what is charged goes by the agent's own monotonic clock, whatever the wall's clock is set to."""
+"""Guarantee 17: charges follow the agent's own monotonic clock, even if the wall clock is changed."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ runpy.run_module("cloudpar_worker", run_name="__main__", alter_sys=True)
 """
 
 
-def test_g17_the_walls_clock_is_set(
+def test_g17_charges_do_not_depend_on_the_wall_clock(
     master: ScriptedMaster, start_agent: Callable[..., RunningAgent], reached: Callable[[str], None]
 ) -> None:
     def work(_number: int) -> None:

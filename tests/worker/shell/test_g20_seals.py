@@ -1,4 +1,4 @@
-"""A real agent verifies what it is given before an executor sees it, and seals what its executors made."""
+"""A real agent verifies leases before an executor sees them, and seals the results of its executors."""
 
 import hashlib
 import pickle
@@ -36,7 +36,7 @@ def length(value: str) -> int:
 
 
 def sealed(lease: Lease, key: bytes = KEY) -> Lease:
-    """A lease as the master hands it out for a package that its client sealed."""
+    """A lease of a sealed package, as the master hands it out."""
     seals = Seals(key, lease.package_id)
     if isinstance(lease.data, InlineData):
         made = b"".join(seals.data(index, item) for index, item in enumerate(lease.data.items, lease.start))
@@ -57,7 +57,7 @@ def with_inline(**changes: Any) -> Lease:
 
 
 def changed(marker: Path) -> dict[str, Lease]:
-    """What somebody may make of a lease who has no key."""
+    """Changes to a lease by an attacker who does not have the key."""
     evil = pickle.dumps(Writing(marker))
     good = with_inline()
     assert isinstance(good.data, InlineData)
@@ -86,13 +86,13 @@ def changed(marker: Path) -> dict[str, Lease]:
 
 
 @pytest.mark.parametrize("what", changed(Path()))
-def test_g20_what_was_changed_is_seen(what: str, tmp_path: Path) -> None:
+def test_g20_a_changed_lease_is_noticed(what: str, tmp_path: Path) -> None:
     verify(with_inline())
     with pytest.raises(SealBroken, match=r"seal|hash"):
         verify(changed(tmp_path / "marker")[what])
 
 
-def test_g20_an_agent_refuses_what_was_changed(
+def test_g20_an_agent_refuses_a_changed_lease(
     master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path, reached: Callable[[str], None]
 ) -> None:
     start_agent()
@@ -196,8 +196,8 @@ def test_g20_no_frame_for_an_executor_holds_the_key() -> None:
     assert not any(secret in frame for frame in sent for secret in (KEY, lease.data.seals[:16], lease.seal or b"?"))
 
 
-def test_code_that_nobody_sealed_is_not_called_for_what_is() -> None:
-    """An executor keeps functions by their hash, which unsealed code may only claim."""
+def test_unsealed_code_is_not_called_in_place_of_sealed_code() -> None:
+    """An executor finds functions by their hash, and unsealed code may come with a wrong one."""
     process = ExecutorProcess(1, "3.11", None)
     process.handed_over()
     sent: list[bytes] = []

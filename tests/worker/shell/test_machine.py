@@ -1,4 +1,4 @@
-"""How much memory there is, in a container and without one."""
+"""The memory limit in a container and without one."""
 
 import os
 from pathlib import Path
@@ -26,14 +26,14 @@ V2, V1 = "memory.max", "memory/memory.limit_in_bytes"
         ({V2: ""}, 1000),
     ],
 )
-def test_the_smallest_limit_counts(tmp_path: Path, files: dict[str, str], expected: int) -> None:
+def test_the_smallest_memory_limit_counts(tmp_path: Path, files: dict[str, str], expected: int) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     assert limited(1000, tmp_path) == expected
 
 
-def test_executors_share_what_there_is() -> None:
+def test_executors_share_the_memory_of_the_machine() -> None:
     assert 0 < memory_bytes() <= psutil.virtual_memory().total
     settings = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=3)
     assert settings.memory_bytes == int(memory_bytes() * 0.9 / 3)
@@ -41,7 +41,7 @@ def test_executors_share_what_there_is() -> None:
 
 
 def test_a_parent_in_another_container_is_not_protected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has no number here; a filter for 0 could not be made."""
+    """Its process id is 0 here, and a filter for 0 is not possible."""
     monkeypatch.setattr(os, "getppid", lambda: 0)
     monkeypatch.setattr(os, "getpgrp", lambda: 0)
     settings = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=1, isolation="shared")

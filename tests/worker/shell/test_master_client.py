@@ -1,4 +1,4 @@
-"""Calls that are repeated, and payloads by links, as S3 answers them."""
+"""Repeated calls, and payload transfers by links as S3 answers them."""
 
 import errno
 import re
@@ -33,7 +33,7 @@ def client(master: ScriptedMaster) -> Iterator[MasterClient]:
     client._stores.clear()
 
 
-def test_what_is_repeated_says_for_how_long_nothing_has_succeeded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_request_reports_the_time_since_the_last_success(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([10.0, 11.5, 70.0, 70.25])
     monkeypatch.setattr(reach_module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     stalled: list[int] = []
@@ -63,22 +63,22 @@ def test_a_beat_that_fails_is_not_repeated(master: ScriptedMaster) -> None:
     client._lines.close()
 
 
-def test_an_upload_that_is_there_already_is_done(master: ScriptedMaster, client: MasterClient) -> None:
-    """The answer to the first try was lost on its way."""
+def test_an_upload_whose_object_is_there_already_succeeds(master: ScriptedMaster, client: MasterClient) -> None:
+    """The answer to the first attempt was lost."""
     link = Link("PUT", f"{master.endpoint}/blob/results/l/0", {"If-None-Match": "*"})
     for _ in range(2):
         client.upload(link, [b"result"])
     assert master.blobs == {"results/l/0": b"result"}
 
 
-def test_an_old_link_is_refused(master: ScriptedMaster, client: MasterClient) -> None:
+def test_an_expired_link_is_refused(master: ScriptedMaster, client: MasterClient) -> None:
     master.set(refused_uploads=1)
     with pytest.raises(PayloadRefused, match="403"):
         client.upload(Link("PUT", f"{master.endpoint}/blob/results/l/0"), [b"result"])
 
 
 def test_the_time_limit_is_for_each_piece_of_a_payload(client: MasterClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library allows one send the time of one connect: a whole payload takes longer on a slow line."""
+    """The HTTP library limits one send to the time of one connect, but a large payload takes longer on a slow line."""
     sent: list[tuple[list[int], str]] = []
 
     def request(*_: object, body: list[memoryview], headers: dict[str, str], **__: object) -> HTTPResponse:
@@ -90,7 +90,7 @@ def test_the_time_limit_is_for_each_piece_of_a_payload(client: MasterClient, mon
     assert sent == [([PIECE_BYTES, PIECE_BYTES, 1], str(2 * PIECE_BYTES + 1))]
 
 
-def test_a_store_that_refuses_for_a_while_is_logged_once_in_its_words(
+def test_a_store_that_refuses_repeatedly_is_logged_once_with_its_words(
     client: MasterClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = codec.encode_error(Unavailable("no room: free space on its disk"))
@@ -146,7 +146,7 @@ def test_a_link_to_a_file_is_followed_only_in_the_folder_of_the_pools_own_master
         own.download(Link("GET", (tmp_path / "gone").as_uri()), 0, 1)
 
 
-def test_a_folder_that_cannot_be_written_now_is_tried_again(
+def test_a_folder_that_cannot_be_written_is_retried(
     client: MasterClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = MasterClient(client._endpoint, TOKEN, Reach(lambda _: None), PayloadFolder(str(tmp_path)))
@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_written_now_is_tried_again(
 
 
 def test_a_repeated_retrieval_says_that_it_is_one(client: MasterClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its first answer may have been lost, with chunks in it."""
+    """Its first answer may have been lost together with chunks."""
     sent: list[RetrieveTasks] = []
 
     def ask(_route: object, body: bytes, _answer_s: float) -> tuple[RetrieveTasksReply | None, float]:

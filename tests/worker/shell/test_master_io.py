@@ -1,4 +1,4 @@
-"""What the agent makes of several answers to one instruction."""
+"""How the agent combines several answers to one instruction."""
 
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -16,7 +16,7 @@ LEASE: dict[str, Any] = {"package_id": "p", "lease_id": "l", "receipt": "r", "st
 
 
 class Answers:
-    """A master that says in its first answer only that somebody idles and that a first chunk waits."""
+    """A master whose first answer alone says that other workers are idle and that a first chunk waits."""
 
     def __init__(self, reply: type[ExtendLeasesReply | PublishResultsReply]) -> None:
         self._reply = reply
@@ -37,10 +37,10 @@ def publish(master: MasterIO) -> None:
 
 
 @pytest.mark.parametrize(("ask", "reply"), [(beat, ExtendLeasesReply), (publish, PublishResultsReply)])
-def test_what_any_of_several_answers_mentions_is_heard(
+def test_what_any_of_several_answers_mentions_is_reported(
     ask: Callable[[MasterIO], None], reply: type[ExtendLeasesReply | PublishResultsReply]
 ) -> None:
-    """The last answer may be about leases that are done, and says nothing then."""
+    """The last answer may concern leases that have ended, and then it says nothing."""
     heard: SimpleQueue[on.Stimulus] = SimpleQueue()
     master = MasterIO("http://127.0.0.1:9", "token", 1, heard.put)
     answers: Any = Answers(reply)

@@ -33,7 +33,7 @@ def line_of(stream: IO[str] | None) -> str:
 
 
 @pytest.mark.parametrize("where", ["up", "worker"])
-def test_the_option_is_the_limit_and_the_error_names_it(tmp_path: Path, where: str) -> None:
+def test_the_memory_option_sets_the_limit_and_the_error_names_it(tmp_path: Path, where: str) -> None:
     def grow(_number: int) -> None:
         held = bytearray()
         while True:

@@ -1,4 +1,4 @@
-"""Whose process is whose."""
+"""Which process belongs to which executor."""
 
 import os
 import subprocess
@@ -12,9 +12,9 @@ from cloudpar_worker.shell.process_tree import ProcessTree
 SHELL = ["sh", "-c", "sleep 60 & echo $!; wait"]
 
 
-def test_descendants_are_found_once_they_are_there() -> None:
+def test_new_descendants_are_found() -> None:
     mine = ProcessTree()
-    others = set(mine.descendants([os.getpid()]).get(os.getpid(), []))  # of other tests in this process
+    others = set(mine.descendants([os.getpid()]).get(os.getpid(), []))  # started by other tests in this process
     with subprocess.Popen(SHELL, stdout=subprocess.PIPE, text=True) as shell:
         assert shell.stdout
         sleeper = int(shell.stdout.readline())
@@ -22,11 +22,11 @@ def test_descendants_are_found_once_they_are_there() -> None:
         assert mine.most_bytes(os.getpid(), [shell.pid, sleeper]) > 1 << 16
         assert ProcessTree().descendants([shell.pid]) == {shell.pid: [sleeper]}
         os.kill(sleeper, 9)
-    subprocess.run(["/bin/true"], check=True)  # so that there is something new to be looked at
+    subprocess.run(["/bin/true"], check=True)  # a new process, so that the next call looks again
     assert not {shell.pid, sleeper} & set(mine.descendants([os.getpid()]).get(os.getpid(), []))
 
 
-def test_while_nothing_was_started_nothing_is_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_while_no_process_started_none_is_examined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     load = tmp_path / "loadavg"
     load.write_text("0.00 0.00 0.00 1/99 4321\n")
     monkeypatch.setattr(process_tree, "_LOAD", load)

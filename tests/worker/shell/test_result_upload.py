@@ -1,4 +1,4 @@
-"""Large results on their way into the blob store."""
+"""Uploads of large results to the blob store."""
 
 import zlib
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ LARGE = [b"a" * (INLINE_RESULT_BYTES + 1), b"b" * (INLINE_RESULT_BYTES + 2)]
 
 
 class Uploads:
-    """Stands in for the client: takes what is uploaded."""
+    """Stands in for the client, and records uploads."""
 
     def __init__(self, *, own_folder: bool, url: str) -> None:
         self._url = url

@@ -1,7 +1,7 @@
-"""A zygote for each Python.
+"""One zygote for each version of Python.
 
-The two versions of these tests are the same interpreter, of which one leaves a mark in its environment. That shows
-who is asked for executors, and not that two versions of Python understand each other.
+Both versions in these tests are the same interpreter; one of them leaves a mark in its environment. So the tests show
+which zygote gets a request, and not that two versions of Python understand each other.
 """
 
 import os
@@ -42,7 +42,7 @@ def other_python(tmp_path: Path) -> str:
     return script(tmp_path / "python", f'MARK=other exec "{sys.executable}" "$@"')
 
 
-def test_each_lease_has_its_interpreter(master: ScriptedMaster, start_agent: StartAgent, other_python: str) -> None:
+def test_each_lease_runs_on_its_interpreter(master: ScriptedMaster, start_agent: StartAgent, other_python: str) -> None:
     agent = start_agent(executors=1, pythons={OTHER: other_python})
     for number, (python, mark) in enumerate([(PYTHON, None), (OTHER, "other")] * 2):
         assert len(agent.zygotes()) == (2 if number > 1 else 1)
@@ -65,7 +65,7 @@ def test_a_killed_zygote_of_another_version_is_replaced(
         agent.kill_zygote(zygote)
 
 
-def test_an_interpreter_that_does_not_start_stops_nobody_else(
+def test_an_interpreter_that_does_not_start_stops_no_other_version(
     master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
 ) -> None:
     agent = start_agent(pythons={OTHER: script(tmp_path / "python", "exit 1")})
@@ -80,7 +80,7 @@ def test_an_interpreter_that_does_not_start_stops_nobody_else(
     assert f"Python {OTHER} does not start" in agent.log
 
 
-def test_an_interpreter_that_is_not_there_is_no_setting(tmp_path: Path) -> None:
+def test_settings_with_a_missing_interpreter_are_refused(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "cloudpar_worker", "--stdin"],
         input=b'{"endpoint": "http://127.0.0.1:1", "token": "t", "executors": 1, "pythons": {"3.99": "%s"}}\n'
@@ -92,7 +92,7 @@ def test_an_interpreter_that_is_not_there_is_no_setting(tmp_path: Path) -> None:
     assert b"Python 3.99" in done.stderr
 
 
-def test_an_interpreter_that_vanishes_is_an_executor_that_ends(tmp_path: Path) -> None:
+def test_an_interpreter_that_vanishes_ends_its_executor(tmp_path: Path) -> None:
     heard: list[on.Stimulus] = []
     zygotes = Zygotes({PYTHON: sys.executable, OTHER: str(tmp_path / "none")}, None)
     executors = Executors(zygotes, DefaultSelector(), SETTINGS, heard.append)
@@ -103,7 +103,7 @@ def test_an_interpreter_that_vanishes_is_an_executor_that_ends(tmp_path: Path) -
     zygotes.close()
 
 
-def test_a_zygote_that_nobody_uses_ends() -> None:
+def test_an_unused_zygote_ends() -> None:
     heard: list[on.Stimulus] = []
     selector = DefaultSelector()
     zygotes = Zygotes({PYTHON: sys.executable, OTHER: sys.executable}, None)
@@ -128,12 +128,12 @@ def test_a_zygote_that_nobody_uses_ends() -> None:
     assert len(children()) == before
     executors.end_idle_zygotes(3 * IDLE_US)
     assert len(children()) == before - 1
-    executors.end_idle_zygotes(9 * IDLE_US)  # the first version's stays
+    executors.end_idle_zygotes(9 * IDLE_US)  # the zygote of the first version stays
     assert len(children()) == before - 1
     zygotes.close()
 
 
-def test_an_agent_goes_on_without_a_zygote_that_removes_for_long(
+def test_an_agent_does_not_wait_for_a_zygote_with_a_long_cleanup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zygote_process, "ENDS_S", 0.1)

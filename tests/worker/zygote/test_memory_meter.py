@@ -1,4 +1,4 @@
-"""What weighs executors comes to its end, whatever their tasks do to it."""
+"""A measurement ends, whatever task code does to it."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from cloudpar_worker.zygote.memory_meter import MemoryMeter
 from cloudpar_worker.zygote.messages import UNKNOWN
 
 
-def test_what_was_stopped_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_that_a_task_stopped_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object, **__: object) -> int:
         os.kill(os.getpid(), signal.SIGSTOP)
         return 1

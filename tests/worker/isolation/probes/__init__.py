@@ -1,6 +1,6 @@
-"""What task code tries, one function a probe: it returns what it found, or nothing; an OSError is a refusal.
+"""Attacks by task code, one function each: it returns what it found, or nothing; an OSError means that it was refused.
 
-They travel by value, with what they call, and run in an executor.
+The functions travel by value, with everything that they call, and run in an executor.
 """
 
 import sys

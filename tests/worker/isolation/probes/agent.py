@@ -1,4 +1,4 @@
-"""Secrets of the agent and of its zygote."""
+"""Probes for secrets of the agent and of its zygote."""
 
 import ctypes
 import hashlib
@@ -18,7 +18,8 @@ def own_environment(clues: Clues) -> Any:
 def own_memory(clues: Clues) -> Any:
     pattern = re.compile(rb"worker.token.for.\w{5}")
     with open("/proc/self/maps") as maps:
-        lines = list(maps)  # by small reads: the buffer of a large one would be among them, and gone by now
+        # In small reads: a large read's buffer would be in the list, and freed before the memory is read.
+        lines = list(maps)
     for line in lines:
         span, rights, *_ = line.split()
         start, end = (int(part, 16) for part in span.split("-"))
@@ -36,7 +37,7 @@ def inherited(clues: Clues) -> Any:
     for name in os.listdir("/proc/self/fd"):
         try:
             links[int(name)] = os.readlink(f"/proc/self/fd/{name}")
-        except OSError:  # the one by which they are listed
+        except OSError:  # the descriptor by which they are listed
             continue
     sockets = [link for link in links.values() if link.startswith("socket:")]
     others = [

@@ -1,4 +1,4 @@
-"""Files of whoever runs the worker, and those that later executors would run."""
+"""Probes for files of the user who runs the worker, and for files that later executors would run."""
 
 import ctypes
 import os
@@ -85,7 +85,7 @@ def preload(clues: Clues) -> Any:
 
 @probe("a file in a folder that every user can write", open_otherwise=True)
 def outside(clues: Clues) -> Any:
-    path = f"{clues['everybodys']}/probe-{os.getpid()}"
+    path = f"{clues['open_to_all']}/probe-{os.getpid()}"
     with open(path, "x"):
         os.unlink(path)
         return True
@@ -97,7 +97,7 @@ def beside(clues: Clues) -> Any:
 
 
 def locks(clues: Clues) -> str:
-    """Their folder is in the second place where the first cannot be written."""
+    """The lock folder is in the second place where the first is read-only."""
     places = ("/run/cloudpar-users", "/dev/shm/cloudpar-users")  # noqa: S108
     return places[not os.path.lexists(places[0]) and os.path.lexists(places[1])]
 

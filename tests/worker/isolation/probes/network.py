@@ -1,6 +1,6 @@
-"""Addresses that answer to whoever is on the machine: a service of metadata, such as that of credentials.
+"""Probes for addresses that answer processes of this machine, such as a metadata service with credentials.
 
-Nothing is asked of it: the answer might be somebody's.
+They send no request, because the answer might contain real credentials.
 """
 
 import ctypes

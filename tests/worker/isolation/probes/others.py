@@ -1,4 +1,4 @@
-"""Another account's executor and what it leaves."""
+"""Probes for another account's executor and what it leaves behind."""
 
 import ctypes
 import os

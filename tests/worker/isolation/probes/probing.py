@@ -1,4 +1,4 @@
-"""What probes are made of. `clues` is all that an attacker could know: see shared.Shared."""
+"""The parts of probes. `clues` is everything that an attacker could know; see shared.Shared."""
 
 import ctypes
 import os
@@ -10,12 +10,12 @@ Clues = dict[str, Any]
 
 
 class Probe(NamedTuple):
-    """What is tried, in words, and the code that tries it."""
+    """The attempt in words, and its code."""
 
     tried: str
     code: Callable[[Clues], Any]
     open_otherwise: bool
-    """It succeeds where tasks are not confined, for a worker and tasks of one user: so it is able to find something."""
+    """Whether it succeeds with isolation "own", where tasks are not confined: this shows that it can find something."""
 
 
 PROBES: list[Probe] = []
@@ -35,7 +35,7 @@ def read(path: str, size: int = 1 << 16) -> bytes:
 
 
 def call(number: tuple[int, int], *arguments: Any) -> int:
-    """A system call, by its numbers on x86-64 and on ARM64."""
+    """Make a system call, given by its numbers on x86-64 and on ARM64."""
     libc = ctypes.CDLL(None, use_errno=True)
     result = int(libc.syscall(ctypes.c_long(number[platform.machine() != "x86_64"]), *arguments))
     if result < 0:

@@ -1,4 +1,4 @@
-"""More rights than a task has."""
+"""Probes for more rights than a task has."""
 
 import ctypes
 import fcntl

@@ -1,4 +1,4 @@
-"""Signals, and limits that one would pass."""
+"""Probes for signals to other processes, and for ways past limits."""
 
 import fcntl
 import os
