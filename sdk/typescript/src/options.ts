@@ -50,21 +50,32 @@ interface Rule {
   readonly must: string;
 }
 
-const isCount = (least: number) => (value: number) => Number.isSafeInteger(value) && value >= least;
+/** The longest time that an option takes, in seconds: the master takes no longer one. */
+const MOST_SECONDS = 1e9;
+const MOST_RETRIES = 100;
+const MOST_NAMES = 20;
+
+const isCount =
+  (least: number, most = Number.MAX_SAFE_INTEGER) =>
+  (value: number) =>
+    Number.isSafeInteger(value) && value >= least && value <= most;
 const isPlain = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const RULES: Readonly<Record<string, Rule>> = {
-  endpoint: { good: isText, must: 'a URL' },
-  token: { good: isText, must: 'a string' },
-  stack: { good: isText, must: "a stack's name" },
-  tokenSecret: { good: isText, must: "a secret's name" },
-  patienceS: { good: (value: number) => value >= 0, must: 'a number of seconds' },
+  endpoint: { good: isFilled, must: 'a URL' },
+  token: { good: isFilled, must: 'a string that is not empty' },
+  stack: { good: isFilled, must: "a stack's name" },
+  tokenSecret: { good: isFilled, must: "a secret's name" },
+  patienceS: { good: (value: number) => isNumber(value) && value >= 0, must: 'a number of seconds, at least 0' },
   onOutput: { good: isFunction, must: 'a function' },
   onEvent: { good: isFunction, must: 'a function' },
   fetch: { good: isFunction, must: 'a function that is called as the global fetch is' },
-  taskTimeoutS: { good: (value: number) => value > 0, must: 'a positive number of seconds' },
-  retries: { good: isCount(0), must: 'an integer, at least 0' },
-  retryOn: { good: isNames, must: 'an array of names, such as ["OSError"]' },
+  taskTimeoutS: {
+    good: (value: number) => isNumber(value) && value > 0 && value <= MOST_SECONDS,
+    must: `a positive number of seconds, at most ${MOST_SECONDS}`,
+  },
+  retries: { good: isCount(0, MOST_RETRIES), must: `an integer from 0 to ${MOST_RETRIES}` },
+  retryOn: { good: isNames, must: `an array of at most ${MOST_NAMES} names, such as ["OSError"]` },
   signal: { good: isSignal, must: 'an AbortSignal' },
   chunksize: { good: isCount(1), must: 'an integer, at least 1' },
   call: { good: isCallStyle, must: '"value", "args" or "args_kwargs"' },
@@ -102,13 +113,16 @@ export function checkOptions(call: keyof typeof CALLS, options: object): void {
     }
     const rule = RULES[name];
     if (value !== undefined && rule !== undefined && !rule.good(value as never)) {
-      throw new TypeError(`the option ${name} of ${call} must be ${rule.must}, and is ${shown(value)}`);
+      const given = name === 'token' ? `a ${typeof value}` : shown(value); // an error must not show a token
+      throw new TypeError(`the option ${name} of ${call} must be ${rule.must}, and is ${given}`);
     }
   }
 }
 
 function shown(value: unknown): string {
-  const text = typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value));
+  const asIs = typeof value === 'number' || typeof value === 'bigint'; // JSON has no NaN, and refuses 1n
+  const text =
+    typeof value === 'function' ? 'a function' : asIs ? String(value) : (JSON.stringify(value) ?? `${value}`);
   return text.length > 60 ? `${text.slice(0, 60)}...` : text;
 }
 
@@ -116,12 +130,20 @@ function isText(value: unknown): boolean {
   return typeof value === 'string';
 }
 
+function isFilled(value: unknown): boolean {
+  return isText(value) && value !== '';
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number';
+}
+
 function isFunction(value: unknown): boolean {
   return typeof value === 'function';
 }
 
 function isNames(value: unknown): boolean {
-  return Array.isArray(value) && value.every(isText);
+  return Array.isArray(value) && value.length <= MOST_NAMES && value.every(isFilled);
 }
 
 function isSignal(value: unknown): boolean {

@@ -13,8 +13,16 @@ test.each([
   [{ kwargs: {} }, 'map has no option kwargs: it has taskTimeoutS, retries'],
   [{ chunksize: 0 }, 'the option chunksize of map must be an integer, at least 1, and is 0'],
   [{ buffersize: 1.5 }, 'an integer, at least 1, and is 1.5'],
-  [{ taskTimeoutS: '3 s' }, 'a positive number of seconds, and is "3 s"'],
-  [{ retryOn: 'OSError' }, 'an array of names, such as ["OSError"], and is "OSError"'],
+  [{ taskTimeoutS: '3 s' }, 'a positive number of seconds, at most 1000000000, and is "3 s"'],
+  [{ taskTimeoutS: '3' }, 'and is "3"'],
+  [{ taskTimeoutS: true }, 'and is true'],
+  [{ taskTimeoutS: [3] }, 'and is [3]'],
+  [{ taskTimeoutS: Number.NaN }, 'and is NaN'],
+  [{ taskTimeoutS: Number.POSITIVE_INFINITY }, 'and is Infinity'],
+  [{ retries: 101 }, 'an integer from 0 to 100, and is 101'],
+  [{ retryOn: 'OSError' }, 'an array of at most 20 names, such as ["OSError"], and is "OSError"'],
+  [{ retryOn: [''] }, 'an array of at most 20 names'],
+  [{ retryOn: Array(21).fill('OSError') }, 'an array of at most 20 names'],
   [{ call: 'star' }, '"value", "args" or "args_kwargs", and is "star"'],
   [{ signal: new AbortController() }, 'must be an AbortSignal'],
 ])('a map with the options %j is a TypeError', (options, text) => {
@@ -27,8 +35,17 @@ test('other calls check their options, too', async () => {
   await expect(pool.submit('m:f', 'x' as never)).rejects.toThrow("such as ['x'] for f('x')");
   await expect(pool.start('m:f', [1], { buffersize: 3 } as object)).rejects.toThrow('start has no option buffersize');
   await expect(Pool.open({ tokn: 'x' } as object)).rejects.toThrow('did you mean token?');
+  await expect(Pool.open({ token: '' })).rejects.toThrow(
+    'option token of Pool.open must be a string that is not empty',
+  );
+  await expect(Pool.open({ token: ['secret'] } as object)).rejects.toThrow('not empty, and is a object');
+  await expect(Pool.open({ endpoint: '' })).rejects.toThrow('must be a URL, and is ""');
   const address = { endpoint: 'http://master', token: 't' };
   expect(() => new Connection(address, { patience: 3 } as object)).toThrow('did you mean patienceS?');
+  for (const patienceS of ['4', true, null, [4], Number.NaN, -1]) {
+    expect(() => new Connection(address, { patienceS } as object)).toThrow('must be a number of seconds, at least 0');
+  }
+  expect(() => pool.map('m:f', [1], { buffersize: 5n } as object)).toThrow('an integer, at least 1, and is 5');
   expect(() => new Connection(address, 300 as never)).toThrow('the options of Connection must be an object');
 });
 
