@@ -4,11 +4,11 @@ from collections import defaultdict
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from cloudpar_master.core import planning, ranges
+from cloudpar_master.core import planning
 from cloudpar_master.core.events import Published
 from cloudpar_master.core.fold.open_ranges import HALVINGS
 from cloudpar_master.core.head import ENTRIES, HEAD_BYTES, Head, stored
-from cloudpar_protocol import codec, routes
+from cloudpar_protocol import codec, ranges, routes
 from cloudpar_protocol.client_messages import CancelTasksReply, PackageStatus
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.routes import Route

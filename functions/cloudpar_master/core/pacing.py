@@ -25,19 +25,19 @@ def client_delay_s(head: Head, now: float) -> float:
     return _between(min(rest_s / 10, YOUNG_S + age_s / 2), CLIENT_BOUNDS_S)
 
 
-SOONEST_PUBLICATION_US = 200_000
+SHORTEST_COLLECTION_US = 200_000
 """Workers collect results for at least this long: each publication costs a fold."""
 
 
-def publish_us(executors: int, head: Head, budget_us: int, policy: Policy) -> int:
+def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> int:
     """For how long a worker with this many executors may collect results, as long as all of these have work.
 
     One of its chunks is done in that time; retrieving it and beating are the other requests that it costs. Towards the
     end of the quota results come soon: what is used beyond the quota before the master knows is never paid for.
     """
-    collect_us = planning.chunk_target_us(head.pace.executors, policy) // executors
-    scarce = budget_us < 3 * collect_us * max(executors, head.pace.executors)
-    return SOONEST_PUBLICATION_US if scarce else max(SOONEST_PUBLICATION_US, collect_us)
+    chunk_us = planning.chunk_target_us(head.pace.executors, policy) // executors
+    scarce = budget_us < 3 * chunk_us * max(executors, head.pace.executors)
+    return SHORTEST_COLLECTION_US if scarce else max(SHORTEST_COLLECTION_US, chunk_us)
 
 
 def worker_delay_s(idle_workers: int) -> float:

@@ -4,12 +4,12 @@ import hashlib
 
 from msgspec.structs import replace
 
-from cloudpar_master.core import pacing, planning, ranges
+from cloudpar_master.core import pacing, planning
 from cloudpar_master.core.events import Acknowledged, CancelAsked
 from cloudpar_master.core.fold import fold
 from cloudpar_master.core.head import BLOB_BYTES, CANCELLED_RANGES, Head, Life, Pace, Quota, Spec, Tasks
 from cloudpar_master.ports import AccountRecord, Opened, Running
-from cloudpar_protocol import codec, limits, seals
+from cloudpar_protocol import codec, limits, ranges, seals
 from cloudpar_protocol.client_messages import (
     Acknowledge,
     AcknowledgeReply,

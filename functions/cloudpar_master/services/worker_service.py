@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cloudpar_master.core import pacing, quota, ranges
+from cloudpar_master.core import pacing, quota
 from cloudpar_master.core.events import Cleared, Event, ExecutorsIdle, GaveBack, Lost, Published
 from cloudpar_master.core.head import Head
 from cloudpar_master.ports import LARGEST_RECEIVES, Fit, Message, StaleAttempt
+from cloudpar_protocol import ranges
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.limits import BULK_ITEMS, RETRIEVED_CHUNKS
@@ -267,7 +268,7 @@ class WorkerService:
             wait_us=chunk.waited_us(message, self._backend.clock.now()),
             task_timeout_s=min(start.task_timeout_s or policy.task_timeout_s, policy.task_timeout_s),
             budget_us=budget_us,
-            publish_us=pacing.publish_us(executors, head, budget_us, policy),
+            collect_us=pacing.collect_us(executors, head, budget_us, policy),
             retries=start.retries,
             retry_on=start.retry_on,
             threads_per_task=start.threads_per_task,
@@ -391,11 +392,11 @@ class WorkerService:
     def _load(self, package_ids: Iterable[str]) -> dict[str, Head | None]:
         return {package_id: self._backend.packages.load(package_id) for package_id in dict.fromkeys(package_ids)}
 
-    def _views(self, refs: Sequence[LeaseRef | Publication], heads: Mapping[str, Head | None]) -> list[LeaseView]:
+    def _views(self, refs: Sequence[LeaseRef], heads: Mapping[str, Head | None]) -> list[LeaseView]:
         budgets = self._budgets(heads.values())
         return [self._view(ref, heads[ref.package_id], budgets.get(ref.package_id, 0)) for ref in refs]
 
-    def _view(self, ref: LeaseRef | Publication, head: Head | None, budget_us: int) -> LeaseView:
+    def _view(self, ref: LeaseRef, head: Head | None, budget_us: int) -> LeaseView:
         wanted = _wanted(head, ref.start, ref.end, ref.generation)
         if head is None or head.life.ended:
             return LeaseView(lease_id=ref.lease_id, state="finished" if _completed(head) else "ended")

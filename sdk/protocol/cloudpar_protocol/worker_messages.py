@@ -1,8 +1,8 @@
 """Worker service: retrieve, publish, extend, give back. All in bulk."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from .limits import BULK_ITEMS, HOLD_S, PROTOCOL_VERSION, PUBLICATION_TASKS
 from .payloads import (
@@ -68,13 +68,32 @@ class RetrieveTasks(Struct, frozen=True, kw_only=True):
     again: bool = False
 
 
-class Lease(Struct, frozen=True, kw_only=True):
+class LeaseRef(Struct, frozen=True, kw_only=True):
+    """Which lease a message is about, and of which chunk.
+
+    Attributes:
+        package_id: Of the package whose tasks it leases.
+        lease_id: New for each retrieval of the chunk; part of its result blobs' keys.
+        receipt: The queue's handle, with which the master extends or deletes the message.
+        start, end, generation: The chunk: tasks [start, end) of the package, cut at this version of its head.
+    """
+
+    package_id: Id
+    lease_id: Id
+    receipt: Receipt
+    start: Natural
+    end: Natural
+    generation: Natural
+
+    def identity(self) -> dict[str, Any]:
+        """These fields, for another message about the same lease."""
+        return {name: getattr(self, name) for name in LeaseRef.__struct_fields__}
+
+
+class Lease(LeaseRef, frozen=True, kw_only=True):
     """The right to run a chunk's tasks for `lease_s` from the answer on.
 
     Attributes:
-        lease_id: New for each retrieval of the chunk; part of its result blobs' keys.
-        receipt: The queue's handle; sent back with whatever concerns this lease.
-        start, end, generation: The chunk, as it was cut.
         ranges: What of it is left to do, in order; usually the whole.
         attempt: 1 for the first retrieval.
         account: Opaque; an executor never serves two.
@@ -89,18 +108,16 @@ class Lease(Struct, frozen=True, kw_only=True):
         threads_per_task, depth: As in StartTasks.
         retries, retry_on: As in StartTasks; the time of all attempts is the task's.
         budget_us: What the account has left; a task that runs longer is stopped.
-        publish_us: While all executors have work, results may be collected for so long: a request may cost money.
+        collect_us: While all executors have work, the worker may collect results for this long before it publishes
+            them: a request may cost money.
         seal, seal_key: Of a sealed package: on its code, and the account's key. Executors never see the key.
         elsewhere: What this worker cannot run, it gives back with the reason (`unfit`), and another worker runs it.
             False: no worker can (or the master is of an earlier release), so the worker reports the failure.
     """
 
-    package_id: str
+    package_id: str  # a worker refuses no id that a master gives: only requests bound their ids
     lease_id: str
     receipt: str
-    start: Natural
-    end: Natural
-    generation: Natural
     ranges: list[Range]
     attempt: Natural = 1
     account: str
@@ -117,7 +134,7 @@ class Lease(Struct, frozen=True, kw_only=True):
     wait_us: Micros = 0
     task_timeout_s: Seconds
     budget_us: Micros
-    publish_us: Micros = 200_000
+    collect_us: Micros = field(name="publish_us", default=200_000)
     retries: Retries = 0
     retry_on: ExceptionNames = []
     seal: Seal | None = None
@@ -177,11 +194,10 @@ class PrepareResultsReply(Struct, frozen=True, kw_only=True):
     results: list[PreparedResult]
 
 
-class Publication(Struct, frozen=True, kw_only=True):
+class Publication(LeaseRef, frozen=True, kw_only=True):
     """Results of one lease.
 
     Attributes:
-        start, end, generation: The lease's chunk, as the lease said.
         seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
         results: Any tasks of the lease.
         closes: Nothing of the lease will follow; its queue message may go.
@@ -193,12 +209,6 @@ class Publication(Struct, frozen=True, kw_only=True):
         message: Why, for people, with the mend.
     """
 
-    package_id: Id
-    lease_id: Id
-    receipt: Receipt
-    start: Natural
-    end: Natural
-    generation: Natural
     seq: Natural
     results: Annotated[list[TaskResult], Meta(max_length=PUBLICATION_TASKS)]
     closes: bool = False
@@ -244,15 +254,6 @@ class PublishResultsReply(Struct, frozen=True, kw_only=True):
     waiting: bool = False
 
 
-class LeaseRef(Struct, frozen=True, kw_only=True):
-    package_id: Id
-    lease_id: Id
-    receipt: Receipt
-    start: Natural
-    end: Natural
-    generation: Natural
-
-
 class ExtendLeases(Struct, frozen=True, kw_only=True):
     """The worker lives; these leases go on."""
 
@@ -270,7 +271,7 @@ class ExtendLeasesReply(Struct, frozen=True, kw_only=True):
     waiting: bool = False
 
 
-class Return(Struct, frozen=True, kw_only=True):
+class Return(LeaseRef, frozen=True, kw_only=True):
     """Untouched tasks of a lease that the worker will not run; see Publication for the other fields.
 
     Attributes:
@@ -280,12 +281,6 @@ class Return(Struct, frozen=True, kw_only=True):
             what the worker lacks.
     """
 
-    package_id: Id
-    lease_id: Id
-    receipt: Receipt
-    start: Natural
-    end: Natural
-    generation: Natural
     seq: Natural
     ranges: Annotated[list[Range], Meta(min_length=1, max_length=1000)]
     closes: bool = False

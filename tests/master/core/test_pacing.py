@@ -5,10 +5,10 @@ from cloudpar_master.core.head import Member
 from cloudpar_master.core.pacing import (
     CLIENT_BOUNDS_S,
     POLLS_PER_S,
-    SOONEST_PUBLICATION_US,
+    SHORTEST_COLLECTION_US,
     WORKER_BOUNDS_S,
     client_delay_s,
-    publish_us,
+    collect_us,
     worker_delay_s,
 )
 from cloudpar_master.core.policy import Policy
@@ -36,10 +36,10 @@ def test_results_are_collected_for_longer_where_chunks_are_long() -> None:
     head = running()
     cloud = Policy(chunk_target_us=10_000_000, longest_chunk_us=30_000_000)
     large = altered(head, fleet={number: Member(4, NOW) for number in range(25)})
-    assert publish_us(4, head, QUOTA_US, POLICY) == publish_us(1, large, QUOTA_US, POLICY) == SOONEST_PUBLICATION_US
-    assert publish_us(1, head, QUOTA_US, cloud) == 10_000_000
-    assert publish_us(4, large, 3 * 750_000_000 - 1, cloud) == SOONEST_PUBLICATION_US
-    assert publish_us(4, large, QUOTA_US, cloud) == 30_000_000 // 4
+    assert collect_us(4, head, QUOTA_US, POLICY) == collect_us(1, large, QUOTA_US, POLICY) == SHORTEST_COLLECTION_US
+    assert collect_us(1, head, QUOTA_US, cloud) == 10_000_000
+    assert collect_us(4, large, 3 * 750_000_000 - 1, cloud) == SHORTEST_COLLECTION_US
+    assert collect_us(4, large, QUOTA_US, cloud) == 30_000_000 // 4
 
 
 @given(st.integers(0, 100), st.floats(0, 1e13), st.integers(1, 10_000), st.floats(-1e6, 1e6))

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from msgspec.structs import replace
 
-from cloudpar_master.core import ranges
-from cloudpar_protocol import routes
+from cloudpar_protocol import ranges, routes
 from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, CancelTasks, Cursor, StartTasks
 from cloudpar_protocol.errors import IdempotencyConflict, InvalidToken, QuotaExhausted, RequestError
 from cloudpar_protocol.payloads import InlineData, TaskCode

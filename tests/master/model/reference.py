@@ -3,7 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cloudpar_master.core import ranges
+from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import Range, TaskResult
 from cloudpar_protocol.worker_messages import Lease
 

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from cloudpar_master.core import ranges
-from cloudpar_protocol import routes
+from cloudpar_protocol import ranges, routes
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,

@@ -201,7 +201,7 @@ def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
 def publication_at_us(facts: Facts, record: LeaseRecord) -> int:
     """When the pending results of a lease must go, if nothing happens before."""
     lease = record.lease
-    return record.pending_at_us + facts.durations_of(lease).collect_us(lease.publish_us)
+    return record.pending_at_us + facts.durations_of(lease).collect_us(lease.collect_us)
 
 
 def _due(facts: Facts, record: LeaseRecord, now_us: int) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from cloudpar_master.core import ranges
 from cloudpar_master.core.head import (
     BLOB_BYTES,
     HOST_BYTES,
@@ -13,6 +12,7 @@ from cloudpar_master.core.head import (
     State,
     cut,
 )
+from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import TaskResult, Unfit
 
 from .draft import Draft

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cloudpar_master.core import planning, ranges
+from cloudpar_master.core import planning
 from cloudpar_master.core.head import ENTRIES, Head, OpenRange
 from cloudpar_master.core.policy import Policy
+from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import Range
 
 RESERVED = 120

@@ -13,7 +13,6 @@ tasks to be in open ranges, a give-back or loss needs the generation that it nam
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cloudpar_master.core import ranges
 from cloudpar_master.core.events import (
     Acknowledged,
     Broken,
@@ -33,6 +32,7 @@ from cloudpar_master.core.events import (
 )
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.policy import Policy
+from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import TaskResult
 
 from . import cancellation, life, open_ranges, pace, quota, tasks

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from cloudpar_master.core import quota, ranges
+from cloudpar_master.core import quota
 from cloudpar_master.core.events import GaveBack, Lost
 from cloudpar_master.core.head import FAILED_RANGES
+from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import Range, TaskResult
 
 from . import open_ranges

@@ -307,9 +307,6 @@ export interface components {
          * @description The right to run a chunk's tasks for `lease_s` from the answer on.
          *
          *     Attributes:
-         *         lease_id: New for each retrieval of the chunk; part of its result blobs' keys.
-         *         receipt: The queue's handle; sent back with whatever concerns this lease.
-         *         start, end, generation: The chunk, as it was cut.
          *         ranges: What of it is left to do, in order; usually the whole.
          *         attempt: 1 for the first retrieval.
          *         account: Opaque; an executor never serves two.
@@ -324,7 +321,8 @@ export interface components {
          *         threads_per_task, depth: As in StartTasks.
          *         retries, retry_on: As in StartTasks; the time of all attempts is the task's.
          *         budget_us: What the account has left; a task that runs longer is stopped.
-         *         publish_us: While all executors have work, results may be collected for so long: a request may cost money.
+         *         collect_us: While all executors have work, the worker may collect results for this long before it publishes
+         *             them: a request may cost money.
          *         seal, seal_key: Of a sealed package: on its code, and the account's key. Executors never see the key.
          *         elsewhere: What this worker cannot run, it gives back with the reason (`unfit`), and another worker runs it.
          *             False: no worker can (or the master is of an earlier release), so the worker reports the failure.
@@ -385,7 +383,16 @@ export interface components {
             /** @default 0 */
             depth?: number;
         };
-        /** LeaseRef */
+        /**
+         * LeaseRef
+         * @description Which lease a message is about, and of which chunk.
+         *
+         *     Attributes:
+         *         package_id: Of the package whose tasks it leases.
+         *         lease_id: New for each retrieval of the chunk; part of its result blobs' keys.
+         *         receipt: The queue's handle, with which the master extends or deletes the message.
+         *         start, end, generation: The chunk: tasks [start, end) of the package, cut at this version of its head.
+         */
         LeaseRef: {
             package_id: string;
             lease_id: string;
@@ -688,7 +695,6 @@ export interface components {
          * @description Results of one lease.
          *
          *     Attributes:
-         *         start, end, generation: The lease's chunk, as the lease said.
          *         seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
          *         results: Any tasks of the lease.
          *         closes: Nothing of the lease will follow; its queue message may go.

@@ -4,7 +4,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from cloudpar_master.core import ranges
 from cloudpar_master.core.effects import Delete, Reserve, Send, Settle, due_at, pending
 from cloudpar_master.core.events import (
     Acknowledged,
@@ -21,6 +20,7 @@ from cloudpar_master.core.events import (
 )
 from cloudpar_master.core.head import HEAD_BYTES, Head, OpenRange, stored
 from cloudpar_master.core.policy import Policy
+from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import Outcome, Range
 from master.core.folds import new, published, take
 

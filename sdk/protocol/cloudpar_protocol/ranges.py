@@ -9,7 +9,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
-from cloudpar_protocol.payloads import Range
+from .payloads import Range
 
 
 def union(*sets: Iterable[Range]) -> list[Range]:
@@ -71,6 +71,24 @@ def of(indices: Iterable[int]) -> list[Range]:
         else:
             ranges.append((index, index + 1))
     return ranges
+
+
+def cut_tail(numbers: Sequence[Range], most: int) -> tuple[list[Range], list[Range]]:
+    """Divide a sorted set: without its last `most` numbers, and these.
+
+    >>> cut_tail([(0, 3), (5, 9)], 5)
+    ([(0, 2)], [(2, 3), (5, 9)])
+    """
+    left = list(numbers)
+    tail: list[Range] = []
+    while most > 0 and left:
+        start, end = left.pop()
+        middle = max(start, end - most)
+        if start < middle:
+            left.append((start, middle))
+        tail.insert(0, (middle, end))
+        most -= end - middle
+    return left, tail
 
 
 def _reaching(numbers: Sequence[Range], start: int, end: int) -> Sequence[Range]:

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudpar_master.core import ranges
+from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import Range
 
 loose = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=12)
@@ -24,6 +24,15 @@ def test_union_is_that_of_sets(sets: list[list[Range]]) -> None:
     joined = ranges.union(*sets)
     assert numbers_of(joined) == set().union(*map(numbers_of, sets))
     assert is_canonical(joined)
+
+
+@given(numbers, st.integers(0, 50))
+def test_the_tail_that_is_cut_off_are_the_last_numbers(all_numbers: set[int], most: int) -> None:
+    left, tail = ranges.cut_tail(ranges.of(sorted(all_numbers)), most)
+    assert is_canonical(left)
+    assert is_canonical(tail)
+    assert (numbers_of(left) | numbers_of(tail), ranges.size(tail)) == (all_numbers, min(most, len(all_numbers)))
+    assert not left or not tail or left[-1][1] <= tail[0][0]
 
 
 @given(numbers, numbers)
