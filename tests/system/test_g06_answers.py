@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cli.operation import Up, worker
 from cloudpar.connection import Connection
@@ -92,14 +92,16 @@ class Hand:
         request = RetrieveTasks(attempt_id=attempt, worker_id=self._name, executors=1, chunks=1)
         for lease in self._client.call(routes.RETRIEVE_TASKS, request).leases:
             self.attempts.append(lease.attempt)
-            self._client.call(routes.EXTEND_LEASES, ExtendLeases(worker_id=self._name, leases=[LeaseRef(**_of(lease))]))
+            self._client.call(
+                routes.EXTEND_LEASES, ExtendLeases(worker_id=self._name, leases=[LeaseRef(**lease.identity())])
+            )
             self._work(lease)
 
     def _work(self, lease: Lease) -> None:
         (first, *rest) = [index for start, end in lease.ranges for index in range(start, end)]
         self._publish(lease, TaskResult(first, "ok", self._us(), data=b"value"), 0, closes=not rest)
         if rest and lease.start == 0:
-            back = Return(**_of(lease), seq=1, ranges=[(index, index + 1) for index in rest], closes=True)
+            back = Return(**lease.identity(), seq=1, ranges=[(index, index + 1) for index in rest], closes=True)
             self._client.call(routes.GIVE_BACK, GiveBack(worker_id=self._name, returns=[back]))
             return
         for seq, index in enumerate(rest, start=1):
@@ -119,14 +121,10 @@ class Hand:
         return TaskResult(index, "ok", self._us(), blob=BlobRef(place.key, len(body)))
 
     def _publish(self, lease: Lease, result: TaskResult, seq: int, *, closes: bool) -> None:
-        made = Publication(**_of(lease), seq=seq, results=[result], closes=closes, wait_us=lease.wait_us)
+        made = Publication(**lease.identity(), seq=seq, results=[result], closes=closes, wait_us=lease.wait_us)
         self._client.call(
             routes.PUBLISH_RESULTS, PublishResults(worker_id=self._name, executors=1, publications=[made])
         )
-
-
-def _of(lease: Lease) -> dict[str, Any]:
-    return {name: getattr(lease, name) for name in LeaseRef.__struct_fields__}
 
 
 class Life:

@@ -154,7 +154,7 @@ def worker(function: ModuleType, stack: Stores) -> None:
     (lease,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="t", worker_id="w", executors=1, chunks=4)).leases
     call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="u", worker_id="idle", executors=1, chunks=4))
     call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="v", worker_id="idle", executors=1, chunks=4))
-    ref = {name: getattr(lease, name) for name in LeaseRef.__struct_fields__}
+    ref = lease.identity()
     of_lease = {"package_id": lease.package_id, "lease_id": lease.lease_id}
     results = [
         PrepareResult(**of_lease, seq=0, size=3, crc32=0),
@@ -165,7 +165,7 @@ def worker(function: ModuleType, stack: Stores) -> None:
     states.create_package(stack, "main", **create)
     stack.queue.send([Sending(main := ChunkText("main", 0, 4, 1).text, main)])
     (later,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="x", worker_id="w", executors=1, chunks=1)).leases
-    of_later = {name: getattr(later, name) for name in LeaseRef.__struct_fields__}
+    of_later = later.identity()
     call(routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=[LeaseRef(**of_later)]))
     call(routes.GIVE_BACK, GiveBack(worker_id="w", returns=[Return(**of_later, seq=0, ranges=[(0, 4)], closes=True)]))
     call(routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=[LeaseRef(**ref)]))

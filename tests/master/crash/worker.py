@@ -48,11 +48,7 @@ class Job:
     @property
     def ref(self) -> LeaseRef:
         """How the master knows it."""
-        lease = self.lease
-        return LeaseRef(
-            package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt,
-            start=lease.start, end=lease.end, generation=lease.generation,
-        )  # fmt: skip
+        return LeaseRef(**self.lease.identity())
 
 
 class Worker:
@@ -181,8 +177,7 @@ class Worker:
         lease = job.lease
         seals = None if refused else seals_of(lease)
         publication = Publication(
-            package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt,
-            start=lease.start, end=lease.end, generation=lease.generation,
+            **lease.identity(),
             seq=job.seq, results=seals.sealed(results) if seals and self._seals else results, closes=closes,
             wait_us=lease.wait_us, refused=refused, message=message,
         )  # fmt: skip
@@ -200,8 +195,7 @@ class Worker:
     def _give_back(self, job: Job, unfit: Unfit | None = None) -> None:
         lease = job.lease
         item = Return(
-            package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt,
-            start=lease.start, end=lease.end, generation=lease.generation,
+            **lease.identity(),
             seq=job.seq, ranges=[(job.todo[0], job.todo[-1] + 1)], closes=True, unfit=unfit,
         )  # fmt: skip
         self.jobs.remove(job)

@@ -36,8 +36,7 @@ def publication(lease: Lease) -> PublishResults:
     """All of a lease's tasks."""
     results = [TaskResult(index, "ok", 10, data=b"value") for start, end in lease.ranges for index in range(start, end)]
     done = Publication(
-        package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt, start=lease.start, end=lease.end,
-        generation=lease.generation, seq=0, results=results, closes=True,
+        **lease.identity(), seq=0, results=results, closes=True,
     )  # fmt: skip
     return PublishResults(worker_id="w", executors=1, publications=[done])
 

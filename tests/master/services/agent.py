@@ -30,8 +30,7 @@ class Agent:
         """It lacks something that the package needs."""
         self.set_aside.append(lease.package_id)
         back = Return(
-            package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt, start=lease.start,
-            end=lease.end, generation=lease.generation, seq=0, ranges=lease.ranges, closes=True, unfit=LACKS,
+            **lease.identity(), seq=0, ranges=lease.ranges, closes=True, unfit=LACKS,
             used_us=used_us,
         )  # fmt: skip
         self._world.worker.give_back(GiveBack(worker_id=self.name, returns=[back]))

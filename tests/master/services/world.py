@@ -127,11 +127,11 @@ class World:
         return self.worker.publish_results(request)
 
     def extend(self, *leases: Lease, worker_id: str = "w") -> list[LeaseView]:
-        refs = [LeaseRef(**_of(lease)) for lease in leases]
+        refs = [LeaseRef(**lease.identity()) for lease in leases]
         return self.worker.extend_leases(ExtendLeases(worker_id=worker_id, leases=refs)).leases
 
     def give_back(self, lease: Lease, *ranges: Range, seq: int = 0, closes: bool = False) -> None:
-        back = Return(**_of(lease), seq=seq, ranges=list(ranges), closes=closes, attempt=lease.attempt)
+        back = Return(**lease.identity(), seq=seq, ranges=list(ranges), closes=closes, attempt=lease.attempt)
         self.worker.give_back(GiveBack(worker_id="w", returns=[back]))
 
     def work(self, leases: Iterable[Lease], duration_us: int = 1_000) -> None:
@@ -166,12 +166,7 @@ def publication(
         closes = True if closes is None else closes
     results = [TaskResult(index, outcome, duration_us, data=data) for index in indices]
     changes.setdefault("wait_us", lease.wait_us)
-    return Publication(**_of(lease), seq=seq, results=results, closes=bool(closes), **changes)
-
-
-def _of(lease: Lease) -> dict[str, Any]:
-    names = ("package_id", "lease_id", "receipt", "start", "end", "generation")
-    return {name: getattr(lease, name) for name in names}
+    return Publication(**lease.identity(), seq=seq, results=results, closes=bool(closes), **changes)
 
 
 def all_results(status: PackageStatus) -> list[int]:

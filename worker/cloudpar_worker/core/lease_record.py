@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import BlobData, Range, TaskResult, Unfit
 from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
 
-from . import ranges
 from .executor_result import ExecutorResult
 
 FREE_US: Final = 1_000_000
@@ -50,7 +50,7 @@ class LeaseRecord:
         here = not (code.inline is None and code.reference is None) and not isinstance(lease.data, BlobData)
         self.unfetched: list[Range] = [] if here else list(lease.ranges)
         self.ready: list[Range] = list(lease.ranges) if here else []
-        self.ready_tasks = ranges.count(self.ready)
+        self.ready_tasks = ranges.size(self.ready)
         self.fed = 0
         self.first = lease.start == 0
         self.wanted: list[Range] | None = None
@@ -79,7 +79,7 @@ class LeaseRecord:
     @property
     def untouched(self) -> int:
         """How many tasks no executor has."""
-        return self.ready_tasks + ranges.count(self.unfetched)
+        return self.ready_tasks + ranges.size(self.unfetched)
 
     @property
     def started(self) -> bool:
@@ -132,11 +132,11 @@ class LeaseRecord:
         here = ranges.intersect(self.unfetched, [tasks])
         self.unfetched = ranges.intersect(self.unfetched, [(0, tasks[0]), (tasks[1], self.lease.tasks)])
         for part in here:
-            self.ready = ranges.add(self.ready, part)
-        self.ready_tasks = ranges.count(self.ready)
+            self.ready = ranges.union(self.ready, [part])
+        self.ready_tasks = ranges.size(self.ready)
         self.item_bytes = max(self.item_bytes, item_bytes)
         if isinstance(self.lease.data, BlobData):
-            self._segments[tasks] = ranges.count(here)
+            self._segments[tasks] = ranges.size(here)
 
     def take(self, tasks: int) -> Range:
         """Take the next ready tasks, at most `tasks`, for an executor."""
@@ -156,8 +156,8 @@ class LeaseRecord:
         self.fed -= tasks[1] - tasks[0]
         # Without the intersection a task that was cancelled meanwhile would run after all.
         for part in [tasks] if self.wanted is None else ranges.intersect([tasks], self.wanted):
-            self.ready = ranges.add(self.ready, part)
-        self.ready_tasks = ranges.count(self.ready)
+            self.ready = ranges.union(self.ready, [part])
+        self.ready_tasks = ranges.size(self.ready)
 
     def failed_for_lack(self, result: ExecutorResult) -> None:
         """Put back a task that failed for something that this worker lacks.
@@ -196,7 +196,7 @@ class LeaseRecord:
         if self.ready or self.unfetched:
             self.ready = ranges.intersect(self.ready, self.wanted)
             self.unfetched = ranges.intersect(self.unfetched, self.wanted)
-            self.ready_tasks = ranges.count(self.ready)
+            self.ready_tasks = ranges.size(self.ready)
 
     def wants(self, index: int) -> bool:
         """Whether the master still wants the result of a task."""
@@ -205,39 +205,22 @@ class LeaseRecord:
     def give_back(self, tasks: int) -> Return:
         """Give back `tasks` tasks, at least one, from the end of the untouched ones."""
         self.unfetched, tail = ranges.cut_tail(self.unfetched, tasks)
-        self.ready, more = ranges.cut_tail(self.ready, tasks - ranges.count(tail))
-        self.ready_tasks = ranges.count(self.ready)
-        parts: list[Range] = []
-        for part in [*more, *tail]:
-            parts = ranges.add(parts, part)
+        self.ready, more = ranges.cut_tail(self.ready, tasks - ranges.size(tail))
+        self.ready_tasks = ranges.size(self.ready)
         self.returning = True
         lost_us, self.lost_us = self.lost_us, 0
         # Results that are pending or under way still have to arrive, so their publication closes the lease instead.
         self.closing = self.exhausted and not (self.pending or self.publishing)
-        lease = self.lease
         return Return(
-            package_id=lease.package_id,
-            lease_id=lease.lease_id,
-            receipt=lease.receipt,
-            start=lease.start,
-            end=lease.end,
-            generation=lease.generation,
+            **self.lease.identity(),
             seq=self.next_seq(),
-            ranges=parts,
+            ranges=ranges.union(more, tail),
             closes=self.closing,
-            attempt=lease.attempt,
+            attempt=self.lease.attempt,
             unfit=self.unfit,
             used_us=lost_us,
         )
 
     def reference(self) -> LeaseRef:
         """The lease's identity, for a beat."""
-        lease = self.lease
-        return LeaseRef(
-            package_id=lease.package_id,
-            lease_id=lease.lease_id,
-            receipt=lease.receipt,
-            start=lease.start,
-            end=lease.end,
-            generation=lease.generation,
-        )
+        return LeaseRef(**self.lease.identity())

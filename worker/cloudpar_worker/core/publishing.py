@@ -68,12 +68,7 @@ def _publication(record: LeaseRecord, results: list[TaskResult], *, closes: bool
     publish_us, record.publish_us = record.publish_us, 0
     refused, message = record.refusal if closes and record.refusal else (None, None)
     return Publication(
-        package_id=lease.package_id,
-        lease_id=lease.lease_id,
-        receipt=lease.receipt,
-        start=lease.start,
-        end=lease.end,
-        generation=lease.generation,
+        **lease.identity(),
         seq=record.next_seq(),
         results=results,
         closes=closes,

@@ -378,10 +378,7 @@ def test_a_worker_that_left_is_not_waited_for(world: World, ann: AccountRecord) 
 
 def hungry(world: World, lease: Lease) -> bool:
     """Whether the busy worker is asked to give tasks back."""
-    names = LeaseRef.__struct_fields__
-    return world.worker.extend_leases(
-        ExtendLeases(worker_id="a", leases=[LeaseRef(**{name: getattr(lease, name) for name in names})])
-    ).hungry
+    return world.worker.extend_leases(ExtendLeases(worker_id="a", leases=[LeaseRef(**lease.identity())])).hungry
 
 
 def test_no_worker_gives_tasks_back_for_one_that_left(world: World, ann: AccountRecord) -> None:

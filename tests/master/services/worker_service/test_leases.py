@@ -88,8 +88,7 @@ def test_give_backs_of_several_packages_in_bulk(world: World, ann: AccountRecord
     world.start(ann, tasks=5)
     returns = [
         Return(
-            package_id=lease.package_id, lease_id=lease.lease_id, receipt=lease.receipt, start=lease.start,
-            end=lease.end, generation=lease.generation, seq=0, ranges=[(0, 5)], closes=True,
+            **lease.identity(), seq=0, ranges=[(0, 5)], closes=True,
         )
         for lease in world.retrieve()
     ]  # fmt: skip

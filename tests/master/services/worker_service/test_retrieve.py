@@ -276,7 +276,7 @@ def test_a_worker_that_goes_on_hears_that_first_chunks_wait(world: World, ann: A
     world.start(ann)
     first, second = (lease for lease in watched.retrieve())
     assert watched.publish(publication(first, [0])).waiting
-    of_second = {name: getattr(second, name) for name in LeaseRef.__struct_fields__}
+    of_second = second.identity()
     request = ExtendLeases(worker_id="w", leases=[LeaseRef(**of_second)])
     assert watched.worker.extend_leases(request).waiting
 
