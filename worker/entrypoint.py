@@ -36,7 +36,7 @@ def main() -> int:
     wanted = os.environ.get("CLOUDPAR_PYTHON") or next(reversed(interpreters), "")
     if wanted not in interpreters:
         have = ", ".join(interpreters) or "none at all"
-        print(f"cloudpar: CLOUDPAR_PYTHON={wanted} is not in this image, which has {have}", file=sys.stderr)  # noqa: T201
+        print(f"cloudpar: CLOUDPAR_PYTHON={wanted} is not in this image, which has {have}", file=sys.stderr)
         return 2
     settings = {
         "endpoint": os.environ["CLOUDPAR_ENDPOINT"].rstrip("/"),

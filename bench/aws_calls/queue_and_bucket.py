@@ -17,7 +17,7 @@ class Queue:
         self._groups: set[str] = set()
         self._number = 0
 
-    def send_message_batch(self, *, QueueUrl: str, Entries: Any) -> dict[str, Any]:  # noqa: N803
+    def send_message_batch(self, *, QueueUrl: str, Entries: Any) -> dict[str, Any]:
         """Each deduplication id once."""
         self._counts.add("SQS SendMessageBatch")
         for entry in Entries:
@@ -27,7 +27,7 @@ class Queue:
                 self._waiting[QueueUrl].append({"Body": entry["MessageBody"], "Attributes": sent})
         return {}
 
-    def receive_message(self, *, QueueUrl: str, MaxNumberOfMessages: int, **_: Any) -> dict[str, Any]:  # noqa: N803
+    def receive_message(self, *, QueueUrl: str, MaxNumberOfMessages: int, **_: Any) -> dict[str, Any]:
         """The oldest."""
         self._counts.add("SQS ReceiveMessage")
         found: list[dict[str, Any]] = []
@@ -48,7 +48,7 @@ class Queue:
         self._counts.add("SQS ChangeMessageVisibilityBatch")
         return {}
 
-    def get_queue_attributes(self, *, QueueUrl: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+    def get_queue_attributes(self, *, QueueUrl: str, **_: Any) -> dict[str, Any]:
         """How many wait."""
         self._counts.add("SQS GetQueueAttributes")
         return {"Attributes": {"ApproximateNumberOfMessages": str(len(self._waiting[QueueUrl]))}}
@@ -61,13 +61,13 @@ class Bucket:
         self._counts = counts
         self._objects: dict[str, bytes] = {}
 
-    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:
         """Store an object."""
         del Bucket
         self._counts.add("S3 PUT")
         self._objects[Key] = Body
 
-    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
         """Read one."""
         del Bucket
         self._counts.add("S3 GET")
@@ -81,7 +81,7 @@ class Bucket:
         """Of list_objects_v2."""
         return self
 
-    def paginate(self, *, Bucket: str, Prefix: str) -> list[dict[str, Any]]:  # noqa: N803
+    def paginate(self, *, Bucket: str, Prefix: str) -> list[dict[str, Any]]:
         """Objects by prefix, a thousand a call."""
         del Bucket
         keys = [{"Key": key} for key in self._objects if key.startswith(Prefix)]
@@ -90,7 +90,7 @@ class Bucket:
             self._counts.add("S3 LIST")
         return pages
 
-    def delete_objects(self, *, Bucket: str, Delete: Any) -> dict[str, Any]:  # noqa: N803
+    def delete_objects(self, *, Bucket: str, Delete: Any) -> dict[str, Any]:
         """Free of charge."""
         del Bucket
         self._counts.add("S3 DELETE")

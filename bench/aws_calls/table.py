@@ -50,14 +50,14 @@ class Tables:
         self._order: dict[tuple[str, str], list[str]] = defaultdict(list)
         self._listed: dict[tuple[str, str], list[tuple[float, str, str]]] = defaultdict(list)
 
-    def get_item(self, *, TableName: str, Key: Row, ConsistentRead: bool) -> dict[str, Any]:  # noqa: N803
+    def get_item(self, *, TableName: str, Key: Row, ConsistentRead: bool) -> dict[str, Any]:
         """One row."""
         self._call("GetItem")
         row = self._find(TableName, Key)
         self._read(_size(row) if row else 0, strongly=ConsistentRead)
         return {"Item": row} if row else {}
 
-    def batch_get_item(self, *, RequestItems: Any) -> dict[str, Any]:  # noqa: N803
+    def batch_get_item(self, *, RequestItems: Any) -> dict[str, Any]:
         """Several rows, each charged alone."""
         self._call("BatchGetItem")
         found: dict[str, list[Row]] = {}
@@ -96,7 +96,7 @@ class Tables:
         self._call("UpdateItem")
         return self._write_one(action, self._after(action))
 
-    def transact_write_items(self, *, TransactItems: Any) -> dict[str, Any]:  # noqa: N803
+    def transact_write_items(self, *, TransactItems: Any) -> dict[str, Any]:
         """All or none, for twice the units."""
         self._call("TransactWriteItems")
         actions = [next(iter(item.values())) for item in TransactItems]
@@ -117,7 +117,7 @@ class Tables:
             raise Cancelled(response, "TransactWriteItems")
         return {}
 
-    def batch_write_item(self, *, RequestItems: Any) -> dict[str, Any]:  # noqa: N803
+    def batch_write_item(self, *, RequestItems: Any) -> dict[str, Any]:
         """Removals."""
         self._call("BatchWriteItem")
         for table, requests in RequestItems.items():

@@ -35,7 +35,7 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         entry.note(route=name)
         note_call(entry, call)
         answer = bodies.answer(JSON, _perform(call, who, entry))
-    except Exception as error:  # noqa: BLE001  the operator has to be told
+    except Exception as error:  # noqa: BLE001 - the operator has to be told
         answer = bodies.refusal(JSON, note_error(entry, error))
     entry.note(status=answer.status)
     entry.close()

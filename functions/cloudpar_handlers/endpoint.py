@@ -42,7 +42,7 @@ class Endpoint:
         headers: Mapping[str, str] = event.get("headers") or {}
         try:
             answer = self._answer(event, headers, entry)
-        except Exception as error:  # noqa: BLE001  whoever asked has to be told that he may ask again
+        except Exception as error:  # noqa: BLE001 - whoever asked has to be told that he may ask again
             answer = bodies.refusal(headers, note_error(entry, error))
         entry.note(status=answer.status)
         entry.close()

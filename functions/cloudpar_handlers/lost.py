@@ -24,7 +24,7 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, s
         try:
             package_ids.append(ChunkText.parse(record["body"]).package_id)
             _timer.lost(Message(record["body"], record["receiptHandle"], LARGEST_RECEIVES, 0))
-        except Exception as error:  # noqa: BLE001  one package's trouble is not the others'
+        except Exception as error:  # noqa: BLE001 - one package's trouble is not the others'
             failures.append({"itemIdentifier": record["messageId"]})
             entry.fail(error)
     entry.packages(package_ids)

@@ -86,8 +86,8 @@ def _serve(options: argparse.Namespace, config: StartupConfig, listening: socket
             admin_token=config.admin_token,
         )
     )
-    from .server.assembly import assemble  # noqa: PLC0415  what is wrong so far is said before the slow imports
-    from .server.process import run  # noqa: PLC0415
+    from .server.assembly import assemble  # noqa: PLC0415 - what is wrong so far is said before the slow imports
+    from .server.process import run  # noqa: PLC0415 - after what is wrong with the arguments was reported
 
     assembly = assemble(folder, connection, config.settings, new_secret=options.new_secret)
     gc.freeze()  # what was imported stays; the collector need not look at it again and again
@@ -99,7 +99,7 @@ def _announce(endpoint: str) -> None:
 
 
 def _complain(error: object, code: int) -> int:
-    print(f"cloudpar master: {error}", file=sys.stderr)  # noqa: T201
+    print(f"cloudpar master: {error}", file=sys.stderr)  # noqa: T201 - the log is standard error
     return code
 
 

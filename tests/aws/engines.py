@@ -38,7 +38,7 @@ in_front_of_moto = Checked(DomainDispatcherApplication(create_backend_app))
 class _Silent(WSGIRequestHandler):
     protocol_version = "HTTP/1.0"
 
-    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002
+    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - the base class's name
         pass
 
 
@@ -124,7 +124,7 @@ def _start_java(lib: Path, arguments: list[str], port: int) -> None:
 
 
 def _start(command: list[str], folder: Path, port: int) -> None:
-    log = running.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  the stack closes it
+    log = running.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
     process = subprocess.Popen(
         ["/bin/sh", "-c", LIFE_LINE, "engine", *command],
         cwd=folder, stdin=subprocess.PIPE, stdout=log, stderr=log,

@@ -112,7 +112,7 @@ def test_what_passes_is_tried_again(
 def test_what_lasts_may_be_tried_again_by_the_caller(
     call: Callable[[], None], trouble: Reply | Exception, answer: Reply, no_waiting: list[float]
 ) -> None:
-    with answering(iter([trouble] * ATTEMPTS)) as asked, pytest.raises(Exception) as raised:  # noqa: PT011  any
+    with answering(iter([trouble] * ATTEMPTS)) as asked, pytest.raises(Exception) as raised:  # noqa: PT011 - any
         call()
     assert len(asked) == ATTEMPTS
     assert isinstance(translate(raised.value), Unavailable)
@@ -131,7 +131,7 @@ def test_what_lasts_may_be_tried_again_by_the_caller(
     ids=name_of,
 )
 def test_what_is_wrong_is_asked_once(call: Callable[[], None], refusal: Reply) -> None:
-    with answering(iter([refusal])) as asked, pytest.raises(Exception) as raised:  # noqa: PT011  any
+    with answering(iter([refusal])) as asked, pytest.raises(Exception) as raised:  # noqa: PT011 - any
         call()
     assert len(asked) == 1
     assert translate(raised.value) is raised.value

@@ -372,7 +372,7 @@ class Failing(Queue):
         self._code = code
         self._urls = urls
 
-    def _ask(self, QueueUrl: str) -> None:  # noqa: N803
+    def _ask(self, QueueUrl: str) -> None:  # noqa: N803 - AWS's name of a parameter
         if QueueUrl in self._urls:
             raise client_error(self._code)
 

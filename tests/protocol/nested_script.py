@@ -176,7 +176,7 @@ def submodule_in_a_function(x):
 def definitions() -> dict[str, Any]:
     """The globals of the script once it has run, as of one that was started, and as of the cells of a notebook."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    exec(TEXT, namespace)  # noqa: S102  # as Python runs a script
+    exec(TEXT, namespace)
     return namespace
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cloudpar_protocol.brief import brief, brief_call
 from cloudpar_protocol.limits import INPUT_CHARS
 
-Row = namedtuple("Row", "Index price")  # noqa: PYI024  # as pandas makes them
+Row = namedtuple("Row", "Index price")  # noqa: PYI024 - as pandas makes them
 
 
 class Side(enum.Enum):

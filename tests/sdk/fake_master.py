@@ -217,7 +217,7 @@ class FakeMaster:
                     value = function(*data)
                 case _:
                     value = function(*data[0], **data[1])
-        except Exception as error:  # noqa: BLE001  # whatever a task raises
+        except Exception as error:  # noqa: BLE001 - whatever a task raises
             data, text = cloudpickle.dumps(error), traceback.format_exc()
             return TaskResult(index, "error", 1000, data=data, message=str(error), traceback=text)
         payload = cloudpickle.dumps(value)

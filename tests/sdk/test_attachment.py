@@ -86,7 +86,7 @@ def test_ctrl_c_lets_go_on_what_a_pool_was_attached_to(
 ) -> None:
     master.automatic = False
     package_id = begun(master)
-    with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012 - the block's end is what raises, or is tested
         attached = pool.attach(package_id)
         monkeypatch.setattr("threading.Condition.wait", interrupted_wait(threading.Condition.wait))
         attached.results()
@@ -98,7 +98,7 @@ def test_ctrl_c_between_two_results_does_not_wait_for_the_rest(master: FakeMaste
     """Whoever holds the iterator still, a variable say, reads no further."""
     master.automatic = False
     package_id = begun(master)
-    with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012 - the block's end is what raises, or is tested
         values = iter(pool.attach(package_id))
         master.run(package_id, range(1))
         assert next(values) == 1

@@ -62,7 +62,7 @@ def test_a_loop_may_use_all_of_them(script: dict[str, Any]) -> None:
 
 
 def test_what_an_import_finds_travels_by_its_name() -> None:
-    import fnmatch  # noqa: PLC0415 - of the standard library, with a cached function
+    import fnmatch
 
     assert pickle.loads(dumps(fnmatch._compile_pattern, "f")) is fnmatch._compile_pattern  # type: ignore[attr-defined]
     assert isinstance(fnmatch._compile_pattern, type(functools.lru_cache(len)))  # type: ignore[attr-defined]

@@ -255,7 +255,7 @@ def test_notes_come_with_an_exception_that_is_made_anew(embedded: Pool) -> None:
 
 def test_output_of_tasks(capsys: pytest.CaptureFixture[str]) -> None:
     with Pool(workers=1) as pool:
-        list(pool.map(lambda x: print("says", x), range(2)))  # noqa: T201
+        list(pool.map(lambda x: print("says", x), range(2)))
     assert sorted(capsys.readouterr().out.splitlines()) == ["[0] says 0", "[1] says 1"]
 
 
@@ -392,7 +392,7 @@ def test_code_with_large_captured_values_is_bounded_on_disk_and_in_executors() -
         assert cluster is not None
         for number in range(runs):
             captured = bytes([number]) * size
-            assert list(pool.map(lambda i: captured[i], range(2))) == [number, number]  # noqa: B023  - mapped at once
+            assert list(pool.map(lambda i: captured[i], range(2))) == [number, number]  # noqa: B023 - mapped at once
         executors = psutil.Process(pids(pool)[1]).children(recursive=True)
         held = max(executor.memory_info().rss for executor in executors)
         stored = sum(path.stat().st_size for path in cluster.folder.rglob("*.blob"))

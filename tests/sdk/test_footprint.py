@@ -94,7 +94,7 @@ def script() -> dict[str, Any]:
         "TypeVar": TypeVar,
         "settings": ModuleType("settings"),
     }
-    exec(SCRIPT, namespace)  # noqa: S102 - as Python runs a script
+    exec(SCRIPT, namespace)
     return namespace
 
 
@@ -151,7 +151,7 @@ def test_a_protocol_and_a_module_that_no_import_finds_have_none(script: dict[str
 
 def test_what_a_module_registered_with_cloudpickle_defines_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("module_by_value")
-    exec("SIZE = 1\ndef size():\n    return SIZE\n", vars(module))  # noqa: S102 - as an import runs a module
+    exec("SIZE = 1\ndef size():\n    return SIZE\n", vars(module))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     by_name = footprint(module.size)
     cloudpickle.register_pickle_by_value(module)
@@ -197,7 +197,7 @@ def test_what_may_change_unnoticed_has_none(value: object) -> None:
 
 
 def test_a_class_that_pandas_makes_for_rows_has_one() -> None:
-    Row = collections.namedtuple("Row", "number text")  # noqa: PYI024
+    Row = collections.namedtuple("Row", "number text")  # noqa: PYI024 - as users write them
     Row.__module__ = "some.library"
     made_of = footprint(Row)
     assert made_of is not None

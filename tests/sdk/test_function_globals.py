@@ -62,7 +62,7 @@ def test_a_change_of_a_global_that_is_used_inside_is_seen(script: dict[str, Any]
 
 
 def test_a_name_that_a_class_has_assigned_before_is_its_own(script: dict[str, Any]) -> None:
-    exec("def f(x):\n class A:\n  lock = 3\n  y = lock\n return A.y", script)  # noqa: S102
+    exec("def f(x):\n class A:\n  lock = 3\n  y = lock\n return A.y", script)
     script["lock"] = threading.Lock()  # which does not pickle
     assert run_elsewhere(dumps(script["f"], "f")) == "3"
 
@@ -72,7 +72,7 @@ def test_a_submodule_that_is_imported_later_is_sent(script: dict[str, Any], monk
     vars(package)["__path__"] = []
     monkeypatch.setitem(sys.modules, "paper", package)
     script["paper"] = package
-    exec("def f(x):\n return paper.page.size\ndef g(x):\n return [paper.page.size for _ in x]", script)  # noqa: S102
+    exec("def f(x):\n return paper.page.size\ndef g(x):\n return [paper.page.size for _ in x]", script)
     made_of = {name: footprint(script[name]) for name in ("f", "g")}
     assert all(each is not None and each.holds() for each in made_of.values())
     monkeypatch.setitem(sys.modules, "paper.page", part)

@@ -91,7 +91,7 @@ def test_a_map_for_its_effect_runs_to_its_end(pool: Pool, master: FakeMaster) ->
 
 def test_nobody_waits_for_a_map_after_its_error(master: FakeMaster) -> None:
     master.automatic = False
-    with pytest.raises(ZeroDivisionError), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012
+    with pytest.raises(ZeroDivisionError), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012 - the block's end is what raises, or is tested
         results = pool.map(lambda x: 1 // x, [0, 1, 2])
         master.run("p0", range(1))
         for _ in results:

@@ -27,7 +27,7 @@ def read_on(results: Iterator[object]) -> list[object]:
             found.append(next(results))
         except StopIteration:
             return found
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is compared
             found.append(type(error))
 
 

@@ -283,7 +283,7 @@ def test_ctrl_c_cancels_and_says_what_it_cost(
         ctrl_c()
 
     thread = threading.Thread(target=interrupt)
-    with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012 - the block's end is what raises, or is tested
         thread.start()
         if wait == "next":
             list(pool.map(abs, [-1, -2]))
@@ -319,7 +319,7 @@ def test_ctrl_c_while_a_package_starts_cancels_it(
 
 def test_ctrl_c_around_a_pool_cancels_everything(master: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
     master.automatic = False
-    with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012 - the block's end is what raises, or is tested
         pool.map(abs, [-1])
         pool.submit(abs, -1)
         master.wait_for(lambda: len(master.packages) == 2)
@@ -338,7 +338,7 @@ pool.submit(bytes, 5000).add_done_callback(lambda future: print(len(future.resul
 
 
 def test_the_interpreters_exit_waits_for_what_was_submitted(master: FakeMaster) -> None:
-    script = EXIT.format(tests=os.path.dirname(__file__), endpoint=master.endpoint, token=TOKEN)  # noqa: PTH120
+    script = EXIT.format(tests=os.path.dirname(__file__), endpoint=master.endpoint, token=TOKEN)  # noqa: PTH120 - the text goes into a script
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "5000\n", "")
 
@@ -352,12 +352,12 @@ def test_what_import_brings_in() -> None:
 
 
 def test_public_names() -> None:
-    import cloudpar  # noqa: PLC0415
+    import cloudpar
 
     assert set(cloudpar.__all__) <= set(dir(cloudpar))
     for name in cloudpar.__all__:
         assert getattr(cloudpar, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'pol'"):
-        cloudpar.pol  # noqa: B018
+        cloudpar.pol  # noqa: B018 - looking up the name is what raises
     for name in errors.__all__:
         assert issubclass(getattr(errors, name), Exception)

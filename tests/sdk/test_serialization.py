@@ -64,7 +64,7 @@ def absent(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 def test_modules_that_no_import_finds_travel_by_value(helper: types.ModuleType, absent: Callable[[str], None]) -> None:
     direct = dumps(helper.shifted, "f")
     namespace = {"helper": helper}
-    exec("def indirect(x): return helper.shifted(x)", namespace)  # noqa: S102
+    exec("def indirect(x): return helper.shifted(x)", namespace)
     indirect = dumps(namespace["indirect"], "f")
     instance = dumps(helper.Point(3), "x")
     absent(helper.__name__)
@@ -105,7 +105,7 @@ def test_project_path_has_the_project_and_nothing_installed(tmp_path: Path, monk
 
 
 MAIN: dict[str, Any] = {"__name__": "__main__", "LOCK": LOCK}
-exec("def unusable(x): return LOCK, x", MAIN)  # noqa: S102 - a function of a script
+exec("def unusable(x): return LOCK, x", MAIN)
 unusable = MAIN["unusable"]
 
 
@@ -174,7 +174,7 @@ def square(x: int) -> int:
 
 def test_code_is_serialized_once() -> None:
     codes = CodeCache()
-    for function in (square, len, math.sqrt, capturing(5), lambda x: square(x)):  # noqa: PLW0108
+    for function in (square, len, math.sqrt, capturing(5), lambda x: square(x)):  # noqa: PLW0108 - a lambda is what is tested
         assert codes.get(function) is codes.get(function)
 
 
@@ -202,7 +202,7 @@ def test_a_changed_closure_is_noticed() -> None:
 def test_a_changed_global_is_noticed() -> None:
     codes = CodeCache()
     namespace: dict[str, Any] = {"__name__": "__main__", "SIZE": 1}
-    exec("def f(): return SIZE", namespace)  # noqa: S102
+    exec("def f(): return SIZE", namespace)
     assert pickle.loads(codes.get(namespace["f"]).data)() == 1
     namespace["SIZE"] = 2
     assert pickle.loads(codes.get(namespace["f"]).data)() == 2

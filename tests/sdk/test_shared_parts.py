@@ -21,7 +21,7 @@ from cloudpar_protocol.payloads import InlineData
 
 def made_at_run_time() -> Any:
     """A class as pandas makes one for `DataFrame.itertuples`: no module has it."""
-    Row = namedtuple("Row", "number text")  # noqa: PYI024
+    Row = namedtuple("Row", "number text")  # noqa: PYI024 - as users write them
     Row.__module__ = "some.library"
     return Row
 
@@ -65,10 +65,10 @@ def test_a_class_for_each_task_does_not_gather_without_bound() -> None:
 
 def in_a_script(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What a script has defined under a name."""
-    import __main__  # noqa: PLC0415 - the running script
+    import __main__
 
     namespace: dict[str, Any] = {"__name__": "__main__", "dataclasses": dataclasses}
-    exec(text, namespace)  # noqa: S102 - as Python runs a script
+    exec(text, namespace)
     monkeypatch.setattr(__main__, name, namespace[name], raising=False)
     return namespace[name]
 

@@ -98,11 +98,11 @@ def cell(name: str) -> Any:
     """A function of a cell that only this process knows, as IPython makes it."""
     linecache.cache[name] = (len(CELL), None, CELL.splitlines(keepends=True), name)
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(CELL, name, "exec"), namespace)  # noqa: S102
+    exec(compile(CELL, name, "exec"), namespace)
     return namespace
 
 
-@pytest.mark.parametrize("name", ["<cell 7>", "/tmp/ipykernel_4711/527708001.py"])  # noqa: S108
+@pytest.mark.parametrize("name", ["<cell 7>", "/tmp/ipykernel_4711/527708001.py"])
 def test_a_remote_traceback_shows_the_lines_of_a_cell(embedded: Pool, name: str) -> None:
     error = embedded.submit(cell(name)["inner"], 0).exception()
     assert error is not None

@@ -47,7 +47,7 @@ sys.stdout.buffer.write(cloudpickle.dumps([Other(), Other()]))
 @pytest.fixture
 def script() -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    exec(SCRIPT, namespace)  # noqa: S102 - as Python runs a script
+    exec(SCRIPT, namespace)
     return namespace
 
 

@@ -54,7 +54,7 @@ def fill(connection: dict[str, str], gate: str) -> dict[str, Any]:
         return item * 2
 
     def wait_at_gate(number: int) -> int:
-        while number >= OPENED and not os.path.exists(gate):  # noqa: PTH110  in a task, of an earlier release
+        while number >= OPENED and not os.path.exists(gate):  # noqa: PTH110 - in a task, of an earlier release
             time.sleep(0.01)
         return number * number
 
@@ -88,13 +88,13 @@ def main() -> None:
     told = None
     try:
         told = fill(json.loads(up.stdout.readline()), gate)
-    except Exception:  # noqa: BLE001  whatever it is, its cluster ends
+    except Exception:  # noqa: BLE001 - whatever it is, its cluster ends
         traceback.print_exc()
     cluster = psutil.Process(up.pid)
     for each in [cluster, *cluster.children(recursive=True)]:
         with suppress(psutil.NoSuchProcess):  # an executor ends with its agent
             each.kill()
-    print(json.dumps(told), flush=True)  # noqa: T201
+    print(json.dumps(told), flush=True)
     os._exit(told is None)  # a pool that waited for its packages would never end
 
 

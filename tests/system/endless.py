@@ -38,6 +38,6 @@ def swallow_exceptions(_note: Note) -> None:
 
 
 def with_child(note: Note) -> None:
-    child = subprocess.Popen(["sleep", "1000"])  # noqa: S607
+    child = subprocess.Popen(["sleep", "1000"])
     note(child.pid)
     child.wait()

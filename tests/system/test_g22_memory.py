@@ -41,7 +41,7 @@ def codes() -> Iterator[Callable[..., int]]:
     """Functions of which no two are the same, each with a few KB of its own."""
     for number in count():
         names: dict[str, Callable[..., int]] = {}
-        exec(f"def code(data=None):\n    text = {'x' * 4_000!r}\n    return {number}", names)  # noqa: S102
+        exec(f"def code(data=None):\n    text = {'x' * 4_000!r}\n    return {number}", names)
         yield names["code"]
 
 

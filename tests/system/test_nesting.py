@@ -166,7 +166,7 @@ def test_tasks_that_nest_too_deep_say_so(up: Up) -> None:
     endpoint, token = up.endpoint, up.connection["token"]
 
     def deeper(_number: int) -> int:
-        from cloudpar_protocol import nesting  # noqa: PLC0415 - in the task
+        from cloudpar_protocol import nesting
 
         executor = nesting.here()
         assert executor is not None
@@ -181,7 +181,7 @@ def test_tasks_that_nest_too_deep_say_so(up: Up) -> None:
 @pytest.mark.parametrize("call", ["submit", "map", "parallel_for"])
 def test_a_captured_pool_is_refused_with_what_to_do_instead(up: Up, call: str) -> None:
     def start(pool: Pool) -> None:
-        body = lambda _number: list(pool.map(square, range(3)))  # noqa: E731
+        body = lambda _number: list(pool.map(square, range(3)))  # noqa: E731 - a lambda is what is tested
         if call == "submit":
             pool.submit(body, 0)
         elif call == "map":

@@ -31,7 +31,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     folder.mkdir()
     (folder / f"{LIBRARY}.py").write_text(text)
     module = ModuleType(LIBRARY)
-    exec(text, vars(module))  # noqa: S102
+    exec(text, vars(module))
     monkeypatch.setattr(module, "__file__", str(Path(pytest.__file__)), raising=False)  # as if it were installed
     monkeypatch.setitem(sys.modules, LIBRARY, module)
     return module
@@ -39,7 +39,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def by_import(x: int) -> int:
     """Imports the library when it runs."""
-    import only_at_one_worker  # type: ignore[import-not-found]  # noqa: PLC0415
+    import only_at_one_worker  # type: ignore[import-not-found]
 
     return int(only_at_one_worker.double(x))
 

@@ -87,7 +87,7 @@ def test_another_version_of_python(impatient: Up, python: str, monkeypatch: pyte
 
 def test_a_module_that_the_worker_has_not(cluster: Up, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("only_at_the_client")
-    exec("def double(x):\n    return 2 * x\n", vars(module))  # noqa: S102
+    exec("def double(x):\n    return 2 * x\n", vars(module))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(module, "__file__", str(Path(pytest.__file__)), raising=False)  # as if it were installed
     with cluster.pool() as pool:

@@ -85,7 +85,7 @@ NUMBER_BYTES = 8
 def write_down(job: tuple[int, str]) -> int:
     """Leave a mark that says which task this is, each time that it runs."""
     number, path = job
-    with open(path, "ab", buffering=0) as file:  # noqa: PTH123
+    with open(path, "ab", buffering=0) as file:  # noqa: PTH123 - a task, which imports little
         file.write(number.to_bytes(NUMBER_BYTES))
     time.sleep(0.02)
     return number

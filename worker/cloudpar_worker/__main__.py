@@ -31,13 +31,13 @@ def main() -> int:
     wanted.add_argument("--check", action="store_true", help="print what this machine offers to confine tasks")
     if parser.parse_args().check:
         found = mechanisms(tempfile.gettempdir(), answering(services()))
-        print(msgspec.json.encode(found).decode())  # noqa: T201
+        print(msgspec.json.encode(found).decode())
         return 0
     try:
         with open(0, "rb", buffering=0, closefd=False) as stdin:
             settings = parse(stdin.readline())
     except ValueError as error:
-        print(f"cloudpar worker: {error}", file=sys.stderr)  # noqa: T201
+        print(f"cloudpar worker: {error}", file=sys.stderr)
         return 2
     hide_memory()
     confinement, found = settings.confinement, []
@@ -46,15 +46,15 @@ def main() -> int:
         found = mechanisms(confinement.tmp, metadata)
         confinement = replace(confinement, closed_ports=closed_ports(metadata))
     if refused := refusal(found):
-        print(f"cloudpar worker: {refused}", file=sys.stderr)  # noqa: T201
+        print(f"cloudpar worker: {refused}", file=sys.stderr)
         return 2
     if missing := gaps(found):
-        print(f"cloudpar: warning: {sentence(missing)}", file=sys.stderr, flush=True)  # noqa: T201
+        print(f"cloudpar: warning: {sentence(missing)}", file=sys.stderr, flush=True)
     if has_own_users(found) and (shut := ", ".join(unreadable(settings.readable))):
         fix = "let other users read it and enter all folders above it, or name a copy elsewhere by --readable"
-        print(f"cloudpar: warning: tasks cannot read {shut}: {fix}", file=sys.stderr, flush=True)  # noqa: T201
+        print(f"cloudpar: warning: tasks cannot read {shut}: {fix}", file=sys.stderr, flush=True)
     for cost in costs(found):
-        print(f"cloudpar: {cost}", file=sys.stderr, flush=True)  # noqa: T201
+        print(f"cloudpar: {cost}", file=sys.stderr, flush=True)
     zygotes = Zygotes(settings.interpreters, settings.tmp, confinement, settings.threads_per_task, settings.own_pool)
     rest_capabilities()
     from cloudpar_worker.shell.agent import Agent  # noqa: PLC0415 - the imports run while the zygote starts

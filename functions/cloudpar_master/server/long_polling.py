@@ -42,7 +42,7 @@ class LongPolling:
         deadline = _now() + min(request.hold_s, HOLD_S)
         while not gone():
             reply = self.dispatcher.perform(call)
-            assert isinstance(reply, RetrieveTasksReply)  # noqa: S101  the route's reply type
+            assert isinstance(reply, RetrieveTasksReply)  # noqa: S101 - the route's reply type
             left_s = deadline - _now()
             if reply.leases or reply.waiting or left_s <= 0:
                 return replace(reply, retry_after_s=0.0, holds=True)
@@ -73,7 +73,7 @@ class LongPolling:
         names = [cursor.package_id for cursor in request.packages]
         while True:
             reply = self.dispatcher.perform(call)
-            assert isinstance(reply, AwaitTasksReply)  # noqa: S101  the route's reply type
+            assert isinstance(reply, AwaitTasksReply)  # noqa: S101 - the route's reply type
             left_s = deadline - _now()
             if self._unnamed(request.session, names) or _has_news(request, reply) or left_s <= 0:
                 return replace(reply, retry_after_s=0.0)

@@ -89,7 +89,7 @@ async def _tick(assembly: Assembly, server: MasterServer, parent: int | None) ->
             server.end()
         try:
             done = assembly.tick()
-        except Exception as error:  # noqa: BLE001  one package's trouble must not stop the clock of the others
+        except Exception as error:  # noqa: BLE001 - one package's trouble must not stop the clock of the others
             assembly.failures.note(error, "a tick failed; the next one follows")
             done = 0
         await asyncio.sleep(0 if done >= BUSY else min(TICK_S, assembly.lease_s / TICKS))

@@ -198,7 +198,7 @@ class Folding:
         events = [*(item.event or Broken(message=f"event {item.key} is unreadable") for item in inbox), *others]
         try:
             return fold(head, events, now, policy)
-        except Exception as error:  # noqa: BLE001  an event that cannot be folded would stop its package for good
+        except Exception as error:  # noqa: BLE001 - an event that cannot be folded would stop its package for good
             text = f"the master could not take in an event ({error!r}): report this with the package id"
             return fold(head, [Broken(message=text)], now, policy)
 

@@ -35,7 +35,7 @@ class Timer:
         for package_id in due:
             try:
                 self._folding.advance(package_id, due=True)
-            except Exception as trouble:  # noqa: BLE001  one package must not hold up those behind it
+            except Exception as trouble:  # noqa: BLE001 - one package must not hold up those behind it
                 trouble.add_note(f"package {package_id}")
                 troubles.append(trouble)
         if troubles:

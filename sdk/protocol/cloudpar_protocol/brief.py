@@ -36,7 +36,7 @@ def brief(value: object) -> str:
     """
     try:
         return _cut(_brief(value, _DEPTH))
-    except BaseException:  # noqa: BLE001  # a class may make even its attributes raise, SystemExit too
+    except BaseException:  # noqa: BLE001 - a class may make even its attributes raise, SystemExit too
         return _cut(f"<{_class_name(value)}>")
 
 
@@ -53,7 +53,7 @@ def brief_call(data: Any, call: str) -> str:
         parts = [_brief(each, _DEPTH) for each in arguments[:_ITEMS]]
         parts += _pairs(keywords.items(), _DEPTH)
         return _cut(f"arguments ({_joined(parts, len(arguments) + len(keywords))})")
-    except BaseException:  # noqa: BLE001  # the same
+    except BaseException:  # noqa: BLE001 - the same
         return _cut(f"arguments <{_class_name(data)}>")
 
 

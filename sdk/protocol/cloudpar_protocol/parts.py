@@ -137,7 +137,7 @@ class PartedUpload:
                 number = missing.popleft()
                 try:
                     self._etags[number] = self._sender.put(self._parts.links[number], *self._bounds[number])
-                except Exception as error:  # noqa: BLE001  # raised by the thread that waits for all
+                except Exception as error:  # noqa: BLE001 - raised by the thread that waits for all
                     errors.append(error)
                 except BaseException as error:
                     errors.append(error)

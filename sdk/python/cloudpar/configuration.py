@@ -81,7 +81,7 @@ def _profile(environment: Mapping[str, str]) -> tuple[str | None, str | None, st
         if environment.get("CLOUDPAR_PROFILE"):
             raise ConfigurationError(f"CLOUDPAR_PROFILE names {path}, which is no file: correct it, or unset it")
         return None, None, source
-    import tomllib  # noqa: PLC0415  # costs what few processes need
+    import tomllib
 
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -77,7 +77,7 @@ def _own_mend(part: object) -> str | None:
 def _passes(part: object, dumps: Callable[[object], object]) -> bool:
     try:
         dumps(part)
-    except Exception:  # noqa: BLE001  # reducers of users raise what they like
+    except Exception:  # noqa: BLE001 - reducers of users raise what they like
         return False
     return True
 

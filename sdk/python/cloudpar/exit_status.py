@@ -9,7 +9,7 @@ def exit_as_interrupted() -> None:
     everything that Python still does, such as flushing files and calling other functions at exit.
     """
     with contextlib.suppress(Exception):  # on a platform without this the process ends as it would have
-        import ctypes  # noqa: PLC0415  # costs what hardly any process needs
+        import ctypes
 
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         library = ctypes.CDLL(None)

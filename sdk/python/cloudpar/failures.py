@@ -38,7 +38,7 @@ def _own(result: TaskResult) -> BaseException | None:
         return None
     try:
         error = loads(result.data)
-    except Exception as reason:  # noqa: BLE001  # whatever the user's class does when it is rebuilt
+    except Exception as reason:  # noqa: BLE001 - whatever the user's class does when it is rebuilt
         text = f"{result.message}; the exception itself cannot be rebuilt here: {type(reason).__name__}: {reason}"
         return TaskRaised(text)
     return error if isinstance(error, BaseException) else None
@@ -71,7 +71,7 @@ def outcome(result: TaskResult, codec: Codec) -> tuple[Any, BaseException | None
         return None, None
     try:
         return (loads if codec == "pickle" else plain.loads)(result.data), None
-    except Exception as reason:  # noqa: BLE001  # whatever the user's class does when it is rebuilt
+    except Exception as reason:  # noqa: BLE001 - whatever the user's class does when it is rebuilt
         error = TaskError(
             f"the value of task {result.index} cannot be rebuilt here: {type(reason).__name__}: {reason}; "
             "if a module is missing, install it on this side too"

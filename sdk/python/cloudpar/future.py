@@ -132,7 +132,7 @@ class FutureReceiver:
         self._started = Event()
         self._awaited: Awaited | None = None
         for index, future in enumerate(futures):
-            future._batch = self, index  # noqa: SLF001  # the two classes are one thing
+            future._batch = self, index  # noqa: SLF001 - the two classes are one thing
 
     def started(self, awaited: Awaited | None) -> None:
         """The package is at the master, or will never be."""
@@ -140,7 +140,7 @@ class FutureReceiver:
         self._started.set()
         if awaited is not None:
             for index, future in enumerate(self._futures):
-                future._place = awaited.id, index  # noqa: SLF001  # the two classes are one thing
+                future._place = awaited.id, index  # noqa: SLF001 - the two classes are one thing
         _announce()
 
     def fail(self, error: Exception) -> None:
@@ -200,7 +200,7 @@ class FutureReceiver:
 
 def resolve(future: TaskFuture[Any], value: object, error: BaseException | None) -> None:
     """Give a future its value or its error, unless it has been cancelled this moment."""
-    future._batch = None  # noqa: SLF001  # one future shall not keep its whole batch alive
+    future._batch = None  # noqa: SLF001 - one future shall not keep its whole batch alive
     try:
         if error is None:
             future.set_result(value)

@@ -15,7 +15,7 @@ PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
 def _folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     folders = [paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")]
-    folders += [*site.getsitepackages(), site.getusersitepackages(), os.path.dirname(os.__file__)]  # noqa: PTH120
+    folders += [*site.getsitepackages(), site.getusersitepackages(), os.path.dirname(os.__file__)]
     return tuple({os.path.realpath(folder) + os.sep for folder in folders})
 
 
@@ -38,9 +38,9 @@ def is_listed(name: str, file: str) -> bool:
     """
     folder = os.path.realpath(file)
     for _ in range(name.count(".") + 1 + _is_init(file)):
-        folder = os.path.dirname(folder)  # noqa: PTH120
+        folder = os.path.dirname(folder)
     try:
-        changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116
+        changed_ns = os.stat(folder).st_mtime_ns
     except OSError:
         return False
     return name.partition(".")[0] in _listed(folder, changed_ns)
@@ -62,5 +62,5 @@ def _listed(folder: str, _changed_ns: int) -> frozenset[str]:
 
 def project_path() -> list[str]:
     """The folders in which this process finds modules that are not installed, in order."""
-    folders = [os.path.realpath(entry) for entry in sys.path if os.path.exists(entry or os.curdir)]  # noqa: PTH110
+    folders = [os.path.realpath(entry) for entry in sys.path if os.path.exists(entry or os.curdir)]
     return [folder for folder in dict.fromkeys(folders) if not _is_installed(folder)]

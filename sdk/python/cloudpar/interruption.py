@@ -23,7 +23,7 @@ def interrupt(session: Session, under_way: Iterable[Awaited]) -> None:
     for awaited in packages:
         charged_us += _cancel(session, awaited, until)
     what = f"package {packages[0].id}" if len(packages) == 1 else f"{len(packages)} packages"
-    print(  # noqa: T201  # this is for the person at the terminal
+    print(  # noqa: T201 - this is for the person at the terminal
         f"cloudpar: cancelled {what}; {charged_us / 1e6:.3f} s of execution time were charged", file=sys.stderr
     )
 

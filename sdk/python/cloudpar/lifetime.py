@@ -73,10 +73,10 @@ class Lifetime:
         output: "Output",
         progress: bool | None,
     ) -> "Client":
-        from cloudpar_protocol.payload_folder import PayloadFolder  # noqa: PLC0415
+        from cloudpar_protocol.payload_folder import PayloadFolder
 
-        from .client import Client  # noqa: PLC0415
-        from .patience import FIRST_CONTACT_S, Patience  # noqa: PLC0415
+        from .client import Client
+        from .patience import FIRST_CONTACT_S, Patience
 
         patience = Patience(patience_s, LOCAL_CONTACT_S if self.cluster else FIRST_CONTACT_S)
         return Client(

@@ -94,8 +94,8 @@ class Links:
     def _ask(
         self, link: Link, headers: dict[str, str], body: list[memoryview] | IO[bytes] | bytes | None, timeout_s: float
     ) -> "urllib3.BaseHTTPResponse":
-        from urllib3 import Timeout  # noqa: PLC0415
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415
+        from urllib3 import Timeout
+        from urllib3.exceptions import HTTPError
 
         if self._closed:
             raise ConnectionAbortedError("this side closes its connections")
@@ -123,7 +123,7 @@ class Links:
 
 
 def _manager(sockets: WeakSet[socket.socket]) -> "urllib3.PoolManager":
-    import urllib3  # noqa: PLC0415
+    import urllib3
 
     manager = urllib3.PoolManager(num_pools=16, maxsize=8, blocksize=PIECE_BYTES, retries=False)
     manager.pool_classes_by_scheme = {

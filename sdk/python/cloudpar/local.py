@@ -76,7 +76,7 @@ class LocalCluster:
 
     def _remove_drafts(self, pid: int) -> None:
         """Remove what an agent that was killed has half written: nothing else knows of it before the pool ends."""
-        from cloudpar_protocol.payload_folder import PayloadFolder  # noqa: PLC0415  # the start of a pool does not need it
+        from cloudpar_protocol.payload_folder import PayloadFolder
 
         PayloadFolder(self.data).remove_drafts(pid)
 

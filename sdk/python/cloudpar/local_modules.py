@@ -169,7 +169,7 @@ class LocalModules:
 
 
 def _has_file(module: ModuleType) -> bool:
-    return os.path.exists(module.__file__ or "")  # noqa: PTH110 - pathlib's takes twice as long
+    return os.path.exists(module.__file__ or "")
 
 
 def _is_compiled(unit: Unit) -> bool:

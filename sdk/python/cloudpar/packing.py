@@ -171,7 +171,7 @@ class Packer:
     def _spill(self) -> None:
         memory = self._file
         if self._folder is None:
-            self._file = tempfile.TemporaryFile(prefix="cloudpar-")  # noqa: SIM115  # closed by the blob's owner
+            self._file = tempfile.TemporaryFile(prefix="cloudpar-")  # noqa: SIM115 - closed by the blob's owner
         else:
             self._file = self._folder.draft()
         self._file.write(memory.getbuffer())  # type: ignore[attr-defined]

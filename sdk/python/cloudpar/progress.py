@@ -58,7 +58,7 @@ class Bars:
         """There is news of a package."""
         try:
             self._update(awaited)
-        except Exception as error:  # noqa: BLE001  # results matter more: the thread that calls this receives them
+        except Exception as error:  # noqa: BLE001 - results matter more: the thread that calls this receives them
             self._wanted, self._display = False, None
             log.warning("cloudpar: progress can no longer be shown: %r", error)
 

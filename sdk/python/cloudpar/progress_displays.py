@@ -60,8 +60,8 @@ class Terminal:
     """Bars that move in a terminal."""
 
     def __init__(self) -> None:
-        from rich.console import Console  # noqa: PLC0415  # costs what most processes need not pay
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
@@ -164,7 +164,7 @@ def in_notebook() -> bool:
 
 
 def _publish(bar: Bar, name: str, *, again: bool) -> None:
-    from IPython.display import display  # noqa: PLC0415  # only a notebook has it
+    from IPython.display import display
 
     rest = ", ".join(filter(None, (f"{bar.done:,} of {bar.tasks:,}", bar.state, bar.left)))
     drawn = f'<progress value="{bar.done}" max="{bar.tasks}"></progress>'

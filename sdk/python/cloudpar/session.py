@@ -229,7 +229,7 @@ class Session:
             left_s = max(0.0, until - time.monotonic())
             cursor = Cursor(package_id=awaited.id, cursor=awaited.package.cursor)
             message = AwaitTasks(session=f"{self.id}-charge", packages=[cursor], hold_s=min(left_s, HOLD_S))
-            reply = self._guard(lambda: self.connection.call(routes.AWAIT_TASKS, message, hold_s=HOLD_S))  # noqa: B023
+            reply = self._guard(lambda: self.connection.call(routes.AWAIT_TASKS, message, hold_s=HOLD_S))  # noqa: B023 - called before the variable changes
             if not reply.packages:
                 return 0
             status = reply.packages[0]

@@ -163,7 +163,7 @@ class Starter:
             middle = len(batch) // 2  # that they came together was our idea
             for half in batch[:middle], batch[middle:]:
                 self._start_package([each for each in half if not each.future.done()])
-        except Exception as error:  # noqa: BLE001  # this thread serves all other tasks as well
+        except Exception as error:  # noqa: BLE001 - this thread serves all other tasks as well
             receiver.fail(error)
 
 

@@ -7,7 +7,7 @@ FRAMES = 9_000
 """So many values; with 8 bytes each, more than the frames of any call below take."""
 
 _scope: dict[str, Callable[[Callable[[], object]], object]] = {}
-exec(f"def wide(call):\n    return call()\n    {' = '.join(f'a{n}' for n in range(FRAMES))} = None", _scope)  # noqa: S102
+exec(f"def wide(call):\n    return call()\n    {' = '.join(f'a{n}' for n in range(FRAMES))} = None", _scope)
 
 
 def with_room(call: Callable[[], T]) -> T:

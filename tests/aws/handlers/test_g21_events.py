@@ -63,7 +63,7 @@ class Functions:
         """Lambda itself takes nothing but JSON from an operator."""
         try:
             body = json.loads(msgspec.json.encode(codec.decode(knock.body, dict, knock.media)))
-        except Exception:  # noqa: BLE001  nothing that could be sent
+        except Exception:  # noqa: BLE001 - nothing that could be sent
             return 400
         return int(self._account.handle({"route": knock.route.name, "body": body}, Context())["status"])
 

@@ -86,7 +86,7 @@ def test_the_library_is_an_extra(home: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("docker", "exit 1", "docker", "--set workerImage="),
     ],
 )
-def test_a_tool_that_will_not_do(  # noqa: PLR0917
+def test_a_tool_that_will_not_do(  # noqa: PLR0917 - a parameter for each column
     aws: StandIn, project: Path, home: Path, tool: str, answer: str, check: str, words: str
 ) -> None:
     script(home / "bin" / tool, f"#!/bin/sh\n{answer}\n")

@@ -144,7 +144,7 @@ def sqlite(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
         def fresh() -> Stores:
             with database.transaction():
                 for table in TABLES:
-                    database.execute(f"DELETE FROM {table}")  # noqa: S608  constants
+                    database.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
             ids, signals = RandomIds(), NoSignals()
             return Stores(
                 packages=SqlitePackageStore(database, signals, blobs.started),

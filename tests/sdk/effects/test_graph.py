@@ -105,7 +105,7 @@ def test_empty_cell_and_slice() -> None:
 @pytest.mark.parametrize("registered", [False, True])
 def test_by_value_is_what_cloudpickle_says(registered: bool) -> None:
     module = types.ModuleType("effects_made_here")
-    exec("cells = []\ndef put(i):\n    cells[i] = i\n", vars(module))  # noqa: S102
+    exec("cells = []\ndef put(i):\n    cells[i] = i\n", vars(module))
     sys.modules[module.__name__] = module
     try:
         if registered:

@@ -119,7 +119,7 @@ def test_global(parallel_for: ParallelFor) -> None:
         _counter += 1
 
     exec_globals: dict[str, Any] = {"__name__": "__main__", "_counter": 0}
-    exec("def body(i):\n    global _counter, _new\n    _counter += 1\n    _new = 1\n", exec_globals)  # noqa: S102
+    exec("def body(i):\n    global _counter, _new\n    _counter += 1\n    _new = 1\n", exec_globals)
     for each in (body, exec_globals["body"]):
         error = failure(parallel_for, each)
         assert error.variable == "_counter"
@@ -130,7 +130,7 @@ def test_global(parallel_for: ParallelFor) -> None:
 
 def test_new_global(parallel_for: ParallelFor) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
-    exec("def body(i):\n    global fresh\n    fresh = i\n", names)  # noqa: S102
+    exec("def body(i):\n    global fresh\n    fresh = i\n", names)
     assert failure(parallel_for, names["body"]).variable == "fresh"
 
 

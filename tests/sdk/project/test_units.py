@@ -110,7 +110,7 @@ def test_a_home_folder_with_an_init_file_is_no_package_as_a_whole(
     assert unit_of(importlib.import_module("ann")) == Unit("ann", str(home / "__init__.py"))
 
 
-@pytest.mark.parametrize("folder", ["/", "/tmp", "/home", "/usr", "~", "~/Documents"])  # noqa: S108
+@pytest.mark.parametrize("folder", ["/", "/tmp", "/home", "/usr", "~", "~/Documents"])
 def test_a_folder_of_the_system_or_of_a_whole_home_is_broad(folder: str) -> None:
     assert is_broad(str(Path(folder).expanduser()))
 

@@ -39,7 +39,7 @@ def note_on(error: BaseException, what: str = "the task data") -> str:
 
 
 def test_the_note_about_an_older_module_names_client_and_worker(library: Path) -> None:
-    import numbers_of_old  # type: ignore[import-not-found]  # noqa: PLC0415 - the fixture's
+    import numbers_of_old  # type: ignore[import-not-found]
 
     note = note_on(ModuleNotFoundError("No module named 'numbers_of_old._core'", name="numbers_of_old._core"))
     assert "has numbers-of-old 1.26, without 'numbers_of_old._core'" in note
@@ -75,7 +75,7 @@ def test_an_exception_of_the_task_without_a_module_has_no_note() -> None:
 
 def test_a_failed_import_while_the_task_runs_has_the_note_too(pool: ScriptedMaster) -> None:
     def work(_number: int) -> None:
-        import a_module_of_nowhere  # type: ignore[import-not-found]  # noqa: F401, PLC0415
+        import a_module_of_nowhere  # type: ignore[import-not-found]  # noqa: F401 - the import is the task
 
     (result,) = run(pool, work)
     error = error_of(result)

@@ -41,8 +41,8 @@ def test_a_segmentation_fault_fails_only_its_task(pool: ScriptedMaster) -> None:
 
 def test_a_task_whose_executor_is_killed_from_outside_runs_again(pool: ScriptedMaster, tmp_path: Any) -> None:
     def once(number: int, path: str = str(tmp_path / "killed")) -> int:
-        if number == 1 and not os.path.exists(path):  # noqa: PTH110
-            open(path, "w").close()  # noqa: PTH123
+        if number == 1 and not os.path.exists(path):  # noqa: PTH110 - a task, which imports little
+            open(path, "w").close()  # noqa: PTH123 - a task, which imports little
             os.kill(os.getpid(), signal.SIGKILL)
         return number
 

@@ -97,7 +97,7 @@ def test_a_result_that_does_not_pickle_says_what_to_do(pool: ScriptedMaster) -> 
 
 def test_a_module_that_is_missing_here_is_named(pool: ScriptedMaster) -> None:
     module = ModuleType("only_at_the_client")
-    exec("def work(number):\n    return number", module.__dict__)  # noqa: S102 - a module without a file
+    exec("def work(number):\n    return number", module.__dict__)
     sys.modules[module.__name__] = module
     try:
         pickled = pickle.dumps(module.__dict__["work"])

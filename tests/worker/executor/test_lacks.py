@@ -14,7 +14,7 @@ from cloudpar_worker.executor.lacks import lack
 def raised(function: Callable[[], Any]) -> BaseException:
     try:
         function()
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001 - the task returns what it raises
         return error
     raise AssertionError("it raised nothing")
 
@@ -36,7 +36,7 @@ def test_a_missing_module_is_a_lack(unpickling: bool) -> None:
 @pytest.mark.parametrize("unpickling", [True, False])
 def test_a_name_missing_in_an_older_module_is_a_lack(unpickling: bool) -> None:
     def older() -> None:
-        from json import newer_than_all  # type: ignore[attr-defined]  # noqa: F401, PLC0415
+        from json import newer_than_all  # type: ignore[attr-defined]  # noqa: F401 - the import is the task
 
     assert "cannot import name 'newer_than_all'" in (lack(raised(older), unpickling=unpickling) or "")
 

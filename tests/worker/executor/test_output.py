@@ -11,10 +11,10 @@ from worker.tasks import run
 def test_output_of_python_and_of_c_belongs_to_the_running_task(pool: ScriptedMaster) -> None:
     def write(number: int) -> None:
         if number == 1:
-            print("from print")  # noqa: T201
+            print("from print")
             sys.stderr.write("from stderr\n")
             os.write(1, b"from write\n")
-            subprocess.run(["echo", "from a child"], check=True)  # noqa: S607
+            subprocess.run(["echo", "from a child"], check=True)
 
     silent, loud, after = run(pool, write, 3)
     assert loud.stdout == "from print\nfrom write\nfrom a child\n"
@@ -35,7 +35,7 @@ def test_standard_streams_that_a_task_closed_work_for_the_next_task(pool: Script
         sys.stdout.close()
 
     def write(_number: int) -> int:
-        print("here")  # noqa: T201
+        print("here")
         return os.getpid()
 
     run(pool, close, 4)

@@ -85,7 +85,7 @@ def test_many_functions_leave_no_memory_behind(pool: ScriptedMaster) -> None:
     )
     for number in range(200):
         scope: dict[str, Any] = {"__name__": __name__}
-        exec(source.format(number), scope)  # noqa: S102
+        exec(source.format(number), scope)
         code = code_of(scope["f"])
         (result,) = run(pool, code)
     assert value_of(result) < 120

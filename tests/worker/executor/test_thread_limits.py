@@ -25,8 +25,8 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def blas_threads(_number: int = 0) -> int:
     """How many threads NumPy's linear algebra uses in this process."""
-    import numpy as np  # noqa: PLC0415 - imported in the task
-    import threadpoolctl  # type: ignore[import-untyped]  # noqa: PLC0415
+    import numpy as np
+    import threadpoolctl  # type: ignore[import-untyped]
 
     np.linalg.svd(np.eye(3))
     (blas,) = [each for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]

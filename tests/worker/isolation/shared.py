@@ -55,7 +55,7 @@ def victim(endpoint: tuple[str, int]) -> None:
     folder = Path(tempfile.mkdtemp())
     (folder / "secret").write_text(secret)
     os.environ["SECRET"] = secret
-    shared = Path(f"/dev/shm/secret-{os.getpid()}")  # noqa: S108 - shared by all users, by its nature
+    shared = Path(f"/dev/shm/secret-{os.getpid()}")
     try:
         shared.write_text(secret)
         shared.chmod(0o600)

@@ -77,7 +77,7 @@ def test_g18_an_executor_serves_one_account(
 
 
 def spoil(_: Clues) -> int:
-    os.environ["LD_PRELOAD"] = "/tmp/evil.so"  # noqa: S108
+    os.environ["LD_PRELOAD"] = "/tmp/evil.so"
     os.umask(0)
     builtins.print = None  # type: ignore[assignment]
     runner._success = None  # type: ignore[assignment]
@@ -184,7 +184,7 @@ def test_g18_files_are_removed_with_their_executor(shared: Shared) -> None:
 
 
 def leave_shared_memory(clues: Clues) -> tuple[int, list[str]]:
-    paths = [f"/dev/shm/left-{os.getpid()}", f"{clues['open_to_all']}/left"]  # noqa: S108
+    paths = [f"/dev/shm/left-{os.getpid()}", f"{clues['open_to_all']}/left"]
     left = []
     for path in paths:
         try:

@@ -119,13 +119,13 @@ def test_g18_memory_that_grows_between_tasks_counts(shared: Shared) -> None:
 
 def named(clues: Clues) -> None:
     """Use shared memory in a folder that no other user may enter."""
-    folder = Path(f"/dev/shm/memory-{os.getpid()}")  # noqa: S108
+    folder = Path(f"/dev/shm/memory-{os.getpid()}")
     folder.mkdir()
     keep((folder / "held").open("wb"))
 
 
 def nameless(clues: Clues) -> None:
-    path = Path(f"/dev/shm/memory-{os.getpid()}")  # noqa: S108
+    path = Path(f"/dev/shm/memory-{os.getpid()}")
     file = path.open("wb")
     path.unlink()
     keep(file)
@@ -180,7 +180,7 @@ def starting(_: Clues) -> int:
 
 def mapped(_: Clues) -> int:
     """Use memory that two processes share and that is also a file."""
-    with Path(f"/dev/shm/memory-{os.getpid()}").open("w+b") as file:  # noqa: S108
+    with Path(f"/dev/shm/memory-{os.getpid()}").open("w+b") as file:
         file.truncate(80 << 20)
         held = mmap.mmap(file.fileno(), 80 << 20)
         held.write(b"x" * (80 << 20))

@@ -58,7 +58,7 @@ def stay(_: Clues) -> tuple[int, int, str]:
     if not pid:
         os.setsid()
         signal.pause()
-    path = Path(f"/dev/shm/stays-{os.getpid()}")  # noqa: S108 - shared by all users, by its nature
+    path = Path(f"/dev/shm/stays-{os.getpid()}")
     path.write_text("secret")
     return os.getuid(), pid, str(path)
 
@@ -123,7 +123,7 @@ def in_container(*, mounts: bool = False, read_only: bool = False) -> str:
 
 @OWN_USERS
 @pytest.mark.skipif(not kernel.capabilities() & SYS_ADMIN, reason="only who may mount makes a container")
-@pytest.mark.parametrize(("read_only", "place"), [(False, "/run"), (True, "/dev/shm")])  # noqa: S108
+@pytest.mark.parametrize(("read_only", "place"), [(False, "/run"), (True, "/dev/shm")])
 def test_g18_executors_get_user_ids_in_containers_read_only_or_not(
     start: Callable[..., Shared], read_only: bool, place: str
 ) -> None:

@@ -60,7 +60,7 @@ def files(_: Clues) -> Any:
     script = folder / "script"
     script.write_text("#!/bin/sh\necho ran\n")
     script.chmod(0o700)
-    os.chmod("script", 0o750, dir_fd=os.open(folder, os.O_RDONLY))  # noqa: S103
+    os.chmod("script", 0o750, dir_fd=os.open(folder, os.O_RDONLY))
     copy = folder / "copy"
     shutil.copy2(script, copy)
     return stat.S_IMODE(copy.stat().st_mode), subprocess.run([copy], check=True, capture_output=True).stdout

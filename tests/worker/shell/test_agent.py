@@ -27,7 +27,7 @@ def gate(path: Path) -> Callable[[int], int]:
     """A task that waits until the test removes a file."""
 
     def wait(number: int, name: str = str(path)) -> int:
-        while os.path.exists(name):  # noqa: PTH110
+        while os.path.exists(name):  # noqa: PTH110 - a task, which imports little
             time.sleep(0.001)
         return number
 
@@ -228,9 +228,9 @@ def test_sigint_ends_the_agent_at_once(master: ScriptedMaster, start_agent: Star
 
 
 def _hang_with_children(number: int) -> None:
-    import ctypes  # noqa: PLC0415
+    import ctypes
 
-    subprocess.Popen(["sleep", "1000"])  # noqa: S607
+    subprocess.Popen(["sleep", "1000"])
     Path(os.environ["TMPDIR"], f"started-{number}").touch()
     ctypes.PyDLL(None).sleep(1000)
 

@@ -92,7 +92,7 @@ def _other_extension(name: str) -> str | None:
     folders = list(getattr(sys.modules.get(package), "__path__", ())) if package else sys.path
     for folder in folders:
         try:
-            names = os.listdir(folder or os.curdir)  # noqa: PTH208 - pathlib would be imported for this alone
+            names = os.listdir(folder or os.curdir)
         except OSError:
             continue
         for found in names:

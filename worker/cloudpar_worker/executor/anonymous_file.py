@@ -12,5 +12,5 @@ def anonymous_file(purpose: str, folder: str | None = None) -> int:
         except PermissionError:  # this process itself runs in a sandbox
             pass
     descriptor, path = tempfile.mkstemp(prefix=f"cloudpar-{purpose}-", dir=folder)
-    os.unlink(path)  # noqa: PTH108 - pathlib would be imported for this alone
+    os.unlink(path)
     return descriptor

@@ -18,7 +18,7 @@ def serialize(value: Any) -> bytes:
     """Pickle a value; classes that plain pickle cannot find by name (such as those of `__main__`) go by value."""
     try:
         return pickle.dumps(value, 5)
-    except Exception:  # noqa: BLE001 - whatever plain pickle raised, cloudpickle decides
+    except Exception:
         return by_value.dumps(value)
 
 
@@ -56,7 +56,7 @@ def portable(error: BaseException) -> tuple[bytes | None, str]:
             if isinstance(again, BaseException):
                 return _noted(data, error, again), ""
             reasons.append(f"it unpickles as a {type_name(type(again))}: correct its __reduce__")
-        except BaseException as reason:  # noqa: BLE001 - an exception's own code may raise anything, SystemExit too
+        except BaseException as reason:
             fix = "pass all arguments to super().__init__" if verb == "unpickle" else "hold plain data in it"
             reasons.append(f"{_culprit(error, verb)} does not {verb} ({line(reason)}): give it __reduce__, or {fix}")
     return None, reasons[0]
@@ -81,12 +81,12 @@ def _culprit(error: BaseException, verb: str) -> str:
     """Which part of an exception cannot be pickled."""
     try:
         parts = rebuilding.state(error) if verb == "pickle" else {}
-    except BaseException:  # noqa: BLE001 - the same
+    except BaseException:
         return "it"
     for name, value in parts.items():
         try:
             rebuilding.dumps(value)
-        except BaseException:  # noqa: BLE001 - the same
+        except BaseException:
             return f"its attribute {name!r}" if type(name) is str else "it"
     return "it"
 
@@ -95,7 +95,7 @@ def line(error: BaseException) -> str:
     """The exception as one line, "TypeName: text"."""
     try:
         text = plain(str(error))
-    except BaseException as second:  # noqa: BLE001 - the same
+    except BaseException as second:
         text = f"<its text cannot be read: {_qualified_name(type(second))}>"
     name = _qualified_name(type(error))
     return bounded(f"{name}: {text}" if text else name)
@@ -123,7 +123,7 @@ def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
     try:
         formatted = traceback.TracebackException(type(error), error, own.tb_next if own else None, compact=True)
         return bounded("".join(formatted.format()))
-    except BaseException:  # noqa: BLE001 - the same
+    except BaseException:
         return line(error)
 
 

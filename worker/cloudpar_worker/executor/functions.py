@@ -53,7 +53,7 @@ class FunctionCache:
                 entry = _load(self._codes.pop(code_hash), codec)
                 if not callable(entry):
                     entry = TypeError(f"the task code is a {type(entry).__name__}, not callable: send a function")
-            except BaseException as error:  # noqa: BLE001 - importing task code may raise anything
+            except BaseException as error:
                 entry = error
             self._entries[code_hash] = entry
         if isinstance(entry, BaseException):

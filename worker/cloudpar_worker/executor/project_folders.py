@@ -21,7 +21,7 @@ class ProjectFolders:
 
     def new(self) -> str:
         """A new path for an executor."""
-        return os.path.join(self._tmp, f"cloudpar-project-{secrets.token_hex(8)}")  # noqa: PTH118 - pathlib would be imported for this alone
+        return os.path.join(self._tmp, f"cloudpar-project-{secrets.token_hex(8)}")
 
     def given(self, path: str, pid: int) -> None:
         """Record the path of an executor."""

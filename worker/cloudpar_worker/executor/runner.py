@@ -120,7 +120,7 @@ class Runner:
                 data = None
                 result = _success(index, value, started_at_ns, codec)
                 value = None
-            except BaseException as error:  # noqa: BLE001 - SystemExit of a task is that task's result, too
+            except BaseException as error:
                 called_with = None if unpickling else brief_call(data, call)
                 result, failed = self._failed(
                     run, index, error, started_at_ns, unpickling=unpickling, called_with=called_with
@@ -172,7 +172,7 @@ class Runner:
                 if run.items is not None:
                     data = codec.decode(run.items[index - run.start])
                 return _success(index, _call(function, data, run.call), started_at_ns, codec)
-            except BaseException as error:  # noqa: BLE001 - the same
+            except BaseException as error:
                 self._refusals.explain(error)
                 lacks = lack(error, unpickling=False)
                 if lacks and run.elsewhere:
@@ -205,7 +205,7 @@ def _unfit(index: int, lacks: str, started_at_ns: int) -> TaskResult:
 def _success(index: int, value: Any, started_at_ns: int, codec: Serialization) -> TaskResult:
     try:
         data = codec.encode(value)
-    except BaseException as error:  # noqa: BLE001 - a value's own code may raise anything
+    except BaseException as error:
         return TaskResult(index, "unpicklable", _elapsed_us(started_at_ns), message=codec.refusal(type(value), error))
     if len(data) > BLOB_BYTES:
         message = (

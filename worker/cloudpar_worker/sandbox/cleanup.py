@@ -36,7 +36,7 @@ def remove(folder: str) -> bool:
         with suppress(OSError):
             _empty(folder)
         try:
-            os.rmdir(folder)  # noqa: PTH106
+            os.rmdir(folder)
         except FileNotFoundError:
             return True
         except OSError:
@@ -46,19 +46,19 @@ def remove(folder: str) -> bool:
 
 def _empty(folder: str) -> None:
     """Remove what a folder contains. Subfolders' entries move up first, so no path grows long and no call recurses."""
-    os.chmod(folder, stat.S_IRWXU)  # noqa: PTH101
+    os.chmod(folder, stat.S_IRWXU)
     number = 0
-    while names := os.listdir(folder):  # noqa: PTH208
+    while names := os.listdir(folder):
         for name in names:
-            path = os.path.join(folder, name)  # noqa: PTH118
+            path = os.path.join(folder, name)
             if not stat.S_ISDIR(os.lstat(path).st_mode):
-                os.unlink(path)  # noqa: PTH108
+                os.unlink(path)
                 continue
-            os.chmod(path, stat.S_IRWXU)  # noqa: PTH101
-            for inner in os.listdir(path):  # noqa: PTH208
+            os.chmod(path, stat.S_IRWXU)
+            for inner in os.listdir(path):
                 number += 1
-                os.rename(os.path.join(path, inner), os.path.join(folder, f".{os.getpid()}-{number}"))  # noqa: PTH104, PTH118
-            os.rmdir(path)  # noqa: PTH106
+                os.rename(os.path.join(path, inner), os.path.join(folder, f".{os.getpid()}-{number}"))
+            os.rmdir(path)
 
 
 def remove_from(places: Collection[str]) -> bool:
@@ -73,7 +73,7 @@ def remove_from(places: Collection[str]) -> bool:
                     if entry.is_dir(follow_symlinks=False):
                         gone = remove(entry.path) and gone
                     else:
-                        os.unlink(entry.path)  # noqa: PTH108
+                        os.unlink(entry.path)
                 except FileNotFoundError:
                     continue
                 except OSError:

@@ -77,7 +77,7 @@ def die_with_parent(parent: int) -> None:
 def offer_to_the_oom_killer() -> None:
     """When memory runs out, let the kernel kill this process rather than the agent."""
     show_memory()  # while memory is hidden, the file below belongs to root
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("500")
 
 
@@ -97,7 +97,7 @@ def capabilities(line: str = "CapEff") -> int:
     """The capabilities of this process: the effective ones, or those in another line of its status."""
     if not LINUX:
         return 0
-    with open("/proc/self/status") as status:  # noqa: PTH123 - pathlib would be imported for this alone
+    with open("/proc/self/status") as status:
         return next(int(each.split()[1], 16) for each in status if each.startswith(f"{line}:"))
 
 

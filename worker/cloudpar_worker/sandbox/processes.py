@@ -20,7 +20,7 @@ class Process(NamedTuple):
 
 def processes() -> Iterator[Process]:
     """All visible processes."""
-    for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would be imported for this alone
+    for name in os.listdir("/proc"):
         process = look(int(name)) if name.isdigit() else None
         if process is not None:
             yield process
@@ -29,7 +29,7 @@ def processes() -> Iterator[Process]:
 def look(pid: int) -> Process | None:
     """One process; None if it has ended, or if the system hides it (hidepid)."""
     try:
-        with open(f"/proc/{pid}/status") as file:  # noqa: PTH123
+        with open(f"/proc/{pid}/status") as file:
             status = dict(line.split(":", 1) for line in file if ":" in line)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None

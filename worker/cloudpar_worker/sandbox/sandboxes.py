@@ -75,7 +75,7 @@ class Sandboxes:
         Raises:
             OSError: No user id is free.
         """
-        folder = os.path.join(self._settings.tmp, f"cloudpar-executor-{secrets.token_hex(8)}")  # noqa: PTH118 - pathlib would be imported for this alone
+        folder = os.path.join(self._settings.tmp, f"cloudpar-executor-{secrets.token_hex(8)}")
         return Sandbox(folder, self._uids.take() if self._uids else None)
 
     def discard(self, sandbox: Sandbox) -> None:
@@ -100,7 +100,7 @@ class Sandboxes:
             kernel.set_capabilities(0, 0, 0)
         die_with_parent(parent)  # again, because the kernel drops this setting when the user changes
         os.umask(0o077)
-        os.mkdir(sandbox.folder)  # noqa: PTH102
+        os.mkdir(sandbox.folder)
         os.chdir(sandbox.folder)
         os.environ |= {"TMPDIR": sandbox.folder, "HOME": sandbox.folder, "LOGNAME": _NAME, "USER": _NAME}
         tempfile.tempdir = None
@@ -175,8 +175,8 @@ class Sandboxes:
 
 
 def _rules(settings: Confinement, *, shared_memory: bool) -> FileRules:
-    resolver = os.path.dirname(os.path.realpath("/etc/resolv.conf"))  # noqa: PTH120
-    devices = [path for pattern in _DEVICES for path in glob(pattern)]  # noqa: PTH207
+    resolver = os.path.dirname(os.path.realpath("/etc/resolv.conf"))
+    devices = [path for pattern in _DEVICES for path in glob(pattern)]
     # Without user ids of their own, executors of different accounts would find each other's files in shared memory.
     common = [SHARED_MEMORY] if shared_memory else []
     return FileRules(

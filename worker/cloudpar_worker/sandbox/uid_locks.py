@@ -51,9 +51,9 @@ class UidLocks:
 
 
 def _folder() -> int:
-    path = os.path.join(_place(), NAME)  # noqa: PTH118 - pathlib would be imported for this alone
+    path = os.path.join(_place(), NAME)
     with suppress(FileExistsError):
-        os.mkdir(path, 0o700)  # noqa: PTH102
+        os.mkdir(path, 0o700)
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _PRIVATE)
     status = os.fstat(folder)
     if status.st_uid != _OWNER or status.st_mode & 0o077:

@@ -50,10 +50,10 @@ def _found_by(user: int, tmp: str) -> str:
         return "leave it a folder of root's alone in /run, or else in /dev/shm"
     kernel.become(user)
     try:
-        with open(os.__file__, "rb"):  # noqa: PTH123 - pathlib would be imported for this alone
+        with open(os.__file__, "rb"):
             pass
         for folder in interpreter_folders():
-            os.listdir(folder)  # noqa: PTH208 - the same
+            os.listdir(folder)
     except OSError as error:
         return f"let every user read its Python, as {error.filename}: take one in /usr or /opt, not in a home folder"
     return "" if os.access(tmp, os.W_OK | os.X_OK) else f"let every user write into {tmp}, as into /tmp"
@@ -123,7 +123,7 @@ def _seen(places: list[str]) -> set[int]:
 def interpreter_folders() -> list[str]:
     """The folders of this interpreter and of its packages, but never the root of the file system."""
     found = dict.fromkeys(os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, *sys.path) if path)
-    return [path for path in found if path != "/" and os.path.isdir(path)]  # noqa: PTH112 - the same
+    return [path for path in found if path != "/" and os.path.isdir(path)]
 
 
 def _is_known(number: int) -> bool:

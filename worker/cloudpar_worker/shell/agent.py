@@ -116,7 +116,7 @@ class Agent:
     def _announce(self) -> None:
         """Tell the parent process that the agent can work. If it ends after this, one of its tasks may be the cause."""
         self._unready = 0
-        print('{"event":"ready"}', flush=True)  # noqa: T201
+        print('{"event":"ready"}', flush=True)
 
     def _carry_out(self, instruction: do.Instruction) -> None:
         if isinstance(instruction, do.ExecutorInstruction):

@@ -63,4 +63,4 @@ class Reach:
 
 def warn(text: str) -> None:
     """Write one dated line to standard error, which is the worker's log."""
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} cloudpar worker: {text}", file=sys.stderr, flush=True)  # noqa: T201 - the log
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} cloudpar worker: {text}", file=sys.stderr, flush=True)

@@ -218,7 +218,7 @@ def _close_all_but(*kept: int) -> None:
 
     Through that socket, task code could ask the zygote to kill the executors of other accounts.
     """
-    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - pathlib would be imported for this alone
+    for name in os.listdir("/dev/fd"):
         if int(name) > 2 and int(name) not in kept:
             with contextlib.suppress(OSError):  # the descriptor by which they were listed
                 os.close(int(name))

@@ -116,7 +116,7 @@ def _is_its_parents(process: Process) -> bool:
 
 def _is_young(pid: int) -> bool:
     """Whether a process is so new that it may still share its parent's memory, where that cannot be checked."""
-    with suppress(OSError), open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - pathlib would be imported for this alone
+    with suppress(OSError), open(f"/proc/{pid}/stat") as file:
         started_at = int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
         return time.clock_gettime(time.CLOCK_BOOTTIME) - started_at < _YOUNG_S
     return True
@@ -124,7 +124,7 @@ def _is_young(pid: int) -> bool:
 
 def _parts(pid: int) -> tuple[int, int]:
     """The anonymous memory of a process, and the mapped shared memory."""
-    with open(f"/proc/{pid}/smaps_rollup") as file:  # noqa: PTH123
+    with open(f"/proc/{pid}/smaps_rollup") as file:
         kib = {line.split(":")[0]: int(line.split()[1]) for line in file if line.endswith("kB\n")}
     if "Pss_Anon" not in kib:  # before Linux 5.9
         return kib["Pss"] + kib.get("SwapPss", 0) << 10, 0
@@ -134,7 +134,7 @@ def _parts(pid: int) -> tuple[int, int]:
 def _files(pids: Iterable[int]) -> int:
     """The size of this user's files in shared memory, also of those without a name that its processes hold open."""
     held: dict[int, int] = {}
-    device = os.stat(SHARED_MEMORY).st_dev  # noqa: PTH116
+    device = os.stat(SHARED_MEMORY).st_dev
     for _, _, names, folder in os.fwalk(SHARED_MEMORY):
         for name in names:
             with suppress(OSError):

@@ -16,7 +16,7 @@ def attempts(most: int = ATTEMPTS, *, longest_s: float = LONGEST_S) -> Iterator[
     """Count attempts, waiting before each but the first: longer each time, and never in step with others."""
     for number in range(most):
         if number:
-            time.sleep(random.uniform(0.0, min(longest_s, FIRST_S * 2**number)))  # noqa: S311  jitter
+            time.sleep(random.uniform(0.0, min(longest_s, FIRST_S * 2**number)))  # noqa: S311 - jitter
         yield number
 
 

@@ -1,6 +1,6 @@
 """What AWS's errors mean to us."""
 
-from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004  botocore's own
+from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004 - botocore's own
 
 from cloudpar_protocol.errors import Unavailable
 

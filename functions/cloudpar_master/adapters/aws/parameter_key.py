@@ -12,10 +12,10 @@ from cloudpar_protocol.seals import KEY_BYTES
 class ParameterClient(Protocol):
     """What is used of Systems Manager."""
 
-    def get_parameter(self, *, Name: str, WithDecryption: bool) -> Any:  # noqa: N803
+    def get_parameter(self, *, Name: str, WithDecryption: bool) -> Any:  # noqa: N803 - AWS's names of parameters
         """Read one."""
 
-    def put_parameter(self, *, Name: str, Value: str, Type: Any, Description: str) -> Any:  # noqa: N803
+    def put_parameter(self, *, Name: str, Value: str, Type: Any, Description: str) -> Any:  # noqa: N803 - AWS's names of parameters
         """Write one that is not there."""
 
 

@@ -58,7 +58,7 @@ class SqliteAccountStore:
 
     def list(self) -> list[AccountRecord]:
         """See the port."""
-        select = f"SELECT {_COLUMNS} FROM accounts ORDER BY created_at, account_id"  # noqa: S608  constants only
+        select = f"SELECT {_COLUMNS} FROM accounts ORDER BY created_at, account_id"
         return [AccountRecord(*row) for row in self._db.execute(select)]
 
     def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
@@ -113,7 +113,7 @@ class SqliteAccountStore:
         return self.get(account_id)
 
     def _one(self, column: str, value: str) -> AccountRecord | None:
-        select = f"SELECT {_COLUMNS} FROM accounts WHERE {column} = ?"  # noqa: S608  constants only
+        select = f"SELECT {_COLUMNS} FROM accounts WHERE {column} = ?"
         row = self._db.execute(select, (value,)).fetchone()
         return None if row is None else AccountRecord(*row)
 

@@ -170,7 +170,7 @@ class SqlitePackageStore:
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
         """See the port."""
         where, values = ("", ()) if account_id is None else ("WHERE account_id = ?", (account_id,))
-        select = f"SELECT head FROM packages {where} ORDER BY started_at DESC LIMIT ?"  # noqa: S608  constant texts only
+        select = f"SELECT head FROM packages {where} ORDER BY started_at DESC LIMIT ?"
         return [stored.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
 
     def running(self, account_id: str) -> Running:
@@ -201,7 +201,7 @@ class SqlitePackageStore:
         self._cache.pop(package_id, None)
         with self._db.transaction():
             for table in ("pages", "inbox", "specs", "packages"):
-                self._db.execute(f"DELETE FROM {table} WHERE package_id = ?", (package_id,))  # noqa: S608  constants
+                self._db.execute(f"DELETE FROM {table} WHERE package_id = ?", (package_id,))
 
 
 def code_in_use(database: Database) -> set[str]:

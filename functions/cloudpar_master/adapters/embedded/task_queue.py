@@ -28,7 +28,7 @@ WITH RECURSIVE lines (id, account, package, first, cost_us, python) AS (
     )
 )
 SELECT id, account, package, first, cost_us, python FROM lines
-"""  # noqa: S608  constant texts only
+"""
 """The oldest waiting message of each package: one look at an index for each, however many messages wait."""
 
 

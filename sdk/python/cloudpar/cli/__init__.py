@@ -5,6 +5,6 @@ import sys
 
 def main() -> None:
     """Run the command that was typed."""
-    from .application import run  # noqa: PLC0415  # `import cloudpar` must not pay for click and rich
+    from .application import run
 
     sys.exit(run(sys.argv[1:]))

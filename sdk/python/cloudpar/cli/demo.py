@@ -25,7 +25,7 @@ REFRESH_S = 0.5
 @json_option
 def demo(tasks: int, repeats: int, largest: int | None, plot_path: Path | None, as_json: bool) -> None:
     """Factorize products of primes: sequentially, on processes, and on 1, 2 and 4 executors."""
-    from cloudpar.demo import factorization, measurement, plot, summary  # noqa: PLC0415  # costs, for this command only
+    from cloudpar.demo import factorization, measurement, plot, summary
 
     if plot_path is not None:
         plot.check_plotting()

@@ -60,7 +60,7 @@ def _own_name() -> str:
 
 def first_map(path: Path, *, show: bool) -> float:
     """Squares of a few numbers, from start to result, in s; the pool shows how its workers start."""
-    from cloudpar.pool import Pool  # noqa: PLC0415  # costs what the checks before need not pay
+    from cloudpar.pool import Pool
 
     user = profile.read(path)
     if user is None:

@@ -34,7 +34,7 @@ def problem(tasks: int, largest: int, seed: int) -> list[int]:
         >>> problem(3, 1000, seed=1)
         [518359, 383017, 695027]
     """
-    generator = random.Random(seed)  # noqa: S311  # test data, not secrets
+    generator = random.Random(seed)  # noqa: S311 - test data, not secrets
     return [_prime(generator, largest) * _prime(generator, largest) for _ in range(tasks)]
 
 

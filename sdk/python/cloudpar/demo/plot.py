@@ -38,8 +38,8 @@ def save(found: Measurement, path: Path) -> None:
 
 def draw(found: Measurement) -> "Figure":
     """The picture."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # an optional extra
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     FigureCanvasAgg(figure)

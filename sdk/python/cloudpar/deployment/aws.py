@@ -22,9 +22,9 @@ class Aws:
 
     def __init__(self, region: str | None = None, environment: Mapping[str, str] = os.environ) -> None:
         try:
-            import botocore.config  # noqa: PLC0415  # an extra: a user of a deployment never needs it
-            import botocore.exceptions  # noqa: PLC0415
-            import botocore.session  # noqa: PLC0415
+            import botocore.config
+            import botocore.exceptions
+            import botocore.session
         except ImportError:
             raise DeploymentError(f"botocore is not installed: run `{install_command('aws')}`") from None
         self._failures = (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError)

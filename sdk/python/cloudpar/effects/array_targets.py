@@ -51,7 +51,7 @@ class _ArrayTarget(Target):
         self._before: list[tuple[Any, Any]] = []
 
     def gather(self, index: int, keys: Any, values: Any) -> tuple[Trail, int] | None:
-        import numpy as np  # noqa: PLC0415 - only where an array was captured
+        import numpy as np
 
         self.task = index
         positions = np.arange(keys[0], sum(keys)) if isinstance(keys, tuple) else np.frombuffer(keys, "<i8")
@@ -85,7 +85,7 @@ class _ArrayTarget(Target):
 
 def _read(values: Any, like: Any) -> Any:
     """Returns a task's elements in the shape of the elements that they replace."""
-    import numpy as np  # noqa: PLC0415 - only where an array was captured
+    import numpy as np
 
     if isinstance(values, bytes):
         return np.frombuffer(values, like.dtype).reshape(like.shape)

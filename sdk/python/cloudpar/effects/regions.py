@@ -33,7 +33,7 @@ class Region:
 
     def rebuilders(self) -> dict[int, tuple[Any, ...]]:
         """Returns by an array's id how pickle rebuilds it over one copy of the memory that all members share."""
-        import numpy as np  # noqa: PLC0415 - only where an array was captured
+        import numpy as np
 
         pad = self.low % _ALIGNMENT_BYTES
         root = np.zeros(pad + self.high - self.low, np.uint8)
@@ -57,7 +57,7 @@ class Region:
             grain = gcd(grain, array.dtype.itemsize, address(array) - self.low, *strides)
 
         def slots_of(array: Any) -> Callable[[Any], Any]:
-            import numpy as np  # noqa: PLC0415 - only where an array was captured
+            import numpy as np
 
             first = (address(array) - self.low) // grain
             wide = np.arange(array.dtype.itemsize // grain)
@@ -115,7 +115,7 @@ def _split(cluster: list[tuple[int, Any]]) -> list[dict[int, Any]]:
 
 
 def _share(left: Any, right: Any) -> bool:
-    import numpy as np  # noqa: PLC0415 - only where an array was captured
+    import numpy as np
 
     try:
         return np.shares_memory(left, right, max_work=_SHARING_WORK)  # type: ignore[arg-type]
@@ -139,7 +139,7 @@ class Claims:
 
     def take(self, slots: Any, index: int) -> tuple[int, int] | None:
         """Claims rows of slots for a task; returns the first row that another task has, and that task."""
-        import numpy as np  # noqa: PLC0415 - only where an array was captured
+        import numpy as np
 
         if self._owners is None:
             self._owners = np.full(self._slots, _FREE, np.int64)

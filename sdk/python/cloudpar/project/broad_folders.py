@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 _OF_THE_SYSTEM = (
-    *("/", "/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/media", "/mnt", "/opt", "/proc", "/root"),  # noqa: S108
-    *("/run", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/var", "/var/tmp"),  # noqa: S108
+    *("/", "/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/media", "/mnt", "/opt", "/proc", "/root"),  # noqa: S108 - named, not written to
+    *("/run", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/var", "/var/tmp"),  # noqa: S108 - named, not written to
     *("/Applications", "/Library", "/System", "/Users", "/Users/Shared", "/Volumes", "/private"),
 )
 _OF_A_HOME = ("", "Desktop", "Documents", "Downloads", "Library")
@@ -16,7 +16,7 @@ _OF_A_HOME = ("", "Desktop", "Documents", "Downloads", "Library")
 
 def is_broad(folder: str) -> bool:
     """Whether a folder is a home folder or above one, for temporary files, or one of the system."""
-    home = os.path.expanduser("~")  # noqa: PTH111 - pathlib's raises where there is none
+    home = os.path.expanduser("~")
     return os.path.realpath(folder) in _broad(os.getuid(), home, tempfile.gettempdir())
 
 

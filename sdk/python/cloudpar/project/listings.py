@@ -88,7 +88,7 @@ class Listings:
 
 def _are_same(files: Iterable[File]) -> bool:
     try:
-        return all(file.is_same(os.stat(file.path)) for file in files)  # noqa: PTH116
+        return all(file.is_same(os.stat(file.path)) for file in files)
     except OSError:
         return False
 

@@ -72,7 +72,7 @@ class Namespace:
             with zipfile.ZipFile(io.BytesIO(archive)) as file:
                 for place in file.namelist():
                     # What is here stays: an extension module that is in use must not be written over.
-                    if not os.path.lexists(os.path.join(self.root, place)):  # noqa: PTH118 - less to import
+                    if not os.path.lexists(os.path.join(self.root, place)):
                         file.extract(place, self.root)
         missing = [folder for folder in folders if folder not in self.folders]
         if missing:
@@ -152,5 +152,5 @@ def _new_folder() -> str:
     base = getattr(sys.modules.get(WORKER), "folder", "")
     if not base:
         return tempfile.mkdtemp(prefix="cloudpar-project-")
-    os.makedirs(base, mode=0o700, exist_ok=True)  # noqa: PTH103 - a worker of an older release may not have pathlib's
+    os.makedirs(base, mode=0o700, exist_ok=True)
     return tempfile.mkdtemp(dir=base)

@@ -88,8 +88,8 @@ class Unit(NamedTuple):
         Args:
             folders: Gets the folders that were looked into, with the times of their last changes.
         """
-        if not os.path.isdir(self.path):  # noqa: PTH112
-            return [_file(self.place, self.path, os.stat(self.path))]  # noqa: PTH116
+        if not os.path.isdir(self.path):
+            return [_file(self.place, self.path, os.stat(self.path))]
         found: list[File] = []
         data = 0
         for place, entry, travels in _Walk({} if folders is None else folders).entries(self.path, self.place):
@@ -128,7 +128,7 @@ def folder_times(folder: str) -> tuple[int, int]:
     The second time is the system's own: copying programs set the first one back.
     """
     try:
-        status = os.stat(folder)  # noqa: PTH116 - pathlib's takes twice as long
+        status = os.stat(folder)
     except OSError:
         return -1, -1
     return status.st_mtime_ns, status.st_ctime_ns
@@ -169,7 +169,7 @@ class _Walk:
     def _is_new_package(self, link: str) -> bool:
         """Whether a link leads to a package; a folder of data may be huge."""
         real = os.path.realpath(link)
-        if real in self._linked or not os.path.isfile(f"{real}/__init__.py"):  # noqa: PTH113
+        if real in self._linked or not os.path.isfile(f"{real}/__init__.py"):
             return False
         self._linked.add(real)
         return True
@@ -229,9 +229,9 @@ def look_up(name: str) -> Found:
 
 
 def _project_unit(name: str, origin: str, is_package: bool) -> Unit | None:
-    if not os.path.isfile(origin) or is_installed(origin) or is_listed(name, origin):  # noqa: PTH113
+    if not os.path.isfile(origin) or is_installed(origin) or is_listed(name, origin):
         return None
-    return Unit(name, os.path.dirname(origin) if is_package else origin)  # noqa: PTH120
+    return Unit(name, os.path.dirname(origin) if is_package else origin)
 
 
 def _is_broad_package(spec: ModuleSpec) -> bool:

@@ -98,7 +98,7 @@ def beside(clues: Clues) -> Any:
 
 def locks(clues: Clues) -> str:
     """The lock folder is in the second place where the first is read-only."""
-    places = ("/run/cloudpar-users", "/dev/shm/cloudpar-users")  # noqa: S108
+    places = ("/run/cloudpar-users", "/dev/shm/cloudpar-users")
     return places[not os.path.lexists(places[0]) and os.path.lexists(places[1])]
 
 

@@ -53,7 +53,7 @@ def set_user_bits(clues: Clues) -> Any:
     with suppress(OSError):
         os.fchmod(descriptor, 0o4755)
     with suppress(OSError):
-        os.chmod("mine", 0o4755, dir_fd=os.open(path.parent, os.O_RDONLY))  # noqa: S103
+        os.chmod("mine", 0o4755, dir_fd=os.open(path.parent, os.O_RDONLY))
     with suppress(OSError):
         call((452, 452), -100, str(path).encode(), 0o4755, 0)
     return path.stat().st_mode & 0o7000

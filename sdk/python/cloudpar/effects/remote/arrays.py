@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def memory(owner: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
     """Returns a writable array over memory that `owner` keeps alive."""
-    import numpy as np  # noqa: PLC0415 - where an array was captured, NumPy is
+    import numpy as np
 
     data = {"data": (address, False), "shape": shape, "strides": strides, "version": 3}
     view = np.asarray(SimpleNamespace(owner=owner, __array_interface__={**data, "typestr": dtype.str}))
@@ -35,7 +35,7 @@ def layout(array: Any) -> tuple[Any, ...]:
 
 def words(array: Any) -> Any:
     """Returns an array's memory as unsigned integers of shape `(*array.shape, words of an element)`."""
-    import numpy as np  # noqa: PLC0415 - where an array was captured, NumPy is
+    import numpy as np
 
     itemsize = array.dtype.itemsize
     width = gcd(itemsize, 8)
@@ -56,7 +56,7 @@ def span(array: Any) -> tuple[int, int]:
 
 def coordinates(positions: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """Returns by axis where positions in C order are; nothing for an array without axes, where NumPy would refuse."""
-    import numpy as np  # noqa: PLC0415 - where an array was captured, NumPy is
+    import numpy as np
 
     return np.unravel_index(positions, shape) if shape else ()
 
@@ -67,7 +67,7 @@ def watch_array(array: Any) -> Look:
     Keys: `(first, count)` for a run, else the bytes of int64 positions. Values: the bytes of the elements, or a list
     of objects.
     """
-    import numpy as np  # noqa: PLC0415 - where an array was captured, NumPy is
+    import numpy as np
 
     described = layout(array)
     now = words(array)

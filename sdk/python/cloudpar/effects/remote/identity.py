@@ -30,7 +30,7 @@ def comparison() -> Callable[[list[Any], list[Any]], list[int]]:
     memcmp = _memcmp()
     if memcmp is None:
         return by_loop
-    from ctypes import c_void_p  # noqa: PLC0415 - a module cannot travel by value with its extension types
+    from ctypes import c_void_p
 
     at = c_void_p.from_address
 
@@ -68,7 +68,7 @@ def _memcmp() -> Any:
     if not known_layout:
         return None
     try:
-        import ctypes  # noqa: PLC0415 - absent from some builds
+        import ctypes
 
         # PyDLL keeps the interpreter's lock, so that no thread can move the items meanwhile.
         memcmp = ctypes.PyDLL(None).memcmp

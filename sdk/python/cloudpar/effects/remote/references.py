@@ -47,10 +47,10 @@ def references(kinds: list[str], objects: list[Any]) -> Refer:
 
 def pickling(refer: Refer) -> Callable[[Any], bytes]:
     """Returns `dump(thing)`, which pickles `thing` itself by its content, and what it holds by reference."""
-    import io  # noqa: PLC0415 - only where values are pickled
-    from pickle import HIGHEST_PROTOCOL  # noqa: PLC0415 - the same
+    import io
+    from pickle import HIGHEST_PROTOCOL
 
-    import cloudpickle  # noqa: PLC0415 - it has just loaded this function
+    import cloudpickle
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         root: Any = None
