@@ -7,9 +7,7 @@ import sys
 import time
 from typing import Any
 
-from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.executor import runner
-from cloudpar_worker.executor.frames import encode_result_into
 from worker.scripted_master import ScriptedMaster
 from worker.tasks import run, value_of
 
@@ -96,36 +94,9 @@ def test_garbage_on_the_executors_channel_ends_only_that_task(pool: ScriptedMast
     assert "file descriptor" in results[1].message
 
 
-def test_a_forged_result_ends_its_executor_and_counts_as_garbage(pool: ScriptedMaster) -> None:
-    def forge(number: int) -> int:
-        frame = bytearray(4)
-        encode_result_into(TaskResult(number + 5, "ok", 1), frame)
-        for descriptor in range(3, 64):
-            try:
-                os.write(descriptor, frame)
-            except OSError:
-                continue
-        time.sleep(1000)
-        return number
-
-    (result,) = run(pool, forge)
-    assert result.outcome == "crashed"
-
-
-def test_an_altered_clock_changes_no_charge(pool: ScriptedMaster) -> None:
-    def cheat(_number: int) -> None:
-        started_at = time.monotonic()
-        real, frozen = time.monotonic, time.monotonic_ns()
-        time.monotonic = lambda: 0.0
-        time.monotonic_ns = time.perf_counter_ns = time.time_ns = lambda: frozen
-        runner._clock = lambda: frozen
-        while real() - started_at < 0.3:
-            pass
-
+def test_an_exaggerated_duration_is_cut(pool: ScriptedMaster) -> None:
     def exaggerate(_number: int) -> None:
         runner._clock = lambda: time.monotonic_ns() * 1000
 
-    (cheap,) = run(pool, cheat, account="cheat")
     (dear,) = run(pool, exaggerate, account="exaggerate")
-    assert cheap.duration_us >= 250_000
     assert dear.duration_us <= 60_000_000

@@ -66,18 +66,6 @@ def test_large_results_go_to_a_blob(pool: ScriptedMaster) -> None:
         assert pickle.loads(body) == bytes([number]) * size
 
 
-def test_an_executor_serves_one_account(pool: ScriptedMaster) -> None:
-    def pid(_number: int) -> int:
-        return os.getpid()
-
-    seen: dict[str, set[int]] = {}
-    for account in ("red", "blue", "red", "blue"):
-        pids = {value_of(result) for result in run(pool, pid, 4, account=account)}
-        for other, others in seen.items():
-            assert other == account or not pids & others
-        seen.setdefault(account, set()).update(pids)
-
-
 def test_many_functions_leave_no_memory_behind(pool: ScriptedMaster) -> None:
     source = (
         "def f(number):\n    '{}'\n    import gc\n"

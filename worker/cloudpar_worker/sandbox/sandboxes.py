@@ -108,6 +108,8 @@ class Sandboxes:
         _limit(resource.RLIMIT_NOFILE, _FILES)
         _limit(resource.RLIMIT_FSIZE, self._settings.file_bytes)
         _limit(resource.RLIMIT_NPROC, self._processes)
+        # The order below is fixed. Landlock and seccomp need a process that cannot gain privileges. The seccomp filter
+        # refuses Landlock's own calls, so the rules come first; after the filter nothing here could be added or undone.
         kernel.no_new_privileges()
         if sandbox.uid is None:
             kernel.adopt_orphans()  # orphans then belong to the zygote only after this executor has ended
@@ -147,6 +149,8 @@ class Sandboxes:
 
     def clean_up(self) -> None:
         """Start cleanups that are due. Call it after children have ended, and repeatedly while some wait."""
+        # With one user for all executors, an orphan of an ended executor could still write into the folder that is
+        # being removed. So orphans are killed first, and the cleanup starts at a call that finds none.
         if not self._to_clean or (self._uids is None and cleanup.kill_orphans({*self._executors, *self._cleaning})):
             return
         while self._to_clean:
@@ -168,6 +172,7 @@ class Sandboxes:
         """Clean up, in a process of its own, because a task may have left a great many files."""
         if sandbox.uid is None:
             return cleanup.remove(sandbox.folder)
+        # Processes first: while one of them lives, it can make files again that were removed.
         kernel.act_as(sandbox.uid, uid_pool.guard_uid(sandbox.uid))
         cleanup.kill_own_processes()
         removed = cleanup.remove(sandbox.folder)

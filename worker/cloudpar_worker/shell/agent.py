@@ -83,6 +83,8 @@ class Agent:
             events = self._selector.select(timeout_s)
             now_us = _now_us()
             blocked = now_us - before_us > _BLOCKED_US
+            # Results that are read now came after the last look, or while `select` blocked. This bounds from below how
+            # long their executors have worked, whatever they claim (see ExecutorRecord.audit).
             self._executors.absent_at_us = now_us - _BLOCKED_US if blocked else looked_us
             looked_us = now_us
             for key, mask in events:

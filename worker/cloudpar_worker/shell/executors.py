@@ -147,6 +147,8 @@ class Executors:
     def _ended(self, executor_id: int, exit_code: int | None) -> None:
         process = self._alive[executor_id]
         if process.channel in self._selector.get_map():
+            # Results that the executor wrote before its end must come before ExecutorGone. Otherwise the wrong task
+            # would get the blame, and tasks that have ended would run again.
             self._receive(process, all_of_it=True)
             self._unwatch(process)
         stdout, stderr = process.outputs()

@@ -195,6 +195,7 @@ class MasterIO:
 
     def _publish(self, part: list[Publication]) -> list[PublishResultsReply]:
         try:
+            # The blobs come first: once the master has the publication, a client may download them at any moment.
             made = upload_large(self._client, part)
             request = PublishResults(worker_id=self.worker_id, executors=self._executors, publications=made, seals=True)
             return [self._client.call(routes.PUBLISH_RESULTS, request)]

@@ -3,9 +3,11 @@
 import os
 import sys
 import tempfile
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Final, Literal
 
 import msgspec
+import psutil
 from msgspec import Meta, Struct
 
 from cloudpar_protocol.limits import EXECUTORS
@@ -13,9 +15,10 @@ from cloudpar_protocol.nesting import OwnPool
 from cloudpar_protocol.payloads import Threads
 from cloudpar_worker.sandbox.confinement import Confinement
 
-from .machine import memory_bytes
-
 _MEMORY_PART = 0.9
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+_CGROUP_LIMITS: Final = ("memory.max", "memory/memory.limit_in_bytes")
+"""The file names of the limit in control groups of version 2 and of version 1."""
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
@@ -95,7 +98,18 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         """The memory limit of one executor."""
         if self.memory_mb is not None:
             return self.memory_mb << 20
-        return int(memory_bytes() * _MEMORY_PART / self.executors)
+        return int(machine_memory_bytes() * _MEMORY_PART / self.executors)
+
+
+def machine_memory_bytes(cgroups: Path = _CGROUPS) -> int:
+    """The memory of this machine, or the limit of the container in which the agent runs if that is smaller."""
+    total = psutil.virtual_memory().total
+    for name in _CGROUP_LIMITS:
+        try:
+            total = min(total, int((cgroups / name).read_text()))
+        except (OSError, ValueError):  # the file is missing, or it contains "max"
+            continue
+    return total
 
 
 def parse(line: bytes) -> WorkerSettings:

@@ -4,8 +4,9 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import Final
 
 from cloudpar_protocol.nesting import OwnPool
@@ -14,11 +15,15 @@ from cloudpar_worker.executor.waiting import OWN_POOL
 from cloudpar_worker.sandbox.confinement import Confinement, encode
 from cloudpar_worker.zygote.messages import MESSAGE
 
-from .environment import for_executors
-
 ENDS_S: Final = 15
 """How long the agent waits for a zygote to end. The zygote removes what tasks left behind, which may be a great
 deal."""
+
+_HARMLESS: Final = (
+    "PATH", "LANG", "LANGUAGE", "LC_*", "TZ", "PYTHON*", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE", "*_NUM_THREADS", "OMP_*", "MKL_*", "KMP_*", "CUDA_*", "NVIDIA_*",
+)  # fmt: skip
+"""Variables that say how programs run here. Any other may hold a secret, such as a key or a proxy's password."""
 
 
 class ZygoteProcess:
@@ -41,7 +46,7 @@ class ZygoteProcess:
         own_pool: OwnPool | None = None,
     ) -> None:
         self.socket, theirs = socket.socketpair()
-        environment = for_executors(os.environ, shared=confinement is not None)
+        environment = executor_environment(os.environ, shared=confinement is not None)
         environment |= initial_limits(os.environ, threads_per_task)
         if own_pool is not None:
             environment[OWN_POOL] = " ".join(own_pool)
@@ -94,3 +99,18 @@ class ZygoteProcess:
         self.socket.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(ENDS_S)
+
+
+def executor_environment(environment: Mapping[str, str], *, shared: bool) -> dict[str, str]:
+    """The environment of executors: in a shared pool only harmless variables, otherwise all but the agent's own."""
+    if not shared:
+        return {name: text for name, text in environment.items() if not name.startswith("CLOUDPAR_")}
+    seen = {name: text for name, text in environment.items() if any(fnmatchcase(name, each) for each in _HARMLESS)}
+    if "PYTHONPATH" in seen:
+        seen["PYTHONPATH"] = _without_here(seen["PYTHONPATH"])
+    return seen
+
+
+def _without_here(path: str) -> str:
+    """A PYTHONPATH that tasks may read: without the worker's working folder, which may be a user's home."""
+    return os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.normpath(entry) != os.curdir)

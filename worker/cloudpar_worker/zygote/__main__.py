@@ -153,6 +153,7 @@ class Zygote:
     def _become_executor(self, parent: int, descriptors: list[int], sandbox: Sandbox | None) -> NoReturn:
         code = 1
         try:
+            # First of all: if the zygote dies now, only the kernel can still end this process.
             die_with_parent(parent)
             offer_to_the_oom_killer()
             os.setsid()
@@ -166,6 +167,7 @@ class Zygote:
                 os.close(descriptor)
             if self._sandboxes and sandbox:
                 self._sandboxes.enter(sandbox, parent)
+            # READY comes last. An executor that ends before it has failed by itself, and no task is blamed.
             _close_all_but(channel.fileno(), *capture.descriptors)
             sys.modules["__main__"] = ModuleType("__main__")
             channel.sendall(READY)

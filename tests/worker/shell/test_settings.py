@@ -1,14 +1,14 @@
-"""The memory limit in a container and without one."""
+"""What the agent derives from its settings: memory limits, and who is protected from signals."""
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from cloudpar_worker.sandbox.syscall_filter import program
-from cloudpar_worker.shell.machine import limited, memory_bytes
-from cloudpar_worker.shell.settings import WorkerSettings
+from cloudpar_worker.shell.settings import WorkerSettings, machine_memory_bytes
 
 V2, V1 = "memory.max", "memory/memory.limit_in_bytes"
 
@@ -26,17 +26,20 @@ V2, V1 = "memory.max", "memory/memory.limit_in_bytes"
         ({V2: ""}, 1000),
     ],
 )
-def test_the_smallest_memory_limit_counts(tmp_path: Path, files: dict[str, str], expected: int) -> None:
+def test_the_smallest_memory_limit_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: dict[str, str], expected: int
+) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=1000))
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert limited(1000, tmp_path) == expected
+    assert machine_memory_bytes(tmp_path) == expected
 
 
 def test_executors_share_the_memory_of_the_machine() -> None:
-    assert 0 < memory_bytes() <= psutil.virtual_memory().total
+    assert 0 < machine_memory_bytes() <= psutil.virtual_memory().total
     settings = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=3)
-    assert settings.memory_bytes == int(memory_bytes() * 0.9 / 3)
+    assert settings.memory_bytes == int(machine_memory_bytes() * 0.9 / 3)
     assert WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=3, memory_mb=7).memory_bytes == 7 << 20
 
 
