@@ -28,7 +28,7 @@ from cloudpar.errors import (
 from cloudpar_master.adapters.embedded.code_blobs import KEPT_BYTES
 from cloudpar_protocol.payload_folder import UPLOAD
 from cloudpar_worker.executor.code_cache import CACHED_BYTES
-from worker.deadly import end_agent
+from worker.agent_killer import end_agent
 
 MEGABYTE = 1 << 20
 

@@ -1,11 +1,21 @@
 """Fixtures: a scripted master, and agents that call it."""
 
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from worker.agents import RunningAgent
 from worker.scripted_master import ScriptedMaster
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder that other users may enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="cloudpar-tests-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @pytest.fixture(scope="module")

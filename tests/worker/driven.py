@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from cloudpar_protocol.payloads import TaskCode
-from cloudpar_protocol.worker_messages import Lease
+from cloudpar_protocol.worker_messages import Lease, Return
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import ExecutorResult
@@ -23,12 +23,12 @@ class Worker:
         self.now = 1_000_000
         self.instructions: list[do.Instruction] = []
         self.published: list[tuple[str, int]] = []
-        self.hear(on.TimePassed())
+        self.handle(on.TimePassed())
         for number in range(executors):
-            self.hear(on.ExecutorReady(number))
-        self.hear(on.Retrieved(list(leases)))
+            self.handle(on.ExecutorReady(number))
+        self.handle(on.Retrieved(list(leases)))
 
-    def hear(self, stimulus: on.Stimulus, after_us: int = 1_000) -> None:
+    def handle(self, stimulus: on.Stimulus, after_us: int = 1_000) -> None:
         self.now += after_us
         self.instructions = self.state.handle(stimulus, self.now)
 
@@ -44,5 +44,15 @@ class Worker:
         """The last instructions of one kind."""
         return [each for each in self.instructions if isinstance(each, kind)]
 
+    @property
+    def fed(self) -> list[tuple[int, str]]:
+        """Executor and lease of the last instructions to feed."""
+        return [(feed.executor_id, feed.lease.lease_id) for feed in self.of(do.Feed)]
+
+    @property
+    def returned(self) -> list[Return]:
+        """What the last instructions give back."""
+        return [item for give_back in self.of(do.GiveBackTasks) for item in give_back.returns]
+
     def done(self, index: int, executor_id: int = 0) -> None:
-        self.hear(on.Results(executor_id, [ExecutorResult(index, "ok", 1_000, b"")], self.now))
+        self.handle(on.Results(executor_id, [ExecutorResult(index, "ok", 1_000, b"")], self.now))

@@ -68,7 +68,7 @@ class Image:
     def _move(self, python: str, to: Path) -> Path:
         """Copy an interpreter to where the worker's user may enter, as the image does."""
         prefix = Path(self._run(python, "-I", "-c", "import sys; print(sys.base_prefix)").strip())
-        shutil.copytree(prefix, to, symlinks=True, copy_function=_link)
+        shutil.copytree(prefix, to, symlinks=True, copy_function=link)
         return to / "bin" / f"python{to.name}"
 
     def _run(self, *command: str) -> str:
@@ -93,8 +93,9 @@ def _is_usable(python: str) -> bool:
     return False
 
 
-def _link(source: str, target: str) -> None:
+def link(source: str, target: str) -> None:
+    """Link a file, or copy it from another file system."""
     try:
         os.link(source, target)
-    except OSError:  # on another file system
+    except OSError:
         shutil.copy2(source, target)

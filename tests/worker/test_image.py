@@ -25,15 +25,6 @@ VERSION = ".".join(platform.python_version_tuple()[:2])
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    """A folder that other users may enter, unlike pytest's own."""
-    with tempfile.TemporaryDirectory(prefix="cloudpar-image-") as name:
-        path = Path(name)
-        path.chmod(0o755)
-        yield path
-
-
-@pytest.fixture(scope="module")
 def image(folder: Path) -> Image:
     requirements = folder / "user-requirements.txt"
     requirements.write_text("editables\n")

@@ -23,14 +23,14 @@ def busy() -> Worker:
     leases = [lease_of(CODE, 3, start=3 * number, mean_us=TASK_US, package_id="a" * 32) for number in range(EXECUTORS)]
     worker = Worker(*leases, executors=EXECUTORS)
     assert len(worker.of(do.Feed)) == EXECUTORS
-    worker.hear(on.TimePassed(), TASK_US)
+    worker.handle(on.TimePassed(), TASK_US)
     return worker
 
 
 def _ends_task(worker: Worker, executor_id: int, after_us: int = 100) -> None:
     executor = worker.state.facts.executors[executor_id]
     result = ExecutorResult(executor.position()[1], "ok", TASK_US, b"")
-    worker.hear(on.Results(executor_id, [result], worker.now), after_us)
+    worker.handle(on.Results(executor_id, [result], worker.now), after_us)
 
 
 def test_a_lease_is_chosen_only_for_the_executor_that_is_free(busy: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_after_results_of_a_running_package_only_their_executor_is_decided(
 
 def test_results_that_come_continuously_are_published_in_time(busy: Worker) -> None:
     for _ in range(6):
-        busy.hear(on.TimePassed(), TASK_US // 2)
+        busy.handle(on.TimePassed(), TASK_US // 2)
         for executor_id in range(EXECUTORS):
             if busy.state.facts.executors[executor_id].running:
                 _ends_task(busy, executor_id, after_us=TASK_US // 2 // EXECUTORS)
@@ -66,10 +66,10 @@ def test_results_that_come_continuously_are_published_in_time(busy: Worker) -> N
 
 def test_a_packages_last_result_is_published_at_once_while_its_executor_works_on(busy: Worker) -> None:
     small = lease_of(CODE, 1, mean_us=TASK_US, package_id="b" * 32)
-    busy.hear(on.Retrieved([small]))
+    busy.handle(on.Retrieved([small]))
     _ends_task(busy, 3)
     assert [fed.lease.package_id for fed in busy.of(do.Feed)] == [small.package_id]
-    busy.hear(on.TimePassed(), TASK_US)
+    busy.handle(on.TimePassed(), TASK_US)
     _ends_task(busy, 3)
     assert [fed.lease.package_id for fed in busy.of(do.Feed)] == ["a" * 32]
     assert (small.package_id, 1) in busy.published

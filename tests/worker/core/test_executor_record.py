@@ -10,11 +10,12 @@ from cloudpar_worker.core.lease_record import LeaseRecord
 from worker.leases import PYTHON, lease_of
 
 
-def fed(tasks: int) -> ExecutorRecord:
-    record = LeaseRecord(lease_of(TaskCode("0" * 64, b""), tasks), 0, 0)
+def fed(tasks: int, more: int = 0) -> tuple[ExecutorRecord, LeaseRecord]:
+    """An executor that has the first tasks of a lease, which has more."""
+    record = LeaseRecord(lease_of(TaskCode("0" * 64, b""), tasks + more), 0, 0)
     executor = ExecutorRecord(1, PYTHON)
     executor.feed(record, *record.take(tasks), now_us=1_000)
-    return executor
+    return executor, record
 
 
 def durations(executor: ExecutorRecord, claims: list[int], absent_at_us: int, now_us: int) -> list[int]:
@@ -23,41 +24,34 @@ def durations(executor: ExecutorRecord, claims: list[int], absent_at_us: int, no
 
 
 def test_durations_that_match_the_agents_clock_are_charged_as_claimed() -> None:
-    assert durations(fed(2), [400_000, 590_000], 1_000_000, 1_001_000) == [400_000, 590_000]
+    assert durations(fed(2)[0], [400_000, 590_000], 1_000_000, 1_001_000) == [400_000, 590_000]
 
 
 def test_durations_above_the_agents_clock_are_cut() -> None:
-    assert durations(fed(2), [3_000_000, 1_000_000], 1_000_000, 1_001_000) == [750_000, 250_000]
+    assert durations(fed(2)[0], [3_000_000, 1_000_000], 1_000_000, 1_001_000) == [750_000, 250_000]
 
 
 def test_durations_far_below_the_agents_clock_are_raised() -> None:
-    assert durations(fed(2), [1, 1], 1_001_000, 1_002_000) == [999_999, 1]
+    assert durations(fed(2)[0], [1, 1], 1_001_000, 1_002_000) == [999_999, 1]
 
 
 def test_latency_is_not_charged() -> None:
-    assert durations(fed(1), [1], 1_000 + LATENCY_US, 1_000 + LATENCY_US) == [1]
+    assert durations(fed(1)[0], [1], 1_000 + LATENCY_US, 1_000 + LATENCY_US) == [1]
 
 
 def test_the_transfer_of_large_results_is_not_charged() -> None:
-    executor = fed(1)
+    executor = fed(1)[0]
     result = ExecutorResult(0, "ok", 1, bytes(10**7))
     assert executor.audit([result], 50_000, 50_000) == [result]
 
 
 @given(st.lists(st.tuples(st.integers(1, 10**6), st.integers(0, 10**6)), min_size=1, max_size=20))
 def test_never_more_time_is_charged_than_has_passed(steps: list[tuple[int, int]]) -> None:
-    executor, now_us, charged = fed(len(steps)), 1_000, 0
+    executor, now_us, charged = fed(len(steps))[0], 1_000, 0
     for claim, step in steps:
         absent_at_us, now_us = now_us + step // 2, now_us + step
         charged += sum(durations(executor, [claim], absent_at_us, now_us))
     assert charged <= now_us - 1_000 + len(steps)  # each task is charged at least one microsecond
-
-
-def feeding(tasks: int, more: int) -> tuple[ExecutorRecord, LeaseRecord]:
-    record = LeaseRecord(lease_of(TaskCode("0" * 64, b""), tasks + more), 0, 0)
-    executor = ExecutorRecord(1, PYTHON)
-    executor.feed(record, *record.take(tasks), now_us=1_000)
-    return executor, record
 
 
 def skipped(start: int, end: int) -> list[ExecutorResult]:
@@ -65,7 +59,7 @@ def skipped(start: int, end: int) -> list[ExecutorResult]:
 
 
 def test_results_of_an_earlier_recall_are_still_expected() -> None:
-    executor, record = feeding(10, more=5)
+    executor, record = fed(10, more=5)
     assert executor.recall(2_000) == (1, 10)
     executor.advance(1)  # the executor ends its task, and skips the others
     executor.feed(record, *record.take(5), now_us=3_000)
@@ -74,7 +68,7 @@ def test_results_of_an_earlier_recall_are_still_expected() -> None:
 
 
 def test_a_skipped_result_of_a_task_that_was_not_recalled_is_garbage() -> None:
-    executor, record = feeding(10, more=5)
+    executor, record = fed(10, more=5)
     assert not executor.expects(skipped(0, 1))
     executor.recall(2_000)
     assert not executor.expects(skipped(0, 1))

@@ -77,10 +77,10 @@ def test_the_next_package_of_a_short_function_is_fed_at_once() -> None:
     worker = Worker(lease_of(CODE, 2), executors=2)
     assert fed(worker) == [(0, (0, 1)), (1, (1, 2))]  # the tasks may take an hour each
     for executor_id in (0, 1):
-        worker.hear(on.Results(executor_id, [ExecutorResult(executor_id, "ok", 5, b"")], worker.now))
-    worker.hear(on.Retrieved([lease_of(CODE, 100)]))
+        worker.handle(on.Results(executor_id, [ExecutorResult(executor_id, "ok", 5, b"")], worker.now))
+    worker.handle(on.Retrieved([lease_of(CODE, 100)]))
     assert fed(worker) == [(0, (0, 100))]
-    worker.hear(on.Retrieved([lease_of(CODE, 100, account="another")]))
+    worker.handle(on.Retrieved([lease_of(CODE, 100, account="another")]))
     assert all(tasks == (index, index + 1) for index, (_, tasks) in enumerate(fed(worker)))
 
 

@@ -26,109 +26,105 @@ def children(tasks: int = 1, depth: int = 1) -> Lease:
     return lease_of(CODE, tasks, mean_us=1_000_000, depth=depth)
 
 
-def fed(worker: Worker) -> list[tuple[int, str]]:
-    return [(feed.executor_id, feed.lease.lease_id) for feed in worker.of(do.Feed)]
-
-
 def waiting(*leases: Lease, executors: int = 1) -> Worker:
     """A worker whose executors all wait; for each, one more executor is ready."""
     worker = Worker(*leases, executors=executors)
     for number in range(executors):
-        worker.hear(on.TaskWaits(number, waits=True))
+        worker.handle(on.TaskWaits(number, waits=True))
         (spawned,) = worker.of(do.Spawn)
-        worker.hear(on.ExecutorReady(spawned.executor_id))
+        worker.handle(on.ExecutorReady(spawned.executor_id))
     return worker
 
 
 def test_an_executor_that_waits_is_replaced_by_one_for_its_tasks() -> None:
     worker = waiting(parents())
     lease = children()
-    worker.hear(on.Retrieved([lease]))
-    assert fed(worker) == [(1, lease.lease_id)]
+    worker.handle(on.Retrieved([lease]))
+    assert worker.fed == [(1, lease.lease_id)]
 
 
 def test_tasks_of_a_depth_at_its_limit_of_waiting_tasks_do_not_start() -> None:
     worker = waiting(parents(5))
-    assert fed(worker) == []
+    assert worker.fed == []
     lease = children(2)
-    worker.hear(on.Retrieved([lease]))
-    assert fed(worker) == [(1, lease.lease_id)]
+    worker.handle(on.Retrieved([lease]))
+    assert worker.fed == [(1, lease.lease_id)]
     worker.done(0, executor_id=1)
-    assert fed(worker) == [(1, lease.lease_id)]
+    assert worker.fed == [(1, lease.lease_id)]
 
 
 def test_running_tasks_count_against_the_limit_of_waiting_tasks() -> None:
     worker = waiting(parents(5), executors=2)
     worker.done(0)
-    assert {executor_id for executor_id, _ in fed(worker)} == {0}  # one of two waits, so one more task may start
+    assert {executor_id for executor_id, _ in worker.fed} == {0}  # one of two waits, so one more task may start
     assert [each.executor_id for each in worker.state.facts.executors.values() if each.running] == [0, 1]
 
 
 def test_chunks_are_retrieved_while_no_task_here_may_start() -> None:
     worker = waiting(parents())
-    worker.hear(on.Retrieved([parents(5)]))
+    worker.handle(on.Retrieved([parents(5)]))
     assert [retrieve.chunks > 0 for retrieve in worker.of(do.Retrieve)] == [True]
-    worker.hear(on.Retrieved([children(5)]))
+    worker.handle(on.Retrieved([children(5)]))
     assert worker.of(do.Retrieve) == []
 
 
 def test_payloads_of_tasks_that_may_not_start_are_not_downloaded() -> None:
     worker = waiting(parents())
     fields: dict[str, Any] = {"data": BlobData(BlobRef("key", 10**6)), "data_link": Link("GET", "http://master.test")}
-    worker.hear(on.Retrieved([lease_of(CODE, 5, **fields)]))
+    worker.handle(on.Retrieved([lease_of(CODE, 5, **fields)]))
     assert worker.of(do.Download) == []
-    worker.hear(on.Retrieved([lease_of(CODE, 5, depth=1, **fields)]))
+    worker.handle(on.Retrieved([lease_of(CODE, 5, depth=1, **fields)]))
     assert len(worker.of(do.Download)) == 1
 
 
 def test_as_many_tasks_run_beside_waiting_ones_as_there_are_executors() -> None:
     worker = waiting(parents(2), executors=2)
     lease = children(5)
-    worker.hear(on.Retrieved([lease]))
-    assert [executor_id for executor_id, _ in fed(worker)] == [2, 3]
-    worker.hear(on.TaskWaits(0, waits=False))
-    worker.hear(on.Results(2, [ExecutorResult(0, "ok", 1_000_000, b"")], worker.now), after_us=1_000_000)
-    assert fed(worker) == []  # the first task goes on, in the place of this one
-    worker.hear(on.Results(0, [ExecutorResult(0, "ok", 1_000_000, b"")], worker.now))
-    assert len(fed(worker)) == 1
+    worker.handle(on.Retrieved([lease]))
+    assert [executor_id for executor_id, _ in worker.fed] == [2, 3]
+    worker.handle(on.TaskWaits(0, waits=False))
+    worker.handle(on.Results(2, [ExecutorResult(0, "ok", 1_000_000, b"")], worker.now), after_us=1_000_000)
+    assert worker.fed == []  # the first task goes on, in the place of this one
+    worker.handle(on.Results(0, [ExecutorResult(0, "ok", 1_000_000, b"")], worker.now))
+    assert len(worker.fed) == 1
 
 
 def test_surplus_executors_stay_for_a_while() -> None:
     worker = waiting(parents())
-    worker.hear(on.TaskWaits(0, waits=False))
+    worker.handle(on.TaskWaits(0, waits=False))
     worker.done(0)
     assert worker.of(do.Kill) == []
-    worker.hear(on.TimePassed(), after_us=SURPLUS_US)
+    worker.handle(on.TimePassed(), after_us=SURPLUS_US)
     assert len(worker.of(do.Kill)) == 1
-    worker.hear(on.TimePassed())
+    worker.handle(on.TimePassed())
     assert (worker.of(do.Kill), worker.of(do.Spawn), worker.state.facts.nested) == ([], [], False)
 
 
 def test_a_task_that_ends_while_it_waits_counts_as_waiting_no_longer() -> None:
     worker = waiting(parents(2))
     worker.done(0)
-    assert len(fed(worker)) == 1
+    assert len(worker.fed) == 1
     assert not any(executor.awaits for executor in worker.state.facts.executors.values())
 
 
 def test_the_memory_of_waiting_tasks_reduces_the_limit_of_running_ones() -> None:
     worker = waiting(parents())
-    worker.hear(on.Retrieved([children()]))
-    worker.hear(on.Measured(0, 6 * MEMORY // 10, 0))
-    worker.hear(on.Measured(1, 3 * MEMORY // 10, 0))
+    worker.handle(on.Retrieved([children()]))
+    worker.handle(on.Measured(0, 6 * MEMORY // 10, 0))
+    worker.handle(on.Measured(1, 3 * MEMORY // 10, 0))
     assert worker.of(do.Kill) == []
-    worker.hear(on.Measured(1, 5 * MEMORY // 10, 0))
+    worker.handle(on.Measured(1, 5 * MEMORY // 10, 0))
     assert [kill.executor_id for kill in worker.of(do.Kill)] == [1]
 
 
 def test_of_waiting_tasks_with_too_much_memory_the_latest_is_stopped_first() -> None:
     worker = waiting(parents())
-    worker.hear(on.Retrieved([children()]))
-    worker.hear(on.TaskWaits(1, waits=True))
-    worker.hear(on.Measured(0, 5 * MEMORY // 10, 0))
-    worker.hear(on.Measured(1, 2 * MEMORY // 10, 0))
+    worker.handle(on.Retrieved([children()]))
+    worker.handle(on.TaskWaits(1, waits=True))
+    worker.handle(on.Measured(0, 5 * MEMORY // 10, 0))
+    worker.handle(on.Measured(1, 2 * MEMORY // 10, 0))
     assert worker.of(do.Kill) == []
-    worker.hear(on.Measured(1, 3 * MEMORY // 10, 0))
+    worker.handle(on.Measured(1, 3 * MEMORY // 10, 0))
     assert [kill.executor_id for kill in worker.of(do.Kill)] == [1]
     stop = worker.state.facts.executors[1].stop
     assert stop is not None
@@ -140,8 +136,8 @@ def test_of_waiting_tasks_with_too_much_memory_the_latest_is_stopped_first() -> 
 def test_a_waiting_suspect_does_not_keep_its_own_tasks_from_running() -> None:
     worker = waiting(parents(attempt=3))
     lease = children()
-    worker.hear(on.Retrieved([lease]))
-    assert fed(worker) == [(1, lease.lease_id)]
+    worker.handle(on.Retrieved([lease]))
+    assert worker.fed == [(1, lease.lease_id)]
     assert worker.of(do.GiveBackTasks) == []
 
 
@@ -159,8 +155,8 @@ def test_a_mark_belongs_to_the_task_after_the_last_result() -> None:
 
 def test_a_worker_with_very_many_leases_runs_them_beside_waiting_tasks() -> None:
     worker = waiting(parents())
-    worker.hear(on.Retrieved([parents() for _ in range(LEASES - 2)]))
-    assert fed(worker) == []
+    worker.handle(on.Retrieved([parents() for _ in range(LEASES - 2)]))
+    assert worker.fed == []
     last = parents()
-    worker.hear(on.Retrieved([last]))
-    assert len(fed(worker)) == 1
+    worker.handle(on.Retrieved([last]))
+    assert len(worker.fed) == 1

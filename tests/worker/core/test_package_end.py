@@ -17,7 +17,7 @@ def test_the_end_of_a_package_applies_to_all_its_leases() -> None:
     worker = Worker(first, second)
     worker.done(0)
     assert worker.state.facts.leases[second.lease_id].untouched
-    worker.hear(on.Extended([LeaseView(lease_id=first.lease_id, state="ended")], False))
+    worker.handle(on.Extended([LeaseView(lease_id=first.lease_id, state="ended")], False))
     assert not worker.state.facts.leases[second.lease_id].untouched
     assert do.Kill(0) in worker.instructions  # the executor had started a task of the second lease
 
@@ -28,7 +28,7 @@ def test_a_packages_last_results_at_a_worker_are_published_at_once() -> None:
     worker.done(0)
     assert worker.published == []
     worker.done(1)
-    worker.hear(on.TimePassed())
+    worker.handle(on.TimePassed())
     assert worker.published == [(short.package_id, 2)]
 
 
@@ -38,9 +38,9 @@ def test_results_are_collected_while_tasks_of_their_package_are_left() -> None:
     worker = Worker(first, second)
     worker.done(0)
     worker.done(1)
-    worker.hear(on.TimePassed())
+    worker.handle(on.TimePassed())
     assert worker.published == []
-    worker.hear(on.TimePassed(), after_us=200_000)
+    worker.handle(on.TimePassed(), after_us=200_000)
     assert worker.published == [(first.package_id, 2)]
 
 
@@ -54,5 +54,5 @@ def test_large_results_of_several_leases_are_published_together_while_tasks_run(
     for index in range(4):
         assert worker.published == []
         result = ExecutorResult(index, "ok", 60_000, bytes(PUBLISH_BYTES // 4))
-        worker.hear(on.Results(0, [result], worker.now), after_us=1_000)
+        worker.handle(on.Results(0, [result], worker.now), after_us=1_000)
     assert worker.published == ([(first.package_id, 1)] * 4 if holds else [])

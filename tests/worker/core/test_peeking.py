@@ -12,7 +12,7 @@ TASK_US = 1_000_000
 def with_stock() -> Worker:
     """One executor, which runs the first of ten tasks of one second each."""
     worker = Worker(lease_of(CODE, 10, mean_us=TASK_US))
-    worker.hear(on.Downloaded(next(iter(worker.state.facts.leases)), (0, 10), 0, 0))
+    worker.handle(on.Downloaded(next(iter(worker.state.facts.leases)), (0, 10), 0, 0))
     return worker
 
 
@@ -26,18 +26,18 @@ def fetches(worker: Worker) -> list[do.Retrieve]:
 
 def test_a_chunk_that_a_peek_saw_is_fetched_when_an_executor_is_free() -> None:
     worker = with_stock()
-    worker.hear(on.Extended([], waiting=True))
+    worker.handle(on.Extended([], waiting=True))
     assert not fetches(worker)
-    worker.hear(end_of(worker, 0), TASK_US)
+    worker.handle(end_of(worker, 0), TASK_US)
     assert len(fetches(worker)) == 1
 
 
 def test_a_worker_whose_fetch_brings_nothing_does_not_fetch_again_at_once() -> None:
     """Another worker was faster, and the master has not noticed yet; the executor continues with the tasks here."""
     worker = with_stock()
-    worker.hear(on.Extended([], waiting=True))
-    worker.hear(end_of(worker, 0), TASK_US)
+    worker.handle(on.Extended([], waiting=True))
+    worker.handle(end_of(worker, 0), TASK_US)
     assert not worker.of(do.Feed)
-    worker.hear(on.Retrieved([], besides=True, waiting=True))
+    worker.handle(on.Retrieved([], besides=True, waiting=True))
     assert not fetches(worker)
     assert worker.of(do.Feed)

@@ -13,10 +13,6 @@ def spawned(worker: Worker) -> list[tuple[int, str]]:
     return [(spawn.executor_id, spawn.python) for spawn in worker.of(do.Spawn)]
 
 
-def fed(worker: Worker) -> list[tuple[int, str]]:
-    return [(feed.executor_id, feed.lease.lease_id) for feed in worker.of(do.Feed)]
-
-
 def test_executors_start_with_the_first_version_of_python() -> None:
     worker = Worker(pythons=PYTHONS)
     assert [executor.python for executor in worker.state.facts.executors.values()] == ["3.13"]
@@ -27,23 +23,23 @@ def test_an_executor_of_another_python_is_replaced_by_one_of_the_leases() -> Non
     worker = Worker(lease, pythons=PYTHONS)
     assert worker.of(do.Kill) == [do.Kill(0)]
     assert spawned(worker) == [(1, "3.12")]
-    worker.hear(on.ExecutorGone(0, -9))
+    worker.handle(on.ExecutorGone(0, -9))
     assert spawned(worker) == []
-    worker.hear(on.ExecutorReady(1))
-    assert fed(worker) == [(1, lease.lease_id)]
+    worker.handle(on.ExecutorReady(1))
+    assert worker.fed == [(1, lease.lease_id)]
 
 
 def test_tasks_without_pickles_run_on_any_version_of_python() -> None:
     lease = lease_of(TaskCode("1" * 64, reference="math:factorial"), 1, python="2.7", codec="msgpack")
     worker = Worker(lease, pythons=PYTHONS)
-    assert fed(worker) == [(0, lease.lease_id)]
+    assert worker.fed == [(0, lease.lease_id)]
 
 
 def test_an_executor_is_replaced_only_after_its_task() -> None:
     worker = Worker(lease_of(CODE, 1, python="3.13"), pythons=PYTHONS)
     other = lease_of(CODE, 1, python="3.12")
-    worker.hear(on.Retrieved([other]))
-    worker.hear(on.TimePassed(), after_us=10_000_000)
+    worker.handle(on.Retrieved([other]))
+    worker.handle(on.TimePassed(), after_us=10_000_000)
     assert worker.of(do.Kill) == []
     worker.done(0)
     assert spawned(worker) == [(1, "3.12")]
@@ -56,12 +52,12 @@ def test_no_more_executors_are_replaced_than_there_are_tasks() -> None:
 
 def test_clients_of_two_versions_keep_their_executors() -> None:
     worker = Worker(lease_of(CODE, 1, python="3.12"), executors=2, pythons=PYTHONS)
-    worker.hear(on.ExecutorReady(2))
+    worker.handle(on.ExecutorReady(2))
     worker.done(0, executor_id=2)
     for python, executor_id in (("3.13", 1), ("3.12", 2)) * 3:
         lease = lease_of(CODE, 1, python=python)
-        worker.hear(on.Retrieved([lease]))
-        assert (fed(worker), spawned(worker)) == ([(executor_id, lease.lease_id)], [])
+        worker.handle(on.Retrieved([lease]))
+        assert (worker.fed, spawned(worker)) == ([(executor_id, lease.lease_id)], [])
         worker.done(0, executor_id)
 
 
@@ -69,10 +65,10 @@ def test_an_executor_serves_its_own_version_for_a_while_before_it_is_replaced() 
     first = lease_of(CODE, 1, python="3.13", mean_us=1_000)
     other, more = lease_of(CODE, 1, python="3.12"), lease_of(CODE, 10_000, python="3.13", mean_us=1_000)
     worker = Worker(first, pythons=PYTHONS)
-    worker.hear(on.Retrieved([other, more]))
-    assert more.lease_id in [lease_id for _, lease_id in fed(worker)]
-    worker.hear(on.TimePassed(), after_us=300_000)
-    assert fed(worker) == []
+    worker.handle(on.Retrieved([other, more]))
+    assert more.lease_id in [lease_id for _, lease_id in worker.fed]
+    worker.handle(on.TimePassed(), after_us=300_000)
+    assert worker.fed == []
 
 
 def test_the_refusal_of_a_version_of_python_names_those_that_are_here() -> None:
@@ -89,9 +85,9 @@ def test_the_refusal_of_a_version_of_python_names_those_that_are_here() -> None:
 def test_a_version_whose_interpreter_does_not_start_counts_as_missing() -> None:
     lease = lease_of(CODE, 5, python="3.12")
     worker = Worker(lease, pythons=PYTHONS)
-    worker.hear(on.ExecutorGone(0, -9))
-    worker.hear(on.ExecutorGone(1, None))
-    worker.hear(on.PythonFailed("3.12"))
+    worker.handle(on.ExecutorGone(0, -9))
+    worker.handle(on.ExecutorGone(1, None))
+    worker.handle(on.PythonFailed("3.12"))
     assert worker.published == [(lease.package_id, 0)]
-    worker.hear(on.TimePassed(), after_us=10_000_000)
+    worker.handle(on.TimePassed(), after_us=10_000_000)
     assert spawned(worker) == [(2, "3.13")]

@@ -2,7 +2,6 @@
 
 from cloudpar_protocol.limits import BULK_ITEMS
 from cloudpar_protocol.payloads import Unfit
-from cloudpar_protocol.worker_messages import Return
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import UNFIT, ExecutorResult
@@ -17,24 +16,20 @@ def unfit(index: int, duration_us: int = 10) -> ExecutorResult:
     return ExecutorResult(index, UNFIT, duration_us, message=NUMPY)
 
 
-def returns(worker: Worker) -> list[Return]:
-    return [item for given in worker.of(do.GiveBackTasks) for item in given.returns]
-
-
 def results(worker: Worker, *found: ExecutorResult) -> None:
-    worker.hear(on.Results(0, list(found), worker.now - 1))
+    worker.handle(on.Results(0, list(found), worker.now - 1))
 
 
 def test_a_task_that_lacks_a_module_is_given_back_with_all_untouched_tasks() -> None:
     lease = lease_of(CODE, 5, elsewhere=True)
     worker = Worker(lease)
     results(worker, unfit(0))
-    (back,) = returns(worker)
+    (back,) = worker.returned
     assert (back.ranges, back.unfit, back.used_us, back.closes) == ([(0, 5)], Unfit("", NUMPY), 0, True)
     assert [warned.text for warned in worker.of(do.Warn)] == [
         f"this worker cannot run package {lease.package_id}, and leaves it to workers that can: {NUMPY}"
     ]
-    worker.hear(on.GivenBack([lease.lease_id]))
+    worker.handle(on.GivenBack([lease.lease_id]))
     assert [asked.set_aside for asked in worker.of(do.Retrieve)] in ([], [[lease.package_id]])
     assert worker.state.facts.set_aside == {lease.package_id: Unfit("", NUMPY)}
     assert worker.of(do.Publish) == []
@@ -43,16 +38,16 @@ def test_a_task_that_lacks_a_module_is_given_back_with_all_untouched_tasks() -> 
 def test_results_from_before_the_package_was_set_aside_are_published() -> None:
     worker = Worker(lease_of(CODE, 2, elsewhere=True))
     results(worker, ExecutorResult(0, "ok", 10, data=b"value"))
-    worker.hear(on.TimePassed(), after_us=1_000_000)
+    worker.handle(on.TimePassed(), after_us=1_000_000)
     results(worker, unfit(1))
-    assert [item.ranges for item in returns(worker)] == [[(1, 2)]]
+    assert [item.ranges for item in worker.returned] == [[(1, 2)]]
 
 
 def test_a_long_task_that_lacks_a_module_is_charged_beyond_the_free_time() -> None:
     worker = Worker(lease_of(CODE, 1, elsewhere=True))
-    worker.hear(on.TimePassed(), after_us=2 * FREE_US)
+    worker.handle(on.TimePassed(), after_us=2 * FREE_US)
     results(worker, unfit(0, 2 * FREE_US))
-    (back,) = returns(worker)
+    (back,) = worker.returned
     assert FREE_US <= back.used_us + 100_000 <= FREE_US + 200_000
 
 
@@ -61,8 +56,8 @@ def test_a_lease_of_a_package_that_is_set_aside_is_given_back_at_once() -> None:
     worker = Worker(first)
     results(worker, unfit(0))
     again = lease_of(CODE, 3, elsewhere=True, package_id=first.package_id)
-    worker.hear(on.Retrieved([again]))
-    assert [item.ranges for item in returns(worker)] == [again.ranges]
+    worker.handle(on.Retrieved([again]))
+    assert [item.ranges for item in worker.returned] == [again.ranges]
     assert worker.of(do.Feed) == []
 
 
@@ -70,8 +65,8 @@ def test_a_package_that_no_worker_can_run_is_run_and_fails() -> None:
     first = lease_of(CODE, 1, elsewhere=True)
     worker = Worker(first)
     results(worker, unfit(0))
-    worker.hear(on.GivenBack([first.lease_id]))
-    worker.hear(on.Retrieved([lease_of(CODE, 3, package_id=first.package_id)]))
+    worker.handle(on.GivenBack([first.lease_id]))
+    worker.handle(on.Retrieved([lease_of(CODE, 3, package_id=first.package_id)]))
     assert worker.state.facts.set_aside == {}
     assert worker.of(do.Feed) != []
 
@@ -79,8 +74,8 @@ def test_a_package_that_no_worker_can_run_is_run_and_fails() -> None:
 def test_a_python_that_does_not_start_sets_its_packages_aside() -> None:
     lease = lease_of(CODE, 5, python="3.12", elsewhere=True)
     worker = Worker(lease, pythons=("3.13", "3.12"))
-    worker.hear(on.PythonFailed("3.12"))
-    (back,) = returns(worker)
+    worker.handle(on.PythonFailed("3.12"))
+    (back,) = worker.returned
     assert (back.ranges, back.unfit) == ([(0, 5)], Unfit("", "no Python 3.12"))
     assert worker.state.facts.pythons == ["3.13"]
 

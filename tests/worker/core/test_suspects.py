@@ -9,11 +9,11 @@ from worker.leases import lease_of
 
 
 def returned(worker: Worker) -> list[str]:
-    return [item.lease_id for each in worker.of(do.GiveBackTasks) for item in each.returns]
+    return [item.lease_id for item in worker.returned]
 
 
 def fed(worker: Worker) -> list[str]:
-    return [each.lease.lease_id for each in worker.of(do.Feed)]
+    return [lease_id for _, lease_id in worker.fed]
 
 
 def test_one_suspect_is_kept_and_starts_after_all_others_are_given_back() -> None:
@@ -21,10 +21,10 @@ def test_one_suspect_is_kept_and_starts_after_all_others_are_given_back() -> Non
     once, suspect, worst = (lease_of(CODE, 1, attempt=attempt) for attempt in (2, 3, 4))
     worker = Worker(once, suspect, worst, executors=2)
     assert (returned(worker), fed(worker)) == ([suspect.lease_id, once.lease_id], [])
-    assert [item.attempt for each in worker.of(do.GiveBackTasks) for item in each.returns] == [3, 2]
-    worker.hear(on.GivenBack([suspect.lease_id]))
+    assert [item.attempt for item in worker.returned] == [3, 2]
+    worker.handle(on.GivenBack([suspect.lease_id]))
     assert fed(worker) == []
-    worker.hear(on.GivenBack([once.lease_id]))
+    worker.handle(on.GivenBack([once.lease_id]))
     assert fed(worker) == [worst.lease_id]
 
 
@@ -33,9 +33,9 @@ def test_suspects_that_come_beside_running_tasks_are_given_back() -> None:
     running, once, suspect = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 2, 3))
     worker = Worker(running, executors=2)
     assert fed(worker) == [running.lease_id]
-    worker.hear(on.Retrieved([once, suspect]))
+    worker.handle(on.Retrieved([once, suspect]))
     assert (returned(worker), fed(worker)) == ([suspect.lease_id], [])
-    worker.hear(on.GivenBack([suspect.lease_id]))
+    worker.handle(on.GivenBack([suspect.lease_id]))
     assert (fed(worker), worker.of(do.Retrieve)) == ([once.lease_id], [])
 
 
@@ -44,34 +44,34 @@ def test_after_each_suspect_given_back_the_next_retrieval_waits_longer() -> None
     running, *suspects = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 3, 3, 3))
     worker = Worker(running, executors=2)
     for times, suspect in zip((1, 2, 4), suspects, strict=True):
-        worker.hear(on.Retrieved([suspect]))
-        worker.hear(on.GivenBack([suspect.lease_id]))
-        worker.hear(on.TimePassed(), times * PAUSE_US - 1_001)
+        worker.handle(on.Retrieved([suspect]))
+        worker.handle(on.GivenBack([suspect.lease_id]))
+        worker.handle(on.TimePassed(), times * PAUSE_US - 1_001)
         assert worker.of(do.Retrieve) == []
-        worker.hear(on.TimePassed(), 1)
+        worker.handle(on.TimePassed(), 1)
         assert len(worker.of(do.Retrieve)) == 1
 
 
 def test_a_suspect_is_retrieved_at_once_when_no_other_task_runs() -> None:
     running, suspect = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 3))
     worker = Worker(running, executors=2)
-    worker.hear(on.Retrieved([suspect]))
-    worker.hear(on.GivenBack([suspect.lease_id]))
+    worker.handle(on.Retrieved([suspect]))
+    worker.handle(on.GivenBack([suspect.lease_id]))
     worker.done(0)
-    worker.hear(on.Published([running.lease_id], [LeaseView(lease_id=running.lease_id, state="finished")], False, 1))
+    worker.handle(on.Published([running.lease_id], [LeaseView(lease_id=running.lease_id, state="finished")], False, 1))
     assert len(worker.of(do.Retrieve)) == 1
 
 
 def test_a_chunk_without_suspects_ends_the_pause() -> None:
     running, suspect, more, later = (lease_of(CODE, 1, attempt=attempt) for attempt in (1, 3, 1, 3))
     worker = Worker(running, executors=4)
-    worker.hear(on.Retrieved([suspect]))
-    worker.hear(on.GivenBack([suspect.lease_id]))
-    worker.hear(on.TimePassed(), PAUSE_US)
-    worker.hear(on.Retrieved([more]))
-    worker.hear(on.Retrieved([later]))
-    worker.hear(on.GivenBack([later.lease_id]))
-    worker.hear(on.TimePassed(), PAUSE_US)
+    worker.handle(on.Retrieved([suspect]))
+    worker.handle(on.GivenBack([suspect.lease_id]))
+    worker.handle(on.TimePassed(), PAUSE_US)
+    worker.handle(on.Retrieved([more]))
+    worker.handle(on.Retrieved([later]))
+    worker.handle(on.GivenBack([later.lease_id]))
+    worker.handle(on.TimePassed(), PAUSE_US)
     assert len(worker.of(do.Retrieve)) == 1
 
 
@@ -79,7 +79,7 @@ def test_running_tasks_are_not_given_back_for_a_suspect() -> None:
     suspect, worst = lease_of(CODE, 1, attempt=3), lease_of(CODE, 1, attempt=4)
     worker = Worker(suspect, executors=2)
     assert fed(worker) == [suspect.lease_id]
-    worker.hear(on.Retrieved([worst]))
+    worker.handle(on.Retrieved([worst]))
     assert (returned(worker), fed(worker)) == ([worst.lease_id], [])
 
 
@@ -90,7 +90,7 @@ def test_nothing_is_retrieved_until_the_master_has_a_suspects_results() -> None:
     worker.done(0)
     assert len(worker.published) == 1
     assert worker.of(do.Retrieve) == []
-    worker.hear(on.Published([suspect.lease_id], [LeaseView(lease_id=suspect.lease_id, state="finished")], False, 1))
+    worker.handle(on.Published([suspect.lease_id], [LeaseView(lease_id=suspect.lease_id, state="finished")], False, 1))
     assert len(worker.of(do.Retrieve)) == 1
 
 

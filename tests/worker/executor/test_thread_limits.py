@@ -100,7 +100,7 @@ def test_an_executor_of_another_limit_is_replaced() -> None:
     worker = Worker(first, executors=1)
     assert [feed.executor_id for feed in worker.of(do.Feed)] == [0]
     worker.done(0)
-    worker.hear(on.Retrieved([second]))
+    worker.handle(on.Retrieved([second]))
     assert ([kill.executor_id for kill in worker.of(do.Kill)], worker.of(do.Feed)) == ([0], [])
-    worker.hear(on.ExecutorReady(1))
+    worker.handle(on.ExecutorReady(1))
     assert [feed.executor_id for feed in worker.of(do.Feed)] == [1]

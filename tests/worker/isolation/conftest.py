@@ -1,7 +1,6 @@
 """Workers of shared pools."""
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,14 +8,6 @@ import pytest
 
 from worker.isolation.shared import MODES, Shared, python_for_all
 from worker.scripted_master import TOKEN
-
-
-@pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    """A folder that other users may enter, unlike pytest's own."""
-    with tempfile.TemporaryDirectory(prefix="cloudpar-isolation-") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ import psutil
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.sandbox import uid_pool
 from worker.agents import RunningAgent
+from worker.image import link
 from worker.leases import inline, lease_of
 from worker.scripted_master import ScriptedMaster
 
@@ -33,20 +34,13 @@ def python_for_all(folder: Path) -> str:
     library = Path(sysconfig.get_path("stdlib"))
     base = Path(sys.base_prefix)
     there = shutil.ignore_patterns("site-packages", "test", "idlelib", "ensurepip")
-    shutil.copytree(library, folder / library.relative_to(base), symlinks=True, ignore=there, copy_function=_link)
+    shutil.copytree(library, folder / library.relative_to(base), symlinks=True, ignore=there, copy_function=link)
     for shared in base.glob("lib/libpython*"):
-        _link(str(shared), str(folder / "lib" / shared.name))
+        link(str(shared), str(folder / "lib" / shared.name))
     python = folder / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     python.parent.mkdir()
-    _link(os.path.realpath(sys.executable), str(python))
+    link(os.path.realpath(sys.executable), str(python))
     return str(python)
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # on another file system
-        shutil.copy2(source, target)
 
 
 def victim(endpoint: tuple[str, int]) -> None:

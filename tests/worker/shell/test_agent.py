@@ -15,8 +15,8 @@ import pytest
 from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskCode
 from cloudpar_protocol.worker_messages import LeaseView
+from worker.agent_killer import end_agent
 from worker.agents import RunningAgent
-from worker.deadly import end_agent
 from worker.leases import code_of, data_blob, lease_of
 from worker.scripted_master import HANG_S, ScriptedMaster
 

@@ -26,7 +26,7 @@ sys.exit(__main__.main())
 def draining(*, done: bool) -> Worker:
     """A draining worker whose only task runs, or is done with its publication under way."""
     worker = Worker(lease_of(CODE, 1, mean_us=60_000_000))
-    worker.hear(on.DrainAsked())
+    worker.handle(on.DrainAsked())
     if done:
         worker.done(0)
         assert worker.published == [(worker.package_id, 1)]
@@ -35,45 +35,45 @@ def draining(*, done: bool) -> Worker:
 
 def test_a_draining_agent_sleeps_while_a_long_task_runs() -> None:
     worker = draining(done=False)
-    worker.hear(on.TimePassed(), after_us=5_000_000)
-    worker.hear(on.TimePassed())
+    worker.handle(on.TimePassed(), after_us=5_000_000)
+    worker.handle(on.TimePassed())
     assert worker.state.deadline_at_us > worker.now
 
 
 def test_a_draining_agent_gives_up_after_a_minute_without_success() -> None:
     worker = draining(done=True)
     for passed_us in (1, GIVE_UP_US // 2, GIVE_UP_US - 1):
-        worker.hear(on.NothingSucceeds(passed_us), after_us=GIVE_UP_US // 2 - 1)
+        worker.handle(on.NothingSucceeds(passed_us), after_us=GIVE_UP_US // 2 - 1)
         assert worker.of(do.Exit) == []
-    worker.hear(on.NothingSucceeds(GIVE_UP_US))
+    worker.handle(on.NothingSucceeds(GIVE_UP_US))
     ((left,),) = [end.left for end in worker.of(do.Exit)]
     assert (left.lease.package_id, left.unpublished) == (worker.package_id, 1)
 
 
 def test_the_minute_to_give_up_starts_after_the_last_task() -> None:
     worker = draining(done=False)
-    worker.hear(on.NothingSucceeds(GIVE_UP_US), after_us=GIVE_UP_US)
-    worker.hear(on.NothingSucceeds(2 * GIVE_UP_US), after_us=GIVE_UP_US)
+    worker.handle(on.NothingSucceeds(GIVE_UP_US), after_us=GIVE_UP_US)
+    worker.handle(on.NothingSucceeds(2 * GIVE_UP_US), after_us=GIVE_UP_US)
     worker.done(0)
-    worker.hear(on.NothingSucceeds(3 * GIVE_UP_US), after_us=GIVE_UP_US // 2)
+    worker.handle(on.NothingSucceeds(3 * GIVE_UP_US), after_us=GIVE_UP_US // 2)
     assert worker.of(do.Exit) == []
-    worker.hear(on.NothingSucceeds(3 * GIVE_UP_US), after_us=GIVE_UP_US // 2)
+    worker.handle(on.NothingSucceeds(3 * GIVE_UP_US), after_us=GIVE_UP_US // 2)
     assert worker.of(do.Exit)
 
 
 def test_a_draining_agent_does_not_give_up_while_no_request_fails() -> None:
     """The upload of a large result may take longer."""
     worker = draining(done=True)
-    worker.hear(on.TimePassed(), after_us=10 * GIVE_UP_US)
+    worker.handle(on.TimePassed(), after_us=10 * GIVE_UP_US)
     assert worker.of(do.Exit) == []
-    worker.hear(on.Published([lease.lease.lease_id for lease in worker.state.facts.leases.values()], [], False, 1))
+    worker.handle(on.Published([lease.lease.lease_id for lease in worker.state.facts.leases.values()], [], False, 1))
     assert worker.of(do.Exit) == [do.Exit([])]
 
 
 def test_an_agent_that_does_not_drain_never_gives_up() -> None:
     worker = Worker(lease_of(CODE, 1))
     worker.done(0)
-    worker.hear(on.NothingSucceeds(10 * GIVE_UP_US), after_us=10 * GIVE_UP_US)
+    worker.handle(on.NothingSucceeds(10 * GIVE_UP_US), after_us=10 * GIVE_UP_US)
     assert worker.of(do.Exit) == []
 
 

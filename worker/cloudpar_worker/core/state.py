@@ -108,9 +108,8 @@ class WorkerState:
             executor.awaits = stimulus.waits
             if stimulus.waits:
                 executor.awaits_at_us, facts.nested = now_us, True
-                facts.measure_at_us = (
-                    now_us  # the memory that this task holds is missing for the task that runs in its place
-                )
+                # The memory that this task holds is missing for the task that runs in its place: measure it at once.
+                facts.measure_at_us = now_us
 
     def _finish(self, run: FedRun, results: list[ExecutorResult], now_us: int) -> None:
         if run.recalled:
@@ -241,12 +240,10 @@ class WorkerState:
         durations.suggest(lease.mean_us)
         facts.chunk_us = durations.mean_us * record.untouched
         if not lease.elsewhere:
-            facts.set_aside.pop(
-                lease.package_id, None
-            )  # the master says that no live worker can run it, so it runs and fails here, with the original error
-        elif (
-            lease.package_id in facts.set_aside
-        ):  # the master sent this lease before it knew that the package is set aside
+            # No live worker can run the package, as the master says, so it fails here, with the original error.
+            facts.set_aside.pop(lease.package_id, None)
+        elif lease.package_id in facts.set_aside:
+            # The master sent this lease before it knew that the package is set aside here.
             record.unfit = facts.set_aside[lease.package_id]
         if lease.python not in facts.pythons and lease.codec == "pickle":
             facts.lacks_python(record)
