@@ -1,20 +1,21 @@
 from collections import OrderedDict
 
 REMEMBERED = 1_000
+"""How many retrievals this process remembers the names of. A forgotten one starts with its first name again."""
 
 
 class Attempts:
-    """Names for the receptions of a retrieval.
+    """Names for the queue calls of one retrieval.
 
-    AWS repeats no dispatcher of which a message was deleted, as stale ones are: behind those, the next one has another
-    name. The request may come again, since its answer got lost: then it begins with the name that brought its chunks.
+    SQS replays a receive only until one of its messages is deleted. When a retrieval has deleted stale messages, its
+    next call needs a new name. A retry of the same request starts with the name that brought its chunks.
     """
 
     def __init__(self) -> None:
         self._stale: OrderedDict[str, int] = OrderedDict()
 
     def name(self, attempt_id: str) -> str:
-        """What to receive by now."""
+        """The name for the next call."""
         stale = self._stale.get(attempt_id, 0)
         return f"{attempt_id}+{stale}" if stale else attempt_id
 

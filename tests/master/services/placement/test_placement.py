@@ -7,10 +7,10 @@ import pytest
 
 from cloudpar_master.core.turns import ALLOWANCE_US
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services import worker_service
+from cloudpar_master.services import retrieval
 from cloudpar_master.services.client_service import LONELY_S
 from cloudpar_master.services.placement import NAMED
-from cloudpar_master.services.worker_service import UNFIT_DELAYS_S, UNFIT_ROUNDS
+from cloudpar_master.services.retrieval import UNFIT_DELAYS_S, UNFIT_ROUNDS
 from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.payloads import TaskCode, Unfit
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, Lease, LeaseRef, RetrieveTasks
@@ -210,7 +210,7 @@ def test_a_worker_that_fits_takes_a_package_over_that_the_others_ran_anyhow(worl
 def test_each_package_that_a_worker_cannot_run_is_decided_however_many_there_are(
     world: World, ann: AccountRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_service, "PASSED_OVER", 3)
+    monkeypatch.setattr(retrieval, "PASSED_OVER", 3)
     wrong, right = Agent(world, "a"), Agent(world, "b", "3.12")
     right.take()
     for _ in range(11):
@@ -226,7 +226,7 @@ def test_each_package_that_a_worker_cannot_run_is_decided_however_many_there_are
 
 
 def test_packages_of_another_python_are_looked_at_together(world: World, ann: AccountRecord) -> None:
-    for _ in range(2 * worker_service.UNCUT):
+    for _ in range(2 * retrieval.UNCUT):
         world.start(ann, 1_000, python="3.12", chunksize=1)
     watched = WatchedWorld(world)
     Agent(watched, "a").take()

@@ -10,7 +10,7 @@ from cloudpar_master.core.planning import EXPRESS_TASKS
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord, Fit, Message, StaleAttempt
 from cloudpar_master.services.chunk_text import ChunkText, sending
-from cloudpar_master.services.worker_service import STALE_ROUNDS
+from cloudpar_master.services.receiver import STALE_ROUNDS
 from cloudpar_protocol import codec
 from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, RETRIEVED_CHUNKS
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode

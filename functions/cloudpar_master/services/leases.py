@@ -1,0 +1,102 @@
+"""What a worker may run: leases of chunks, and later views of what is still wanted of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from cloudpar_master.core import pacing, quota
+from cloudpar_master.core.head import Head
+from cloudpar_master.ports import Message
+from cloudpar_protocol import ranges
+from cloudpar_protocol.client_messages import StartTasks
+from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, InlineData, Range, TaskData
+from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView
+
+from .account_keys import AccountKeys
+from .backend import Backend
+from .chunk_text import ChunkText
+
+
+class Leases:
+    """Makes leases and views of one backend."""
+
+    def __init__(self, backend: Backend, keys: AccountKeys) -> None:
+        self._backend = backend
+        self._keys = keys
+
+    def make(self, executors: int, head: Head, start: StartTasks, message: Message, budget_us: int) -> Lease:
+        """A lease of the chunk of a message, for a worker with this many executors."""
+        policy, code, data = self._backend.policy, start.code, start.data
+        chunk = ChunkText.parse(message.body)
+        left = wanted(head, chunk.start, chunk.end, chunk.generation)
+        return Lease(
+            package_id=head.package_id,
+            lease_id=self._backend.ids.fresh(),
+            receipt=message.receipt,
+            start=chunk.start,
+            end=chunk.end,
+            generation=chunk.generation,
+            ranges=left,
+            attempt=chunk.losses + message.receives,
+            account=head.account_id,
+            lease_s=policy.lease_s,
+            code=code,
+            code_link=self._backend.blobs.get_link(code.blob.key) if code.blob else None,
+            data=_slice(data, left),
+            data_link=self._backend.blobs.get_link(data.blob.key) if isinstance(data, BlobData) else None,
+            tasks=head.tasks.count,
+            call=start.call,
+            codec=start.codec,
+            python=start.python,
+            mean_us=round(head.pace.mean_us),
+            wait_us=chunk.waited_us(message, self._backend.clock.now()),
+            task_timeout_s=min(start.task_timeout_s or policy.task_timeout_s, policy.task_timeout_s),
+            budget_us=budget_us,
+            collect_us=pacing.collect_us(executors, head, budget_us, policy),
+            retries=start.retries,
+            retry_on=start.retry_on,
+            threads_per_task=start.threads_per_task,
+            depth=start.depth,
+            seal=start.seal,
+            seal_key=None if start.seal is None else self._keys.key(head.account_id),
+            elsewhere=not head.life.run_anyway,
+        )
+
+    def budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
+        """The compute time in microseconds that each running package may use, by its id. Reads each account once."""
+        running = [head for head in heads if head is not None and not head.life.ended]
+        account_ids = dict.fromkeys(head.account_id for head in running)  # always in the same order
+        free_us = {account_id: self._backend.accounts.free_us(account_id) for account_id in account_ids}
+        return {head.package_id: quota.budget_us(head, free_us[head.account_id]) for head in running}
+
+    def views(self, refs: Sequence[LeaseRef], heads: Mapping[str, Head | None]) -> list[LeaseView]:
+        """What the master still wants of each lease."""
+        budgets = self.budgets(heads.values())
+        return [self._view(ref, heads[ref.package_id], budgets.get(ref.package_id, 0)) for ref in refs]
+
+    def _view(self, ref: LeaseRef, head: Head | None, budget_us: int) -> LeaseView:
+        left = wanted(head, ref.start, ref.end, ref.generation)
+        if head is None or head.life.ended:
+            completed = head is not None and head.life.state == "completed"
+            return LeaseView(lease_id=ref.lease_id, state="finished" if completed else "ended")
+        if not left:
+            return LeaseView(lease_id=ref.lease_id, state="finished")
+        lease_s = self._backend.policy.lease_s
+        return LeaseView(lease_id=ref.lease_id, state="wanted", ranges=left, lease_s=lease_s, budget_us=budget_us)
+
+
+def wanted(head: Head | None, start: int, end: int, generation: int) -> list[Range]:
+    """What of a chunk has no result and was not queued again (rule 5).
+
+    The generation tells a chunk from a later one with the same tasks: without it, a message that is delivered late
+    would lease tasks that another worker has.
+    """
+    if head is None or head.life.ended:
+        return []
+    opened = [(each.start, each.end) for each in head.tasks.open if each.generation == generation]
+    return ranges.intersect(opened, [(start, end)])
+
+
+def _slice(data: TaskData, left: Sequence[Range]) -> TaskData:
+    if isinstance(data, InlineData):
+        items = [item for start, end in left for item in data.items[start:end]]
+        return InlineData(items, b"".join([data.seals[SEAL_BYTES * start : SEAL_BYTES * end] for start, end in left]))
+    return data

@@ -1,0 +1,156 @@
+"""Takes chunks out of the queue until a worker has some that it can run."""
+
+from typing import NamedTuple
+
+from cloudpar_master.core.events import Cleared, Event, GaveBack, Lost
+from cloudpar_master.core.head import Head
+from cloudpar_master.ports import LARGEST_RECEIVES, Fit, Message, StaleAttempt
+from cloudpar_protocol.limits import RETRIEVED_CHUNKS
+from cloudpar_protocol.payloads import Range
+from cloudpar_protocol.worker_messages import Lease, RetrieveTasks
+
+from .attempts import Attempts
+from .backend import Backend
+from .chunk_text import ChunkText
+from .folding import Folding
+from .leases import Leases, wanted
+from .placement import Placement, runs
+
+STALE_ROUNDS = 20
+"""How many times in one request the queue is asked for more behind chunks that no package wants any more. After that
+the worker sends its next request at once."""
+
+
+class Received(NamedTuple):
+    """What a worker is handed.
+
+    Attributes:
+        came: The queue had something that this retrieval had not put back itself.
+        unfit: Packages of which it had chunks, and that this worker cannot run.
+        unfit_express: One of these chunks is `express`, so it keeps its place before those that are not.
+    """
+
+    leases: list[Lease]
+    came: bool
+    unfit: frozenset[str] = frozenset()
+    unfit_express: bool = False
+
+
+class Receiver:
+    """Receives for one process. What is received is leased, folded into its package, or put back."""
+
+    def __init__(self, backend: Backend, folding: Folding, placement: Placement, leases: Leases) -> None:
+        self._backend = backend
+        self._folding = folding
+        self._placement = placement
+        self._leases = leases
+        self._attempts = Attempts()
+
+    def receive(self, request: RetrieveTasks, fit: Fit, unfit_rounds: int = STALE_ROUNDS) -> Received:
+        """Receive until there is a lease, or nothing comes but what was put back.
+
+        First chunks that do not fit keep their place, so they would come again and again: once all of these have been
+        seen, the others are received.
+
+        Args:
+            request: The worker's.
+            fit: What the worker can run.
+            unfit_rounds: How many times the queue is asked if what comes does not fit the worker.
+        """
+        unfit: set[str] = set()
+        put_back: set[tuple[str, int, int, int]] = set()
+        express = True
+        for number in range(STALE_ROUNDS):
+            found = self._receive_once(request, fit, put_back, express=express)
+            unfit |= found.unfit
+            if not found.leases and (found.came or found.unfit):
+                self._attempts.went_stale(request.attempt_id)  # what was put back is deleted as well
+            if found.leases or (unfit and number + 1 >= unfit_rounds):
+                break
+            if not found.came:
+                if not (express and found.unfit_express):
+                    break
+                express = False
+        return found._replace(unfit=frozenset(unfit))
+
+    def _receive_once(
+        self, request: RetrieveTasks, fit: Fit, put_back: set[tuple[str, int, int, int]], *, express: bool
+    ) -> Received:
+        messages = self._messages(request, fit, express=express)
+        if messages is None:
+            return Received([], came=True)
+        chunks = [(message, ChunkText.parse(message.body)) for message in messages]
+        found = self._backend.packages.find([chunk.package_id for _, chunk in chunks])
+        known = [head for head, _ in found.values()]
+        heads: dict[str, Head | None] = {head.package_id: head for head in known}
+        heads |= self._placement.restored(known, fit)
+        budgets = self._leases.budgets(heads.values())
+        leases: list[Lease] = []
+        settled: list[str] = []
+        unfit: list[tuple[Message, Head]] = []
+        for message, chunk in chunks:
+            package_id = chunk.package_id
+            head = heads.get(package_id)
+            left = wanted(head, chunk.start, chunk.end, chunk.generation)
+            if head is None or not left:
+                if head is not None:
+                    self._note_untouched(head, chunk, message)
+                settled.append(message.receipt)
+            elif withdrawal := _withdrawal(head, chunk, message, left, budgets[package_id]):
+                key, event = withdrawal
+                heads[package_id] = self._folding.confirm(package_id, key, event)
+                settled.append(message.receipt)
+            elif not runs(fit, head):
+                unfit.append((message, head))
+            else:
+                start, budget_us = found[package_id][1].start, budgets[package_id]
+                leases.append(self._leases.make(request.executors, head, start, message, budget_us))
+        # Only now: had this process died before its events were folded, the messages would have to come again.
+        if settled:
+            self._backend.queue.delete(settled)
+        names = {ChunkText.parse(message.body).name for message, _ in unfit}
+        came = bool(messages) and not (len(unfit) == len(messages) and names <= put_back)
+        put_back.update(names)
+        unfit_express = self._placement.put_back(unfit)
+        # A repeated attempt may bring as many from each of two queues. What does not fit into one answer surfaces again
+        # when its lease has run out.
+        packages = frozenset(head.package_id for _, head in unfit)
+        return Received(leases[:RETRIEVED_CHUNKS], came, packages, unfit_express)
+
+    def _messages(self, request: RetrieveTasks, fit: Fit, *, express: bool) -> list[Message] | None:
+        """Messages of the queue. None: another process deleted what this attempt brought, and went on with the next."""
+        most, lease_s = min(request.chunks, RETRIEVED_CHUNKS), self._backend.policy.lease_s
+        attempt_id, besides = self._attempts.name(request.attempt_id), frozenset(request.besides)
+        try:
+            return self._backend.queue.receive(
+                most, lease_s, attempt_id, besides, fit, again=request.again, express=express
+            )
+        except StaleAttempt:
+            return None
+
+    def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
+        """No worker runs a chunk that was never handed out: its ended package need not wait for it to be charged."""
+        if head.life.ended and not head.life.settled and chunk.is_untouched(message):
+            event = Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)])
+            self._folding.advance(head.package_id, [(_key("d", chunk), event)])
+
+
+def _withdrawal(
+    head: Head, chunk: ChunkText, message: Message, left: list[Range], budget_us: int
+) -> tuple[str, Event] | None:
+    """Why a chunk that is wanted is not handed out: an event of its package, with its key. None: it may be."""
+    losses = chunk.losses + message.receives - 1
+    if head.tasks.draining and chunk.is_untouched(message):
+        return _key("d", chunk), Cleared(generation=chunk.generation, ranges=left)
+    if losses >= LARGEST_RECEIVES:
+        lost = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=losses)
+        return _key("l", chunk), lost
+    if budget_us <= 0:
+        # The chunk is queued again once there is compute time. Until then it must not surface again and again, since
+        # that looks like a chunk that kills its workers.
+        return _key("b", chunk), GaveBack(generation=chunk.generation, ranges=left, losses=losses)
+    return None
+
+
+def _key(kind: str, chunk: ChunkText) -> str:
+    return f"{kind}#{chunk.start}#{chunk.generation}"

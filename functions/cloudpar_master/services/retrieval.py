@@ -1,0 +1,128 @@
+"""Answers a worker that wants chunks."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+
+from cloudpar_master.core import pacing
+from cloudpar_master.core.events import ExecutorsIdle
+from cloudpar_master.ports import Fit
+from cloudpar_protocol.errors import Unavailable
+from cloudpar_protocol.limits import BULK_ITEMS
+from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
+
+from .backend import Backend
+from .folding import Folding
+from .idle_workers import IdleWorkers
+from .placement import Placement
+from .receiver import STALE_ROUNDS, Receiver
+from .round_robin import REMEMBERED, RoundRobin
+
+PASSED_OVER = 100
+"""How many packages that a worker cannot run one request looks at; the next request looks at others."""
+
+UNCUT = 25
+"""How many heads of packages with uncut tasks are read together: as a rule, the first package is the one."""
+
+UNFIT_DELAYS_S = 5.0, 30.0
+"""A worker that was handed only chunks that it cannot run waits for the first of these times, and for twice as long
+each further time, up to the second. The queue cannot look for it: each of its requests takes such chunks out and puts
+them back, which costs calls."""
+
+UNFIT_ROUNDS = 4
+"""How many times a request asks the queue if only chunks came that the worker cannot run, and the last request of that
+worker ended so, too. The chunks that it saw are behind the others then."""
+
+
+class Retrieval:
+    """Hands out chunks, opens windows for executors that idle, and says when to come again."""
+
+    def __init__(
+        self, backend: Backend, folding: Folding, placement: Placement, receiver: Receiver, idle: IdleWorkers
+    ) -> None:
+        self._backend = backend
+        self._folding = folding
+        self._placement = placement
+        self._receiver = receiver
+        self._idle = idle
+        self._unfit: OrderedDict[str, int] = OrderedDict()
+        """How often in a row a worker was handed only what it cannot run."""
+        self._rounds, self._rounds_aside = RoundRobin(), RoundRobin()
+
+    def answer(self, request: RetrieveTasks) -> RetrieveTasksReply:
+        """Hand out chunks. An empty queue makes packages with uncut tasks open their windows.
+
+        A worker that names packages in `besides` has work: no window opens for it, and it does not count as idle.
+        """
+        now, fit = self._backend.clock.now(), self._resume(request.worker_id, self._placement.heard(request))
+        if request.peek:
+            delay = pacing.worker_delay_s(self._idle.count(now))
+            return RetrieveTasksReply(waiting=self._others_wait(request, fit), retry_after_s=delay)
+        # A busy worker can do without, and looks once.
+        rounds = 1 if request.besides else UNFIT_ROUNDS if request.worker_id in self._unfit else STALE_ROUNDS
+        found = self._receiver.receive(request, fit, rounds)
+        if request.besides:
+            return RetrieveTasksReply(leases=found.leases, waiting=self._others_wait(request, fit))
+        if not found.leases:
+            passed_over = found.unfit or self._backend.queue.passed_over(fit)
+            passed_over = self._rounds.next(request.worker_id, passed_over, PASSED_OVER)
+            resumed = self._placement.resumed(passed_over) if passed_over else set()
+            if resumed:
+                fit = _without(fit, resumed)
+                found = self._receiver.receive(request, fit, rounds)
+        if not found.came and self._open_windows(request, fit):
+            found = self._receiver.receive(request, fit, rounds)
+        self._idle.note(request.worker_id, now, fit, idle=not found.leases)
+        delay = 0.0 if found.came and not found.unfit else pacing.worker_delay_s(self._idle.count(now))
+        unfit_delay = self._unfit_delay_s(request.worker_id, only_unfit=bool(found.unfit) and not found.leases)
+        return RetrieveTasksReply(leases=found.leases, retry_after_s=max(delay, unfit_delay))
+
+    def _unfit_delay_s(self, worker_id: str, *, only_unfit: bool) -> float:
+        before = self._unfit.pop(worker_id, 0)
+        if not only_unfit:
+            return 0.0
+        self._unfit[worker_id] = before + 1
+        if len(self._unfit) > REMEMBERED:
+            self._unfit.popitem(last=False)
+        shortest_s, longest_s = UNFIT_DELAYS_S
+        return min(shortest_s * (1 << min(before, 10)), longest_s)
+
+    def _resume(self, worker_id: str, fit: Fit) -> Fit:
+        """What a worker can run, with the waiting packages that no worker can: it runs these, to show how they fail.
+
+        So a package that fails everywhere need not wait until this worker has nothing else to do.
+        """
+        passed_over = self._backend.queue.passed_over(fit) if fit.set_aside else []
+        waiting = [package_id for package_id in passed_over if package_id in fit.set_aside]
+        waiting = self._rounds_aside.next(worker_id, waiting, PASSED_OVER)
+        return _without(fit, self._placement.resumed(waiting)) if waiting else fit
+
+    def _others_wait(self, request: RetrieveTasks, fit: Fit) -> bool:
+        return self._backend.queue.has_others(frozenset(request.besides), fit)
+
+    def _open_windows(self, request: RetrieveTasks, fit: Fit) -> bool:
+        """Executors idle while packages have tasks in no chunk: let these packages cut more (rule 14)."""
+        cut = 0
+        for package_id in self._uncut_for(fit):
+            event = ExecutorsIdle(executors=request.executors)
+            try:
+                head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
+            except Unavailable:
+                continue  # other processes fold this package right now
+            # Its last fold noted what was sent, and the one before cut that.
+            if head is not None and not head.quota.reserve_spent:
+                cut += sum(head.version - each.generation <= 1 for each in head.tasks.open)
+            if cut >= request.executors:
+                break
+        return cut > 0
+
+    def _uncut_for(self, fit: Fit) -> Iterator[str]:
+        """Packages with uncut tasks, oldest first, whose chunks are of any use to a worker."""
+        uncut = [each for each in self._backend.packages.uncut(BULK_ITEMS) if each not in fit.set_aside]
+        for start in range(0, len(uncut), UNCUT):
+            part = uncut[start : start + UNCUT]
+            heads = self._backend.packages.heads(part) if fit.pythons else []
+            yield from (head.package_id for head in heads if fit.has(head.python)) if fit.pythons else part
+
+
+def _without(fit: Fit, resumed: Collection[str]) -> Fit:
+    return fit._replace(set_aside=tuple(each for each in fit.set_aside if each not in resumed))
