@@ -39,7 +39,7 @@ def main() -> None:
     orders = sample_orders(arguments.rows)
 
     def resample(seed: int) -> float:
-        """The figure of one resample. The table travels once, with this function, not once for each task."""
+        """The figure of one resample. The pool sends the table once, with this function, not once for each task."""
         chosen = np.random.default_rng(seed).integers(0, len(orders), len(orders))
         return uplift(orders.iloc[chosen])
 

@@ -50,7 +50,7 @@ def main() -> None:
     x, y = sample_data(arguments.rows)
 
     def error(trial: Trial) -> float:
-        """The mean squared error on the part that the fit has not seen. `x` and `y` travel with this function, once."""
+        """The mean squared error on the tested part. The pool sends `x` and `y` once, with the function."""
         tested = np.arange(len(y)) % PARTS == trial.part
         near = kernel(x[~tested], x[~tested], trial.width)
         weights = np.linalg.solve(near + trial.penalty * np.eye(len(near)), y[~tested])

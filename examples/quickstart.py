@@ -11,7 +11,7 @@ def is_prime(number: int) -> bool:
 
 
 with Pool(workers=2) as pool:
-    # Functions of this file and lambdas travel by value; no `if __name__ == "__main__"` is needed.
+    # The pool sends functions of this file and lambdas by value; no `if __name__ == "__main__"` is needed.
     numbers = range(1_000_000, 1_000_400)
     primes = [number for number, prime in zip(numbers, pool.map(is_prime, numbers), strict=True) if prime]
     print(f"{len(primes)} primes, the first is {primes[0]}")

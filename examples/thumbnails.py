@@ -3,8 +3,8 @@
     pip install '.[examples]'
     python examples/thumbnails.py ~/Pictures thumbnails
 
-Pictures travel as bytes, so that this also works with workers on other machines, which do not see your files. With
-`buffersize` the program reads pictures as results come back; a folder of any size fits into its memory.
+The pool sends pictures as bytes, so that this also works with workers on other machines, which do not see your files.
+With `buffersize` the program reads pictures as results come back; a folder of any size fits into its memory.
 """
 
 import argparse
