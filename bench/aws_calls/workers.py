@@ -75,7 +75,7 @@ class Agent:
                 self._soon(on.ExecutorReady(number), 1_000)
             case do.Feed(executor_id=number, tasks=(start, end)):
                 self._feed(number, start, end)
-            case do.Recall() | do.ConfirmRecall() | do.Measure() | do.Discard() | do.Forget():
+            case do.Recall() | do.CheckRecall() | do.Measure() | do.Discard() | do.Forget():
                 pass
             case do.Retrieve(chunks=chunks, besides=besides):
                 self._retrieve(chunks, besides)

@@ -105,7 +105,7 @@ class Agent:
                 self._run(number)
             case do.Recall(executor_id=number, first=first, end=end):
                 self._processes[number].hole = first, end
-            case do.ConfirmRecall(executor_id=number):
+            case do.CheckRecall(executor_id=number):
                 schedule.after(1_000, lambda: self._look(number))
             case do.Exit():
                 self._system.books.say(f"{self.name} has drained")
@@ -211,4 +211,4 @@ class Agent:
     def _look(self, number: int) -> None:
         if number in self._processes:
             executor = self._processes[number]
-            self.hear(on.RecallLooked(number, executor.begun))
+            self.hear(on.RecallChecked(number, executor.begun))

@@ -177,8 +177,8 @@ class Worker:
                 self._run(number)
             case do.Recall(executor_id=number, first=first, end=end):
                 self._processes[number].hole = first, end
-            case do.ConfirmRecall(executor_id=number):
-                site.after(1_000, lambda: self.hear(on.RecallLooked(number, self._processes[number].begun)))
+            case do.CheckRecall(executor_id=number):
+                site.after(1_000, lambda: self.hear(on.RecallChecked(number, self._processes[number].begun)))
             case _:
                 site.after(WAY_US, lambda: self._call(instruction))
 

@@ -114,7 +114,7 @@ class System:
                 case 0:
                     self.vanish(agent.name)
                 case 1:
-                    agent.hear(on.DrainAsked())
+                    agent.hear(on.DrainRequested())
                     self.schedule.after(random.randrange(5_000_000), self._hire)
                 case 2:
                     caller = random.choice([agent.name, random.choice(self._clients).name])

@@ -121,8 +121,8 @@ class Worker(RuleBasedStateMachine):
             # The agent knows no more than this: the running task has started, and the next ones are skipped.
             assert executor.count + 1 == recall.first
 
-    def do_confirmrecall(self, confirm: do.ConfirmRecall) -> None:
-        self.looks.append(confirm.executor_id)
+    def do_checkrecall(self, check: do.CheckRecall) -> None:
+        self.looks.append(check.executor_id)
 
     def do_measure(self, _measure: do.Measure) -> None:
         pass
@@ -226,7 +226,7 @@ class Worker(RuleBasedStateMachine):
     def garble(self, which: int) -> None:
         busy = [number for number, one in self.executors.items() if one.queue and not one.unread]
         if busy:
-            self.say(on.GarbageCame(busy[which % len(busy)], "noise"))
+            self.say(on.GarbageReceived(busy[which % len(busy)], "noise"))
 
     @rule(which=st.integers(0, 3 * EXECUTORS), waits=st.sampled_from([True, True, False]))
     def wait(self, which: int, waits: bool) -> None:
@@ -238,7 +238,7 @@ class Worker(RuleBasedStateMachine):
 
     @precondition(lambda self: self.looks)
     @rule()
-    def look(self) -> None:
+    def check_recalls(self) -> None:
         looks, self.looks = self.looks, []
         for number in looks:
             if number in self.executors:
@@ -249,7 +249,7 @@ class Worker(RuleBasedStateMachine):
                 for count, task in enumerate(executor.queue, executor.count):
                     if executor.hole[0] <= count < executor.hole[1]:
                         self.taken_back.add((number, task))
-                self.say(on.RecallLooked(number, executor.started))
+                self.say(on.RecallChecked(number, executor.started))
 
     @precondition(lambda self: self.asked)
     @rule(
@@ -297,7 +297,7 @@ class Worker(RuleBasedStateMachine):
 
     @rule()
     def stall(self) -> None:
-        self.say(on.NothingSucceeds(10**9))
+        self.say(on.RequestFailed(10**9))
 
     @precondition(lambda self: self.downloads)
     @rule(part=st.integers(1, 300), fails=st.sampled_from([False, False, False, True]), stale=st.booleans())
@@ -359,7 +359,7 @@ class Worker(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.draining = True
-        self.say(on.DrainAsked())
+        self.say(on.DrainRequested())
         for _ in range(10_000):
             if self.exited:
                 break

@@ -26,7 +26,7 @@ sys.exit(__main__.main())
 def draining(*, done: bool) -> Worker:
     """A draining worker whose only task runs, or is done with its publication under way."""
     worker = Worker(lease_of(CODE, 1, mean_us=60_000_000))
-    worker.handle(on.DrainAsked())
+    worker.handle(on.DrainRequested())
     if done:
         worker.done(0)
         assert worker.published == [(worker.package_id, 1)]
@@ -43,21 +43,21 @@ def test_a_draining_agent_sleeps_while_a_long_task_runs() -> None:
 def test_a_draining_agent_gives_up_after_a_minute_without_success() -> None:
     worker = draining(done=True)
     for passed_us in (1, GIVE_UP_US // 2, GIVE_UP_US - 1):
-        worker.handle(on.NothingSucceeds(passed_us), after_us=GIVE_UP_US // 2 - 1)
+        worker.handle(on.RequestFailed(passed_us), after_us=GIVE_UP_US // 2 - 1)
         assert worker.of(do.Exit) == []
-    worker.handle(on.NothingSucceeds(GIVE_UP_US))
+    worker.handle(on.RequestFailed(GIVE_UP_US))
     ((left,),) = [end.left for end in worker.of(do.Exit)]
     assert (left.lease.package_id, left.unpublished) == (worker.package_id, 1)
 
 
 def test_the_minute_to_give_up_starts_after_the_last_task() -> None:
     worker = draining(done=False)
-    worker.handle(on.NothingSucceeds(GIVE_UP_US), after_us=GIVE_UP_US)
-    worker.handle(on.NothingSucceeds(2 * GIVE_UP_US), after_us=GIVE_UP_US)
+    worker.handle(on.RequestFailed(GIVE_UP_US), after_us=GIVE_UP_US)
+    worker.handle(on.RequestFailed(2 * GIVE_UP_US), after_us=GIVE_UP_US)
     worker.done(0)
-    worker.handle(on.NothingSucceeds(3 * GIVE_UP_US), after_us=GIVE_UP_US // 2)
+    worker.handle(on.RequestFailed(3 * GIVE_UP_US), after_us=GIVE_UP_US // 2)
     assert worker.of(do.Exit) == []
-    worker.handle(on.NothingSucceeds(3 * GIVE_UP_US), after_us=GIVE_UP_US // 2)
+    worker.handle(on.RequestFailed(3 * GIVE_UP_US), after_us=GIVE_UP_US // 2)
     assert worker.of(do.Exit)
 
 
@@ -73,7 +73,7 @@ def test_a_draining_agent_does_not_give_up_while_no_request_fails() -> None:
 def test_an_agent_that_does_not_drain_never_gives_up() -> None:
     worker = Worker(lease_of(CODE, 1))
     worker.done(0)
-    worker.handle(on.NothingSucceeds(10 * GIVE_UP_US), after_us=10 * GIVE_UP_US)
+    worker.handle(on.RequestFailed(10 * GIVE_UP_US), after_us=10 * GIVE_UP_US)
     assert worker.of(do.Exit) == []
 
 

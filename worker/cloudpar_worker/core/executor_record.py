@@ -162,7 +162,7 @@ class ExecutorRecord:
         self._skippable = (first if end >= self.started else self.started, self._fed_tasks)
         return self._recalled
 
-    def passes_over_all(self, started: int) -> bool:
+    def skips_all(self, started: int) -> bool:
         """Whether it had started this many tasks when they were recalled and has not started another one since."""
         # The page, the results and the recall must name the same task. If the executor had started another task before
         # it saw the recall, taking the tasks back would run that one twice, here and in another executor.

@@ -37,7 +37,7 @@ class Recall(Struct, frozen=True):
     end: int
 
 
-class ConfirmRecall(Struct, frozen=True):
+class CheckRecall(Struct, frozen=True):
     """Read how many tasks an executor has started."""
 
     executor_id: int
@@ -117,6 +117,6 @@ class Exit(Struct, frozen=True):
     left: list[LeaseRecord]
 
 
-ExecutorInstruction = Spawn | Kill | Feed | Recall | ConfirmRecall | Measure
+ExecutorInstruction = Spawn | Kill | Feed | Recall | CheckRecall | Measure
 MasterInstruction = Retrieve | Download | Discard | Forget | Publish | Extend | GiveBackTasks
 Instruction = ExecutorInstruction | MasterInstruction | Warn | Exit

@@ -189,7 +189,7 @@ class LeaseRecord:
                 break
         return []
 
-    def view(self, view: LeaseView) -> None:
+    def apply(self, view: LeaseView) -> None:
         """Keep only those untouched tasks that the master still wants."""
         # An ended lease or package wants nothing: what runs is then stopped (see `supervision.stop`).
         self.wanted = view.ranges if view.state == "wanted" else []

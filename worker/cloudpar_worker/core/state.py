@@ -38,10 +38,10 @@ class WorkerState:
             on.ExecutorReady: self._ready,
             on.Results: self._results,
             on.TaskWaits: self._task_waits,
-            on.GarbageCame: self._garbage,
+            on.GarbageReceived: self._garbage,
             on.ExecutorGone: self._gone,
             on.PythonFailed: self._python_failed,
-            on.RecallLooked: self._recall_looked,
+            on.RecallChecked: self._recall_checked,
             on.Measured: self._measured,
             on.Retrieved: self._retrieved,
             on.Peeked: self._peeked,
@@ -50,8 +50,8 @@ class WorkerState:
             on.Published: self._published,
             on.Extended: self._extended,
             on.GivenBack: self._given_back,
-            on.DrainAsked: self._drain,
-            on.NothingSucceeds: lambda stimulus, now_us: give_up(self.facts, stimulus.stalled_us, now_us),
+            on.DrainRequested: self._drain,
+            on.RequestFailed: lambda stimulus, now_us: give_up(self.facts, stimulus.stalled_us, now_us),
             on.TimePassed: lambda _stimulus, _now_us: None,
         }
 
@@ -89,7 +89,7 @@ class WorkerState:
         # Task code can write to the executor's channel. Without this check it could return results of tasks that it
         # was never given, and so replace another task's value.
         if not executor.expects(results):
-            self._garbage(on.GarbageCame(stimulus.executor_id, "results of tasks that it was not given"), now_us)
+            self._garbage(on.GarbageReceived(stimulus.executor_id, "results of tasks that it was not given"), now_us)
             return
         results = executor.audit(results, stimulus.absent_at_us, now_us)
         while results:
@@ -126,18 +126,18 @@ class WorkerState:
         if len(done) < len(results):
             run.record.put_back((results[len(done)].index, results[-1].index + 1))
 
-    def _recall_looked(self, stimulus: on.RecallLooked, _now_us: int) -> None:
+    def _recall_checked(self, stimulus: on.RecallChecked, _now_us: int) -> None:
         executor = self.facts.executors.get(stimulus.executor_id)
         if executor is None or executor.recalled_at_us is None:
             return
         executor.recalled_at_us = None
         # If the executor has moved on, its tasks stay with it: each either runs there or comes back as SKIPPED.
-        if executor.runs and executor.stop is None and executor.passes_over_all(stimulus.started):
+        if executor.runs and executor.stop is None and executor.skips_all(stimulus.started):
             # The executor is still in the same task, so it will see the recall before it starts the next one.
             for run in executor.take_back():
                 run.record.put_back((run.next, run.end))
 
-    def _garbage(self, stimulus: on.GarbageCame, _now_us: int) -> None:
+    def _garbage(self, stimulus: on.GarbageReceived, _now_us: int) -> None:
         executor = self.facts.executors[stimulus.executor_id]
         lease_id, index = executor.position()
         self.facts.kill(executor, outcomes.garbage(stimulus.what, lease_id, index))
@@ -302,13 +302,13 @@ class WorkerState:
                 continue
             if view.state == "wanted":
                 self.facts.budgets.update(record.lease.package_id, view.budget_us)
-            record.view(view)
+            record.apply(view)
 
     def _package_ended(self, package_id: str, view: LeaseView) -> None:
         """Apply the end of a package to all its leases: the master reports it for one of them only."""
         for record in self.facts.leases.values():
             if record.lease.package_id == package_id:
-                record.view(view)
+                record.apply(view)
 
     def _given_back(self, stimulus: on.GivenBack, _now_us: int) -> None:
         for lease_id in stimulus.lease_ids:
@@ -317,6 +317,6 @@ class WorkerState:
             if record.closing:
                 self.facts.forget(record)
 
-    def _drain(self, _stimulus: on.DrainAsked, now_us: int) -> None:
+    def _drain(self, _stimulus: on.DrainRequested, now_us: int) -> None:
         if self.facts.drain_started_at_us is None:
             self.facts.drain_started_at_us = self.facts.last_busy_at_us = now_us

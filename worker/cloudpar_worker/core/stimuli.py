@@ -33,7 +33,7 @@ class TaskWaits(Struct, frozen=True):
     waits: bool
 
 
-class GarbageCame(Struct, frozen=True):
+class GarbageReceived(Struct, frozen=True):
     """An executor has sent bytes that are not a result."""
 
     executor_id: int
@@ -60,7 +60,7 @@ class PythonFailed(Struct, frozen=True):
     python: str
 
 
-class RecallLooked(Struct, frozen=True):
+class RecallChecked(Struct, frozen=True):
     """How many tasks an executor has started, read some time after a recall."""
 
     executor_id: int
@@ -152,7 +152,7 @@ class GivenBack(Struct, frozen=True):
     lease_ids: list[str]
 
 
-class NothingSucceeds(Struct, frozen=True):
+class RequestFailed(Struct, frozen=True):
     """A request to the master or to the blob store has failed, and the agent will repeat it.
 
     Attributes:
@@ -162,7 +162,7 @@ class NothingSucceeds(Struct, frozen=True):
     stalled_us: int
 
 
-class DrainAsked(Struct, frozen=True):
+class DrainRequested(Struct, frozen=True):
     """The operator has asked the worker to drain: finish the running tasks, then end."""
 
 
@@ -174,10 +174,10 @@ Stimulus = (
     ExecutorReady
     | Results
     | TaskWaits
-    | GarbageCame
+    | GarbageReceived
     | ExecutorGone
     | PythonFailed
-    | RecallLooked
+    | RecallChecked
     | Measured
     | Retrieved
     | Peeked
@@ -186,7 +186,7 @@ Stimulus = (
     | Published
     | Extended
     | GivenBack
-    | NothingSucceeds
-    | DrainAsked
+    | RequestFailed
+    | DrainRequested
     | TimePassed
 )

@@ -73,7 +73,7 @@ def recall(facts: Facts, now_us: int) -> None:
         # either seen the recall or announced the task that it started; an earlier look could miss both.
         if executor.recalled_at_us is not None:
             if now_us - executor.recalled_at_us >= RECALL_VISIBLE_US:
-                facts.out.append(do.ConfirmRecall(executor.executor_id))
+                facts.out.append(do.CheckRecall(executor.executor_id))
         elif now_us - executor.started_at_us >= STUCK_US and executor.has_queued():
             facts.out.append(do.Recall(executor.executor_id, *executor.recall(now_us)))
 

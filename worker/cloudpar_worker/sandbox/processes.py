@@ -21,12 +21,12 @@ class Process(NamedTuple):
 def processes() -> Iterator[Process]:
     """All visible processes."""
     for name in os.listdir("/proc"):
-        process = look(int(name)) if name.isdigit() else None
+        process = process_of(int(name)) if name.isdigit() else None
         if process is not None:
             yield process
 
 
-def look(pid: int) -> Process | None:
+def process_of(pid: int) -> Process | None:
     """One process; None if it has ended, or if the system hides it (hidepid)."""
     try:
         with open(f"/proc/{pid}/status") as file:

@@ -43,18 +43,18 @@ class Agent:
             host=platform.node()[:HOST_CHARS],
         )
         self._selector = selectors.DefaultSelector()
-        self._waiting: deque[on.Stimulus] = deque()
+        self._stimuli: deque[on.Stimulus] = deque()
         self._delivered: deque[on.Stimulus] = deque()  # filled by other threads and by signal handlers, at any moment
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
         self._wake.setblocking(False)
-        self._selector.register(self._woken, selectors.EVENT_READ, self._drain_wakes)
+        self._selector.register(self._woken, selectors.EVENT_READ, self._on_wake)
         self._stdin = stdin
-        self._selector.register(stdin, selectors.EVENT_READ, self._look_at_stdin)
+        self._selector.register(stdin, selectors.EVENT_READ, self._on_stdin)
         self._others = selectors.DefaultSelector()
         for other in (self._woken, stdin):
             self._others.register(other, selectors.EVENT_READ)
-        self._executors = Executors(zygotes, self._selector, settings, self._waiting.append)
+        self._executors = Executors(zygotes, self._selector, settings, self._stimuli.append)
         zygotes.listen(self._executors, [self._selector, self._others])
         folder = None if settings.payload_folder is None else PayloadFolder(settings.payload_folder)
         self._master_io = MasterIO(settings.endpoint, settings.token, settings.executors, self._deliver, folder)
@@ -72,42 +72,42 @@ class Agent:
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
-        self._waiting.append(on.TimePassed())
-        looked_us = _now_us()
+        self._stimuli.append(on.TimePassed())
+        polled_at_us = _now_us()
         while not self._interrupted:
-            self._work_off()
+            self._handle_stimuli()
             if self._exit_code is not None:
                 return self._exit_code
-            before_us = _now_us()
-            timeout_s = min(max((self._state.deadline_at_us - before_us) / 1e6, 0.0), _PARENT_S)
+            waited_from_at_us = _now_us()
+            timeout_s = min(max((self._state.deadline_at_us - waited_from_at_us) / 1e6, 0.0), _PARENT_S)
             events = self._selector.select(timeout_s)
             now_us = _now_us()
-            blocked = now_us - before_us > _BLOCKED_US
+            blocked = now_us - waited_from_at_us > _BLOCKED_US
             # Results that are read now came after the last look, or while `select` blocked. This bounds from below how
             # long their executors have worked, whatever they claim (see ExecutorRecord.audit).
-            self._executors.absent_at_us = now_us - _BLOCKED_US if blocked else looked_us
-            looked_us = now_us
+            self._executors.absent_at_us = now_us - _BLOCKED_US if blocked else polled_at_us
+            polled_at_us = now_us
             for key, mask in events:
                 key.data(mask)
             if not events:
                 if os.getppid() != self._parent:
                     return 1
                 self._executors.end_idle_zygotes(now_us)
-                self._waiting.append(on.TimePassed())
+                self._stimuli.append(on.TimePassed())
             self._linger()
         return 130
 
     def _linger(self) -> None:
         """Wait a little so that more results arrive, unless something other than results does."""
-        if all(isinstance(stimulus, on.Results) for stimulus in self._waiting):
-            self._work_off()
+        if all(isinstance(stimulus, on.Results) for stimulus in self._stimuli):
+            self._handle_stimuli()
             linger_s = self._state.linger_us(_now_us()) / 1e6
             if linger_s > _LINGER_S:
                 self._others.select(linger_s)
 
-    def _work_off(self) -> None:
-        while self._waiting:
-            stimulus = self._waiting.popleft()
+    def _handle_stimuli(self) -> None:
+        while self._stimuli:
+            stimulus = self._stimuli.popleft()
             for instruction in self._state.handle(stimulus, _now_us()):
                 self._carry_out(instruction)
             if self._unready and isinstance(stimulus, on.ExecutorReady):
@@ -155,8 +155,8 @@ class Agent:
                 executors.kill(executor_id)
             case do.Recall(executor_id, first, end):
                 executors.recall(executor_id, first, end)
-            case do.ConfirmRecall(executor_id):
-                executors.confirm_recall(executor_id)
+            case do.CheckRecall(executor_id):
+                executors.check_recall(executor_id)
             case do.Measure(executor_ids):
                 executors.measure(executor_ids)
 
@@ -184,19 +184,19 @@ class Agent:
         with contextlib.suppress(BlockingIOError):  # the pipe is full, so the main thread will wake up anyway
             self._wake.send(b"\0")
 
-    def _drain_wakes(self, _events: int) -> None:
+    def _on_wake(self, _events: int) -> None:
         self._woken.recv(4096)
         while self._delivered:
-            self._waiting.append(self._delivered.popleft())
+            self._stimuli.append(self._delivered.popleft())
 
-    def _look_at_stdin(self, _events: int) -> None:
+    def _on_stdin(self, _events: int) -> None:
         if not os.read(self._stdin, 4096):
             self._interrupted = True
 
     def _on_signal(self, number: int, _frame: object) -> None:
         if number == signal.SIGTERM and not self._draining:
             self._draining = True
-            self._deliver(on.DrainAsked())
+            self._deliver(on.DrainRequested())
             self._master_io.abandon_retrieval()
         else:
             self._interrupted = True

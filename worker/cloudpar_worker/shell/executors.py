@@ -17,7 +17,7 @@ from .settings import WorkerSettings
 from .zygotes import Zygotes
 
 Items = Sequence[bytes | memoryview] | None
-Look = Callable[[int], None]
+EventHandler = Callable[[int], None]
 """The data of a selector key: a function to call with the events."""
 
 
@@ -77,19 +77,19 @@ class Executors:
         if executor_id in self._alive:
             self._alive[executor_id].recall(first, end)
 
-    def confirm_recall(self, executor_id: int) -> None:
+    def check_recall(self, executor_id: int) -> None:
         """Report how many tasks an executor has started, after all results that it had sent."""
         if executor_id in self._alive:
             self._receive(self._alive[executor_id], all_of_it=True)
-            self._on_stimulus(on.RecallLooked(executor_id, self._alive[executor_id].started))
+            self._on_stimulus(on.RecallChecked(executor_id, self._alive[executor_id].started))
 
     def measure(self, executor_ids: list[int]) -> None:
         """Measure the memory of these executors."""
         wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
         self._memory.measure(wanted, self._alive.values())
 
-    def _channel_look(self, executor_id: int) -> Look:
-        def look(events: int) -> None:
+    def _channel_handler(self, executor_id: int) -> EventHandler:
+        def handle(events: int) -> None:
             process = self._alive.get(executor_id)
             if process is None or process.channel not in self._selector.get_map():
                 return  # its end was reported in the same round
@@ -99,7 +99,7 @@ class Executors:
             if events & EVENT_READ:
                 self._receive(process)
 
-        return look
+        return handle
 
     def _receive(self, process: ExecutorProcess, *, all_of_it: bool = False) -> None:
         was_ready = process.ready
@@ -107,7 +107,7 @@ class Executors:
             results = process.receive(all_of_it=all_of_it)
         except Garbage as garbage:
             self._unwatch(process)
-            self._on_stimulus(on.GarbageCame(process.executor_id, str(garbage)))
+            self._on_stimulus(on.GarbageReceived(process.executor_id, str(garbage)))
             return
         if process.ready and not was_ready:
             self._on_stimulus(on.ExecutorReady(process.executor_id))
@@ -128,7 +128,7 @@ class Executors:
         if operation == FORKED:
             process = self._alive[executor_id]
             process.pid = figure
-            self._selector.register(process.channel, EVENT_READ, self._channel_look(executor_id))
+            self._selector.register(process.channel, EVENT_READ, self._channel_handler(executor_id))
         elif operation == MEASURED:
             if executor_id in self._alive:
                 self._memory.on_answer(self._alive[executor_id], figure)

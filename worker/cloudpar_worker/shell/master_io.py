@@ -60,7 +60,7 @@ class MasterIO:
         self.worker_id = uuid4().hex
         self._executors = executors
         self._deliver = deliver
-        reach = Reach(lambda stalled_us: deliver(on.NothingSucceeds(stalled_us)))
+        reach = Reach(lambda stalled_us: deliver(on.RequestFailed(stalled_us)))
         self._retrieval = MasterClient(endpoint, token, reach, folder)
         self._client = MasterClient(endpoint, token, reach, folder)
         self._peeks = MasterClient(endpoint, token, reach)
@@ -69,7 +69,7 @@ class MasterIO:
         self._arrived_at: dict[str, float] = {}
         self._threads: Counter[str] = Counter()
 
-    def _hand(self, kind: str, job: Job, threads: int = 1) -> None:
+    def _enqueue(self, kind: str, job: Job, threads: int = 1) -> None:
         jobs = self._queues.setdefault(kind, queue.SimpleQueue())
         if self._threads[kind] < threads:
             self._threads[kind] += 1
@@ -105,11 +105,11 @@ class MasterIO:
             peek=wanted.peek,
         )
         if wanted.peek:
-            self._hand("peek", lambda: self._peek(request))
+            self._enqueue("peek", lambda: self._peek(request))
         elif wanted.besides:
-            self._hand("fetch", lambda: self._retrieve(self._client, request))
+            self._enqueue("fetch", lambda: self._retrieve(self._client, request))
         else:
-            self._hand("retrieve", lambda: self._retrieve(self._retrieval, request))
+            self._enqueue("retrieve", lambda: self._retrieve(self._retrieval, request))
 
     def _retrieve(self, client: MasterClient, request: RetrieveTasks) -> on.Stimulus:
         besides = bool(request.besides)
@@ -167,7 +167,7 @@ class MasterIO:
                 return on.DownloadFailed(lease.lease_id, stale)
             return on.Downloaded(lease.lease_id, here, item_bytes, int((time.monotonic() - started_at) * 1e6))
 
-        self._hand("download", job, threads=2)
+        self._enqueue("download", job, threads=2)
 
     def forget(self, lease_id: str, used: Iterable[str]) -> None:
         """Drop what belongs to a lease; the code of the hashes in `used` stays."""
@@ -191,7 +191,7 @@ class MasterIO:
                 lease_ids, list(views.values()), hungry, int((time.monotonic() - started_at) * 1e6), waiting
             )
 
-        self._hand("publish", job, threads=2)
+        self._enqueue("publish", job, threads=2)
 
     def _publish(self, part: list[Publication]) -> list[PublishResultsReply]:
         try:
@@ -225,7 +225,7 @@ class MasterIO:
                 hungry, waiting = hungry or reply.hungry, waiting or reply.waiting
             return on.Extended(views, hungry, waiting)
 
-        self._hand("extend", job)
+        self._enqueue("extend", job)
 
     def give_back(self, returns: list[Return]) -> None:
         """Give back untouched tasks."""
@@ -239,7 +239,7 @@ class MasterIO:
                 warn(f"the master refused tasks given back: {error}")
             return on.GivenBack([item.lease_id for item in returns])
 
-        self._hand("give_back", job)
+        self._enqueue("give_back", job)
 
     def leave(self) -> None:
         """Tell the master, in one attempt, that this worker ends; otherwise the master notices it a minute later."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from cloudpar_worker.sandbox.kernel import LINUX
-from cloudpar_worker.sandbox.processes import look
+from cloudpar_worker.sandbox.processes import process_of
 from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY
 
 _LOAD: Final = Path("/proc/loadavg")
@@ -44,7 +44,7 @@ class ProcessTree:
         ancestors: list[int] = []
         while pid and pid not in executors and pid not in self._executor_of:
             ancestors.append(pid)
-            process = look(pid)
+            process = process_of(pid)
             pid = self._executor_by_uid.get(process.user, process.parent) if process else 0
         executor = pid if pid in executors else self._executor_of.get(pid, 0)
         self._executor_of.update(dict.fromkeys(ancestors, executor))
@@ -54,7 +54,7 @@ class ProcessTree:
 
         It counts a page that several processes share several times.
         """
-        found = [look(pid) for pid in descendants]
+        found = [process_of(pid) for pid in descendants]
         return sum(each.private_bytes for each in found if each) + self._shared_memory(executor)
 
     def _shared_memory(self, executor: int) -> int:

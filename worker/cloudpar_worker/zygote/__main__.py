@@ -76,7 +76,7 @@ class Zygote:
                 self._reap()
             for key, _ in ready:
                 if key.fileobj is self._woken:
-                    self._drain_wakes()
+                    self._on_wake()
                     self._reap()
                 else:
                     alive = self._handle_message()
@@ -90,10 +90,10 @@ class Zygote:
             self._reap()
             if self._executors or self._sandboxes.cleaning:
                 selector.select(_ENDING_S)
-                self._drain_wakes()
+                self._on_wake()
         self._projects.remove_all()
 
-    def _drain_wakes(self) -> None:
+    def _on_wake(self) -> None:
         with contextlib.suppress(BlockingIOError):
             self._woken.recv(4096)
 
