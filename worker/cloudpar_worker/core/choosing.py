@@ -37,7 +37,7 @@ def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now
 
 
 def in_turn(facts: Facts, records: list[LeaseRecord], now_us: int) -> list[LeaseRecord]:
-    """At least one lease, sorted by whose tasks run next."""
+    """Sort leases (at least one) by whose tasks run next."""
 
     def running_us(package_id: str) -> int:
         return sum([now_us - executor.started_at_us for executor in running_of(facts, package_id)])

@@ -27,7 +27,7 @@ from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, st
 LARGE_BYTES: Final = 256 * 1024
 """A result of this size takes longer to travel than `decide` takes to run."""
 FULL_US: Final = 100_000
-"""While results come all the time, `decide` runs in full once in this time."""
+"""How often `decide` runs in full while results arrive all the time."""
 ABANDON_RETRIEVAL_US: Final = 1_000_000
 GIVE_UP_US: Final = 60_000_000
 """A drain that reaches no master ends after this time: leases of a minute have expired by then, and a spot instance has

@@ -174,7 +174,7 @@ def publish(facts: Facts, now_us: int) -> None:
     for record in free:
         done = record.exhausted and not record.returning
         # An exhausted lease publishes even without results, to close it. An abandoned one must not: the master would
-        # take its tasks for finished, while their payload was never here.
+        # delete the chunk's queue message, and no other worker would get its tasks.
         if record.abandoned and done and not record.pending:
             facts.forget(record)
         elif (due and record.pending) or (done and not record.pending):

@@ -45,7 +45,7 @@ def plain(text: str) -> str:
 def portable(error: BaseException) -> tuple[bytes | None, str]:
     """The pickle of an exception; or None and the reason, with what to do, if unpickling would not restore it."""
     reasons = []
-    for dumps in rebuilding.dumps, serialize:  # the second one for classes of C extensions, which only they can make
+    for dumps in rebuilding.dumps, serialize:  # the second way is for classes of C extensions
         verb = "pickle"
         try:
             data = dumps(error)

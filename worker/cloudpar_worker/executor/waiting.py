@@ -31,7 +31,7 @@ class TaskWaits:
 
     Args:
         send: Writes a frame to the agent; any thread may call it.
-        pool: See the protocol.
+        pool: The pool that has started this worker for itself, if any.
     """
 
     def __init__(self, send: Callable[[bytes], None], pool: OwnPool | None = None) -> None:
@@ -44,11 +44,11 @@ class TaskWaits:
 
     @property
     def pool(self) -> OwnPool | None:
-        """See the protocol."""
+        """The pool that has started this worker; None in a process that the task has forked."""
         return self._pool if os.getpid() == self._pid else None
 
     def begins_to_wait(self, package: object) -> None:
-        """See the protocol."""
+        """Tell the agent that the running task waits for a package."""
         if os.getpid() != self._pid:
             return  # in a process that the task has forked, whose frames would mix with the executor's
         with self._lock:
@@ -56,7 +56,7 @@ class TaskWaits:
             self._send(WAITS)  # also if it waits already: the earlier mark may belong to a task that has ended
 
     def ends_to_wait(self, package: object) -> None:
-        """See the protocol."""
+        """Tell the agent when the running task waits for no package any more."""
         if os.getpid() != self._pid:
             return
         with self._lock:

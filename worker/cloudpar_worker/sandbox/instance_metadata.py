@@ -43,7 +43,7 @@ KNOWN: Final = tuple(
 def services(environment: Mapping[str, str] = os.environ) -> list[Service]:
     """The known services, and the address that the environment names for AWS's programs."""
     found = list(KNOWN)
-    with suppress(ValueError):  # no service is at something that is not an address
+    with suppress(ValueError):  # the variable does not contain an address
         named = urlsplit(environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", ""))
         found.append(Service(str(ip_address(named.hostname or "")), named.port or 80))
     return found

@@ -19,9 +19,9 @@ _SCOPES: Final = 1 << 0 | 1 << 1
 _RIGHTS: Final = {0: 0, 1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15}
 """A bit above the file rights that each version knows; later versions know one more."""
 NETWORKED: Final = 4
-"""The first version with rules for ports."""
+"""The first version that limits ports."""
 SCOPED: Final = 6
-"""The first version with scopes."""
+"""The first version that limits signals and abstract sockets."""
 _CONNECT_TCP: Final = 1 << 1
 _PATH, _PORT = 1, 2
 """The kinds of rules."""

@@ -43,7 +43,7 @@ class Reach:
             warn(f"{address} answers again")
 
     def refused(self, address: str, why: str) -> None:
-        """Record an answer by which the request may succeed later. Each reason is logged once in `_REPEAT_S`."""
+        """Record a refusal after which the request may succeed later. Each reason is logged once in `_REPEAT_S`."""
         now = time.monotonic()
         with self._lock:
             new = now - self._logged.get(why, -_REPEAT_S) >= _REPEAT_S
