@@ -170,9 +170,9 @@ class LeaseRecord:
 
     def finished(self, results: Sequence[TaskResult], now_us: int) -> list[Range]:
         """Record results of fed tasks; return the payload segments that are not needed any more."""
-        # The agent seals results before anything else sees them: a sealed package's client accepts no others.
         if not self.pending:
             self.pending_at_us = now_us
+        # The client of a sealed package accepts no result without the agent's seal.
         self.pending += results if self._seals is None else self._seals.sealed(results)
         self.pending_bytes += sum([len(result.data) for result in results if result.data])
         self.fed -= len(results)

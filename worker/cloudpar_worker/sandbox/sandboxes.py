@@ -109,7 +109,7 @@ class Sandboxes:
         _limit(resource.RLIMIT_FSIZE, self._settings.file_bytes)
         _limit(resource.RLIMIT_NPROC, self._processes)
         # The order below is fixed. Landlock and seccomp need a process that cannot gain privileges. The seccomp filter
-        # refuses Landlock's own calls, so the rules come first; after the filter nothing here could be added or undone.
+        # refuses Landlock's own calls, so Landlock's rules come first.
         kernel.no_new_privileges()
         if sandbox.uid is None:
             kernel.adopt_orphans()  # orphans then belong to the zygote only after this executor has ended

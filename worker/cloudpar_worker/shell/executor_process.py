@@ -66,8 +66,8 @@ class ExecutorProcess:
 
     def send(self, lease: Lease, start: int, end: int, code: bytes, items: Sequence[bytes | memoryview] | None) -> None:
         """Queue a run of tasks; `flush` sends it."""
-        # Sealed and unsealed code of the same hash are kept apart. Otherwise an attacker who can send unsealed code
-        # could have the executor call its own function in place of the sealed one.
+        # Sealed and unsealed code of one hash are different functions here. The agent verifies the hash of sealed code
+        # only, so otherwise unsealed code with a false hash could be called in its place.
         code_hash = lease.code.hash if lease.seal is None else f"sealed {lease.code.hash}"
         known = code_hash in self._codes
         self._codes.use(code_hash, len(code))
