@@ -29,6 +29,7 @@ LARGE_BYTES: Final = 256 * 1024
 FULL_US: Final = 100_000
 """How often `decide` runs in full while results arrive all the time."""
 ABANDON_RETRIEVAL_US: Final = 1_000_000
+"""How long a drain waits for the answer to a retrieval. Chunks in a later answer wait until their leases expire."""
 GIVE_UP_US: Final = 60_000_000
 """A drain that reaches no master ends after this time: leases of a minute have expired by then, and a spot instance has
 used half of its notice.

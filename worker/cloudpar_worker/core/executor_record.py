@@ -15,7 +15,9 @@ from .lease_record import LeaseRecord
 LATENCY_US: Final = 10_000
 """An executor may claim this much less than the agent's clock shows, plus 5 % and some time per task and byte."""
 TASK_LATENCY_US: Final = 50
+"""How much later than its end the agent may see a task, besides LATENCY_US."""
 BYTES_A_US: Final = 200
+"""How many bytes of data or results an executor transfers in a microsecond, at least."""
 CODES: Final = 500
 """After this many different functions a fresh executor replaces an executor, because its memory keeps their modules."""
 

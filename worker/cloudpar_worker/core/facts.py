@@ -15,6 +15,7 @@ from .lease_record import LeaseRecord
 from .turns import Turns
 
 NEVER: Final = 2**62
+"""A time that does not come: nothing is due."""
 
 PAUSE_US: Final = 1_000_000
 """How long a worker retrieves nothing beside its running chunks after it gave back a suspect for the first time."""

@@ -24,7 +24,9 @@ GROWTH: Final = 16
 """An executor gets at most this many times as many tasks as were measured: the first tasks may be shorter than the
 rest."""
 RUN_TASKS: Final = 2_000
+"""The tasks of one run, at most; the rest come in the next one."""
 RUN_BYTES: Final = 4 * 1024 * 1024
+"""The data of one run, at most, unless one item alone is larger."""
 
 
 def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes: int, share: int) -> int:
@@ -57,6 +59,7 @@ def undivided_tasks(durations: PackageDurations) -> int:
 
 
 LINGER_US: Final = 50_000
+"""How long results stay unread at most."""
 
 
 def linger_us(executors: Iterable[ExecutorRecord], durations_of: Callable[[Lease], PackageDurations]) -> int:

@@ -20,11 +20,13 @@ PUBLISH_BYTES: Final = 4 * 1024 * 1024
 have. Large results then travel while further tasks run, and not all after the last one.
 """
 PUBLISH_JOBS: Final = 2
+"""How many publish requests are under way at most: one travels while the next is prepared."""
 AHEAD_HOLD_S: Final = 0.3
 """How long the master may hold a retrieval of a worker without a free executor. A chunk that came later could wait here
 behind a task that takes longer than expected, while an executor elsewhere is free.
 """
 HUNGRY_US: Final = 500_000
+"""If other workers idle, a worker gives back half of what it does not expect to finish within this time."""
 BEATS: Final = 3
 """Beats within the time of one lease. Two of three may get lost."""
 

@@ -8,7 +8,9 @@ from .executor_record import ExecutorRecord, Stop
 from .facts import NEVER, Facts
 
 MEASURE_US: Final = 200_000
+"""How often executors are measured while one of them runs a task."""
 IDLE_MEASURE_US: Final = 1_000_000
+"""How often executors are measured otherwise."""
 STUCK_US: Final = 100_000
 """A task that runs for this long is stuck: the tasks behind it are recalled."""
 RECALL_VISIBLE_US: Final = 2_000
@@ -16,6 +18,7 @@ RECALL_VISIBLE_US: Final = 2_000
 OVERSIZED_PART: Final = 0.6
 """An executor that holds more than this part of its memory limit between two tasks is replaced."""
 OUTPUT_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""A task that writes more output than this is stopped, because the output files take memory."""
 
 
 def stop(facts: Facts, now_us: int) -> None:

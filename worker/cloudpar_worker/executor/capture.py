@@ -14,6 +14,7 @@ from cloudpar_protocol.limits import OUTPUT_BYTES
 from .anonymous_file import anonymous_file
 
 _NOTE_BYTES = 80
+"""The space that the note about cut output takes at most."""
 
 
 def open_output(folder: str | None = None) -> int:

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import Final
 
 CACHED_FUNCTIONS: Final = 16
+"""How many functions an executor keeps."""
 CACHED_BYTES: Final = 128 * 1024 * 1024
 """The limit for the code of the functions that an executor keeps. The last one may be larger alone.
 

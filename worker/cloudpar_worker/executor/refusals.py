@@ -14,6 +14,7 @@ from .failures import add_note
 _ITS_MODULES: Final = frozenset({"synchronize", "shared_memory"})
 """The modules of multiprocessing, and of its copies in other packages, that need shared memory."""
 _CAUSES: Final = 20
+"""How many causes of an exception are examined."""
 
 
 class Refusals(NamedTuple):

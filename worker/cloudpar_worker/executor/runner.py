@@ -28,6 +28,7 @@ from .waiting import TaskWaits
 _clock = time.monotonic_ns
 """Taken before any task code runs, since task code may replace it. The agent's clock bounds the durations anyway."""
 _LARGE = 1 << 20
+"""After a frame larger than this the executor releases the buffer, which would otherwise keep its size."""
 
 
 class Runner:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import Final
 
 DEFAULT_THREADS: Final = 1
+"""The limit where neither the worker, the package nor the environment sets one."""
 VARIABLES: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",

@@ -16,6 +16,7 @@ from .processes import processes
 from .uid_pool import UidPool
 
 _FILES: Final = 8_192
+"""How many files one executor may have open."""
 _NAME: Final = "cloudpar"
 """The name of the executor's user: its user id has none, and libraries name their caches by it (`getpass.getuser`)."""
 

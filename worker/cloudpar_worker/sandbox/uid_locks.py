@@ -17,6 +17,7 @@ NAME: Final = "cloudpar-users"
 PLACES: Final = ("/run", "/dev/shm")  # noqa: S108 - the folder is root's alone, or is not used
 """The second place can be written where the first cannot, as in the container, and also belongs to root."""
 _OWNER = 0
+"""The user who must own the folder: root."""
 _PRIVATE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -29,7 +29,9 @@ _PARENT_S = 1.0
 HOST_CHARS = 200
 """How many characters of the machine's name fit into a message."""
 _LINGER_S = 0.001
+"""A shorter pause than this would not be worth the system call."""
 _BLOCKED_US = 500
+"""If the agent waited longer than this for events, they came at the end of the wait."""
 
 
 class Agent:

@@ -16,10 +16,12 @@ from cloudpar_worker.executor.frames import READY, ResultReader, Run, encode_run
 from cloudpar_worker.executor.recall import RecallPage, open_page
 
 _CHANNEL_BYTES = 1 << 20
+"""The buffer of the channel in the kernel."""
 _READ_BYTES = 1 << 18
 _SMALL_BYTES = 1 << 14
 """After a read of fewer bytes than this, another read would probably find nothing."""
 _READS = 16
+"""How often a channel is read before other events get their turn."""
 
 
 class ExecutorProcess:

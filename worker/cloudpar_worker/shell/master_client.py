@@ -27,7 +27,9 @@ ReplyT = TypeVar("ReplyT", bound=Struct)
 T = TypeVar("T")
 
 _FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
+"""The delays between attempts double from the first to the last."""
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
+"""How long one attempt waits for a connection, and for an answer."""
 _THERE_ALREADY, _STILL_WRITTEN = 412, b"ConditionalRequestConflict"
 """S3's answers to the second upload of a key: after the first has ended, and (with status 409) while it is under
 way."""

@@ -39,7 +39,9 @@ from .verifying import SealBroken, verify
 
 Job = Callable[[], on.Stimulus]
 _FRESH_LINK_S = LINK_S * 2 / 3
+"""A link younger than this has not expired, so a refusal has another reason."""
 _PEEK_RETRY_US = 2_000_000
+"""The pause after a peek that failed."""
 _LEAVE_S = 2.0
 """How long a worker that ends waits for the master's answer to its last message."""
 _REFUSED, _BROKEN = 3, 70

@@ -20,6 +20,7 @@ CODE_BYTES: Final = 64 * 1024 * 1024
 TABLE_BYTES: Final = 256 * 1024
 """An offset table up to this size is downloaded whole, once a package."""
 TABLES: Final = 32
+"""How many offset tables are kept."""
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
 """How much task data is downloaded at a time. A larger item is downloaded alone."""
 

@@ -12,6 +12,7 @@ from cloudpar_protocol.worker_messages import PreparedResult, PrepareResult, Pre
 from .master_client import MasterClient, PayloadRefused
 
 _ATTEMPTS = 3
+"""How many links the agent tries for one blob."""
 
 
 def is_large(result: TaskResult) -> bool:

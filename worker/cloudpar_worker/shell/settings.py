@@ -16,6 +16,7 @@ from cloudpar_protocol.payloads import Threads
 from cloudpar_worker.sandbox.confinement import Confinement
 
 _MEMORY_PART = 0.9
+"""The executors share this part of the memory; the system, the agent and the zygotes have the rest."""
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _CGROUP_LIMITS: Final = ("memory.max", "memory/memory.limit_in_bytes")
 """The file names of the limit in control groups of version 2 and of version 1."""

@@ -36,6 +36,7 @@ from .memory_meter import MemoryMeter
 from .messages import DIED, FAILED, FORKED, KILL, MEASURED, MESSAGE, SPAWN, SPAWN_FDS, UNKNOWN
 
 _ENDING_S: Final = 0.1
+"""How often a zygote that ends looks whether its executors and cleanups have ended."""
 _AGAIN_S: Final = 1.0
 """How often to look for measurements that take too long, and to retry cleanups for which there was no process."""
 

@@ -22,7 +22,9 @@ from .messages import UNKNOWN
 
 _FIGURE: Final = struct.Struct("<q")
 _PATIENCE_S: Final = 5
+"""How long a measurement may take."""
 _YOUNG_S: Final = 0.5
+"""A process younger than this may still share its parent's memory."""
 _KCMP: Final = 312 if platform.machine() == "x86_64" else 272
 _KCMP_VM: Final = 1
 
