@@ -1,4 +1,4 @@
-"""The operator's function: invoked directly, by whom IAM lets; it is on no API and knows no token."""
+"""The operator's function. IAM decides who may invoke it; it is behind no API and checks no token."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,8 @@ from .log_fields import note_call, note_error
 from .request_log import Entry, RequestLog
 
 WHO_CHARS = 300
-"""Of an ARN. Lambda does not say who invokes; IAM decides who may, and CloudTrail knows it by the request id."""
+"""Characters of the caller's ARN that are logged. The caller itself sends it, since Lambda does not say who invokes;
+CloudTrail records the true one under the request id."""
 
 JSON = {"accept": codec.JSON}
 
@@ -35,7 +36,7 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         entry.note(route=name)
         note_call(entry, call)
         answer = bodies.answer(JSON, _perform(call, who, entry))
-    except Exception as error:  # noqa: BLE001 - the operator has to be told
+    except Exception as error:  # noqa: BLE001 - every failure must reach the operator as an answer
         answer = bodies.refusal(JSON, note_error(entry, error))
     entry.note(status=answer.status)
     entry.close()
@@ -43,7 +44,7 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _asked(event: Mapping[str, Any]) -> tuple[str, str, bytes]:
-    """The route, who asks for it, and the body.
+    """The route, the ARN of the caller, and the body.
 
     Raises:
         BadRequest: There is what Python's JSON takes and ours does not: half a character, a number beyond 64 bits.

@@ -21,7 +21,7 @@ Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
 def handler(*served: Route[Any, Any]) -> Handler:
     """The handler of a function that serves these routes, as its environment describes it.
 
-    While a function starts it has a whole processor, so what every first call needs is made ready here.
+    A function has a whole processor while it starts, so what every first call needs is prepared here.
     """
     backend = from_environment()
     backend.blobs.get_link("warm-up")
@@ -37,12 +37,12 @@ class Endpoint:
         self._served = {route.name for route in served}
 
     def serve(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        """Answer a request. Whatever happens there is an answer, and one line in the log."""
+        """Answer a request. Each request gets an answer and one line in the log, whatever happens."""
         entry = self._log.entry("request", context)
         headers: Mapping[str, str] = event.get("headers") or {}
         try:
             answer = self._answer(event, headers, entry)
-        except Exception as error:  # noqa: BLE001 - whoever asked has to be told that he may ask again
+        except Exception as error:  # noqa: BLE001 - the caller must get an answer, to know that it may retry
             answer = bodies.refusal(headers, note_error(entry, error))
         entry.note(status=answer.status)
         entry.close()

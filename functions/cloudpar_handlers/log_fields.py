@@ -1,4 +1,4 @@
-"""What a call was about, as far as a log may say it, and what it brought about."""
+"""The fields of a log line: what a call names and what came of it, never a payload."""
 
 from cloudpar_master.adapters.aws.errors import translate
 from cloudpar_master.services.dispatcher import Call
@@ -10,7 +10,7 @@ from .request_log import Entry
 
 
 def note_call(entry: Entry, call: Call) -> None:
-    """Who asks, and for which packages."""
+    """Note the caller, and the packages that the call names."""
     entry.note(account_id=call.user.account_id if call.user else None, role=call.caller.role)
     match call.request:
         case AwaitTasks(packages=cursors):
@@ -33,7 +33,7 @@ def note_call(entry: Entry, call: Call) -> None:
 
 
 def note_reply(entry: Entry, call: Call, reply: object) -> None:
-    """What came of it."""
+    """Note the outcome."""
     match call.request, reply:
         case StartTasks(n=tasks), StartTasksReply(package_id=package_id):
             entry.packages([package_id])
@@ -49,7 +49,7 @@ def note_reply(entry: Entry, call: Call, reply: object) -> None:
 
 
 def note_error(entry: Entry, error: Exception) -> Exception:
-    """Why it was refused. Returns what the caller is told; an error that nobody foresaw is a failure of ours."""
+    """Note why a call failed, and return the error for its caller. An unforeseen error counts as a failure."""
     reason = translate(error)
     if isinstance(reason, RequestError):
         entry.note(error=reason.code)

@@ -1,4 +1,4 @@
-"""The function behind the dead letters: chunks that the queue delivered too often."""
+"""The function behind the dead-letter queue, which receives chunks that were delivered too often."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ _log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
-    """Take each chunk in on its own. What fails is named, and comes again; Lambda deletes the rest."""
+    """Fold each chunk in by itself. Lambda delivers those again that the answer names, and deletes the others."""
     entry = _log.entry("lost", context)
     failures: list[dict[str, str]] = []
     package_ids: list[str] = []
@@ -24,7 +24,7 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, s
         try:
             package_ids.append(ChunkText.parse(record["body"]).package_id)
             _timer.lost(Message(record["body"], record["receiptHandle"], LARGEST_RECEIVES, 0))
-        except Exception as error:  # noqa: BLE001 - one package's trouble is not the others'
+        except Exception as error:  # noqa: BLE001 - one chunk that fails must not fail the others of its batch
             failures.append({"itemIdentifier": record["messageId"]})
             entry.fail(error)
     entry.packages(package_ids)

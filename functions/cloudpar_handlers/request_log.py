@@ -1,4 +1,4 @@
-"""What a function says of itself: one line a request, and figures only when something has happened."""
+"""What a function logs: one line for each request, and figures for what has happened."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from aws_lambda_powertools.metrics.metrics import EphemeralMetrics
 
 SERVICE = "cloudpar"
 IDS = 10
-"""So many ids of packages are named in a line."""
+"""How many ids of packages a line names. Of further ones it has only their number."""
 
 
 class RequestLog:
@@ -25,18 +25,18 @@ class RequestLog:
         self._service = service
 
     def entry(self, kind: str, context: Any) -> "Entry":
-        """Begin the line of an invocation; `context` is Lambda's."""
+        """Start the line of an invocation; `context` is Lambda's."""
         return Entry(self, kind, str(getattr(context, "aws_request_id", "")))
 
     def write(self, kind: str, facts: Mapping[str, Any], error: Exception | None) -> None:
-        """The line. An error that nobody foresaw comes with its traceback."""
+        """Write the line. An unforeseen error comes with its traceback."""
         if error is not None:
             self._log.error(kind, extra=dict(facts), exc_info=error)
         else:
             self._log.info(kind, extra=dict(facts))
 
     def count(self, figures: Mapping[str, float]) -> None:
-        """Figures of what has happened, in the embedded metric format; none if nothing has."""
+        """Write figures in the embedded metric format; nothing if there are none."""
         if not figures:
             return
         metrics = EphemeralMetrics(namespace=self._namespace, service=self._service)
@@ -57,27 +57,27 @@ class Entry:
         self._failure: Exception | None = None
 
     def note(self, **facts: Any) -> None:
-        """Facts for the line; None and empty ones are left out."""
+        """Add fields to the line; None and empty ones are left out."""
         self._facts |= {name: fact for name, fact in facts.items() if fact not in (None, "", [])}
 
     def packages(self, package_ids: list[str]) -> None:
-        """Which packages it is about."""
+        """Note which packages the request names."""
         names = list(dict.fromkeys(package_ids))
         self.note(package_ids=names[:IDS], packages=len(names) if len(names) > IDS else None)
 
     def count(self, name: str, value: float = 1) -> None:
-        """Something has happened; nothing, if the value is 0."""
+        """Count what has happened; a value of 0 leaves no figure."""
         if value:
             self._figures[name] = self._figures.get(name, 0) + value
 
     def fail(self, error: Exception) -> None:
-        """It failed in a way that nobody foresaw."""
+        """The invocation failed by an unforeseen error."""
         self._failure = error
         self.note(error=type(error).__name__)
         self.count("InternalErrors")
 
     def close(self) -> None:
-        """Write it."""
+        """Write the line and the figures."""
         self.note(duration_ms=round((time.perf_counter() - self._began_s) * 1000, 1))
         self._log.write(self._kind, self._facts, self._failure)
         self._log.count(self._figures)

@@ -1,4 +1,4 @@
-"""The function that comes once a minute: it folds the packages whose time has come."""
+"""The function that a rule invokes once a minute: it folds the packages that are due."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from cloudpar_master.services.timer import PACKAGES, Timer
 from .request_log import RequestLog
 
 ENOUGH_MS = 15_000
-"""With less time left it does not begin another round; the next minute goes on."""
+"""With less time left than this no further round starts; the next minute goes on."""
 
 _timer = Timer(from_environment(worker_token=False))
 _log = RequestLog()

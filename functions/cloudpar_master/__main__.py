@@ -21,7 +21,7 @@ DATES = "%Y-%m-%d %H:%M:%S"
 
 
 def main() -> int:
-    """Run a master until it is asked to end. Exit codes: 0 ended as asked, 1 cannot run, 2 called wrongly."""
+    """Run a master until a signal or its parent ends it. Exit codes: 0 ended so, 1 cannot run, 2 wrong arguments."""
     options = _options()
     os.umask(0o077)  # payloads and token hashes are the owner's only, whatever the folder's own mode is
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s cloudpar master: %(message)s", datefmt=DATES)

@@ -53,7 +53,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["account", "list", "--endpoint", "127.0.0.1:1", "--admin-token", "t"], 2, "'127.0.0.1:1' is no URL"),
         (["worker", "--endpoint", "127.0.0.1:1", "--token", "t"], 2, "'127.0.0.1:1' is no URL"),
         (["worker", "--endpoint", UNUSED, "--token", "t\n"], 2, "line break"),
-        (["packages", "list", "--endpoint", UNUSED, "--token", "\N{LEFT DOUBLE QUOTATION MARK}t"], 2, "copy it anew"),
+        (["packages", "list", "--endpoint", UNUSED, "--token", "\N{LEFT DOUBLE QUOTATION MARK}t"], 2, "copy it again"),
         (["worker", "--token", "t"], 2, "--endpoint"),
         (["worker", "--endpoint", UNUSED], 2, "--token"),
         (["worker", "--endpoint", UNUSED, "--token", "t", "--executors", "0"], 2, "--executors"),

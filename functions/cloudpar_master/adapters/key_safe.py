@@ -19,7 +19,7 @@ class AesGcmSafe:
 
     @cached_property
     def _cipher(self) -> "AESGCM":
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only who needs it loads it
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - loaded by the first use only: it takes long
 
         return AESGCM(self._secret())
 

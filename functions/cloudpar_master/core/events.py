@@ -6,7 +6,7 @@ from cloudpar_protocol.payloads import Range, TaskResult, Unfit
 
 
 class Published(Struct, frozen=True, kw_only=True, tag="published", omit_defaults=True):
-    """A worker has results of a chunk. `closed`: it has done with these tasks, and runs none of them any more."""
+    """A worker has results of a chunk. `closed`: these tasks it does not run any more."""
 
     worker_id: str
     executors: int
@@ -37,15 +37,15 @@ class Stranded(Struct, frozen=True, kw_only=True, tag="stranded", omit_defaults=
     """No live worker can run the package.
 
     Attributes:
-        message: Of a package whose Python no worker has: that, for people. If it stays so, the package fails with it.
-            None: workers have its Python, and each of them lacks something else.
+        message: For people, if no worker has the package's Python: the package fails with it unless such a worker
+            comes. None: workers have its Python, and each of them lacks something else.
     """
 
     message: str | None = None
 
 
 class Placed(Struct, frozen=True, tag="placed"):
-    """A live worker can run the package, which was stranded, or which workers ran that lack what it needs."""
+    """A live worker can run the package, which was stranded, or ran at workers that lack something."""
 
 
 class Lost(Struct, frozen=True, kw_only=True, tag="lost"):

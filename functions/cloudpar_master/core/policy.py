@@ -21,19 +21,19 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         slice_us: Compute time a package reserves ahead, for each of its executors.
         task_timeout_s: The most that one task may run.
         lifetime_s: A package that still runs after this time fails.
-        retention_s: An ended package that nobody acknowledged is deleted after this time.
+        retention_s: An ended package that no client acknowledged is deleted after this time.
         tombstone_s: What was deleted is remembered for this time.
-        kept_bytes: What an ended package stores is removed with its tombstone if it is less, and else as soon as nobody
-            needs it: where removing costs calls.
-        fleet_memory_s: A worker that published nothing for this long no longer counts at its package; one of which
-            nothing at all was heard for this long counts as gone.
-        grace_s: A package whose version of Python no live worker has waits so long for one before it fails.
+        kept_bytes: Where removing costs calls: an ended package that stores less than this goes with its tombstone, a
+            larger one as soon as its client needs it no more.
+        fleet_memory_s: A worker that published nothing for this long no longer counts at its package; one that sent no
+            request for this long counts as gone.
+        grace_s: A package whose version of Python no live worker has waits this long for one before it fails.
         open_packages, open_small_packages: How many packages of an account have chunks in the queue, while others wait
             there: beyond that a package waits, holding nothing, until one of them has ended or executors idle.
         looks_at_end: When a package ends, the next of its account that waits is looked for at once. Where a look costs,
             the client that awaits it looks.
         requests_per_s: Requests of one account that a process of the master takes a second, after a burst.
-        request_burst: So many it takes at once.
+        request_burst: How many of these may come at once.
         running_packages: Packages that an account may have running. This one and the next two bound what a start may
             add, as far as the starts just before are known: those that come at once may go over it together.
         running_tasks: Tasks that these may have in all, done or not.

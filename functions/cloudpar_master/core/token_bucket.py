@@ -1,10 +1,10 @@
-"""How often somebody may ask: a token bucket."""
+"""A token bucket: it bounds how often an account may send requests."""
 
 from typing import NamedTuple
 
 
 class Bucket(NamedTuple):
-    """So many requests are free, as of a time."""
+    """How many requests are free at a time, in seconds."""
 
     free: float
     at: float

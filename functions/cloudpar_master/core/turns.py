@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 ALLOWANCE_US = 1_000_000
 """A package's first chunk goes before everything else while first chunks have had at most this much more than their
-share: of the account's work, and the account of everybody's. Beyond it they take turns like all others, so a stream of
-small packages does not stop a long one."""
+share: of the account's work, and the account of all accounts' work. Beyond it they take turns like all others, so a
+stream of small packages does not stop a long one."""
 
 REMEMBERED = 1_000
 """Accounts, and packages of each, whose lead is remembered. A forgotten one starts level with the others."""
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
     Attributes:
         number: Of the oldest message: smaller is older.
-        first: That is the first chunk of its package, so nothing of the package has begun.
+        first: That is the first chunk of its package, so no task of the package has started.
         cost_us: How long it is likely to keep an executor busy.
     """
 
@@ -37,12 +37,12 @@ class Line(NamedTuple):
 
     @property
     def flow(self) -> str:
-        """Among which chunks of its account it takes its turn."""
+        """The flow, within its account, that these chunks take turns in."""
         return _FIRST_CHUNKS if self.first else self.package
 
 
 class _VirtualTime:
-    """How much work each of some keys was handed, as far as it is more than what the last of them had."""
+    """How much work each key was handed, beyond what the key that is furthest behind was handed."""
 
     def __init__(self) -> None:
         self.now_us = 0
@@ -50,7 +50,7 @@ class _VirtualTime:
         self._last_start_us: dict[str, int] = {}
 
     def start_us(self, key: str) -> int:
-        """Where a key stands; the smallest is next."""
+        """The virtual time of a key; the key with the smallest is next."""
         return max(self.now_us, self._finish_us.get(key, 0))
 
     def lead_us(self, key: str) -> int:
@@ -61,11 +61,11 @@ class _VirtualTime:
         return self._last_start_us.get(key, 0) - self.now_us
 
     def advance(self, waiting: Iterable[str]) -> None:
-        """Time goes on to the key that is furthest behind. It never goes back."""
+        """Move virtual time on to the waiting key that is furthest behind. It never goes back."""
         self.now_us = max(self.now_us, min(map(self.start_us, waiting)))
 
     def charge(self, key: str, cost_us: int) -> None:
-        """A key was handed work."""
+        """Count work that a key was handed."""
         start_us = self.start_us(key)
         self._finish_us.pop(key, None)
         self._finish_us[key] = start_us + cost_us
@@ -75,14 +75,14 @@ class _VirtualTime:
             del self._finish_us[longest_ago], self._last_start_us[longest_ago]
 
     def refund(self, key: str, cost_us: int) -> None:
-        """What a key was handed came back untouched: it stands where it stood before."""
+        """Take back a charge: the work came back untouched."""
         if key in self._finish_us:
             self._finish_us[key] -= cost_us
             self._last_start_us[key] = min(self._last_start_us[key], self._finish_us[key])
 
 
 class Turns:
-    """Decides; the queue keeps the chunks. Forgetting it is harmless: all start level."""
+    """Decides whose turn it is; the queue keeps the chunks. Losing this state is harmless: all start level."""
 
     def __init__(self) -> None:
         self._accounts = _VirtualTime()

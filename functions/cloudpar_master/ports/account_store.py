@@ -3,7 +3,7 @@ from typing import Literal, NamedTuple, Protocol
 from cloudpar_protocol.errors import IdempotencyConflict
 
 MOST_US = 2**63 - 1
-"""No quota grows beyond what a table and the wire hold."""
+"""The largest quota: tables and messages hold 63 bits."""
 
 
 class AccountRecord(NamedTuple):
@@ -23,12 +23,12 @@ class AccountRecord(NamedTuple):
 
     @property
     def free_us(self) -> int:
-        """Compute time that nobody has spent or reserved; at least 0."""
+        """Compute time that is neither spent nor reserved; at least 0."""
         return max(0, self.granted_us - self.spent_us - self.reserved_us)
 
 
 class Reservation(NamedTuple):
-    """The answer for a slice: what was granted (0 up to what was asked), and whether more can ever come back."""
+    """The answer for a slice: what was granted, from 0 to what was wanted. `exhausted`: nothing can come back."""
 
     granted_us: int
     exhausted: bool
@@ -82,9 +82,9 @@ class AccountStore(Protocol):
     def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
         """Set aside up to `wanted_us` for the package's slice `number`, never more than is free.
 
-        Asked again for the same slice it answers the same and reserves nothing more; but an answer of 0 is not kept.
-        A package that is settled gets nothing any more, so that a latecomer's slice is not held for ever; nor does one
-        whose account is revoked.
+        A repeated call for the same slice has the same answer and reserves nothing more; but an answer of 0 is not
+        kept. A settled package gets nothing: no later call would give such a slice back. A revoked account gets
+        nothing.
         """
         ...
 
@@ -92,7 +92,7 @@ class AccountStore(Protocol):
         """The package has ended: spend min(used, its slices + what is free), once, and give its slices back.
 
         `held_us` is what its slices add up to, as far as the package knows: a hint, which may be wrong, or 0. Returns
-        what was charged; asked again it answers the same.
+        what was charged; a repeated call returns the same.
         """
         ...
 

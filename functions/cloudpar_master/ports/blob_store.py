@@ -17,8 +17,7 @@ class BlobStore(Protocol):
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
         """Links for the same upload in parts; None: this store takes it by `put_link` only.
 
-        With `upload_id`, they are for the parts that were begun by that name. What is begun and not completed is
-        removed by the store.
+        With `upload_id`, the links are for the upload of that name. The store removes uploads that are never completed.
         """
         ...
 
@@ -31,7 +30,7 @@ class BlobStore(Protocol):
         ...
 
     def abandon(self, prefix: str) -> None:
-        """Nobody needs what lies there any more: it is removed, now or by the store's own rules."""
+        """Remove what lies there, now or by the store's own rules: no package needs it."""
         ...
 
     def delete(self, key: str) -> None:

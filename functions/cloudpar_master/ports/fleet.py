@@ -4,27 +4,27 @@ from cloudpar_protocol.client_messages import FleetStatus
 
 
 class Fleet(Protocol):
-    """The workers' hosts, as far as a master can do something about them."""
+    """The hosts of workers, which a master can wake."""
 
     def wake(self) -> None:
-        """There is work: see to it that a worker will come. Never fails, and may be called as often as one likes."""
+        """Make sure that a worker comes: there is work. Never fails, and is cheap to call often."""
         ...
 
 
 class FleetWatch(Protocol):
-    """Whoever knows how many of the workers' hosts there are."""
+    """Knows how many hosts of workers there are."""
 
     def status(self) -> FleetStatus | None:
-        """The hosts now, or seconds ago; None: not known. Never fails; may be called as often as one likes."""
+        """The hosts now, or seconds ago; None: not known. Never fails, and is cheap to call often."""
         ...
 
 
 class StandingFleet:
-    """Workers that somebody else starts, and that stay."""
+    """Workers that an operator or a pool starts, and that stay."""
 
     def wake(self) -> None:
-        """They are awake."""
+        """Do nothing: these hosts are awake."""
 
     def status(self) -> FleetStatus | None:
-        """Nobody counts them."""
+        """None: no service counts these hosts."""
         return None

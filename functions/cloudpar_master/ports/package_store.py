@@ -69,7 +69,7 @@ class PackageStore(Protocol):
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         """Replace the head if the stored one is of version head.version - 1; False if it is not.
 
-        In the same write go `due_at`, which tells the registry when the timer shall look after the package, and a page
+        In the same write go `due_at`, which is when the timer should fold the package, and a page
         of the results that this version commits, if there are any.
         """
         ...

@@ -2,7 +2,7 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, Protocol
 
 LARGEST_RECEIVES: Final = 4
-"""A message that was received so often, and surfaces again, is dead (SQS: maxReceiveCount)."""
+"""A message that was received this often, and surfaces again, is dead (SQS: maxReceiveCount)."""
 
 
 class Sending(NamedTuple):
@@ -43,7 +43,7 @@ class Fit(NamedTuple):
         return self.has(python) and package_id not in self.set_aside
 
     def has(self, python: str) -> bool:
-        """Whether the worker has this version of Python, as far as it has told ("": any version does)."""
+        """Whether the worker has this version of Python, as far as it reported ("": any version does)."""
         return not python or not self.pythons or python in self.pythons
 
 
@@ -93,8 +93,9 @@ class TaskQueue(Protocol):
 
         A queue that can look at its messages brings only those that fit; one that cannot brings any, and the caller
         puts back what does not fit. The same attempt id again within 5 minutes brings the same messages, and they are
-        invisible again for so long. `again` says that the id was used before: a queue that consists of several may then
-        bring up to `limit` of each. Without `express`, a queue that keeps `express` messages apart brings none of them.
+        invisible for `visibility_s` again. `again` says that the id was used before: a queue that consists of several
+        may then bring up to `limit` of each. Without `express`, a queue that keeps `express` messages apart brings none
+        of them.
 
         Raises:
             StaleAttempt: The id was used before, and the queue cannot say what it brought.
@@ -102,7 +103,7 @@ class TaskQueue(Protocol):
         ...
 
     def passed_over(self, fit: Fit) -> list[str]:
-        """The ids of the packages whose messages wait, and do not fit. Empty if this queue cannot tell."""
+        """The ids of the packages whose messages wait and do not fit. Empty if this queue cannot look into messages."""
         ...
 
     def delete(self, receipts: Sequence[str]) -> None:
@@ -114,7 +115,7 @@ class TaskQueue(Protocol):
         ...
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """Keep messages invisible for so long from now; a receipt that is no longer good is ignored."""
+        """Keep messages invisible for this long from now; a receipt that is no longer good is ignored."""
         ...
 
     def waiting(self) -> int:

@@ -5,7 +5,7 @@ from .task_queue import ANY, Fit
 
 
 class WorkerRecord(NamedTuple):
-    """What a worker told of itself when it last asked for chunks, and when it was last heard of.
+    """What a worker reported with its last retrieval, and when it last sent a request.
 
     `executors` is 0 for a worker that has only beaten since the registry was lost.
     """
@@ -18,14 +18,14 @@ class WorkerRecord(NamedTuple):
 
 
 class WorkerRegistry(Protocol):
-    """The workers that were heard of lately. A registry that forgets makes packages wait longer, and fails none."""
+    """The workers that sent requests lately. A registry that forgets makes packages wait longer, and fails none."""
 
     def note(self, worker: WorkerRecord) -> None:
-        """Keep what a worker tells of itself. While that does not change, its `seen_at` may be some seconds old."""
+        """Keep what a worker reports. While that does not change, its `seen_at` may be some seconds old."""
         ...
 
     def beat(self, worker_id: str, now: float) -> None:
-        """A worker lives, and told nothing of itself this time. `seen_at` may be some seconds old here, too."""
+        """A worker lives, and reports nothing else. `seen_at` may be some seconds old here, too."""
         ...
 
     def leave(self, worker_id: str) -> None:
@@ -33,7 +33,7 @@ class WorkerRegistry(Protocol):
         ...
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
-        """The workers heard of at this time or later.
+        """The workers that sent a request at this time or later.
 
         What other processes noted of them is as it was some seconds ago, or, if `newest`, as it is now; that costs a
         call.
@@ -41,5 +41,5 @@ class WorkerRegistry(Protocol):
         ...
 
     def knows_all(self, now: float) -> bool:
-        """Whether every live worker has had the time to be heard of: not so right after a loss of memory."""
+        """Whether every live worker has had time to send a request; False right after a start without memory."""
         ...

@@ -31,14 +31,14 @@ from .secret import key_secret, secret_of
 from .wakeups import ANYTHING, Wakeups
 
 PRACTICALLY_UNLIMITED_US = 100 * 365 * 86400 * 1_000_000
-"""A hundred years: what the default account may use."""
+"""The quota of the default account: a hundred years."""
 
 
 class Assembly(NamedTuple):
     """A master's parts, as far as its process deals with them.
 
     Attributes:
-        blobs_kept_s: A blob that was not used for so long belongs to no package: none lives longer.
+        blobs_kept_s: A blob that was not used for this long belongs to no package, since none lives longer.
         lease_s: A chunk that was leased surfaces after this time without a beat.
     """
 
@@ -109,7 +109,7 @@ def _ensure_default_account(backend: Backend, token: str) -> None:
     token_hash = hash_token(token)
     if backend.accounts.by_token(token_hash) is None:
         account_id = hashlib.sha256(f"default account#{token_hash}".encode()).hexdigest()[:16]
-        # Whoever removes connection.json gets another token, and so another account beside the one before.
+        # Without connection.json a master makes another token, and so another account beside the earlier one.
         taken = any(each.name == "default" and each.state == "active" for each in backend.accounts.list())
         backend.accounts.create(
             AccountRecord(

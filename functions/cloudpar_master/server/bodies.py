@@ -9,7 +9,7 @@ from cloudpar_master.services import bodies
 from cloudpar_protocol.errors import BadRequest, NotFound
 
 CLIENT_GONE = 499
-"""Nobody reads this answer."""
+"""Status of an answer that the client no longer waits for."""
 
 
 async def read_body(request: Request) -> bytes:

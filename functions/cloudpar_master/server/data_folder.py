@@ -84,7 +84,7 @@ class DataFolder:
         return fresh
 
     def connect(self, given: Connection) -> Connection:
-        """Write connection.json anew for this endpoint. Tokens that are not given are kept, or made.
+        """Write connection.json again for this endpoint. Tokens that are not given are kept, or made.
 
         Raises:
             DataFolderError: It is there and unreadable, or it cannot be written.

@@ -50,7 +50,7 @@ class FailureLog:
             what: What failed, as the beginning of a sentence.
 
         Returns:
-            The refusal for whoever asked, if it is worth trying again once there is space.
+            The error for the caller, if it may try again once there is space.
         """
         said = unwritable(error)
         if said is None:

@@ -15,7 +15,7 @@ _base: ContextVar[str] = ContextVar("base")
 
 
 def note(request: Request) -> None:
-    """Remember how the links in this request's answer begin.
+    """Remember the base of the links in this request's answer.
 
     A caller that resolves relative links gets them, so that they lead through any proxy. One that has the same files
     gets links to them. An older caller gets its own `Host` back, which leads through a forwarded port.

@@ -1,4 +1,4 @@
-"""Requests that are held open until there is something to say."""
+"""Long polling: requests are held open until there is something to answer."""
 
 import asyncio
 from collections import OrderedDict
@@ -31,12 +31,12 @@ class LongPolling:
         self._ending = False
 
     def end(self) -> None:
-        """The server ends: nothing is held any more."""
+        """Answer all held requests now, and hold no others: the server ends."""
         self._ending = True
         self._wakeups.wake_all()
 
     async def retrieve(self, call: Call, gone: Callable[[], bool]) -> Struct:
-        """Hold a retrieval. Nothing is leased to a worker that has hung up."""
+        """Hold a retrieval until there is a chunk. A worker that has hung up gets no lease: that would time out."""
         request: RetrieveTasks = call.request
         fit = Fit(tuple(request.pythons), tuple(request.set_aside))
         deadline = _now() + min(request.hold_s, HOLD_S)
@@ -67,7 +67,7 @@ class LongPolling:
         self._wakeups.session_started(session)
 
     async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:
-        """Hold an await."""
+        """Hold an await until one of its packages has news."""
         request: AwaitTasks = call.request
         deadline = _now() + min(request.hold_s, HOLD_S)
         names = [cursor.package_id for cursor in request.packages]
@@ -92,7 +92,7 @@ class LongPolling:
 
 
 def _now() -> float:
-    """The loop's own time: the wall's may be set while a request is held."""
+    """The time of the event loop. Wall time may be set while a request is held."""
     return asyncio.get_running_loop().time()
 
 
@@ -107,7 +107,7 @@ def _has_news(request: AwaitTasks, reply: AwaitTasksReply) -> bool:
 
 
 async def unless_gone(hold: Callable[[Callable[[], bool]], Awaitable[Struct]], receive: Receive) -> Struct | None:
-    """Hold a request until it is answered or the other side hangs up; None if it did. `hold` is told how to ask."""
+    """Hold a request until it is answered. None: the client hung up, which `hold` can check."""
     hung_up = asyncio.ensure_future(_hang_up(receive))
     work = asyncio.ensure_future(hold(hung_up.done))
     try:

@@ -45,7 +45,7 @@ class MasterServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are ours: a master that is asked to end has ended well."""
+        """Handle signals here instead of in uvicorn: a master that a signal ends exits with 0."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.end)
         yield
@@ -64,7 +64,7 @@ class MasterServer(uvicorn.Server):
 
 
 def run(assembly: Assembly, listening: socket.socket, ready: Callable[[], None], stdin: int | None) -> None:
-    """Serve until a signal, or the end of the parent (on `stdin`), asks to stop."""
+    """Serve until a signal comes, or the parent ends (seen on `stdin`)."""
     uvloop.run(_serve(assembly, listening, ready, stdin))
 
 
@@ -89,7 +89,7 @@ async def _tick(assembly: Assembly, server: MasterServer, parent: int | None) ->
             server.end()
         try:
             done = assembly.tick()
-        except Exception as error:  # noqa: BLE001 - one package's trouble must not stop the clock of the others
+        except Exception as error:  # noqa: BLE001 - one package that fails must not stop the timer for the others
             assembly.failures.note(error, "a tick failed; the next one follows")
             done = 0
         await asyncio.sleep(0 if done >= BUSY else min(TICK_S, assembly.lease_s / TICKS))

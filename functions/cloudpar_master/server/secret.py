@@ -39,5 +39,5 @@ def key_secret(secret: bytes) -> bytes:
 
 
 def _mark(secret: bytes) -> bytes:
-    """It tells which secret it is, and nothing of it: of 256 random bits none can be searched for."""
+    """A mark that identifies the secret and reveals nothing of it: 256 random bits cannot be searched."""
     return hmac.digest(secret, b"mark of the secret", "sha256")

@@ -60,7 +60,7 @@ class Wakeups:
         self.head_saved(_session(session))
 
     def wake_all(self) -> None:
-        """The server ends: whoever is held looks."""
+        """Wake every held request: the server ends."""
         self.chunks_sent([ANYTHING] * (len(self._retrievals) + 1))
         for name in list(self._awaits):
             self.head_saved(name)

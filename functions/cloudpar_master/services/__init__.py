@@ -1,1 +1,1 @@
-"""What the master does when it is asked. The same code on every adapter: ports in, protocol messages out."""
+"""The routes of the protocol. The same code runs on every adapter: ports in, protocol messages out."""

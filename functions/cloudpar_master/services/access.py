@@ -9,14 +9,14 @@ from .backend import Backend, hash_token
 
 
 class Caller(NamedTuple):
-    """Who asks. Only a user has an account."""
+    """The role and account of a request's sender. Only a user has an account."""
 
     role: Literal["user", "worker", "admin"]
     account: AccountRecord | None = None
 
 
 def identify(backend: Backend, token: str | None) -> Caller:
-    """Find out whose token this is.
+    """Find the caller of a token.
 
     Raises:
         InvalidToken: It is missing, unknown or revoked.

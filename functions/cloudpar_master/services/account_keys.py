@@ -10,13 +10,13 @@ LOST = (
     "fail, and results that were not read raise SealBroken"
 )
 KNOWN = 1_000
-"""So many keys are remembered; none of them ever changes while its account is in use."""
+"""How many keys are remembered. A key never changes while its account is in use."""
 
 log = logging.getLogger("cloudpar_master")
 
 
 class AccountKeys:
-    """The keys that accounts seal with: made when they are first asked for, stored encrypted."""
+    """The keys that accounts seal with: made when first needed, stored encrypted."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend

@@ -4,7 +4,7 @@ from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import RateLimited, TooLarge
 
 FULL_S = 0.5
-"""Who waits for room asks again after this at the soonest; clients ask less and less often."""
+"""First Retry-After, in seconds, for a client over its limit; it backs off from there."""
 
 OPERATOR = "ask the operator for a higher limit"
 

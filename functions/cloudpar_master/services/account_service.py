@@ -24,7 +24,7 @@ from .folding import Folding
 
 
 class AccountService:
-    """What the admin token may ask, and who am I."""
+    """The routes of the admin token, and `hello`, by which any caller learns its role."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -34,7 +34,7 @@ class AccountService:
     def hello(
         self, role: Literal["user", "worker", "admin"], account: AccountRecord | None, request: Hello
     ) -> HelloReply:
-        """Say who the caller is."""
+        """Tell a caller its role, account and quota."""
         del request
         timeout_s = self._backend.policy.task_timeout_s
         if account is None:

@@ -1,4 +1,4 @@
-"""What administrators did: who, what, to which account. Each server writes these facts where its log is."""
+"""The audit record: which administrator did what to which account. Each server writes it to its own log."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .backend import Backend
 from .dispatcher import Call
 
 ADMIN = "the admin token"
-"""Who an administrator is where all of them have one token."""
+"""The name of the administrator where all of them share one token."""
 
 
 def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | None = None) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from cloudpar_master.ports.fleet import StandingFleet
 
 
 class Backend(NamedTuple):
-    """One master: its ports, its figures, and the hashes of its two own tokens. Without a safe it knows no seals."""
+    """What a master runs on: its ports, its figures, and the hashes of its two own tokens. Without a safe, no seals."""
 
     packages: PackageStore
     accounts: AccountStore

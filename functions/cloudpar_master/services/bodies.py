@@ -1,4 +1,4 @@
-"""Bodies in and out, whoever brings them: tokens, media types, limits, and errors as answers.
+"""HTTP bodies, independent of the server: tokens, media types, limits, and errors as answers.
 
 Headers are mappings whose names are, or are looked up, in lower case.
 """
@@ -15,7 +15,7 @@ from cloudpar_protocol.limits import BODY_BYTES
 
 
 class Answer(NamedTuple):
-    """What goes back."""
+    """An HTTP answer."""
 
     status: int
     media: str
@@ -24,10 +24,10 @@ class Answer(NamedTuple):
 
 
 def check_size(size: int) -> None:
-    """Whether a body may be so large.
+    """Check the size of a body in bytes.
 
     Raises:
-        TooLarge: It may not.
+        TooLarge: It is over the limit.
     """
     if size > BODY_BYTES:
         raise TooLarge(f"a body of over {BODY_BYTES:,} bytes: upload payloads instead (prepare_uploads)")
@@ -47,7 +47,7 @@ def sent_media(headers: Mapping[str, str]) -> str:
     """The media type of the body.
 
     Raises:
-        BadRequest: It is neither of ours.
+        BadRequest: It is neither MessagePack nor JSON.
     """
     media = headers.get("content-type", codec.MSGPACK).partition(";")[0].strip().lower()
     if media not in {codec.MSGPACK, codec.JSON}:
@@ -66,13 +66,13 @@ def accepted_media(headers: Mapping[str, str]) -> str:
 
 
 def answer(headers: Mapping[str, str], reply: Struct) -> Answer:
-    """A reply, as the request's headers ask for it."""
+    """A reply in the media type that the request accepts."""
     media = accepted_media(headers)
     return Answer(200, media, codec.encode(reply, media), {})
 
 
 def refusal(headers: Mapping[str, str], error: Exception) -> Answer:
-    """An error, as the request's headers ask for it; one that nobody foresaw may be retried."""
+    """An error in the media type that the request accepts. An unforeseen error becomes one that may be retried."""
     if not isinstance(error, RequestError):
         error = InternalError("the master failed at this request; its log says how. Nothing acknowledged is lost")
     more = {} if error.retry_after_s is None else {"Retry-After": str(max(1, ceil(error.retry_after_s)))}

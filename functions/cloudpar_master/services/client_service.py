@@ -52,11 +52,11 @@ from .upload_links import UploadLinks
 CANCEL_ALL = "cancel the whole package instead"
 
 LONELY_S = 4.0
-"""A package without workers for so long after its start is told how the fleet does: an awake one is faster."""
+"""Seconds after its start from which an await of a package without workers looks at the fleet and reports it."""
 
 
 class ClientService:
-    """What a user's token may ask."""
+    """The routes of users."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend

@@ -16,7 +16,7 @@ UNCUT = 100
 
 
 class OpenCount:
-    """How many packages of an account are open, read once for all closed ones that ask: these may be hundreds."""
+    """How many packages of an account are open, read once for all closed ones of a request: these may be hundreds."""
 
     def __init__(self, packages: PackageStore) -> None:
         self._packages = packages

@@ -80,7 +80,7 @@ class Dispatcher:
 
     @staticmethod
     def enter(name: str, caller: Caller, body: bytes, media: str) -> Call:
-        """Check the body of a caller who is known already.
+        """Check the body of a caller that is known already.
 
         Raises:
             RequestError: What is wrong with it.
@@ -91,7 +91,7 @@ class Dispatcher:
         return Call(route, caller, codec.decode(body, route.request, media))
 
     def perform(self, call: Call) -> Struct:
-        """Carry it out."""
+        """Carry out a request that was admitted."""
         return self._handlers[call.route.name](call)
 
 

@@ -13,7 +13,7 @@ class _Idle(NamedTuple):
 
 
 class IdleWorkers:
-    """Which workers came away empty lately, as far as this process has seen: an estimate, good enough for pacing."""
+    """Which workers found the queue empty lately, as far as this process saw: an estimate, good enough for pacing."""
 
     MEMORY_S = 30.0
 
@@ -21,7 +21,7 @@ class IdleWorkers:
         self._since: dict[str, _Idle] = {}
 
     def note(self, worker_id: str, now: float, fit: Fit, *, idle: bool) -> None:
-        """A worker asked for tasks."""
+        """A worker sent a retrieval."""
         self._since = {name: each for name, each in self._since.items() if now - each.at < self.MEMORY_S}
         self._since.pop(worker_id, None)
         if idle:
@@ -32,7 +32,7 @@ class IdleWorkers:
         self._since.pop(worker_id, None)
 
     def count(self, now: float) -> int:
-        """How many idle."""
+        """How many workers idle."""
         return sum(1 for each in self._since.values() if now - each.at < self.MEMORY_S)
 
     def others(self, worker_id: str, now: float, heads: Iterable[Head]) -> bool:

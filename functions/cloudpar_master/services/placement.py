@@ -32,18 +32,18 @@ class Placement:
         self._folding = Folding(backend)
 
     def heard(self, request: RetrieveTasks) -> Fit:
-        """A worker asks for chunks, and tells what it can run."""
+        """Note what a worker can run, as its retrieval says."""
         fit = Fit(tuple(request.pythons), tuple(request.set_aside))
         now = self._backend.clock.now()
         self._backend.registry.note(WorkerRecord(request.worker_id, now, request.host, request.executors, fit))
         return fit
 
     def beats(self, worker_id: str) -> None:
-        """A worker lives."""
+        """Note that a worker lives."""
         self._backend.registry.beat(worker_id, self._backend.clock.now())
 
     def left(self, worker_id: str) -> None:
-        """A worker has ended in good order: what only it could run need not wait until it is given up."""
+        """Note that a worker has ended in good order: what only it could run need not wait until it counts as gone."""
         self._backend.registry.leave(worker_id)
 
     def attended(self, head: Head) -> Head:
@@ -60,12 +60,12 @@ class Placement:
         return replace(head, pace=replace(head.pace, fleet=fleet))
 
     def resumed(self, passed_over: Sequence[str]) -> set[str]:
-        """Packages that a worker was not handed: those that no worker can run, and that it is to run all the same."""
+        """Of packages that a worker was not handed, those that no worker can run: it runs them anyway."""
         heads = self._backend.packages.heads(passed_over)
         return {head.package_id for head in self._decided(heads) if head.life.run_anyway and not head.life.ended}
 
     def restored(self, heads: Iterable[Head], fit: Fit) -> dict[str, Head | None]:
-        """Packages that workers ran without what these need, decided again since a worker asks that may have it."""
+        """Packages that ran although all workers lack something, decided again for a worker that may have it."""
         found = [head for head in heads if head.life.run_anyway and fit.takes(head.package_id, head.python)]
         return {head.package_id: head for head in self._decided(found)}
 
@@ -88,15 +88,15 @@ class Placement:
         return any(each.express for each in sendings)
 
     def decided(self, head: Head) -> Head:
-        """The package, once it is decided what becomes of it while these workers live."""
+        """Decide what becomes of a package while these workers live, and return it as it is then."""
         (decided,) = self._decided([head])
         return decided
 
     def _decided(self, heads: Sequence[Head]) -> list[Head]:
         """Packages, decided together.
 
-        None is decided against by what another process noted some seconds ago: a worker may have come since, or may
-        have told that it fits after all.
+        Before one is decided against, the registry is read again: what another process noted some seconds ago may miss
+        a worker that came since, or that reported since that it fits after all.
         """
         workers = self._live() if heads else []
         events = [self._event(head, workers) for head in heads]

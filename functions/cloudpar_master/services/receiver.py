@@ -17,7 +17,7 @@ from .leases import Leases, wanted
 from .placement import Placement, runs
 
 STALE_ROUNDS = 20
-"""How many times in one request the queue is asked for more behind chunks that no package wants any more. After that
+"""How many times one request receives from the queue behind chunks that no package wants any more. After that
 the worker sends its next request at once."""
 
 
@@ -55,7 +55,7 @@ class Receiver:
         Args:
             request: The worker's.
             fit: What the worker can run.
-            unfit_rounds: How many times the queue is asked if what comes does not fit the worker.
+            unfit_rounds: How many times to receive while what comes does not fit the worker.
         """
         unfit: set[str] = set()
         put_back: set[tuple[str, int, int, int]] = set()

@@ -6,11 +6,11 @@ from cloudpar_master.ports import AccountRecord, Clock
 from cloudpar_protocol.errors import RateLimited
 
 KNOWN = 1_000
-"""So many accounts are remembered; who was not heard of for long has a full bucket anyway."""
+"""How many accounts are remembered. One that sent no request for long has a full bucket anyway."""
 
 
 class RequestRate:
-    """How often each account asks, as far as this process sees it: nothing is stored, so that a request costs no write.
+    """How often each account sends requests to this process. Nothing is stored, so that a request costs no write.
 
     On AWS there are as many processes as requests at a time; all of them together are bounded by the API's own limit.
     """
@@ -21,10 +21,10 @@ class RequestRate:
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def admit(self, account: AccountRecord) -> None:
-        """An account asks for something.
+        """Count a request of an account.
 
         Raises:
-            RateLimited: It asks too often.
+            RateLimited: The account sends requests too often.
         """
         now, policy = self._clock.now(), self._policy
         bucket = self._buckets.pop(account.account_id, Bucket(policy.request_burst, now))

@@ -29,8 +29,8 @@ each further time, up to the second. The queue cannot look for it: each of its r
 them back, which costs calls."""
 
 UNFIT_ROUNDS = 4
-"""How many times a request asks the queue if only chunks came that the worker cannot run, and the last request of that
-worker ended so, too. The chunks that it saw are behind the others then."""
+"""How many times a request receives from the queue if only chunks come that the worker cannot run, and its last request
+ended so, too. The chunks that it saw are behind the others then."""
 
 
 class Retrieval:

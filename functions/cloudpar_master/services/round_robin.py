@@ -3,22 +3,22 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 REMEMBERED = 1_000
-"""How many askers' places are remembered. One whose place is forgotten starts at the beginning."""
+"""How many workers' places are remembered. A worker whose place is forgotten starts with the first package."""
 
 
 class RoundRobin:
-    """Which packages an asker looks at next, when it cannot look at all of them in one go: each has its turn."""
+    """Which packages to look at next for a worker, if one request cannot look at all: each has its turn."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[str, str] = OrderedDict()
 
-    def next(self, asker: str, package_ids: Iterable[str], most: int) -> list[str]:
-        """At most `most` of the packages: those behind the last one that this asker looked at, and then the first."""
+    def next(self, worker_id: str, package_ids: Iterable[str], most: int) -> list[str]:
+        """At most `most` of the packages: those behind the last one chosen for this worker, then the first ones."""
         ordered = sorted(package_ids)
-        at = bisect_right(ordered, self._last.pop(asker, ""))
+        at = bisect_right(ordered, self._last.pop(worker_id, ""))
         chosen = [*ordered[at:], *ordered[:at]][:most]
         if len(chosen) < len(ordered):
-            self._last[asker] = chosen[-1]
+            self._last[worker_id] = chosen[-1]
             if len(self._last) > REMEMBERED:
                 self._last.popitem(last=False)
         return chosen

@@ -10,14 +10,14 @@ MESSAGES = 10
 
 
 class Timer:
-    """What nobody's request brings along: time itself, and chunks that the queue gave up."""
+    """Does what no request does: folds packages that are due, and takes in chunks that the queue gave up."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._folding = Folding(backend)
 
     def tick(self) -> int:
-        """Fold what is due and take lost chunks in. Returns how much there was to do; call again while it is full."""
+        """Fold what is due and take in lost chunks. Returns how much there was: PACKAGES or more if more may wait."""
         dead = self._backend.queue.dead(MESSAGES)
         for message in dead:
             self.lost(message)
@@ -31,19 +31,19 @@ class Timer:
             ExceptionGroup: Some could not be folded; all others were.
         """
         due = self._backend.packages.due(self._backend.clock.now(), PACKAGES)
-        troubles: list[Exception] = []
+        failures: list[Exception] = []
         for package_id in due:
             try:
                 self._folding.advance(package_id, due=True)
-            except Exception as trouble:  # noqa: BLE001 - one package must not hold up those behind it
-                trouble.add_note(f"package {package_id}")
-                troubles.append(trouble)
-        if troubles:
-            raise ExceptionGroup("packages that were due could not be folded", troubles)
+            except Exception as error:  # noqa: BLE001 - one package must not hold up those behind it
+                error.add_note(f"package {package_id}")
+                failures.append(error)
+        if failures:
+            raise ExceptionGroup("packages that were due could not be folded", failures)
         return len(due)
 
     def lost(self, message: Message) -> None:
-        """Take in a chunk that was delivered too often. Afterwards its message may go."""
+        """Take in a chunk that was delivered too often. Afterwards its message may be deleted."""
         chunk = ChunkText.parse(message.body)
         lost = chunk.losses + message.receives
         event = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=lost)

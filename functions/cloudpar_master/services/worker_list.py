@@ -14,7 +14,7 @@ these, which are older, no reason is told."""
 
 
 class WorkerList:
-    """Lists the workers that the master heard of lately. On AWS that takes one query, and one call for the reasons."""
+    """Lists the workers that sent requests lately. On AWS that takes one query, and one call for the reasons."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend

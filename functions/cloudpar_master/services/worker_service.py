@@ -117,7 +117,7 @@ class WorkerService:
             self._backend.queue.delete(receipts)
 
     def extend_leases(self, request: ExtendLeases) -> ExtendLeasesReply:
-        """The worker lives: keep its chunks from others, and tell it what is still wanted of them."""
+        """Keep a live worker's chunks from others, and answer what is still wanted of them."""
         heads = self._load(ref.package_id for ref in request.leases)
         views = self._leases.views(request.leases, heads)
         live = [ref.receipt for ref, view in zip(request.leases, views, strict=True) if view.state == "wanted"]

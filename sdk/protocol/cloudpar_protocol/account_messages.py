@@ -1,4 +1,4 @@
-"""Account service: for the operator, who hands out tokens and pays the bill."""
+"""Account service: the routes of the operator, who hands out tokens and pays the bill."""
 
 from typing import Annotated, Literal
 

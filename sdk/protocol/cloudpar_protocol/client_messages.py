@@ -35,17 +35,17 @@ from .payloads import (
 )
 
 PackageState = Literal["running", "completed", "error", "failed", "cancelled", "expired"]
-"""What await_tasks says. "error": every task has its result, and some of these are errors."""
+"""The states that await_tasks answers. "error": every task has its result, and some of these are errors."""
 
 
 class Hello(Struct, frozen=True, kw_only=True):
-    """Is anybody there, and who am I?"""
+    """Check the connection and the token."""
 
     v: int = PROTOCOL_VERSION
 
 
 class HelloReply(Struct, frozen=True, kw_only=True):
-    """Who asks. `seal_key`, for users, makes and verifies their seals; without one the master knows no seals."""
+    """The caller's role and account. `seal_key`, for users, makes and verifies their seals; None: no seals here."""
 
     v: int = PROTOCOL_VERSION
     release: str
@@ -62,11 +62,11 @@ class Upload(Struct, frozen=True, kw_only=True):
     """A payload that is too large to travel inline.
 
     Attributes:
-        crc32: zlib.crc32 of the payload: what makes a second, different upload to the same link fail.
-        hash: Of task code: its SHA-256, so that the same code is uploaded once.
-        parts_crc32: Of a payload over WHOLE_BYTES: of each of its parts. Who sends them can upload parts.
-        key: Of task data that is under way, as it was answered: fresh links for the same.
-        upload_id: Of parts that are under way, as it was answered: fresh links for the same.
+        crc32: zlib.crc32 of the payload. A second, different upload to the same link fails by it.
+        hash: SHA-256 of task code, so that the same code is uploaded once.
+        parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts.
+        key: The key that was answered for task data whose upload goes on: the reply has fresh links for it.
+        upload_id: The id that was answered for an upload in parts that goes on: the reply has fresh links for it.
     """
 
     kind: Literal["code", "data"]
@@ -84,7 +84,7 @@ class PrepareUploads(Struct, frozen=True, kw_only=True):
 
 
 class PreparedUpload(Struct, frozen=True, kw_only=True):
-    """Where to put it; no link means that it is there already. `parts` is another way to the same place."""
+    """Where to upload a payload; no link: it is there already. `parts` is another way to the same place."""
 
     key: str
     link: Link | None = None
@@ -101,17 +101,17 @@ class StartTasks(Struct, frozen=True, kw_only=True):
 
     Attributes:
         idempotency_key: Makes the package id; the same key with the same body answers with the same package.
-        session: The client process. Starting a package makes an await of the same session that does not name it answer
-            at once, whether it is held already or comes next (once for each start), so that the client asks anew.
+        session: The client process. Starting a package makes an await of the same session that does not name it return
+            at once, whether it is held or comes next (once for each start), so that the client awaits the new package.
         name: The function's name, for people.
         codec: Of task data and results; "msgpack" if, and only if, the code is a reference.
-        python: Minor version of the client's Python, "3.11"; without meaning when the codec is "msgpack".
-        chunksize: Tasks a chunk; None leaves it to the master, which measures.
-        task_timeout_s: Lowers the operator's maximum for each task of this package: for all of its attempts together.
-        retries: A task whose code raises is tried again so often, at once and by the same executor.
-        retry_on: Only for these exceptions and what is derived from them; empty: for every Exception.
-        seal: Of a sealed package: on its code and how it is called (`seals`).
-        depth: How deep the package nests; so the worker knows which tasks may run while others wait for them.
+        python: Minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
+        chunksize: Tasks of each chunk; None: the master sizes chunks from measured durations.
+        task_timeout_s: Limit for all attempts of a task together, if it is lower than the operator's.
+        retries: How often a task that raises is tried again, at once and by the same executor.
+        retry_on: Retry only after these exceptions and subclasses of them; empty: after every Exception.
+        seal: The seal of a sealed package's code and call (`seals`).
+        depth: How deep the package nests. A worker runs deeper tasks while others wait for them.
         threads_per_task: The limit of numeric libraries in each task; None: the worker's own.
     """
 
@@ -147,7 +147,7 @@ class Cursor(Struct, frozen=True, kw_only=True):
 
 
 class AwaitTasks(Struct, frozen=True, kw_only=True):
-    """What is new? An embedded master may hold the request open up to `hold_s` until something is."""
+    """Read what is new of packages. An embedded master may hold the request for up to `hold_s` until something is."""
 
     v: int = PROTOCOL_VERSION
     session: Id = "-"
@@ -156,7 +156,7 @@ class AwaitTasks(Struct, frozen=True, kw_only=True):
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a package is. `executors` are those that published lately; the last three are sums over its tasks."""
+    """How far a package is. `executors` counts those that published lately; the last three are sums over its tasks."""
 
     tasks: Count
     done: Count = 0
@@ -173,7 +173,7 @@ class Placement(Struct, frozen=True, kw_only=True):
     """Which of the connected workers can run a package.
 
     Attributes:
-        workers: How many workers the master heard of lately.
+        workers: How many workers sent requests lately.
         fitting: How many of them can run it.
         python: The version of Python that it needs; "": any.
         others: Some of the workers that cannot run it, with what they lack.
@@ -186,17 +186,17 @@ class Placement(Struct, frozen=True, kw_only=True):
 
 
 class PackageStatus(Struct, frozen=True, kw_only=True):
-    """One package's news.
+    """What is new of one package.
 
     Attributes:
         cursor: Send this next time.
-        more: Further results are ready now; ask again at once.
-        results: In the order of their commitment, each task once.
+        more: Further results are ready: send the next request at once.
+        results: In the order in which they were committed, each task once.
         links: For the blobs named by `results`, by key.
         failed: Ranges of the tasks that ended in an error, at most 100 of them; progress.errors counts all.
         cancelled: Ranges of the tasks that have no result because they were cancelled one by one.
         reason: Of a failed, cancelled or expired package: a short code.
-        message: The same for people, with the mend.
+        message: The same for people, with the remedy.
         settled: The charge is final.
         codec: How `results` are serialized.
         set_aside: Workers that could not run it, so that its tasks run on others.
@@ -226,7 +226,7 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
     Attributes:
         running: Those that are there.
         starting: Those that are wanted and not there yet.
-        message: Why no more can start, in the words of who should start them.
+        message: Why no more can start, as the service says that should start them.
     """
 
     running: Count = 0
@@ -235,7 +235,7 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
 
 
 class AwaitTasksReply(Struct, frozen=True, kw_only=True):
-    """Packages in the order asked. An unknown or deleted package has no status but an error in `missing`.
+    """Packages in the order of the request. An unknown or deleted package has a text in `missing` instead of a status.
 
     `fleet` comes while one of the packages waits for its first workers, from a master that knows of a fleet.
     """
@@ -248,9 +248,9 @@ class AwaitTasksReply(Struct, frozen=True, kw_only=True):
 
 
 class CancelTasks(Struct, frozen=True, kw_only=True):
-    """Cancel the whole package, or (with `ranges`) some of its tasks. Confirmed only once it is decided.
+    """Cancel the whole package, or (with `ranges`) some of its tasks. The reply comes when it is decided.
 
-    `only_queued` spares what a worker has: these tasks go on, everything else of the package is cancelled.
+    `only_queued`: tasks that a worker has go on, all others of the package are cancelled.
     """
 
     v: int = PROTOCOL_VERSION
@@ -269,7 +269,7 @@ class CancelTasksReply(Struct, frozen=True, kw_only=True):
 
 
 class Acknowledge(Struct, frozen=True, kw_only=True):
-    """The client has what it wants of these packages: free their storage. A running one is cancelled first."""
+    """Free the storage of packages that the client needs no more. A running one is cancelled first."""
 
     v: int = PROTOCOL_VERSION
     package_ids: Annotated[list[Id], Meta(min_length=1, max_length=BULK_ITEMS)]

@@ -25,7 +25,7 @@ JSON = "application/json"
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 _UNKNOWN: dict[int, type[RequestError]] = {429: RateLimited}
-"""Whoever says so: a gateway before the master paces as it does."""
+"""Also from a gateway in front of the master: it throttles as the master does."""
 
 _to_msgpack = msgspec.msgpack.Encoder()
 _to_json = msgspec.json.Encoder()
@@ -91,7 +91,7 @@ def encode_error(error: RequestError, media: str = MSGPACK) -> bytes:
 
 
 def explain(body: bytes, status: int, media: str) -> str:
-    """Say in words what a refusing blob store answered. An embedded master answers as it does to calls.
+    """Describe a blob store's refusal in words. An embedded master answers as it does to calls.
 
     >>> explain(encode_error(BadRequest("too short")), 400, MSGPACK), explain(b"<Error/>", 403, "application/xml")
     ('too short', 'HTTP status 403: <Error/>')

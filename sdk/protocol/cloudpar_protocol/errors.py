@@ -36,7 +36,7 @@ from typing import ClassVar
 
 
 class CloudparError(Exception):
-    """Anything that this system reports. The text says what happened and how to mend it.
+    """Anything that this system reports. The text says what happened and what to do.
 
     Attributes:
         task_index: Of an error of one task: its number, from 0, in its map, or in the package of its future.
@@ -151,7 +151,7 @@ class PythonMismatch(PackageFailed):
 
 
 class SealBroken(PackageFailed):
-    """Code, data or a result is not what its seal says, or has none: somebody changed it. It was not unpickled."""
+    """Code, data or a result is not what its seal says, or has none: it was changed. It was not unpickled."""
 
 
 class SerializationError(CloudparError, TypeError):

@@ -7,7 +7,7 @@ from .payloads import Count
 
 
 class ListWorkers(Struct, frozen=True, kw_only=True):
-    """The workers that the master heard of within the last minute, and what each of them cannot run."""
+    """List the workers that sent a request within the last minute, and what each of them cannot run."""
 
     v: int = PROTOCOL_VERSION
 
@@ -24,14 +24,14 @@ class SetAside(Struct, frozen=True, kw_only=True):
 
 
 class ConnectedWorker(Struct, frozen=True, kw_only=True):
-    """One worker, as it described itself when it last asked for tasks.
+    """One worker, as its last retrieval described it.
 
     Attributes:
-        host: The name of its machine; empty if the worker is of an earlier release, or has not asked since the master
-            started.
-        executors: How many it has, busy or not; 0: it has not asked since the master started.
+        host: The name of its machine; empty if the worker is of an earlier release, or has sent no retrieval since
+            the master started.
+        executors: How many it has, busy or not; 0: it has sent no retrieval since the master started.
         pythons: The minor versions of Python that it runs; empty as for `host`.
-        seen_at: When it was heard of last, in seconds since 1970; may be some seconds old.
+        seen_at: When it last sent a request, in seconds since 1970; may be some seconds old.
         set_aside: The packages that it cannot run.
     """
 

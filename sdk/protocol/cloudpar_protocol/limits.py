@@ -1,4 +1,4 @@
-"""Figures that both sides of the wire keep to. Sizes in bytes, times in seconds."""
+"""Figures that clients, workers and masters keep to. Sizes in bytes, times in seconds."""
 
 PROTOCOL_VERSION = 1
 """Goes up only when an old peer could misread a message; new optional fields do not raise it."""
@@ -46,7 +46,7 @@ ERROR_TEXT_CHARS = 16 * 1024
 """A remote traceback or a message; longer ones are cut in the middle."""
 
 INPUT_CHARS = 200
-"""What says of a failed task what it was called with; longer texts are cut."""
+"""Characters of the text that shows what a failed task was called with; longer texts are cut."""
 
 HOLD_S = 20.0
 """The longest that a master may hold a request open."""
@@ -58,7 +58,8 @@ EXECUTORS = 1_000
 """Executors of one worker. More run on more workers."""
 
 THREADS = 1024
-"""The most threads a task that a pool may ask for."""
+"""Threads that a pool may allow each task at most."""
 
 NESTING = 32
-"""How deep tasks that start tasks of their own may nest; a worker may run so many executors for each of its cores."""
+"""How deep tasks that start tasks of their own may nest; a worker may run this many executors
+for each of its cores."""

@@ -84,7 +84,7 @@ class Lines:
         """Send one request and wait for its answer, each part of it for at most `answer_s`.
 
         Raises:
-            OSError: There is no answer, or only a part of one. What was asked may have been done.
+            OSError: There is no answer, or only a part of one. The request may have been carried out.
         """
         interruption = interruption or Interruption()
         line = self._take(connect_s)
@@ -146,7 +146,7 @@ class Lines:
         line.close()
 
     def hang_up(self) -> None:
-        """Ask nothing more, and let the other side know; answers to what was asked may still be read.
+        """Send no more requests, and let the other side know; answers to earlier ones may still be read.
 
         A request that another thread is about to send raises an OSError, like all later ones.
         """
@@ -178,14 +178,14 @@ def _split(endpoint: str) -> SplitResult:
         if url.scheme in {"http", "https"} and url.hostname and url.port != 0:
             return url
     raise ValueError(
-        f"{endpoint!r} is no URL of a master: it begins with http:// or https:// and a host, as in "
+        f"{endpoint!r} is no URL of a master: it starts with http:// or https:// and a host, as in "
         "http://127.0.0.1:8000"
     )
 
 
 def _one_line(value: str) -> str:
     if not value.isprintable() or max(value, default="") > "\xff":
-        raise ValueError("a token or an endpoint has a line break, or another character that none has: copy it anew")
+        raise ValueError("a token or an endpoint has a line break, or another character that none has: copy it again")
     return value
 
 

@@ -1,7 +1,7 @@
 """Tasks that start tasks of their own: where a client inside a task and its executor meet, in one process.
 
 A task that waits for tasks of its own uses no core, but it holds its executor. If all executors of a master did so, the
-tasks that they wait for would never run. So the client tells the executor what it waits for, and the worker runs
+tasks that they wait for would never run. So the client reports to the executor what it waits for, and the worker runs
 another executor meanwhile.
 """
 

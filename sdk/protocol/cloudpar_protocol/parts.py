@@ -1,4 +1,4 @@
-"""Uploads in parts, as clients and workers do them: here are order and threads; who uploads brings the requests.
+"""Uploads in parts, for clients and workers: order and threads are here; the caller brings the requests.
 
 Parts are what S3 takes, so the list that makes one payload of them is S3's.
 """
@@ -27,7 +27,7 @@ _STATUS: Mapping[bytes, int] = {
 
 
 def bounds(size: int) -> list[tuple[int, int]]:
-    """Where the parts of a payload of so many bytes begin and end.
+    """The parts of a payload of this size: where each starts and ends.
 
     >>> bounds(40_000_000)
     [(0, 16777216), (16777216, 33554432), (33554432, 40000000)]
@@ -52,7 +52,7 @@ def checksums(size: int, read: Callable[[int, int], bytes | memoryview]) -> tupl
 
 
 def pieces(body: memoryview) -> list[memoryview]:
-    """A body as a general HTTP client shall have it: its time limit is then for each piece, and not for them all.
+    """A body for a general HTTP client, piece by piece: its time limit then holds for each piece, not for all.
 
     >>> [len(piece) for piece in pieces(memoryview(bytes(100_000)))]
     [65536, 34464]
@@ -72,7 +72,7 @@ class Sender(Protocol):
         ...
 
     def renew(self, upload_id: str) -> Parts | None:
-        """Fresh links to the same parts; None: nobody wants them any more."""
+        """Fresh links to the same parts; None: the upload is not wanted any more."""
         ...
 
 
@@ -97,7 +97,7 @@ class PartedUpload:
         """Upload it.
 
         Raises:
-            Exception: What the sender raised, where fresh links did not mend it.
+            Exception: What the sender raised, if fresh links did not help.
         """
         there_before = -1
         while True:
@@ -166,7 +166,7 @@ def _lines(etags: Sequence[str], crc32s: Sequence[int]) -> Iterator[bytes]:
 
 
 def completion_status(status: int, body: bytes) -> int:
-    """What an answer to `complete` means: S3 may say 200 before it begins, and how it went only in the body.
+    """The status of an answer to `complete`: S3 may answer 200 before it starts, and put an error into the body.
 
     >>> completion_status(200, b"<CompleteMultipartUploadResult>"), completion_status(404, b"")
     (200, 404)

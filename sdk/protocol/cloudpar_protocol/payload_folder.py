@@ -1,7 +1,7 @@
 """Payloads as files: between a pool on one machine and the master and the worker that the pool has started.
 
 These three processes belong to one user. Through the master by HTTP, a payload would be copied eight times; a file is
-written once and read once. Whoever has a folder for it asks for such links by a header of each call (`link_urls`).
+written once and read once. A side that has a folder for it requests such links by a header of each call (`link_urls`).
 """
 
 import io
@@ -18,7 +18,7 @@ from .errors import BadRequest, NotFound
 
 SCHEME: Final = "file://"
 UPLOAD: Final = ".upload-"
-"""What the name of a file begins with until it is whole. The id of the process that writes it follows."""
+"""How the name of a file starts until it is whole. The id of the process that writes it follows."""
 MAPPED_BYTES: Final = 256 * 1024
 """Parts of payloads from this size on are mapped into memory, not copied."""
 

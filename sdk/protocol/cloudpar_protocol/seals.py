@@ -1,7 +1,7 @@
-r"""Seals: by an account's key, what its clients and the workers' agents make is told from what anybody else makes.
+r"""Seals: an account's key shows that code, data and results come from its clients and the workers' agents.
 
 A seal is HMAC-SHA-256, cut to SEAL_BYTES, of what it is on, its package and, of data and results, the task's number. So
-nothing can be taken from one place and put in another. Whoever unpickles verifies first.
+nothing can be taken from one place and put in another. Every process that unpickles verifies first.
 
 >>> from cloudpar_protocol.seals import Seals, package_id
 >>> seals = Seals(b"k" * 32, package_id("account", "key", sealed=True))
@@ -22,7 +22,7 @@ ResultT = TypeVar("ResultT", bound=TaskResult)
 
 KEY_BYTES = 32
 SEALED = "s"
-"""The ids of sealed packages begin with it, those of others with a hexadecimal digit."""
+"""The ids of sealed packages start with it, those of others with a hexadecimal digit."""
 
 LARGE_BYTES = 64 * 1024
 """In place of a larger payload stands its BLAKE2b digest, which takes half the time of SHA-256."""
@@ -39,7 +39,7 @@ def package_id(account_id: str, idempotency_key: str, *, sealed: bool) -> str:
 
 
 def is_sealed(package_id: str) -> bool:
-    """Whether a package is one of those whose code, data and results have seals, by its id: nobody can take that off.
+    """Whether the code, data and results of a package have seals. Its id says so, which cannot be removed unnoticed.
 
     >>> is_sealed("s03f"), is_sealed("03f")
     (True, False)
@@ -48,20 +48,20 @@ def is_sealed(package_id: str) -> bool:
 
 
 class Seals:
-    """The seals of one package: they are made and verified by who has the account's key."""
+    """Makes and verifies the seals of one package, with the account's key."""
 
     def __init__(self, key: bytes, package_id: str) -> None:
         self.package_id = package_id
-        # HMAC by its two hashes, begun once: a tenth of the time of a call for each task.
+        # HMAC by its two hashes, started once: a tenth of the time of a call for each task.
         padded = key.ljust(_BLOCK_BYTES, b"\0")
         self._outer = hashlib.sha256(padded.translate(_OUTER))
         inner = hashlib.sha256(padded.translate(_INNER))
         self._code, self._data, self._result, self._place = (inner.copy() for _ in _KINDS)
-        for kind, begun in zip(_KINDS, (self._code, self._data, self._result, self._place), strict=True):
-            begun.update(f"{kind}\0{package_id}\0".encode())
+        for kind, started in zip(_KINDS, (self._code, self._data, self._result, self._place), strict=True):
+            started.update(f"{kind}\0{package_id}\0".encode())
 
-    def _seal(self, begun: "hashlib._Hash", what: bytes, payload: bytes | memoryview = b"") -> bytes:
-        inner, outer = begun.copy(), self._outer.copy()
+    def _seal(self, started: "hashlib._Hash", what: bytes, payload: bytes | memoryview = b"") -> bytes:
+        inner, outer = started.copy(), self._outer.copy()
         if len(payload) > LARGE_BYTES:
             what, payload = b"large\0" + what, hashlib.blake2b(payload).digest()
         inner.update(what)
@@ -70,13 +70,13 @@ class Seals:
         return outer.digest()[:SEAL_BYTES]
 
     def code(self, code: TaskCode, data: TaskData, *, call: CallStyle, codec: Codec, python: str, tasks: int) -> bytes:
-        """Of the task code, by its hash, and of how it is called; range data is part of it."""
+        """The seal of the task code, by its hash, and of how it is called; range data is part of it."""
         origin = f"range {data.start} {data.step}" if isinstance(data, RangeData) else "items"
         kind = "pickle" if code.reference is None else "reference"
         return self._seal(self._code, "\0".join((kind, code.hash, call, codec, python, str(tasks), origin)).encode())
 
     def data(self, index: int, item: bytes | memoryview) -> bytes:
-        """Of one task's data."""
+        """The seal of one task's data."""
         return self._seal(self._data, b"%d\0" % index, item)
 
     def are_data(self, first: int, items: Sequence[bytes | memoryview], seals: bytes | memoryview) -> bool:
@@ -85,16 +85,16 @@ class Seals:
         return compare_digest(expected, seals)
 
     def result(self, result: TaskResult) -> bytes:
-        """Of what a task came to."""
+        """The seal of a task's result."""
         return self._seal(self._result, b"%d\0%s\0" % (result.index, result.outcome.encode()), result.data or b"")
 
     def place(self, result: TaskResult, blob: BlobRef) -> bytes:
-        """Of where a result lies, by the master for a worker that knows no seals."""
+        """The seal of a large result's place, which the master makes for a worker that knows no seals."""
         what = f"{result.index}\0{result.outcome}\0{blob.offset}\0{blob.size}\0{blob.key}"
         return self._seal(self._place, what.encode())
 
     def sealed(self, results: Iterable[ResultT]) -> list[ResultT]:
-        """Results with their seals, for those that have data; whatever was there before is not believed."""
+        """Results with their seals, for those that have data; seals that were there before are replaced."""
         return [
             result
             if result.data is None and result.seal is None

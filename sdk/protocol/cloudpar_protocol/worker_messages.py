@@ -38,20 +38,20 @@ LeaseState = Literal["wanted", "finished", "ended"]
 
 
 class RetrieveTasks(Struct, frozen=True, kw_only=True):
-    """Give me up to `chunks` chunks.
+    """Retrieve up to `chunks` chunks.
 
     Attributes:
-        attempt_id: The same id on a retry of the same request brings the same chunks.
-        worker_id: This agent, for the count of executors.
+        attempt_id: A retry with the same id brings the same chunks.
+        worker_id: Id of this agent.
         executors: How many executors the agent has, busy or not.
         host: The name of its machine, for people.
-        pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier release,
-            which does not tell; it is handed everything.
+        pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
+            release, which does not report them; it is handed chunks of every Python.
         set_aside: The packages that it cannot run, because it lacks something that they need.
-        besides: Packages of which it has tasks that wait: it wants chunks of others. A master that cannot choose hands
-            out what comes.
-        peek: It wants no chunk, but to know whether one waits.
-        again: The same request was sent before, and no answer came.
+        besides: Packages of which it has waiting tasks: it wants chunks of others. A master whose queue cannot choose
+            hands out what comes.
+        peek: Lease nothing; answer whether a chunk waits.
+        again: The worker sent this request before and got no answer.
     """
 
     v: int = PROTOCOL_VERSION
@@ -94,23 +94,23 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
     """The right to run a chunk's tasks for `lease_s` from the answer on.
 
     Attributes:
-        ranges: What of it is left to do, in order; usually the whole.
+        ranges: The tasks of it that are left to do, in order; usually all.
         attempt: 1 for the first retrieval.
         account: Opaque; an executor never serves two.
         code, code_link: The task code; the link is for code that is not inline.
         data: For a range: the package's. Inline: the items of `ranges`, one after the other. Blob: the package's.
         data_link: For a blob, good for byte ranges.
         tasks: n of the package (the length of a data blob's table).
-        codec: Of task data and results; with "msgpack" the code is a reference, and `python` means nothing.
-        mean_us: How long a task of this package lasts, as measured so far; 0: unknown.
-        wait_us: How long the chunk lay in the queue; sent back with its publications.
+        codec: Of task data and results; with "msgpack" the code is a reference, and `python` is ignored.
+        mean_us: Mean duration of the package's tasks, as measured so far; 0: unknown.
+        wait_us: How long the chunk waited in the queue; the worker repeats it in its publications.
         task_timeout_s: The limit for one task.
         threads_per_task, depth: As in StartTasks.
         retries, retry_on: As in StartTasks; the time of all attempts is the task's.
         budget_us: What the account has left; a task that runs longer is stopped.
         collect_us: While all executors have work, the worker may collect results for this long before it publishes
             them: a request may cost money.
-        seal, seal_key: Of a sealed package: on its code, and the account's key. Executors never see the key.
+        seal, seal_key: Of a sealed package: the seal of its code, and the account's key. Executors never see the key.
         elsewhere: What this worker cannot run, it gives back with the reason (`unfit`), and another worker runs it.
             False: no worker can (or the master is of an earlier release), so the worker reports the failure.
     """
@@ -145,11 +145,11 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
 
 
 class RetrieveTasksReply(Struct, frozen=True, kw_only=True):
-    """No lease: ask again after `retry_after_s`.
+    """Without a lease the worker sends its next request after `retry_after_s`.
 
     Attributes:
         holds: This master holds requests, so that a worker may have a `peek` open for as long as it is busy.
-        waiting: A chunk of a package that is not in `besides` waits (still).
+        waiting: A chunk of a package that is not in `besides` waits.
     """
 
     v: int = PROTOCOL_VERSION
@@ -182,7 +182,7 @@ class PrepareResults(Struct, frozen=True, kw_only=True):
 
 
 class PreparedResult(Struct, frozen=True, kw_only=True):
-    """Where to put it; `parts` is another way to the same place."""
+    """Where to upload a result; `parts` is another way to the same place."""
 
     key: str
     link: Link
@@ -203,10 +203,10 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
         closes: Nothing of the lease will follow; its queue message may go.
         wait_us: As the lease said.
         retrieve_us: Time of the requests and downloads that brought this lease, held waiting excluded; sent once.
-        publish_us: Time of the worker's publish requests for this package since its last publication of it; said once.
+        publish_us: Time of the worker's publish requests for this package since its last publication of it; sent once.
         refused: The worker cannot run this package at all ("python"), or what it was given of it is not what the client
             sealed ("seal"); the package fails with this reason.
-        message: Why, for people, with the mend.
+        message: Why, for people, with the remedy.
     """
 
     seq: Natural
@@ -243,9 +243,9 @@ class PublishResultsReply(Struct, frozen=True, kw_only=True):
     """Every publication is durable.
 
     Attributes:
-        hungry: Others idle; a worker with a long untouched rest gives some back.
-        waiting: The first chunk of a package waits at a master that holds no requests. A worker asks for it, with
-            `besides`, as soon as one of its executors is free.
+        hungry: Other workers idle. A worker with many untouched tasks gives some back.
+        waiting: The first chunk of a package waits at a master that holds no requests. A worker retrieves it,
+            with `besides`, as soon as one of its executors is free.
     """
 
     v: int = PROTOCOL_VERSION
@@ -255,7 +255,7 @@ class PublishResultsReply(Struct, frozen=True, kw_only=True):
 
 
 class ExtendLeases(Struct, frozen=True, kw_only=True):
-    """The worker lives; these leases go on."""
+    """Extend leases: the worker lives."""
 
     v: int = PROTOCOL_VERSION
     worker_id: Id
@@ -275,7 +275,7 @@ class Return(LeaseRef, frozen=True, kw_only=True):
     """Untouched tasks of a lease that the worker will not run; see Publication for the other fields.
 
     Attributes:
-        attempt: As the lease says it: how often workers were lost with these tasks stays known.
+        attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
         unfit: What the worker lacks, so that it cannot run the package; the worker is set aside for it.
         used_us: Execution time to charge although there is no result: of tasks that ran for long before they failed for
             what the worker lacks.
@@ -293,8 +293,8 @@ class GiveBack(Struct, frozen=True, kw_only=True):
     """Tasks that the worker will not run.
 
     Attributes:
-        leaving: The worker has nothing left, and ends: it is not waited for. With it `returns` may be empty, which a
-            master of an earlier release refuses; the worker ends all the same.
+        leaving: The worker has nothing left and ends; the master counts on it no more. Then `returns` may be empty,
+            which a master of an earlier release refuses; the worker ends all the same.
     """
 
     v: int = PROTOCOL_VERSION

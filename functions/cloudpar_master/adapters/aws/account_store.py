@@ -68,7 +68,7 @@ class DynamoAccountStore:
         raise errors.busy(f"the name {account.name!r}")
 
     def _revoked_holder(self, name: str) -> str | None:
-        """Whose name it was, if that account is revoked; None: nobody's.
+        """The revoked account that had this name; None: there is none.
 
         Raises:
             IdempotencyConflict: It is an active account's.
@@ -87,7 +87,7 @@ class DynamoAccountStore:
         return None if stored is None else read_account(stored)
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
-        """See the port. Whose a token is never changes; the account itself is read again every few seconds."""
+        """See the port. The owner of a token never changes; the account itself is read again every few seconds."""
         account_id = self._owner(token_hash)
         if account_id is None:
             return None
@@ -166,6 +166,8 @@ class DynamoAccountStore:
 
     def _reserving(self, account_id: str, package_id: str, number: int, asked_us: int) -> Sequence[Change]:
         slice_ = row(slice_key(package_id, number), granted_us=asked_us, expires_at=self._day(SLICE_DAYS))
+        # In one transaction: the slice makes a repeated call fail, the settlement one that comes after the charge, and
+        # the account one that would overdraw it. Apart, a crash between them would lose compute time or grant it twice.
         return [
             update(
                 settlement_key(package_id), "ADD held_us :asked SET expires_at = :day",
@@ -217,6 +219,7 @@ class DynamoAccountStore:
         key, values = settlement_key(package_id), {"charged": charged_us, "none": 0, "day": day}
         if held_us is None:
             return update(key, expression, MISSING, **values)
+        # `held_us` is what the caller has seen: a slice that came in between would stay reserved, and never be used.
         condition = "held_us = :held AND attribute_not_exists(charged_us)"
         return update(key, expression, condition, **values, held=held_us)
 
@@ -249,7 +252,7 @@ class DynamoAccountStore:
         return self.get(account_id) if self._table.write(change) is None else None
 
     def _day(self, days: int) -> int:
-        """The end of the day in so many days: when AWS may remove a row."""
+        """The end of the day this many days from now: when AWS may remove a row."""
         return int(self._clock.now() // DAY_S + days + 1) * DAY_S
 
 
@@ -269,7 +272,11 @@ def _key_in(stored: Row) -> bytes | None:
 
 
 def _charging(account_id: str, held_us: int, charged_us: int, free_us: int, *, short: bool) -> Change:
-    """A charge that what is free has cut short was cut at exactly that."""
+    """Charge an account, and give the rest of the slices back.
+
+    A charge that was `short`, because too little was free, needs exactly this much to be free still: otherwise the
+    package would pay less, or the account more, than it has.
+    """
     return update(
         account_key(account_id),
         "SET spent_us = spent_us + :charged, reserved_us = reserved_us - :held, free_us = free_us + :back",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
 FRESH_S = 20 * 86400.0
-"""The bucket sweeps task code after 60 days. What is older than this is written anew when somebody asks for it."""
+"""The bucket sweeps task code after 60 days. Code older than this is written again when a client asks for it."""
 
 HEADERS = {
     "ContentLength": "Content-Length",
@@ -78,8 +78,8 @@ class S3BlobStore:
     def exists(self, key: str) -> bool:
         """See the port. An old blob is copied onto itself, since the bucket's rules count from the last write.
 
-        To whom may read blobs but not list them, S3 says of a missing one that it is forbidden. Taking that for missing
-        harms nobody: the upload of one that is there is refused as a second one.
+        A role that may read blobs but not list them gets "forbidden" for a missing one. Taking that for missing
+        does no harm: the upload of one that is there is refused as a second one.
         """
         try:
             head = self._client().head_object(Bucket=self._bucket, Key=key)

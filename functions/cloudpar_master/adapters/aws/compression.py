@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 SMALL_BYTES = 700
-"""Below, nothing is gained: every item is charged as one kilobyte at least."""
+"""Smaller messages are not compressed: AWS charges every item as one kilobyte at least."""
 
 LEVEL = 3
 _ZLIB = b"\x78"
-"""What compressed bytes begin with, and no message of ours in MessagePack: those are maps and lists."""
+"""The first byte of compressed data. No stored message starts with it, since these are MessagePack maps and lists."""
 
 _to_bytes = msgspec.msgpack.Encoder().encode
 

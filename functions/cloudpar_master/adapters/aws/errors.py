@@ -1,4 +1,4 @@
-"""What AWS's errors mean to us."""
+"""What AWS's errors mean: try again, or give up."""
 
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004 - botocore's own
 
@@ -11,11 +11,12 @@ BUSY = frozenset({
     "TooManyRequestsException", "TransactionConflict", "TransactionConflictException",
     "TransactionInProgressException",
 })  # fmt: skip
-"""Worth trying again, by the code of an answer, a failed entry or a reason of a cancelled transaction."""
+"""Errors after which the same call may succeed, by the code of an answer, of a failed entry, or of a reason why a
+transaction was cancelled."""
 
 
 class Conflict(Exception):
-    """Somebody else writes the same row right now."""
+    """Another process writes the same row right now."""
 
 
 def code(error: ClientError) -> str:
@@ -32,10 +33,10 @@ def is_passing(error: Exception) -> bool:
 
 
 def busy(what: str) -> Unavailable:
-    """The refusal for a caller who may try again."""
+    """The error for a caller that should try again."""
     return Unavailable(f"{what} is very busy: try again", retry_after_s=1.0)
 
 
 def translate(error: Exception) -> Exception:
-    """The refusal that says what a caller can do; anything else as it is."""
+    """The error that tells the caller to try again, if that may help; any other error as it is."""
     return busy("the master's storage") if is_passing(error) else error

@@ -82,7 +82,7 @@ class FifoQueue:
         _in_batches(partial(self._client.delete_message_batch, QueueUrl=self._url), entries)
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """Keep messages invisible for so long from now."""
+        """Keep messages invisible for this long from now."""
         visible_s = _whole(visibility_s)
         entries = [{"ReceiptHandle": receipt, "VisibilityTimeout": visible_s} for receipt in receipts]
         _in_batches(partial(self._client.change_message_visibility_batch, QueueUrl=self._url), entries)

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from types_boto3_autoscaling import AutoScalingClient
 
 LOOK_S = 5.0
-"""A group that was found awake, or was woken, is not looked at again for so long."""
+"""Seconds for which a group that was found awake, or was woken, is not looked at again."""
 
 FIRST_INSTANCES = 1
-"""So many wake a group; its own scaling policies do the rest."""
+"""How many instances a wake-up starts; the group's own scaling policies do the rest."""
 
 log = logging.getLogger("cloudpar_master")
 
@@ -22,7 +22,8 @@ log = logging.getLogger("cloudpar_master")
 class AutoScalingFleet:
     """An Auto Scaling group that sleeps at zero instances.
 
-    The queue's metrics sleep with the queue and come minutes late, so that whoever starts a package wakes the group.
+    The queue's metrics come minutes late, and not at all from an idle queue. So the master wakes the group when a
+    client starts a package.
     """
 
     def __init__(self, client: "Callable[[], AutoScalingClient]", group: str, clock: Clock) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types_boto3_autoscaling import AutoScalingClient
 
 LOOK_S = 5.0
-"""What was seen is good for so long: all clients that wait for workers share two calls in that time."""
+"""Seconds for which an answer is reused: all clients that wait for workers share two calls in this time."""
 
 ACTIVITIES = 10
 MESSAGE_CHARS = 1000

@@ -30,6 +30,10 @@ class Objects:
         try:
             return self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()
         except ClientError as error:
-            if errors.code(error) in {"NoSuchKey", "403", "AccessDenied"}:  # who may not list is told so little
+            if errors.code(error) in {
+                "NoSuchKey",
+                "403",
+                "AccessDenied",
+            }:  # S3 says so of a missing key to a role that may not list
                 return None
             raise

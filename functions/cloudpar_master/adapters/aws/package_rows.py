@@ -15,7 +15,7 @@ from .rows import Row
 
 HEAD, SPEC, EVENT = "head", "spec", "i#"
 LAST_EVENT = "i$"
-"""Between the head and this lie the head and its inbox, and nothing else."""
+"""The sort keys from HEAD to this are those of the head and its inbox, and no others: one query reads both."""
 
 SHARDS = 4
 """Of the registry of what is due: one partition takes 1,000 writes a second."""
@@ -98,7 +98,7 @@ def event_row(package_id: str, key: str, event: Event, at: int) -> Row:
 
 
 def read_events(found: Sequence[Row], limit: int) -> Iterator[InboxItem]:
-    """The oldest of these events, at most so many and about INBOX_BYTES."""
+    """The oldest of these events, at most `limit` and about INBOX_BYTES."""
     room = INBOX_BYTES
     for number, row in enumerate(sorted(found, key=lambda row: (row["at"], row["sk"]))[:limit]):
         body = _unpacked(row["event"])

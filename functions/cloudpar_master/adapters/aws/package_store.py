@@ -38,13 +38,13 @@ from .table import MISSING, THERE, Refused, Table, put
 
 CACHED = 64
 DUE_STEP_S = 60.0
-"""The timer comes once a minute."""
+"""The registry is this exact, since the timer looks once a minute."""
 
 SKEW_S = 300.0
-"""A name comes again a day after its package was forgotten, if ever."""
+"""How far clocks may be apart. A package id is used again a day after its package was forgotten, at the earliest."""
 
 CONFLICT_S = 0.01
-"""A transaction on a head lasts about so long."""
+"""How long a transaction on a head lasts, about."""
 
 ROW_BYTES = 395_000
 DAY_S = 86_400
@@ -59,7 +59,7 @@ class DynamoPackageStore:
         table: The packages' table.
         objects: Where large result pages go.
         clock: For that time.
-        ids: Names writers, so that a save that was sent twice is not taken for somebody else's.
+        ids: Names writers, so that the store knows its own save when botocore sent it twice.
         kept_s: The longest that anything of a package is needed.
         due_step_s: How exactly the registry keeps its times.
         skew_s: How far the clocks of masters may be apart.
@@ -150,7 +150,7 @@ class DynamoPackageStore:
         return Opened(read_head(first), items, more=len(items) < len(own) or room < 0)
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
-        """See the port. The library may send a write again that was done: then its writer is what is stored."""
+        """See the port. botocore may repeat a write that took effect: then the stored row has this writer's name."""
         writer, before = self._ids.fresh(), head.version - 1
         row = self._dated(head_row(head, due_at, self._due_step_s, writer=writer))
         change = put(row, "version = :before", before=before)
@@ -163,10 +163,12 @@ class DynamoPackageStore:
                 else:
                     refused = self._table.write(change, patient=False)
             except errors.Conflict:
-                # Somebody is writing this head: who waits for long finds that the race was lost at once.
+                # Another process is writing this head. A long wait would only find that it won: look at once.
                 refused = Refused(self._table.get(head.package_id, HEAD))
                 if refused.row is not None and refused.row["version"] == before:
                     continue
+            # A save that took effect and was sent again finds its own version stored. Taken for a lost race, its events
+            # would be folded again, and its effects would wait for another process.
             won = refused is None or (refused.row is not None and refused.row.get("writer") == writer)
             if not won and "object" in page:
                 self._objects.delete(page["object"])

@@ -20,7 +20,7 @@ class ParameterClient(Protocol):
 
 
 class ParameterKey:
-    """What accounts' keys are encrypted with: a SecureString parameter, which the first who needs it makes.
+    """The key that encrypts the accounts' keys: a SecureString parameter, made by the first function that needs it.
 
     Standard parameters and AWS's own key for them cost nothing, as a secret or a customer's key would. It is in no
     template and in no table. Who may not make it waits for who may.

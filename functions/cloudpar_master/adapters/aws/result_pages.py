@@ -31,8 +31,8 @@ def key(version: int) -> str:
 def page_row(package_id: str, version: int, results: Sequence[TaskResult], writer: str) -> tuple[Row, bytes | None]:
     """A page as a row, and what is to be stored as the object that it names (None: nothing).
 
-    Who loses the race for a version leaves an object, so its name contains the writer. Objects go with the results that
-    were too large for a message: when the package's storage is freed.
+    The loser of the race for a version leaves an object behind, so the name of an object contains its writer. Objects
+    go with the results that were too large for a message: when the package's storage is freed.
     """
     body = pack(results)
     row: Row = {"pk": package_id, "sk": key(version)}

@@ -78,7 +78,7 @@ class Table:
 
     def query(self, condition: str, values: Mapping[str, Any], *, index: str | None = None, keys_only: bool = False,
               limit: int | None = None, descending: bool = False) -> Iterator[Row]:  # fmt: skip
-        """Rows by key, in order; read as far as they are asked for. A table is read as last written, an index soon."""
+        """Rows by key, in order, read as far as the caller iterates. A table is read as last written; an index lags."""
         options: dict[str, Any] = {
             "TableName": self._name,
             "KeyConditionExpression": condition,
@@ -133,7 +133,7 @@ class Table:
         """All of them or none. None: done; otherwise what was refused, each in its place.
 
         Raises:
-            Conflict: Somebody else is writing one of the rows, if the caller has no patience.
+            Conflict: Another process is writing one of the rows, and the caller is not `patient`.
         """
         items: Any = [{"Update" if change.update else "Put": self._action(change)} for change in changes]
         for _ in attempts():

@@ -19,17 +19,17 @@ ATTEMPT_CHARS = 110
 """An attempt id has 128 at most, and a number comes behind."""
 
 EXPRESS, DEAD, MAIN = "express#", "dead#", ""
-"""What the receipts of messages in each queue begin with, so that they go back to it. SQS's own contain no #."""
+"""How the receipts of each queue start, so that they go back to it. SQS's own receipts contain no #."""
 
 MAIN_FIRST: Final = 4
-"""One attempt in so many looks into the main queue first, so a stream of small packages does not stop a long one."""
+"""One attempt of this many looks into the main queue first, so a stream of small packages does not stop a long one."""
 
 EMPTY_S: Final = 0.2
 """For how long a process that found the express queue empty looks into the main queue first, in seconds. So an empty
 express queue costs a busy process at most five calls a second, and a first chunk waits for so much longer at most."""
 
 LOOK_S: Final = 1.0
-"""For how long a process tells busy workers what it last saw of the express queue, in seconds. Then it looks again."""
+"""Seconds for which a process answers busy workers by what it last saw of the express queue. Then it looks again."""
 
 log = logging.getLogger("cloudpar_master")
 
@@ -175,7 +175,7 @@ class SqsTaskQueue:
             return False
 
     def dead(self, limit: int) -> list[Message]:
-        """See the port. In our stack nobody asks: AWS brings dead letters to a function."""
+        """See the port. The stack never calls this: Lambda hands dead letters to the function `lost`."""
         reply = self._client.receive_message(
             QueueUrl=self._dead_letter_url,
             MaxNumberOfMessages=min(BATCH, limit),

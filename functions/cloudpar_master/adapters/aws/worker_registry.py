@@ -11,10 +11,10 @@ WORKERS = "workers"
 """The partition of their rows. No package has this id: those are hexadecimal."""
 
 FRESH_S = 20.0
-"""A worker's row is written at most this often while the worker tells nothing new: a write costs money."""
+"""A worker's row is written at most this often while the worker reports nothing new: a write costs money."""
 
 LOOK_S = 5.0
-"""What was read is used for so long: all who ask in this time share one call."""
+"""Seconds for which what was read is used: all requests in this time share one call."""
 
 REMEMBERED = 1_000
 """How many workers this instance remembers notes of. Beyond it, it forgets all of them, and writes their rows again."""
@@ -39,7 +39,7 @@ class DynamoWorkerRegistry:
         self._written: dict[str, WorkerRecord] = {}
         """The rows as this instance wrote them last."""
         self._noted: dict[str, WorkerRecord] = {}
-        """What workers told this instance last. Not what beats wrote: they tell nothing of a worker."""
+        """What workers last reported to this instance. Beats are not here: they report only that a worker lives."""
         self._seen: dict[str, WorkerRecord] = {}
         self._seen_at = float("-inf")
 
@@ -74,7 +74,7 @@ class DynamoWorkerRegistry:
             self._table.write(update(key, expression, "attribute_exists(pk)", **self._times(now)))
 
     def leave(self, worker_id: str) -> None:
-        """See the port. A beat does not make a row, and a worker that ends asks for no more chunks."""
+        """See the port. A beat creates no row, and a worker that ends retrieves no more chunks."""
         for known in (self._written, self._noted, self._seen):
             known.pop(worker_id, None)
         self._table.delete([(WORKERS, worker_id)])
@@ -86,7 +86,7 @@ class DynamoWorkerRegistry:
     def _is_overwritten(self, worker: WorkerRecord, known: WorkerRecord) -> bool:
         """Whether another instance wrote something else since, which the worker has taken back.
 
-        Without this, the other instances would go by what the worker told in between until its row is old.
+        Without this, other instances would go by what the worker reported in between until its row is old.
         """
         row = self._seen.get(worker.worker_id)
         return row is not None and row.seen_at > known.seen_at and _differ(row, worker)
@@ -95,7 +95,7 @@ class DynamoWorkerRegistry:
         return {"seen_at": seen_at, "expires_at": int(seen_at + self._kept_s)}
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
-        """See the port. What workers told this instance itself is never older than what it knows by the rows."""
+        """See the port. What workers reported to this instance is never older than what it knows from the rows."""
         now = self._clock.now()
         if newest or not 0 <= now - self._seen_at < LOOK_S:
             rows = map(_record, self._table.query("pk = :pk", {"pk": WORKERS}))

@@ -66,6 +66,7 @@ class SqliteAccountStore:
         with self._db.transaction():
             select = "SELECT granted_us FROM slices WHERE package_id = ? AND number = ?"
             before = self._db.execute(select, (package_id, number)).fetchone()
+            # A repeated call, whose answer was lost: reserving again would hold compute time that no package knows of.
             if before is not None:
                 return Reservation(before[0], exhausted=False)
             account = self.get(account_id)
@@ -82,6 +83,7 @@ class SqliteAccountStore:
         """See the port. What the slices add up to is read anyway."""
         with self._db.transaction():
             before_us = self._settled(package_id)
+            # Charged once: masters repeat this call when they die, or lose a race, before they note the answer.
             if before_us is not None:
                 return before_us
             account = self.get(account_id)
@@ -100,6 +102,7 @@ class SqliteAccountStore:
             account = self.get(account_id)
             if account is None:
                 return None
+            # The key tells a repeated request from a second grant of the same amount.
             if self._db.execute("INSERT OR IGNORE INTO grants VALUES (?, ?)", (account_id, key)).rowcount:
                 granted_us = max(account.granted_us + quota_us, account.spent_us + account.reserved_us)
                 account = account._replace(granted_us=min(granted_us, MOST_US))

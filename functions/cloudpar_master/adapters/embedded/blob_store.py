@@ -20,7 +20,7 @@ from .file_remover import FileRemover
 
 READ_BYTES = 1024 * 1024
 CODE = "code/"
-"""What the key of task code begins with."""
+"""How the key of task code starts."""
 
 UPLOAD = ".upload-"
 BLOB = ".blob"
@@ -165,7 +165,7 @@ class FileBlobStore:
             raise NotFound("this blob was deleted, or never uploaded") from None
 
     def sweep(self, unused_s: float) -> Iterator[None]:
-        """Remove blobs that were not used for so long: uploads whose package never came. Yields between the files.
+        """Remove blobs that were not used for this long: uploads whose package never came. Yields between the files.
 
         A step looks at a file and removes it at once, so that no `exists` comes in between.
         """

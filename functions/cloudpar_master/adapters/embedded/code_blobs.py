@@ -42,7 +42,7 @@ class CodeBlobs:
         self._promises: defaultdict[Path, deque[float]] = defaultdict(lambda: deque(maxlen=PROMISES))
         for path, used_at, size in self._files():
             self._bytes += size
-            self._promises[path].append(used_at + PROMISED_S)  # nothing else tells what an earlier master promised
+            self._promises[path].append(used_at + PROMISED_S)  # the only trace of what an earlier master promised
 
     def promise(self, path: Path) -> None:
         """A client is going to start a package with this code."""

@@ -123,6 +123,8 @@ class SqlitePackageStore:
             head.version, stored.encode(head), due_at, head.uncut > 0, not head.life.settled, not head.life.ended,
             head.package_id, head.version - 1,
         )  # fmt: skip
+        # The version decides the race: without it, two processes would each save a fold of the same head, and the
+        # results of one of them would be lost.
         update = "UPDATE packages SET version = ?, head = ?, due_at = ?, uncut = ?, unsettled = ?, running = ?"
         return self._db.execute(f"{update} WHERE package_id = ? AND version = ?", row).rowcount == 1
 

@@ -2,13 +2,13 @@ from .database import Database
 
 
 class SecretMark:
-    """By which a database knows the secret that its accounts' keys are encrypted with."""
+    """Tells whether a secret is the one that encrypted the accounts' keys of a database."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def fits(self, mark: bytes | None) -> bool:
-        """Whether no key is lost to whoever has the secret of this mark; None: there is no secret.
+        """Whether the secret of this mark decrypts every stored key; None: there is no secret.
 
         A database that knows no mark yet takes any secret, but not none.
         """
@@ -18,5 +18,5 @@ class SecretMark:
         return mark is not None and (kept is None or kept[0] == mark)
 
     def keep(self, mark: bytes) -> None:
-        """From now on it is this one."""
+        """Remember the mark of the secret that encrypts from now on."""
         self._db.execute("INSERT OR REPLACE INTO secret_mark VALUES (1, ?)", (mark,))

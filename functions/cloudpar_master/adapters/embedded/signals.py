@@ -5,22 +5,22 @@ from cloudpar_master.ports import Needs
 
 
 class Signals(Protocol):
-    """What the adapters tell the server of their own process, so that it can hold requests instead of polling."""
+    """What the adapters report to the server of their process, so that it can hold requests instead of polling."""
 
     def head_saved(self, package_id: str) -> None:
-        """A package has news."""
+        """A head was saved: its package has news."""
         ...
 
     def chunks_sent(self, needs: Sequence[Needs]) -> None:
-        """The queue has more: what each of its new messages needs of a worker."""
+        """Messages were sent; `needs` says what each of them needs of a worker."""
         ...
 
 
 class NoSignals:
-    """Nobody listens."""
+    """Signals that no server receives."""
 
     def head_saved(self, package_id: str) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def chunks_sent(self, needs: Sequence[Needs]) -> None:
-        """Ignore it."""
+        """Do nothing."""

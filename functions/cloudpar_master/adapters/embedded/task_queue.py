@@ -11,7 +11,7 @@ MEMORY_S = 300.0
 """How long a group name deduplicates and an attempt can be repeated."""
 
 COUNTED = 1_000
-"""Nobody needs to know how many more wait."""
+"""Counting stops here: no caller needs to know how many more wait."""
 
 
 _OLDEST = "SELECT id, account, package, first, cost_us, python FROM messages WHERE state = 'waiting'"
@@ -35,7 +35,7 @@ SELECT id, account, package, first, cost_us, python FROM lines
 class SqliteTaskQueue:
     """The queue as a table. Packages take turns; a group has one message, so within a package the oldest is next.
 
-    A message waits, is hidden (somebody has it), or is dead. `visible_at` is since when it waits, or until when it is
+    A message waits, is hidden (a worker has it), or is dead. `visible_at` is since when it waits, or until when it is
     hidden; what surfaces is found by an index over the hidden ones only, so that no call reads all there are.
     """
 
@@ -83,6 +83,8 @@ class SqliteTaskQueue:
         now = self._clock.now()
         with self._db.transaction():
             self._surface(now)
+            # A retrieval whose answer was lost is repeated: other chunks would leave the first ones hidden until their
+            # lease ends.
             before = self._repeat(attempt_id, now)
             if before:
                 self._hide([message.receipt for message in before], now + visibility_s)

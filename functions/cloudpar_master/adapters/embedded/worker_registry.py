@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from cloudpar_master.ports import WorkerRecord
 
 RETURN_S = 5.0
-"""After a restart of its master, a live worker is heard of again within this time."""
+"""Seconds within which every live worker reports again after a restart of its master."""
 
 LEFT = 1_000
 """How many workers that have ended are remembered, so that their last requests do not bring them back."""
 
 
 class MemoryWorkerRegistry:
-    """The workers that one process has heard of, for a master that is one process.
+    """The workers that reported to this process, for a master that is one process.
 
     Args:
         forgot_at: When this process took over from another one, whose workers it does not know; None: there was none.

@@ -60,7 +60,7 @@ def expire(draft: Draft) -> None:
     unread = life.settled and life.acknowledged_at is None and life.deleted_at is None
     if unread and head.now >= retained_until:
         days = policy.retention_s / DAY_S
-        life.message = f"nobody acknowledged it for {days:g} days after it ended ({head.client_state})"
+        life.message = f"no client acknowledged it for {days:g} days after it ended ({head.client_state})"
         life.state, life.reason = "expired", "expired"
 
 

@@ -25,7 +25,7 @@ export interface components {
         };
         /**
          * Acknowledge
-         * @description The client has what it wants of these packages: free their storage. A running one is cancelled first.
+         * @description Free the storage of packages that the client needs no more. A running one is cancelled first.
          */
         Acknowledge: {
             /** @default 1 */
@@ -39,7 +39,7 @@ export interface components {
         };
         /**
          * AwaitTasks
-         * @description What is new? An embedded master may hold the request open up to `hold_s` until something is.
+         * @description Read what is new of packages. An embedded master may hold the request for up to `hold_s` until something is.
          */
         AwaitTasks: {
             /** @default 1 */
@@ -52,7 +52,7 @@ export interface components {
         };
         /**
          * AwaitTasksReply
-         * @description Packages in the order asked. An unknown or deleted package has no status but an error in `missing`.
+         * @description Packages in the order of the request. An unknown or deleted package has a text in `missing` instead of a status.
          *
          *     `fleet` comes while one of the packages waits for its first workers, from a master that knows of a fleet.
          */
@@ -93,9 +93,9 @@ export interface components {
         ];
         /**
          * CancelTasks
-         * @description Cancel the whole package, or (with `ranges`) some of its tasks. Confirmed only once it is decided.
+         * @description Cancel the whole package, or (with `ranges`) some of its tasks. The reply comes when it is decided.
          *
-         *     `only_queued` spares what a worker has: these tasks go on, everything else of the package is cancelled.
+         *     `only_queued`: tasks that a worker has go on, all others of the package are cancelled.
          */
         CancelTasks: {
             /** @default 1 */
@@ -128,14 +128,14 @@ export interface components {
         };
         /**
          * ConnectedWorker
-         * @description One worker, as it described itself when it last asked for tasks.
+         * @description One worker, as its last retrieval described it.
          *
          *     Attributes:
-         *         host: The name of its machine; empty if the worker is of an earlier release, or has not asked since the master
-         *             started.
-         *         executors: How many it has, busy or not; 0: it has not asked since the master started.
+         *         host: The name of its machine; empty if the worker is of an earlier release, or has sent no retrieval since
+         *             the master started.
+         *         executors: How many it has, busy or not; 0: it has sent no retrieval since the master started.
          *         pythons: The minor versions of Python that it runs; empty as for `host`.
-         *         seen_at: When it was heard of last, in seconds since 1970; may be some seconds old.
+         *         seen_at: When it last sent a request, in seconds since 1970; may be some seconds old.
          *         set_aside: The packages that it cannot run.
          */
         ConnectedWorker: {
@@ -187,7 +187,7 @@ export interface components {
         };
         /**
          * ExtendLeases
-         * @description The worker lives; these leases go on.
+         * @description Extend leases: the worker lives.
          */
         ExtendLeases: {
             /** @default 1 */
@@ -215,7 +215,7 @@ export interface components {
          *     Attributes:
          *         running: Those that are there.
          *         starting: Those that are wanted and not there yet.
-         *         message: Why no more can start, in the words of who should start them.
+         *         message: Why no more can start, as the service says that should start them.
          */
         FleetStatus: {
             /** @default 0 */
@@ -230,8 +230,8 @@ export interface components {
          * @description Tasks that the worker will not run.
          *
          *     Attributes:
-         *         leaving: The worker has nothing left, and ends: it is not waited for. With it `returns` may be empty, which a
-         *             master of an earlier release refuses; the worker ends all the same.
+         *         leaving: The worker has nothing left and ends; the master counts on it no more. Then `returns` may be empty,
+         *             which a master of an earlier release refuses; the worker ends all the same.
          */
         GiveBack: {
             /** @default 1 */
@@ -259,7 +259,7 @@ export interface components {
         };
         /**
          * Hello
-         * @description Is anybody there, and who am I?
+         * @description Check the connection and the token.
          */
         Hello: {
             /** @default 1 */
@@ -267,7 +267,7 @@ export interface components {
         };
         /**
          * HelloReply
-         * @description Who asks. `seal_key`, for users, makes and verifies their seals; without one the master knows no seals.
+         * @description The caller's role and account. `seal_key`, for users, makes and verifies their seals; None: no seals here.
          */
         HelloReply: {
             /** @default 1 */
@@ -307,23 +307,23 @@ export interface components {
          * @description The right to run a chunk's tasks for `lease_s` from the answer on.
          *
          *     Attributes:
-         *         ranges: What of it is left to do, in order; usually the whole.
+         *         ranges: The tasks of it that are left to do, in order; usually all.
          *         attempt: 1 for the first retrieval.
          *         account: Opaque; an executor never serves two.
          *         code, code_link: The task code; the link is for code that is not inline.
          *         data: For a range: the package's. Inline: the items of `ranges`, one after the other. Blob: the package's.
          *         data_link: For a blob, good for byte ranges.
          *         tasks: n of the package (the length of a data blob's table).
-         *         codec: Of task data and results; with "msgpack" the code is a reference, and `python` means nothing.
-         *         mean_us: How long a task of this package lasts, as measured so far; 0: unknown.
-         *         wait_us: How long the chunk lay in the queue; sent back with its publications.
+         *         codec: Of task data and results; with "msgpack" the code is a reference, and `python` is ignored.
+         *         mean_us: Mean duration of the package's tasks, as measured so far; 0: unknown.
+         *         wait_us: How long the chunk waited in the queue; the worker repeats it in its publications.
          *         task_timeout_s: The limit for one task.
          *         threads_per_task, depth: As in StartTasks.
          *         retries, retry_on: As in StartTasks; the time of all attempts is the task's.
          *         budget_us: What the account has left; a task that runs longer is stopped.
          *         collect_us: While all executors have work, the worker may collect results for this long before it publishes
          *             them: a request may cost money.
-         *         seal, seal_key: Of a sealed package: on its code, and the account's key. Executors never see the key.
+         *         seal, seal_key: Of a sealed package: the seal of its code, and the account's key. Executors never see the key.
          *         elsewhere: What this worker cannot run, it gives back with the reason (`unfit`), and another worker runs it.
          *             False: no worker can (or the master is of an earlier release), so the worker reports the failure.
          */
@@ -472,7 +472,7 @@ export interface components {
         };
         /**
          * ListWorkers
-         * @description The workers that the master heard of within the last minute, and what each of them cannot run.
+         * @description List the workers that sent a request within the last minute, and what each of them cannot run.
          */
         ListWorkers: {
             /** @default 1 */
@@ -491,17 +491,17 @@ export interface components {
         };
         /**
          * PackageStatus
-         * @description One package's news.
+         * @description What is new of one package.
          *
          *     Attributes:
          *         cursor: Send this next time.
-         *         more: Further results are ready now; ask again at once.
-         *         results: In the order of their commitment, each task once.
+         *         more: Further results are ready: send the next request at once.
+         *         results: In the order in which they were committed, each task once.
          *         links: For the blobs named by `results`, by key.
          *         failed: Ranges of the tasks that ended in an error, at most 100 of them; progress.errors counts all.
          *         cancelled: Ranges of the tasks that have no result because they were cancelled one by one.
          *         reason: Of a failed, cancelled or expired package: a short code.
-         *         message: The same for people, with the mend.
+         *         message: The same for people, with the remedy.
          *         settled: The charge is final.
          *         codec: How `results` are serialized.
          *         set_aside: Workers that could not run it, so that its tasks run on others.
@@ -588,7 +588,7 @@ export interface components {
          * @description Which of the connected workers can run a package.
          *
          *     Attributes:
-         *         workers: How many workers the master heard of lately.
+         *         workers: How many workers sent requests lately.
          *         fitting: How many of them can run it.
          *         python: The version of Python that it needs; "": any.
          *         others: Some of the workers that cannot run it, with what they lack.
@@ -648,7 +648,7 @@ export interface components {
         };
         /**
          * PreparedResult
-         * @description Where to put it; `parts` is another way to the same place.
+         * @description Where to upload a result; `parts` is another way to the same place.
          */
         PreparedResult: {
             key: string;
@@ -658,7 +658,7 @@ export interface components {
         };
         /**
          * PreparedUpload
-         * @description Where to put it; no link means that it is there already. `parts` is another way to the same place.
+         * @description Where to upload a payload; no link: it is there already. `parts` is another way to the same place.
          */
         PreparedUpload: {
             key: string;
@@ -669,7 +669,7 @@ export interface components {
         };
         /**
          * Progress
-         * @description How far a package is. `executors` are those that published lately; the last three are sums over its tasks.
+         * @description How far a package is. `executors` counts those that published lately; the last three are sums over its tasks.
          */
         Progress: {
             tasks: number;
@@ -700,10 +700,10 @@ export interface components {
          *         closes: Nothing of the lease will follow; its queue message may go.
          *         wait_us: As the lease said.
          *         retrieve_us: Time of the requests and downloads that brought this lease, held waiting excluded; sent once.
-         *         publish_us: Time of the worker's publish requests for this package since its last publication of it; said once.
+         *         publish_us: Time of the worker's publish requests for this package since its last publication of it; sent once.
          *         refused: The worker cannot run this package at all ("python"), or what it was given of it is not what the client
          *             sealed ("seal"); the package fails with this reason.
-         *         message: Why, for people, with the mend.
+         *         message: Why, for people, with the remedy.
          */
         Publication: {
             package_id: string;
@@ -745,9 +745,9 @@ export interface components {
          * @description Every publication is durable.
          *
          *     Attributes:
-         *         hungry: Others idle; a worker with a long untouched rest gives some back.
-         *         waiting: The first chunk of a package waits at a master that holds no requests. A worker asks for it, with
-         *             `besides`, as soon as one of its executors is free.
+         *         hungry: Other workers idle. A worker with many untouched tasks gives some back.
+         *         waiting: The first chunk of a package waits at a master that holds no requests. A worker retrieves it,
+         *             with `besides`, as soon as one of its executors is free.
          */
         PublishResultsReply: {
             /** @default 1 */
@@ -770,20 +770,20 @@ export interface components {
         };
         /**
          * RetrieveTasks
-         * @description Give me up to `chunks` chunks.
+         * @description Retrieve up to `chunks` chunks.
          *
          *     Attributes:
-         *         attempt_id: The same id on a retry of the same request brings the same chunks.
-         *         worker_id: This agent, for the count of executors.
+         *         attempt_id: A retry with the same id brings the same chunks.
+         *         worker_id: Id of this agent.
          *         executors: How many executors the agent has, busy or not.
          *         host: The name of its machine, for people.
-         *         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier release,
-         *             which does not tell; it is handed everything.
+         *         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
+         *             release, which does not report them; it is handed chunks of every Python.
          *         set_aside: The packages that it cannot run, because it lacks something that they need.
-         *         besides: Packages of which it has tasks that wait: it wants chunks of others. A master that cannot choose hands
-         *             out what comes.
-         *         peek: It wants no chunk, but to know whether one waits.
-         *         again: The same request was sent before, and no answer came.
+         *         besides: Packages of which it has waiting tasks: it wants chunks of others. A master whose queue cannot choose
+         *             hands out what comes.
+         *         peek: Lease nothing; answer whether a chunk waits.
+         *         again: The worker sent this request before and got no answer.
          */
         RetrieveTasks: {
             /** @default 1 */
@@ -809,11 +809,11 @@ export interface components {
         };
         /**
          * RetrieveTasksReply
-         * @description No lease: ask again after `retry_after_s`.
+         * @description Without a lease the worker sends its next request after `retry_after_s`.
          *
          *     Attributes:
          *         holds: This master holds requests, so that a worker may have a `peek` open for as long as it is busy.
-         *         waiting: A chunk of a package that is not in `besides` waits (still).
+         *         waiting: A chunk of a package that is not in `besides` waits.
          */
         RetrieveTasksReply: {
             /** @default 1 */
@@ -832,7 +832,7 @@ export interface components {
          * @description Untouched tasks of a lease that the worker will not run; see Publication for the other fields.
          *
          *     Attributes:
-         *         attempt: As the lease says it: how often workers were lost with these tasks stays known.
+         *         attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
          *         unfit: What the worker lacks, so that it cannot run the package; the worker is set aside for it.
          *         used_us: Execution time to charge although there is no result: of tasks that ran for long before they failed for
          *             what the worker lacks.
@@ -885,17 +885,17 @@ export interface components {
          *
          *     Attributes:
          *         idempotency_key: Makes the package id; the same key with the same body answers with the same package.
-         *         session: The client process. Starting a package makes an await of the same session that does not name it answer
-         *             at once, whether it is held already or comes next (once for each start), so that the client asks anew.
+         *         session: The client process. Starting a package makes an await of the same session that does not name it return
+         *             at once, whether it is held or comes next (once for each start), so that the client awaits the new package.
          *         name: The function's name, for people.
          *         codec: Of task data and results; "msgpack" if, and only if, the code is a reference.
-         *         python: Minor version of the client's Python, "3.11"; without meaning when the codec is "msgpack".
-         *         chunksize: Tasks a chunk; None leaves it to the master, which measures.
-         *         task_timeout_s: Lowers the operator's maximum for each task of this package: for all of its attempts together.
-         *         retries: A task whose code raises is tried again so often, at once and by the same executor.
-         *         retry_on: Only for these exceptions and what is derived from them; empty: for every Exception.
-         *         seal: Of a sealed package: on its code and how it is called (`seals`).
-         *         depth: How deep the package nests; so the worker knows which tasks may run while others wait for them.
+         *         python: Minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
+         *         chunksize: Tasks of each chunk; None: the master sizes chunks from measured durations.
+         *         task_timeout_s: Limit for all attempts of a task together, if it is lower than the operator's.
+         *         retries: How often a task that raises is tried again, at once and by the same executor.
+         *         retry_on: Retry only after these exceptions and subclasses of them; empty: after every Exception.
+         *         seal: The seal of a sealed package's code and call (`seals`).
+         *         depth: How deep the package nests. A worker runs deeper tasks while others wait for them.
          *         threads_per_task: The limit of numeric libraries in each task; None: the worker's own.
          */
         StartTasks: {
@@ -1010,11 +1010,11 @@ export interface components {
          * @description A payload that is too large to travel inline.
          *
          *     Attributes:
-         *         crc32: zlib.crc32 of the payload: what makes a second, different upload to the same link fail.
-         *         hash: Of task code: its SHA-256, so that the same code is uploaded once.
-         *         parts_crc32: Of a payload over WHOLE_BYTES: of each of its parts. Who sends them can upload parts.
-         *         key: Of task data that is under way, as it was answered: fresh links for the same.
-         *         upload_id: Of parts that are under way, as it was answered: fresh links for the same.
+         *         crc32: zlib.crc32 of the payload. A second, different upload to the same link fails by it.
+         *         hash: SHA-256 of task code, so that the same code is uploaded once.
+         *         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts.
+         *         key: The key that was answered for task data whose upload goes on: the reply has fresh links for it.
+         *         upload_id: The id that was answered for an upload in parts that goes on: the reply has fresh links for it.
          */
         Upload: {
             /** @enum {unknown} */

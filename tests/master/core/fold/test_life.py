@@ -53,7 +53,7 @@ def test_nobody_acknowledged_it(outcome: str, state: str) -> None:
     assert then(head, now=NOW + 60 + 7 * DAY_S - 1).life.state == "completed"
     head = then(head, now=NOW + 60 + 7 * DAY_S)
     assert (head.life.state, head.life.reason) == ("expired", "expired")
-    assert head.life.message == f"nobody acknowledged it for 7 days after it ended ({state})"
+    assert head.life.message == f"no client acknowledged it for 7 days after it ended ({state})"
 
 
 def test_the_retention_is_a_setting() -> None:

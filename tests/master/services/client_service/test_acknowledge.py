@@ -96,7 +96,7 @@ def test_what_nobody_acknowledges_expires_and_says_when_and_why(
     status = world.status(ann, package_id)
     assert (status.state, status.reason, status.results) == ("expired", "expired", [])
     assert status.message == (
-        "deleted at 2027-01-22 08:00:00 UTC: nobody acknowledged it for 7 days after it ended (completed)"
+        "deleted at 2027-01-22 08:00:00 UTC: no client acknowledged it for 7 days after it ended (completed)"
     )
 
 
