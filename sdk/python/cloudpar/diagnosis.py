@@ -1,6 +1,7 @@
 """Which part of an object does not pickle: the path to it, for the error message."""
 
 import itertools
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -13,7 +14,17 @@ _FUTURE = (
     "a future stays here, and its value may travel: give what its result() returns, or submit the task that needs it "
     "in its add_done_callback"
 )
+_FILE = "open it inside the task, by its path; or give what its read() returns"
+_STANDARD_INPUT = "read it here, and give the text: standard input belongs to this process"
 _MENDS = {
+    **dict.fromkeys(
+        (
+            *("_io.TextIOWrapper", "_io.BufferedReader", "_io.BufferedWriter", "_io.BufferedRandom", "_io.FileIO"),
+            *("tempfile._TemporaryFileWrapper", "tempfile.SpooledTemporaryFile", "codecs.StreamReaderWriter"),
+            *("gzip.GzipFile", "bz2.BZ2File", "lzma.LZMAFile"),
+        ),
+        _FILE,
+    ),
     "concurrent.futures._base.Future": _FUTURE,
     "_asyncio.Future": "give its value: await it before the call",
     "asyncio.futures.Future": "give its value: await it before the call",
@@ -70,6 +81,8 @@ def mend(part: object) -> str:
 
 
 def _own_mend(part: object) -> str | None:
+    if part is sys.stdin and part is not None:
+        return _STANDARD_INPUT
     kinds = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(part).__mro__]
     return next((_MENDS[kind] for kind in kinds if kind in _MENDS), None)
 
@@ -99,6 +112,8 @@ def _all_parts(value: object, place: Place) -> Iterator[tuple[Place, object]]:
         case types.MethodType():
             yield place.at(".__self__"), value.__self__
             yield place, value.__func__
+        case types.BuiltinMethodType() if not isinstance(value.__self__, types.ModuleType | None):
+            yield place.at(".__self__"), value.__self__
         case partial():
             yield place.at(".func"), value.func
             yield place.at(".args"), value.args

@@ -10,7 +10,7 @@ from typing import IO, Any, NamedTuple
 import cloudpickle
 from cloudpickle.cloudpickle import _should_pickle_by_reference
 
-from cloudpar_protocol import decorated, function_globals
+from cloudpar_protocol import decorated, function_globals, open_files
 
 from .diagnosis import Call, culprit, mend
 from .errors import SerializationError
@@ -109,7 +109,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         known = self._known.get(id(thing))
         if known is not None:
             return known
-        reduced = decorated.reduce(thing, _is_found)
+        reduced = open_files.reduce(thing) or decorated.reduce(thing, _is_found)
         if reduced is not None:
             return reduced
         if kind is FunctionType or issubclass(kind, type):

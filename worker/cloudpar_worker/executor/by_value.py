@@ -6,7 +6,7 @@ from typing import Any
 
 import cloudpickle
 
-from cloudpar_protocol import decorated, function_globals
+from cloudpar_protocol import decorated, function_globals, open_files
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -17,7 +17,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, obj: Any) -> Any:
         """Say how to pickle an object; see `pickle.Pickler`."""
-        reduced = decorated.reduce(obj, decorated.has_name)
+        reduced = open_files.reduce(obj) or decorated.reduce(obj, decorated.has_name)
         if reduced is None:
             reduced = super().reducer_override(obj)
             if isinstance(obj, FunctionType):
