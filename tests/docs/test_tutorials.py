@@ -1,7 +1,8 @@
 """A reader who does what a tutorial says sees what it shows.
 
 Installations (pip, npm) and `ssh` need other machines, so their lines are only compared with the project.
-`cli/deployment/test_tutorial.py` deploys the tutorial of AWS to a stand-in.
+`cli/deployment/test_tutorial.py` runs the commands of the tutorial of AWS on a stand-in for AWS's control plane, and
+`e2e/test_tutorial.py` its program on a deployment.
 """
 
 import shlex
