@@ -16,7 +16,7 @@ from multiprocessing import get_context
 import psutil
 
 from cloudpar import Pool
-from cloudpar.local import LocalCluster
+from cloudpar._local.cluster import LocalCluster
 
 EXECUTORS = 2
 

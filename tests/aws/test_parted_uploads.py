@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cloudpar.connection import Connection
-from cloudpar.packing import Blob
-from cloudpar.patience import Patience
-from cloudpar.uploads import upload
+from cloudpar._client.connection import Connection
+from cloudpar._client.retry_policy import Patience
+from cloudpar._client.uploads import upload
+from cloudpar._serialization.packing import Blob
 from cloudpar_master.services.upload_links import UploadLinks
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, PrepareUploadsReply
 from cloudpar_protocol.limits import LINK_S

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.operation import Up
+from cloudpar._client.retry_policy import Patience
 from cloudpar.cli import access
-from cloudpar.patience import Patience
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from typing import IO, Any, Self
 import psutil
 
 from cloudpar import Pool
-from cloudpar.connection import Connection
-from cloudpar.patience import Patience
+from cloudpar._client.connection import Connection
+from cloudpar._client.retry_policy import Patience
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
 

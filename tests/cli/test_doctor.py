@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from cli.operation import Up, cloudpar, worker
+from cloudpar._client.connection import Connection
+from cloudpar._client.retry_policy import Patience
 from cloudpar.cli.application import run
 from cloudpar.cli.clock_check import check_clock
 from cloudpar.cli.payload_check import check_payloads
-from cloudpar.connection import Connection
-from cloudpar.patience import Patience
 from system.forwarders import half_way
 
 MECHANISMS = {"a user for each executor", "Landlock for files", "Landlock for signals", "seccomp"}

@@ -15,7 +15,7 @@ import pytest
 
 from cli.operation import CLOUDPAR, END_S, Up, cloudpar, environment, pass_gate, pipe
 from cloudpar import Pool
-from cloudpar.deaths import MOST
+from cloudpar._local.restart_policy import MOST
 from system.work import until
 
 DRAINING = "cloudpar: draining; Ctrl-C again stops at once"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from cloudpar import Pool
+from cloudpar._client.session import Session
 from cloudpar.attachment import Attachment
 from cloudpar.errors import CloudparError, Gone, NotFound, PackageFailed
-from cloudpar.session import Session
 from cloudpar_protocol.client_messages import AwaitTasks
 from sdk.fake_master import TOKEN, FakeMaster
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cloudpar import Pool, awaiter
+from cloudpar import Pool
+from cloudpar._client import awaiter
 from cloudpar_protocol.client_messages import AwaitTasks
 from sdk.fake_master import FakeMaster
 

@@ -4,8 +4,8 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from cloudpar import carried
-from cloudpar.project import remote
+from cloudpar._serialization import carried
+from cloudpar._serialization.project import remote
 
 THREADS = 8
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cloudpar.child import Child
-from cloudpar.deaths import MOST
+from cloudpar._local.child import Child
+from cloudpar._local.restart_policy import MOST
 from cloudpar.errors import LocalClusterFailed
 
 STUB = """
@@ -139,7 +139,7 @@ def test_one_that_keeps_dying_is_given_up_with_its_last_words(start: Callable[..
 
 
 def test_one_that_does_not_listen_is_killed(start: Callable[..., Started], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar.child.STOP_S", 0.1)
+    monkeypatch.setattr("cloudpar._local.child.STOP_S", 0.1)
     started = start("deaf")
     started.wait(2)
     process = psutil.Process(started.child.pid)

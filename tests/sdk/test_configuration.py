@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar.configuration import Configuration, configure, profile_path
+from cloudpar._client.configuration import Configuration, configure, profile_path
 from cloudpar.errors import ConfigurationError
 
 HOME = {"XDG_CONFIG_HOME": "/nowhere"}

@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 import pytest
 
-from cloudpar import Pool, connection
-from cloudpar.connection import Aborted, Connection
+from cloudpar import Pool
+from cloudpar._client import connection
+from cloudpar._client.connection import Aborted, Connection
+from cloudpar._client.retry_policy import Patience
 from cloudpar.errors import Forbidden, InvalidToken, MasterUnreachable, RateLimited, RequestError
-from cloudpar.patience import Patience
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor, Hello, HelloReply
 from cloudpar_protocol.line import Answer
@@ -71,7 +72,7 @@ def test_an_upload_whose_first_try_is_still_under_way_is_tried_again(
     master: FakeMaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S3 answers 409 for so long; a real conflict would have another reason."""
-    monkeypatch.setattr("cloudpar.links.STILL_WRITTEN", b"not now")  # what the fake master says
+    monkeypatch.setattr("cloudpar._client.links.STILL_WRITTEN", b"not now")  # what the fake master says
     master.faults["put"] = deque([409, 409])
     with Pool(master.endpoint, TOKEN) as pool:
         assert list(pool.map(len, [bytes(300_000)])) == [300_000]
@@ -127,34 +128,34 @@ def closed_port() -> Iterator[int]:
 
 
 def test_unreachable_at_first_contact(closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar.patience.FIRST_CONTACT_S", 0.3)
+    monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.3)
     with pytest.raises(MasterUnreachable, match=r"no master answers at .*check the endpoint"):
         Pool(f"http://127.0.0.1:{closed_port}", "x")
 
 
 def test_unknown_host_at_first_contact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar.patience.FIRST_CONTACT_S", 0.3)
+    monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.3)
     with pytest.raises(MasterUnreachable, match="check the endpoint"):
         Pool("http://no-such-host.invalid", "x")
 
 
 def test_silent_at_first_contact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar.patience.FIRST_CONTACT_S", 0.3)
+    monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(MasterUnreachable, match="check the endpoint"):
         Pool(f"http://127.0.0.1:{silent.getsockname()[1]}", "x")
 
 
 def test_a_master_that_asks_to_wait_at_first_contact(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other pools of the account may use up its rate."""
-    monkeypatch.setattr("cloudpar.lifetime.CONTACT_S", 0.2)
-    monkeypatch.setattr("cloudpar.patience.FIRST_CONTACT_S", 0.2)
+    monkeypatch.setattr("cloudpar._pool.lifetime.CONTACT_S", 0.2)
+    monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.2)
     master.faults["hello"] = deque([codec.encode_error(RateLimited("later", retry_after_s=0.3))] * 2)
     with Pool(master.endpoint, TOKEN) as pool:
         assert list(pool.map(abs, [-1])) == [1]
 
 
 def test_a_name_that_never_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar.lifetime.CONTACT_S", 0.1)
+    monkeypatch.setattr("cloudpar._pool.lifetime.CONTACT_S", 0.1)
     resolved = threading.Event()
 
     def resolve(*_: object, **__: object) -> None:
@@ -186,7 +187,7 @@ def test_an_absence_is_waited_for_and_told(
     known = connect(master)
     known.call(routes.HELLO, Hello())
     clock = iter(range(0, 10**6, 2))  # two seconds a look
-    monkeypatch.setattr("cloudpar.connection.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("cloudpar._client.connection.time.monotonic", lambda: float(next(clock)))
     master.faults["hello"] = deque(["refuse", 503, "refuse"])
     known.call(routes.HELLO, Hello())
     away, back = (record.getMessage() for record in caplog.records)
@@ -202,8 +203,8 @@ def test_who_is_asked_to_wait_waits_and_says_so(
     impatient = connect(master, Patience(0.0))
     impatient.call(routes.HELLO, Hello())
     clock = iter(range(0, 10**6, 2))
-    monkeypatch.setattr("cloudpar.connection.time.monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr("cloudpar.patience.LONGEST_S", 0.01)
+    monkeypatch.setattr("cloudpar._client.connection.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("cloudpar._client.retry_policy.LONGEST_S", 0.01)
     master.faults["hello"] = deque([429] * 12)
     impatient.call(routes.HELLO, Hello())
     assert master.seen["hello"] == 14

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from cloudpar._serialization.pickling import dumps
 from cloudpar.effects import capture
-from cloudpar.serialization import dumps
 from protocol.decorated_script import definitions
 
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from cloudpar import Pool
-from cloudpar.child import Child
+from cloudpar._local.child import Child
 from cloudpar.errors import (
     ExecutorCrashed,
     ExecutorOutOfMemory,
@@ -132,7 +132,7 @@ def test_what_a_killed_agent_has_half_written_is_removed_before_the_next_one_wor
 
 
 def test_a_master_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar.local.socket.create_server", lambda *_, **__: NoSocket())
+    monkeypatch.setattr("cloudpar._local.cluster.socket.create_server", lambda *_, **__: NoSocket())
     with Pool(workers=1) as pool, pytest.raises(LocalClusterFailed, match="keeps dying"):
         pool.submit(abs, 1).result(60)
 
@@ -201,7 +201,7 @@ def kill_worker() -> None:
 
 def test_tasks_that_take_their_worker_along_harm_only_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many do at once: each is lost, with the reason, and all others have their results."""
-    monkeypatch.setattr("cloudpar.local.Child", hurried)
+    monkeypatch.setattr("cloudpar._local.cluster.Child", hurried)
     deadly = {0, 1, 4}
     with Pool(workers=2) as pool:
         results = pool.map(lambda x: kill_worker() if x in deadly else x, range(8), chunksize=2)

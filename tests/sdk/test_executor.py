@@ -14,7 +14,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from cloudpar import Pool, starter
+from cloudpar import Pool
 from cloudpar.errors import TooLarge
 from sdk.fake_master import TOKEN, FakeMaster
 
@@ -195,7 +195,7 @@ def test_many_submits_travel_in_few_packages(pool: Pool, master: FakeMaster) -> 
 def test_what_is_too_large_by_itself_fails_by_itself(
     pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cloudpar.packing.BLOB_BYTES", 10_000)
+    monkeypatch.setattr("cloudpar._serialization.packing.BLOB_BYTES", 10_000)
     master.faults["start_tasks"] = deque([503])  # so that the others wait for the first
     futures = [pool.submit(len, bytes(size)) for size in (1, 6000, 20_000, 6000)]
     with pytest.raises(TooLarge, match=r"task 0 alone .*: send a reference") as caught:

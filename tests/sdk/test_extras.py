@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar.extras import install_command
+from cloudpar._formatting.extras import install_command
 
 ROOT = Path(__file__).parents[2]
 _INSTALLERS = r"(?:pip3?|pipx|uv|npm|pnpm|yarn|bun) (?:install|add|i)|npx|bunx|uvx"
@@ -28,7 +28,7 @@ def test_without_metadata_the_command_is_for_a_checkout(monkeypatch: pytest.Monk
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("cloudpar.extras.requires", missing)
+    monkeypatch.setattr("cloudpar._formatting.extras.requires", missing)
     assert install_command("aws") == "pip install '.[aws]' in a checkout of Cloud Parallelizer"
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional, Protocol, TypeVar
 import cloudpickle
 import pytest
 
-from cloudpar.footprint import footprint
+from cloudpar._serialization.footprint import footprint
 
 SCRIPT = """
 SIZE = 1

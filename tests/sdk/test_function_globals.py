@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from cloudpar._serialization.footprint import footprint
+from cloudpar._serialization.pickling import dumps
 from cloudpar.effects import capture
 from cloudpar.errors import SideEffectError
-from cloudpar.footprint import footprint
-from cloudpar.serialization import dumps
 from cloudpar_protocol.function_globals import global_names
 from protocol.nested_script import NAMES, definitions, run_elsewhere
 

@@ -54,7 +54,7 @@ def test_what_a_client_starts_has_its_seals(pool: Pool, sealing: FakeMaster) -> 
 def test_items_in_a_blob_have_theirs_before_the_table(
     pool: Pool, sealing: FakeMaster, memory_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cloudpar.packing.IN_MEMORY_BYTES", memory_bytes)
+    monkeypatch.setattr("cloudpar._serialization.packing.IN_MEMORY_BYTES", memory_bytes)
     values = [bytes([number]) * 100_000 for number in range(4)]
     assert list(pool.map(len, values)) == [100_000] * 4
     message = started(sealing)

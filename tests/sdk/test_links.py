@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from urllib3 import HTTPResponse
 
-from cloudpar.links import Links
+from cloudpar._client.links import Links
 from cloudpar_protocol import codec
 from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.parts import PIECE_BYTES

@@ -6,8 +6,8 @@ from threading import Event
 
 import pytest
 
-from cloudpar import local_modules
-from cloudpar.local_modules import LocalModules
+from cloudpar._serialization import local_modules
+from cloudpar._serialization.local_modules import LocalModules
 
 
 def test_two_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -328,7 +328,7 @@ def test_a_start_that_is_repeated_after_a_lost_answer_is_one_package(pool: Pool,
 
 
 def test_data_over_the_limit(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar.packing.BLOB_BYTES", 10_000)
+    monkeypatch.setattr("cloudpar._serialization.packing.BLOB_BYTES", 10_000)
     with pytest.raises(TooLarge, match="buffersize="):
         pool.map(len, [bytes(6000)] * 3)
     assert list(pool.map(len, [bytes(6000)] * 3, buffersize=1)) == [6000] * 3

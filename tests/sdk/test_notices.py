@@ -2,7 +2,7 @@
 
 import pytest
 
-from cloudpar.notices import of_placement, of_set_aside
+from cloudpar._formatting.notices import of_placement, of_set_aside
 from cloudpar_protocol.client_messages import Placement
 from cloudpar_protocol.payloads import Unfit
 

@@ -1,6 +1,6 @@
 import pytest
 
-from cloudpar.pacing import LONGEST_S, Run, gather_s, remaining_s
+from cloudpar._client.pacing import LONGEST_S, Run, gather_s, remaining_s
 from cloudpar_protocol.client_messages import Progress
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cloudpar._client.package import Package
 from cloudpar.errors import PackageFailed, PythonMismatch
-from cloudpar.package import Package
 from cloudpar_protocol.client_messages import PackageState, PackageStatus, Progress
 from cloudpar_protocol.payloads import BlobRef, TaskResult
 

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudpar import packing
+from cloudpar._serialization import packing
+from cloudpar._serialization.packing import Blob, Packed, Packer, pack
 from cloudpar.errors import SerializationError, TooLarge
-from cloudpar.packing import Blob, Packed, Packer, pack
 from cloudpar_protocol.payload_folder import Draft, PayloadFolder
 from cloudpar_protocol.payloads import InlineData, RangeData
 from cloudpar_protocol.seals import Seals

@@ -1,4 +1,4 @@
-from cloudpar.patience import Patience, Tries
+from cloudpar._client.retry_policy import Patience, Tries
 
 
 def test_first_contact_is_given_up_within_ten_seconds() -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from cloudpar import Pool, errors
+from cloudpar._display.output import Output
 from cloudpar.effects import SideEffectError
 from cloudpar.errors import ConfigurationError, InvalidToken, SerializationError
-from cloudpar.output import Output
 from cloudpar_protocol.payloads import TaskResult
 from sdk.fake_master import TOKEN, FakeMaster
 
@@ -225,7 +225,7 @@ def test_progress_is_shown_if_wanted(master: FakeMaster, monkeypatch: pytest.Mon
 def test_progress_is_not_shown_elsewhere(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr("cloudpar.progress.AFTER_S", 0.0)
+    monkeypatch.setattr("cloudpar._display.progress.AFTER_S", 0.0)
     with Pool(master.endpoint, TOKEN) as pool:
         assert list(pool.map(abs, range(4))) == [0, 1, 2, 3]
     assert stream.getvalue() == ""

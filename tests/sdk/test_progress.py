@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from cloudpar.awaited import Awaited
+from cloudpar._client.package import Package
+from cloudpar._client.package_handle import Awaited
+from cloudpar._client.result_buffer import Inbox
+from cloudpar._display.progress import Bars
 from cloudpar.future import FutureReceiver
-from cloudpar.inbox import Inbox
-from cloudpar.package import Package
-from cloudpar.progress import Bars
 from cloudpar_protocol.client_messages import FleetStatus, PackageStatus, Progress
 
 FULL = "We currently do not have sufficient c7g.large capacity."
@@ -44,7 +44,7 @@ def news(
 def test_workers_that_start(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     awaited = package(Bars(progress=True, endpoint="http://here:1"))
     clock = SimpleNamespace(monotonic=lambda: awaited.started_at + 40.2)
-    monkeypatch.setattr("cloudpar.progress.time", clock)
+    monkeypatch.setattr("cloudpar._display.progress.time", clock)
     news(awaited, FleetStatus(running=0, starting=2))
     news(awaited, None, state="cancelled")
     shown = capsys.readouterr().err
@@ -79,7 +79,7 @@ def test_without_a_bar_the_log_says_now_and_then_how_workers_start(
     def after(waited_s: float, fleet: FleetStatus, executors: int = 0) -> None:
         clock = SimpleNamespace(monotonic=lambda: awaited.started_at + waited_s)
         with monkeypatch.context() as patch:
-            patch.setattr("cloudpar.progress.time", clock)
+            patch.setattr("cloudpar._display.progress.time", clock)
             news(awaited, fleet, executors)
 
     for waited_s in (4, 11, 12, 29, 34, 90, 103):
@@ -132,8 +132,8 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool, dict[str, str
     ipython.display.display = lambda data, *, raw, display_id, update: displayed.append((display_id, update, data))
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
-    monkeypatch.setattr("cloudpar.progress.AFTER_S", 0.0)
-    monkeypatch.setattr("cloudpar.progress_displays.REDRAWN_S", 0.0)
+    monkeypatch.setattr("cloudpar._display.progress.AFTER_S", 0.0)
+    monkeypatch.setattr("cloudpar._display.progress_displays.REDRAWN_S", 0.0)
     return displayed
 
 
@@ -156,7 +156,7 @@ def test_a_notebook_shows_a_bar_by_default(
 def test_a_notebooks_bar_is_not_sent_for_every_result(
     cell: list[tuple[str, bool, dict[str, str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cloudpar.progress_displays.REDRAWN_S", 1e9)
+    monkeypatch.setattr("cloudpar._display.progress_displays.REDRAWN_S", 1e9)
     awaited = package(Bars(None, "http://here:1"), waited_s=1)
     for _ in range(100):
         news(awaited, None, executors=1, done=1)
@@ -179,7 +179,7 @@ def test_no_bar_where_the_pool_says_so(cell: list[tuple[str, bool, dict[str, str
 def test_a_display_that_fails_costs_no_results(
     cell: list[tuple[str, bool, dict[str, str]]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("cloudpar.progress_displays._publish", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("cloudpar._display.progress_displays._publish", lambda *_, **__: 1 / 0)
     awaited = package(Bars(None, "http://here:1"), waited_s=1)
     for _ in range(3):
         news(awaited, None, executors=1)
@@ -210,7 +210,7 @@ def test_a_terminal_shows_the_functions_name_and_the_time_that_is_left(monkeypat
 
 def test_a_file_gets_lines_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("cloudpar.progress_displays.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("cloudpar._display.progress_displays.time", SimpleNamespace(monotonic=lambda: now))
     awaited = package(Bars(progress=True, endpoint="http://here:1"))
     for now in (0.0, 1.0, 9.0, 11.0, 12.0):
         news(awaited, None, executors=2, done=2 if now < 10 else 3)

@@ -16,11 +16,11 @@ import cloudpickle
 import pytest
 
 from cloudpar import Pool
+from cloudpar._serialization.installed import is_installed, project_path
+from cloudpar._serialization.local_modules import LOCAL_MODULES, is_local
+from cloudpar._serialization.pickling import dumps
+from cloudpar._serialization.task_code import CodeCache, function_name
 from cloudpar.errors import SerializationError
-from cloudpar.installed import is_installed, project_path
-from cloudpar.local_modules import LOCAL_MODULES, is_local
-from cloudpar.serialization import dumps
-from cloudpar.task_code import CodeCache, function_name
 
 LOCK = threading.Lock()
 HELPER = """

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from cloudpar import Pool, task_code
+from cloudpar import Pool
+from cloudpar._pool.submit_batcher import Starter, Submission
+from cloudpar._serialization import task_code
+from cloudpar._serialization.packing import Packed, pack
+from cloudpar._serialization.pickling import SHARED_PARTS
+from cloudpar._serialization.project.shipment import Shipper
+from cloudpar._serialization.task_code import serialize
 from cloudpar.effects import capture
 from cloudpar.errors import TooLarge
-from cloudpar.packing import Packed, pack
-from cloudpar.project.shipment import Shipper
-from cloudpar.serialization import SHARED_PARTS
-from cloudpar.starter import Starter, Submission
-from cloudpar.task_code import serialize
 from cloudpar_protocol.payloads import InlineData
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from cloudpar import Pool
+from cloudpar._client.places import Places
 from cloudpar.errors import PackageFailed, QuotaExhausted, SerializationError, TaskTimeout
-from cloudpar.places import Places
 from cloudpar_protocol.payloads import Outcome, TaskResult
 from sdk.fake_master import FakeMaster
 

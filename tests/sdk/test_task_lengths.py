@@ -1,7 +1,7 @@
 """Small maps of a function that was measured before go as one chunk."""
 
 from cloudpar import Pool
-from cloudpar.task_lengths import OWN_WHOLE_US, REMEMBERED, WHOLE_US, TaskLengths
+from cloudpar._client.task_lengths import OWN_WHOLE_US, REMEMBERED, WHOLE_US, TaskLengths
 from sdk.fake_master import FakeMaster
 
 

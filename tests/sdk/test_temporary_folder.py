@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar.temporary_folder import TemporaryFolder, sweep
+from cloudpar._local.temporary_folder import TemporaryFolder, sweep
 
 
 @pytest.fixture

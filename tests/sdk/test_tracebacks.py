@@ -11,8 +11,8 @@ import pytest
 
 import cloudpar
 from cloudpar import Pool
+from cloudpar._formatting.tracebacks import with_source
 from cloudpar.errors import CloudparError, NotFound, QuotaExhausted, SerializationError
-from cloudpar.tracebacks import with_source
 
 LOCK = threading.Lock()
 INSIDES = str(Path(cloudpar.__file__).parent)

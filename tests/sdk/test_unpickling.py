@@ -8,8 +8,8 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from cloudpar.serialization import dumps
-from cloudpar.unpickling import loads
+from cloudpar._serialization.pickling import dumps
+from cloudpar._serialization.unpickling import loads
 
 SCRIPT = """
 import enum, functools

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from cloudpar.connection import Connection
-from cloudpar.packing import Blob
-from cloudpar.uploads import upload
+from cloudpar._client.connection import Connection
+from cloudpar._client.uploads import upload
+from cloudpar._serialization.packing import Blob
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, PrepareUploadsReply, Upload
 from cloudpar_protocol.parts import NOT_CHECKED
 from cloudpar_protocol.payload_folder import PayloadFolder

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from cli.operation import cloudpar_json
 from cloudpar import Pool
-from cloudpar.connection import Connection
-from cloudpar.patience import Patience
+from cloudpar._client.connection import Connection
+from cloudpar._client.retry_policy import Patience
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor, PackageStatus, Progress

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cli.operation import END_S
-from cloudpar.connection import Connection
-from cloudpar.patience import Patience
+from cloudpar._client.connection import Connection
+from cloudpar._client.retry_policy import Patience
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
 from master.server.masters import TOKENS, Master

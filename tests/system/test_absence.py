@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from cli.operation import END_S, Up, environment
-from cloudpar import awaiter, connection
+from cloudpar._client import awaiter, connection
 from cloudpar.demo.factorization import correct
 from system.books import Customer, close_books
 from system.work import NUMBERS, TASKS, factorize_before_gate, main_job, until

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cli.operation import Up, worker
-from cloudpar.connection import Connection
-from cloudpar.patience import Patience
+from cloudpar._client.connection import Connection
+from cloudpar._client.retry_policy import Patience
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import CreateAccount, GrantQuota, ListAccounts, RevokeAccount
 from cloudpar_protocol.client_messages import (

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cli.operation import Up, cloudpar_json, worker
-from cloudpar import session
+from cloudpar._client import session
 from cloudpar.errors import PythonMismatch
 from system.work import until
 from worker.agents import RunningAgent

@@ -224,7 +224,7 @@ def test_a_library_on_the_path_with_its_metadata_is_expected_at_the_workers(tmp_
         + f"""
 sys.path.insert(0, {str(library.parent)!r})
 import deep_library
-from cloudpar.task_code import CodeCache
+from cloudpar._serialization.task_code import CodeCache
 assert len(CodeCache().get(deep_library.f).data) < 100
 print(*pool.map(deep_library.f, range(3)))
 pool.shutdown()

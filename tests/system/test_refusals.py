@@ -13,7 +13,9 @@ from types import ModuleType
 import pytest
 
 from cli.operation import Up, cloudpar_json
-from cloudpar import Pool, packing, session
+from cloudpar import Pool
+from cloudpar._client import session
+from cloudpar._serialization import packing
 from cloudpar.errors import InvalidToken, PackageFailed, PythonMismatch, SerializationError, TooLarge
 from cloudpar_protocol import limits, routes
 from cloudpar_protocol.client_messages import PrepareUploads, Upload

@@ -7,11 +7,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 from cloudpar_protocol.payloads import TaskResult
 
-from .argument_types import seconds_or_none
+from ._arguments.argument_types import seconds_or_none
+from ._client.failures import raisable
+from ._client.result_store import ResultStore
+from ._client.session import Session
 from .errors import CloudparError
-from .failures import raisable
-from .result_store import ResultStore
-from .session import Session
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 from cloudpar_protocol.payloads import Range, TaskResult
 
-from .argument_types import seconds_or_none
-from .awaited import Awaited
+from ._arguments.argument_types import seconds_or_none
+from ._client.failures import copied
+from ._client.package_handle import Awaited
+from ._client.session import Session
 from .errors import CloudparError, TaskCancelled
-from .failures import copied
-from .session import Session
 
 T = TypeVar("T")
 

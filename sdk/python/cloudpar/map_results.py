@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar
 
-from .awaited import Awaited
+from ._client.failures import raisable
+from ._client.interruption import interrupt
+from ._client.package_handle import Awaited
+from ._client.result_buffer import Inbox, Share
+from ._client.session import Session
+from ._formatting.tracebacks import shorten
 from .errors import CloudparError
-from .failures import raisable
-from .inbox import Inbox, Share
-from .interruption import interrupt
-from .session import Session
-from .tracebacks import shorten
 
 T_co = TypeVar("T_co", covariant=True)
 

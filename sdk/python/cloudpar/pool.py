@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from cloudpar_protocol.limits import EXECUTORS, THREADS
 
-from .argument_types import address, flag, flag_or_none, patience, time_limit, whole_or_none
-from .configuration import LOCAL, configure, of_the_task
+from ._arguments.argument_types import address, flag, flag_or_none, patience, time_limit, whole_or_none
+from ._arguments.keywords import named
+from ._arguments.retry import RetryOn, read_retry
+from ._client.configuration import LOCAL, configure, of_the_task
+from ._display.output import check_output
+from ._formatting.tracebacks import ShortTracebacks
+from ._pool.lifetime import Lifetime, first_contact
+from ._pool.map_methods import MapMethods
 from .errors import SerializationError
-from .keywords import named
-from .lifetime import Lifetime, first_contact
-from .map_methods import MapMethods
-from .output import check_output
-from .retry import RetryOn, read_retry
-from .tracebacks import ShortTracebacks
 
 if TYPE_CHECKING:
+    from ._display.output import Output
     from .attachment import Attachment
     from .future import TaskFuture
-    from .output import Output
     from .report import Report
 
 P = ParamSpec("P")

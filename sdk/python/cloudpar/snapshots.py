@@ -7,7 +7,7 @@ import threading
 import zlib
 from typing import Any
 
-from .task_code import Code, serialize
+from ._serialization.task_code import Code, serialize
 
 LARGE_BYTES = 10 << 20
 """From this size on, in bytes, what is sent a second time is warned of."""

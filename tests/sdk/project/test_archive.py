@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from cloudpar._serialization.project import archive as archives
+from cloudpar._serialization.project.archive import archive
+from cloudpar._serialization.project.units import Unit
 from cloudpar.errors import TooLarge
-from cloudpar.project import archive as archives
-from cloudpar.project.archive import archive
-from cloudpar.project.units import Unit
 
 
 @pytest.fixture

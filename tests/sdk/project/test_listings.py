@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar.project import listings, units
-from cloudpar.project.listings import Listings
-from cloudpar.project.units import Unit
+from cloudpar._serialization.project import listings, units
+from cloudpar._serialization.project.listings import Listings
+from cloudpar._serialization.project.units import Unit
 
 LONG_AGO_NS = 10**18
 

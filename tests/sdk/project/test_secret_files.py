@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar.project import archive as archives
-from cloudpar.project.archive import archive, warn_of_secrets
-from cloudpar.project.secret_files import PATTERNS, is_secret
-from cloudpar.project.units import Unit
+from cloudpar._serialization.project import archive as archives
+from cloudpar._serialization.project.archive import archive, warn_of_secrets
+from cloudpar._serialization.project.secret_files import PATTERNS, is_secret
+from cloudpar._serialization.project.units import Unit
 
 SECRET = [
     *("service_account.json", "my-service-account-prod.json", "client_secret.json", "client_secret_1234.apps.json"),

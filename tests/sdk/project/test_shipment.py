@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from cloudpar.project import shipment
-from cloudpar.project.shipment import Shipper
-from cloudpar.project.units import File
-from cloudpar.serialization import Needs, dumps, pickled
-from cloudpar.task_code import Code, serialize
+from cloudpar._serialization.pickling import Needs, dumps, pickled
+from cloudpar._serialization.project import shipment
+from cloudpar._serialization.project.shipment import Shipper
+from cloudpar._serialization.project.units import File
+from cloudpar._serialization.task_code import Code, serialize
 
 ALONE = """
 import pickle, sys

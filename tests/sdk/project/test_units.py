@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar.installed import is_listed
-from cloudpar.local_modules import LocalModules, is_local
-from cloudpar.project import units
-from cloudpar.project.broad_folders import is_broad
-from cloudpar.project.search import reachable
-from cloudpar.project.units import Unit, digest, find_unit, unit_of
+from cloudpar._serialization.installed import is_listed
+from cloudpar._serialization.local_modules import LocalModules, is_local
+from cloudpar._serialization.project import units
+from cloudpar._serialization.project.broad_folders import is_broad
+from cloudpar._serialization.project.search import reachable
+from cloudpar._serialization.project.units import Unit, digest, find_unit, unit_of
 
 Import = Callable[[str], types.ModuleType]
 

@@ -9,9 +9,8 @@ import sys
 from collections.abc import Iterable
 from numbers import Real
 
+from cloudpar.errors import ConfigurationError
 from cloudpar_protocol.brief import brief
-
-from .errors import ConfigurationError
 
 MOST_SECONDS = 1_000_000_000
 """The longest time that an argument takes, in seconds (32 years): locks and messages hold no longer ones."""

@@ -5,18 +5,18 @@ import threading
 import time
 from collections.abc import Iterator
 
+from cloudpar._formatting.notices import AFTER_S
+from cloudpar.errors import CloudparError, NotFound
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply, Cursor, PackageStatus
 from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S
 from cloudpar_protocol.line import Interruption
 
-from .awaited import Awaited
 from .connection import Aborted, Connection, Interrupted
 from .downloads import Downloads
-from .errors import CloudparError, NotFound
 from .nesting import Nesting
-from .notices import AFTER_S
 from .pacing import Run, gather_s
+from .package_handle import Awaited
 
 NEW_PACKAGE_S = 0.1
 """With a master that never holds: when to ask first for a package that was started meanwhile."""

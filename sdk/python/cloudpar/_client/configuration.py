@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cloudpar.errors import ConfigurationError
 from cloudpar_protocol import nesting
-
-from .errors import ConfigurationError
 
 LOCAL = "local"
 """An endpoint that is none: a pool on this machine, whatever else is configured."""

@@ -8,6 +8,7 @@ from typing import IO, NamedTuple, TypeVar
 
 from msgspec import Struct
 
+from cloudpar.errors import ConfigurationError, MasterUnreachable, NotFound, RateLimited, RequestError
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.line import Interruption, Lines
 from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE, address
@@ -15,9 +16,8 @@ from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
-from .errors import ConfigurationError, MasterUnreachable, NotFound, RateLimited, RequestError
 from .links import Links
-from .patience import Patience, Tries
+from .retry_policy import Patience, Tries
 
 RequestT = TypeVar("RequestT", bound=Struct)
 ReplyT = TypeVar("ReplyT", bound=Struct)

@@ -8,14 +8,14 @@ from threading import Thread
 
 from msgspec.structs import replace
 
+from cloudpar.errors import CloudparError, RequestError
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor
 from cloudpar_protocol.payloads import Link, TaskResult
 
-from .awaited import Awaited
 from .connection import Aborted, Connection
-from .errors import CloudparError, RequestError
 from .package import News
+from .package_handle import Awaited
 
 SPAN_BYTES = 16 << 20
 """Neighbouring results are fetched together up to this size."""

@@ -3,13 +3,12 @@
 import copy
 from typing import Any
 
+from cloudpar._formatting.tracebacks import with_source
+from cloudpar._serialization import msgpack_data
+from cloudpar._serialization.unpickling import loads
+from cloudpar.errors import CloudparError, Gone, PackageFailed, RemoteTraceback, TaskError, TaskRaised
 from cloudpar_protocol.errors import FAILURE_ERRORS, OUTCOME_ERRORS
 from cloudpar_protocol.payloads import Codec, TaskResult
-
-from . import plain
-from .errors import CloudparError, Gone, PackageFailed, RemoteTraceback, TaskError, TaskRaised
-from .tracebacks import with_source
-from .unpickling import loads
 
 
 def package_error(state: str, reason: str | None, message: str | None) -> CloudparError:
@@ -70,7 +69,7 @@ def outcome(result: TaskResult, codec: Codec) -> tuple[Any, BaseException | None
     if result.data is None:
         return None, None
     try:
-        return (loads if codec == "pickle" else plain.loads)(result.data), None
+        return (loads if codec == "pickle" else msgpack_data.loads)(result.data), None
     except Exception as reason:  # noqa: BLE001 - whatever the user's class does when it is rebuilt
         error = TaskError(
             f"the value of task {result.index} cannot be rebuilt here: {type(reason).__name__}: {reason}; "

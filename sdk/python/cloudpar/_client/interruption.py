@@ -5,8 +5,9 @@ import sys
 import time
 from collections.abc import Iterable
 
-from .awaited import Awaited
-from .errors import CloudparError
+from cloudpar.errors import CloudparError
+
+from .package_handle import Awaited
 from .session import Session
 
 SETTLE_S = 3.0

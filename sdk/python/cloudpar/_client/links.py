@@ -5,13 +5,12 @@ import socket
 from typing import IO, TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
+from cloudpar.errors import BadRequest, RequestError, Unavailable
 from cloudpar_protocol import codec
 from cloudpar_protocol.link_urls import resolve
 from cloudpar_protocol.parts import PIECE_BYTES, completion_status, pieces
 from cloudpar_protocol.payload_folder import Draft, PayloadFolder
 from cloudpar_protocol.payloads import Link
-
-from .errors import BadRequest, RequestError, Unavailable
 
 if TYPE_CHECKING:
     import urllib3

@@ -1,9 +1,8 @@
 """A pool inside a task: what it tells the executor that runs the task."""
 
+from cloudpar.errors import TooLarge
 from cloudpar_protocol import nesting
 from cloudpar_protocol.limits import NESTING
-
-from .errors import TooLarge
 
 
 class Nesting:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cloudpar.errors import CloudparError, PackageFailed, TaskCancelled
 from cloudpar_protocol.client_messages import PackageState, PackageStatus, Progress
 from cloudpar_protocol.payloads import Codec, Link, TaskResult
 
-from .errors import CloudparError, PackageFailed, TaskCancelled
 from .failures import package_error
 
 

@@ -7,15 +7,15 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
+from cloudpar.errors import CloudparError, PackageFailed, SealBroken
+from cloudpar.report import Report
 from cloudpar_protocol.client_messages import FleetStatus, PackageStatus, Placement
 from cloudpar_protocol.payloads import TaskResult, Unfit
 from cloudpar_protocol.seals import Seals
 
-from .errors import CloudparError, PackageFailed, SealBroken
 from .failures import copied, outcome
 from .package import News, Package
 from .places import Places
-from .report import Report
 
 SEAL_MEND = (
     "it was not unpickled. Somebody changed it, it is another task's, or the master's secret is a new one since: run "

@@ -3,11 +3,10 @@
 import secrets
 from typing import NamedTuple
 
+from cloudpar.errors import SealBroken
 from cloudpar_protocol.client_messages import HelloReply
 from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.seals import Seals, is_sealed, package_id
-
-from .errors import SealBroken
 
 
 class Origin(NamedTuple):

@@ -2,10 +2,9 @@
 
 from typing import Any, Protocol
 
+from cloudpar.errors import NotFound
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import ListPackages, PackageSummary
-
-from .errors import NotFound
 
 NEWEST = 1000
 """As many packages as the master lists at once."""

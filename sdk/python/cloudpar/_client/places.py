@@ -5,10 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from cloudpar.errors import CloudparError
 from cloudpar_protocol.brief import brief_call
 from cloudpar_protocol.payloads import CallStyle
-
-from .errors import CloudparError
 
 
 @dataclass(frozen=True)

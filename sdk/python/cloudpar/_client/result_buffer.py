@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cloudpar.errors import CloudparError
 from cloudpar_protocol.payloads import TaskResult
 
-from .awaited import Awaited
-from .errors import CloudparError
+from .package_handle import Awaited
 
 
 class Share:

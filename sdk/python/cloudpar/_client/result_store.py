@@ -4,10 +4,10 @@ import threading
 import time
 from collections.abc import Sequence
 
+from cloudpar.errors import CloudparError
 from cloudpar_protocol.payloads import TaskResult
 
-from .awaited import Awaited
-from .errors import CloudparError
+from .package_handle import Awaited
 
 
 class ResultStore:

@@ -10,6 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from cloudpar._arguments.retry import ONCE, Retry
+from cloudpar._serialization.packing import Blob, Packed
+from cloudpar._serialization.task_code import Code
+from cloudpar.errors import CloudparError
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import (
     Acknowledge,
@@ -33,18 +37,14 @@ from cloudpar_protocol.payloads import (
     TaskResult,
 )
 
-from .awaited import Awaited, Receiver
 from .awaiter import Awaiter
 from .connection import Aborted, Connection
 from .downloads import Downloads
-from .errors import CloudparError
 from .nesting import Nesting
-from .origin import Origin, origin, seals_of
 from .package import Package
-from .packing import Blob, Packed
+from .package_handle import Awaited, Receiver
+from .package_key import Origin, origin, seals_of
 from .places import Places
-from .retry import ONCE, Retry
-from .task_code import Code
 from .task_lengths import TaskLengths
 from .uploads import upload
 

@@ -5,6 +5,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from cloudpar._serialization.packing import Blob
+from cloudpar.errors import RequestError
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
 from cloudpar_protocol.parts import NOT_CHECKED, PartedUpload
@@ -12,8 +14,6 @@ from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import BlobRef, Link, Parts
 
 from .connection import Connection
-from .errors import RequestError
-from .packing import Blob
 
 log = logging.getLogger("cloudpar")
 

@@ -6,11 +6,12 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from . import notices
-from .awaited import Awaited
-from .inbox import Share
+from cloudpar._client.package_handle import Awaited
+from cloudpar._client.result_buffer import Share
+from cloudpar._formatting import notices
+from cloudpar._formatting.quantity import quantity
+
 from .progress_displays import Bar, Display, Lines, Notebook, Terminal, in_notebook
-from .quantity import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

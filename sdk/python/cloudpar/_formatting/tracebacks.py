@@ -11,14 +11,13 @@ from typing import Final
 import cloudpickle
 
 import cloudpar_protocol
-
-from .errors import CloudparError, SerializationError
+from cloudpar.errors import CloudparError, SerializationError
 
 _FRAME: Final = re.compile(r'(?P<indent>[ |]*)File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 _INTERNAL: Final = tuple(
     f"{folder}{os.sep}"
     for folder in (
-        Path(__file__).parent,
+        Path(__file__).parents[1],
         Path(cloudpar_protocol.__file__).parent,
         Path(cloudpickle.__file__).parent,
         Path(os.__file__).parent,

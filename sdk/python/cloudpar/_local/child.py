@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .deaths import Deaths, fate
-from .errors import LocalClusterFailed
+from cloudpar.errors import LocalClusterFailed
+
+from .restart_policy import Deaths, fate
 
 STOP_S = 5.0
 """A process that is asked to end and has not after this long is killed."""

@@ -5,9 +5,10 @@ import secrets
 import socket
 from collections.abc import Callable
 
+from cloudpar._serialization.installed import project_path
+from cloudpar.errors import LocalClusterFailed
+
 from .child import Child
-from .errors import LocalClusterFailed
-from .installed import project_path
 from .temporary_folder import TemporaryFolder, sweep
 
 BACKLOG = 512

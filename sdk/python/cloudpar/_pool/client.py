@@ -7,37 +7,37 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakSet
 
+from cloudpar._arguments.map_options import Limits
+from cloudpar._arguments.retry import ONCE, Retry
+from cloudpar._client.connection import Aborted, Connection
+from cloudpar._client.interruption import SETTLE_S, interrupt
+from cloudpar._client.package_handle import Awaited
+from cloudpar._client.package_search import COMPLETE, find
+from cloudpar._client.places import Places, values_of
+from cloudpar._client.result_buffer import Inbox, Share
+from cloudpar._client.retry_policy import Patience
+from cloudpar._client.session import Order, Session
+from cloudpar._display.output import Output, shower
+from cloudpar._display.progress import Bars
+from cloudpar._serialization import msgpack_data
+from cloudpar._serialization.call_needs import CallNeeds, PartCache
+from cloudpar._serialization.diagnosis import Call
+from cloudpar._serialization.local_modules import LOCAL_MODULES
+from cloudpar._serialization.packing import pack
+from cloudpar._serialization.pickling import pickled, refusal
+from cloudpar._serialization.project.shipment import Shipper
+from cloudpar._serialization.task_code import Code, CodeCache, check_function, function_name
+from cloudpar.attachment import Attachment
+from cloudpar.effects import Capture, capture
+from cloudpar.errors import CloudparError
+from cloudpar.future import FutureReceiver, TaskFuture
+from cloudpar.map_results import MapResults, StartNext, UnorderedResults
+from cloudpar.report import Report
+from cloudpar.snapshots import Repetitions, Snapshot
 from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import CallStyle
 
-from . import plain
-from .attachment import Attachment
-from .awaited import Awaited
-from .call_needs import CallNeeds, PartCache
-from .connection import Aborted, Connection
-from .diagnosis import Call
-from .effects import Capture, capture
-from .errors import CloudparError
-from .future import FutureReceiver, TaskFuture
-from .inbox import Inbox, Share
-from .interruption import SETTLE_S, interrupt
-from .local_modules import LOCAL_MODULES
-from .map_limits import Limits
-from .map_results import MapResults, StartNext, UnorderedResults
-from .output import Output, shower
-from .package_search import COMPLETE, find
-from .packing import pack
-from .patience import Patience
-from .places import Places, values_of
-from .progress import Bars
-from .project.shipment import Shipper
-from .report import Report
-from .retry import ONCE, Retry
-from .serialization import pickled, refusal
-from .session import Order, Session
-from .snapshots import Repetitions, Snapshot
-from .starter import Starter, Submission
-from .task_code import Code, CodeCache, check_function, function_name
+from .submit_batcher import Starter, Submission
 
 log = logging.getLogger("cloudpar")
 
@@ -81,7 +81,7 @@ class Client:
         code = self._code(function)
         call, needs = Call(code.name, args, kwargs), CallNeeds(self._parts)
         if code.codec == "msgpack":
-            data = plain.dumps_call(call)
+            data = msgpack_data.dumps_call(call)
         else:
             data = pickled(call, f"the arguments of {code.name}", needs).data
             self._repetitions.of_arguments(code, data)

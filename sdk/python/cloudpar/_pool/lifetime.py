@@ -6,15 +6,17 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from .configuration import Configuration
-from .errors import CloudparError, Forbidden, MasterUnreachable
+from cloudpar._arguments.retry import Retry
+from cloudpar._client.configuration import Configuration
+from cloudpar._local.cluster import LocalCluster, default_workers
+from cloudpar.errors import CloudparError, Forbidden, MasterUnreachable
+
 from .exit_status import exit_as_interrupted
-from .local import LocalCluster, default_workers
-from .retry import Retry
 
 if TYPE_CHECKING:
+    from cloudpar._display.output import Output
+
     from .client import Client
-    from .output import Output
 
 CONTACT_S = 9.5
 """Names that resolve slowly have no timeout of their own."""
@@ -73,10 +75,10 @@ class Lifetime:
         output: "Output",
         progress: bool | None,
     ) -> "Client":
+        from cloudpar._client.retry_policy import FIRST_CONTACT_S, Patience
         from cloudpar_protocol.payload_folder import PayloadFolder
 
         from .client import Client
-        from .patience import FIRST_CONTACT_S, Patience
 
         patience = Patience(patience_s, LOCAL_CONTACT_S if self.cluster else FIRST_CONTACT_S)
         return Client(

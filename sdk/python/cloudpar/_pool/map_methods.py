@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
-from .argument_types import check_iterables, whole
-from .keywords import named
-from .map_limits import Limits, arguments
-from .retry import Retry, RetryOn, read_retry
-from .tracebacks import ShortTracebacks
+from cloudpar._arguments.argument_types import check_iterables, whole
+from cloudpar._arguments.keywords import named
+from cloudpar._arguments.map_options import Limits, arguments
+from cloudpar._arguments.retry import Retry, RetryOn, read_retry
+from cloudpar._formatting.tracebacks import ShortTracebacks
 
 if TYPE_CHECKING:
+    from cloudpar.map_results import MapResults
     from cloudpar_protocol.payloads import CallStyle
 
     from .client import Client
-    from .map_results import MapResults
 
 T = TypeVar("T")
 

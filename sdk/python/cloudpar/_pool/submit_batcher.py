@@ -8,16 +8,16 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from .errors import CloudparError, TooLarge
-from .future import FutureReceiver, TaskFuture, resolve
-from .origin import Origin
-from .packing import Packed, Packer
-from .places import Places
-from .project.shipment import Shipper
-from .retry import Retry
-from .serialization import PROTOCOL, Needs
-from .session import Order, Session
-from .task_code import Code, serialize
+from cloudpar._arguments.retry import Retry
+from cloudpar._client.package_key import Origin
+from cloudpar._client.places import Places
+from cloudpar._client.session import Order, Session
+from cloudpar._serialization.packing import Packed, Packer
+from cloudpar._serialization.pickling import PROTOCOL, Needs
+from cloudpar._serialization.project.shipment import Shipper
+from cloudpar._serialization.task_code import Code, serialize
+from cloudpar.errors import CloudparError, TooLarge
+from cloudpar.future import FutureReceiver, TaskFuture, resolve
 
 BATCH_BYTES = 64 << 20
 BATCH_TASKS = 100_000

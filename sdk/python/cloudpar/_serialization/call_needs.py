@@ -5,7 +5,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from .footprint import Footprint, footprint
-from .serialization import Needs, Part
+from .pickling import Needs, Part
 
 REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
 """How many classes and functions are remembered, and how large a pickle at most."""

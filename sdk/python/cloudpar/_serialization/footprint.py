@@ -24,7 +24,7 @@ import cloudpickle
 from cloudpar_protocol.function_globals import submodules
 
 from .local_modules import LOCAL_MODULES
-from .serialization import SCALARS
+from .pickling import SCALARS
 
 PARTS = 2_000
 """A footprint has so many objects at most; beyond, to compare them would take longer than to serialize."""

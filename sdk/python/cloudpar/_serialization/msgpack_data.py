@@ -4,8 +4,9 @@ from typing import IO, Any
 
 from msgspec import msgpack
 
+from cloudpar.errors import SerializationError
+
 from .diagnosis import Call, culprit
-from .errors import SerializationError
 
 _encoder = msgpack.Encoder()
 _decoder = msgpack.Decoder()

@@ -13,17 +13,17 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from cloudpar.errors import SerializationError, TooLarge
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
 from cloudpar_protocol.parts import checksums
 from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import CallStyle, Codec, InlineData, RangeData
 from cloudpar_protocol.seals import Seals
 
-from . import plain
+from . import msgpack_data
 from .diagnosis import Call
-from .errors import SerializationError, TooLarge
 from .local_modules import LOCAL_MODULES
-from .serialization import PROTOCOL, SCALARS, Needs, Pickler, refusal
+from .pickling import PROTOCOL, SCALARS, Needs, Pickler, refusal
 
 IN_MEMORY_BYTES = 64 << 20
 """Serialized task data beyond this waits on disk for its upload."""
@@ -227,10 +227,10 @@ class PlainPacker(Packer):
     """Packs data of task code by reference."""
 
     def _write(self, value: object) -> None:
-        plain.write(value, self._file)
+        msgpack_data.write(value, self._file)
 
     def _refusal(self, error: Exception, value: object, what: str) -> SerializationError:
-        return plain.refusal(error, value, what)
+        return msgpack_data.refusal(error, value, what)
 
 
 _LITTLE = array("H", [1]).tobytes() == b"\x01\x00"

@@ -10,10 +10,10 @@ from typing import IO, Any, NamedTuple
 import cloudpickle
 from cloudpickle.cloudpickle import _should_pickle_by_reference
 
+from cloudpar.errors import SerializationError
 from cloudpar_protocol import decorated, function_globals, open_files
 
 from .diagnosis import Call, culprit, mend
-from .errors import SerializationError
 from .local_modules import LOCAL_MODULES
 from .project import imports, remote
 

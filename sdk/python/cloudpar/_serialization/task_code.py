@@ -6,13 +6,13 @@ import threading
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
+from cloudpar.errors import TooLarge
+from cloudpar.references import Reference
 from cloudpar_protocol.limits import BLOB_BYTES
 from cloudpar_protocol.payloads import Codec
 
-from .errors import TooLarge
 from .footprint import Footprint, footprint
-from .references import Reference
-from .serialization import pickled
+from .pickling import pickled
 
 REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
 """How many functions are remembered, and how large a one at most: what they capture is kept alive with them."""

@@ -11,10 +11,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from cloudpar.configuration import LOCAL, configure
-from cloudpar.connection import Connection
+from cloudpar._client.configuration import LOCAL, configure
+from cloudpar._client.connection import Connection
+from cloudpar._client.retry_policy import Patience
 from cloudpar.errors import ConfigurationError
-from cloudpar.patience import Patience
 
 from .data_folder import default_folder, read_connection
 from .secret_options import secret_option

@@ -7,11 +7,11 @@ from typing import Any
 import click
 import msgspec
 
+from cloudpar._formatting.quantity import quantity
 from cloudpar.deployment import buckets, fleet, leftovers, prices, profile, stack
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.failures import AwsMissing, DeploymentError
 from cloudpar.deployment.leftovers import Leftover
-from cloudpar.quantity import quantity
 
 from .access import json_option
 from .deploy import environment_option, region_option

@@ -11,7 +11,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from cloudpar.configuration import configure
+from cloudpar._client.configuration import configure
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import CloudparError

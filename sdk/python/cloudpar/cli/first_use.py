@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cloudpar.configuration import profile_path
+from cloudpar._client.configuration import profile_path
 from cloudpar.deployment import profile, stack
 from cloudpar.deployment.administration import Administration
 from cloudpar.deployment.aws import Aws

@@ -5,8 +5,8 @@ from typing import Unpack
 
 import click
 
-from cloudpar.package_search import NEWEST, find
-from cloudpar.quantity import quantity
+from cloudpar._client.package_search import NEWEST, find
+from cloudpar._formatting.quantity import quantity
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import CancelTasks, ListPackages
 

@@ -6,9 +6,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from cloudpar import Pool, reference
-from cloudpar.connection import Connection
-from cloudpar.packing import Blob
-from cloudpar.uploads import upload
+from cloudpar._client.connection import Connection
+from cloudpar._client.uploads import upload
+from cloudpar._serialization.packing import Blob
 from cloudpar_protocol.errors import CloudparError
 
 from .finding import Finding

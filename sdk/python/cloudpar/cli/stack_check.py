@@ -4,11 +4,11 @@ import http.client
 from collections.abc import Iterator
 from contextlib import suppress
 
-from cloudpar.configuration import configure
+from cloudpar._client.configuration import configure
+from cloudpar._formatting.quantity import quantity
 from cloudpar.deployment import settings, stack
 from cloudpar.deployment.administration import Administration
 from cloudpar.deployment.aws import Aws
-from cloudpar.quantity import quantity
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import CloudparError

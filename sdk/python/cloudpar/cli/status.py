@@ -5,9 +5,9 @@ from typing import Any
 import click
 import msgspec
 
+from cloudpar._formatting.quantity import quantity
 from cloudpar.deployment import fleet, prices, stack, template
 from cloudpar.deployment.aws import Aws
-from cloudpar.quantity import quantity
 
 from .access import json_option
 from .deploy import environment_option, region_option

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from cloudpar.quantity import quantity
+from cloudpar._formatting.quantity import quantity
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
 from cloudpar_protocol.client_messages import Hello, ListPackages, PackageSummary

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from cloudpar.deaths import Deaths, fate
-from cloudpar.local import BACKLOG, default_workers
+from cloudpar._local.cluster import BACKLOG, default_workers
+from cloudpar._local.restart_policy import Deaths, fate
 from cloudpar_protocol.errors import CloudparError
 from cloudpar_protocol.limits import EXECUTORS
 

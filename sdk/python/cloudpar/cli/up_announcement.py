@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from cloudpar.quantity import quantity
+from cloudpar._formatting.quantity import quantity
 
 from .data_folder import ConnectionFile, connection_path
 from .presentation import print_json

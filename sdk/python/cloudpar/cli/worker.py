@@ -2,7 +2,7 @@
 
 import click
 
-from cloudpar.local import default_workers
+from cloudpar._local.cluster import default_workers
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import Forbidden

@@ -4,9 +4,9 @@ from queue import Empty
 
 import click
 
-from cloudpar.connection import Connection
-from cloudpar.deaths import Deaths, fate
-from cloudpar.patience import Patience
+from cloudpar._client.connection import Connection
+from cloudpar._client.retry_policy import Patience
+from cloudpar._local.restart_policy import Deaths, fate
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import CloudparError, MasterUnreachable

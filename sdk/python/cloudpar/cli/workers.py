@@ -5,7 +5,7 @@ from typing import Unpack
 import click
 from rich.table import Table
 
-from cloudpar.quantity import quantity
+from cloudpar._formatting.quantity import quantity
 from cloudpar_protocol import routes
 from cloudpar_protocol.errors import CloudparError, NotFound
 from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkers, ListWorkersReply

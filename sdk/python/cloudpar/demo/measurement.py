@@ -7,10 +7,10 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from cloudpar._formatting.quantity import quantity
+from cloudpar._local.cluster import LocalCluster, default_workers
 from cloudpar.errors import LocalClusterFailed
-from cloudpar.local import LocalCluster, default_workers
 from cloudpar.pool import Pool
-from cloudpar.quantity import quantity
 from cloudpar.report import Report
 
 from .factorization import correct, factorize

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cloudpar.extras import install_command
+from cloudpar._formatting.extras import install_command
 from cloudpar_protocol.errors import CloudparError
 
 from .measurement import PROCESSES, Measurement

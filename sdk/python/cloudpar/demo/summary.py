@@ -6,7 +6,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cloudpar.quantity import quantity
+from cloudpar._formatting.quantity import quantity
 
 from .measurement import PROCESSES, Measurement, Run
 

@@ -2,8 +2,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from cloudpar._formatting.extras import install_command
 from cloudpar.errors import ConfigurationError
-from cloudpar.extras import install_command
 
 from .failures import DeploymentError, refusal, told
 

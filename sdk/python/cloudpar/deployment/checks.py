@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from cloudpar.quantity import quantity
+from cloudpar._formatting.quantity import quantity
 
 from . import tools
 from .aws import Aws

@@ -1,4 +1,4 @@
-"""The profile file, in which `cloudpar.configuration` finds endpoint and token."""
+"""The profile file, in which a pool finds endpoint and token."""
 
 import glob
 import json
@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from cloudpar.configuration import profile_path
+from cloudpar._client.configuration import profile_path
 
 
 class Profile(NamedTuple):

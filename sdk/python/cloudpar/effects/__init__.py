@@ -25,8 +25,9 @@ array of a million float64, 23 ms with a dict of a million keys; 1 us for each c
 array), beside the data; a task that writes one number returns about 40 bytes.
 """
 
-from cloudpar.effects.captures import Capture, TaskCode, capture
-from cloudpar.effects.merges import Merge
 from cloudpar.errors import SideEffectError
+
+from .captures import Capture, TaskCode, capture
+from .merges import Merge
 
 __all__ = ["Capture", "Merge", "SideEffectError", "TaskCode", "capture"]

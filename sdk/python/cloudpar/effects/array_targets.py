@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.effects.regions import Claims
-from cloudpar.effects.remote.arrays import coordinates, layout, words
-from cloudpar.effects.targets import Target
-from cloudpar.effects.trails import Coordinates, Trail
+from .regions import Claims
+from .remote.arrays import coordinates, layout, words
+from .targets import Target
+from .trails import Coordinates, Trail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudpar.effects.graph import Facet
-    from cloudpar.effects.regions import Region
+    from .graph import Facet
+    from .regions import Region
 
     Claim = Callable[[Any, int], tuple[int, int] | None]
 

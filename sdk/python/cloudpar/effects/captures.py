@@ -7,13 +7,14 @@ import pickle
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.carried import reduced
-from cloudpar.effects import remote
-from cloudpar.effects.graph import Facet, Graph
-from cloudpar.effects.merges import Merge
-from cloudpar.effects.regions import Region, shared
-from cloudpar.effects.remote.task import start
-from cloudpar.serialization import Pickler
+from cloudpar._serialization.carried import reduced
+from cloudpar._serialization.pickling import Pickler
+
+from . import remote
+from .graph import Facet, Graph
+from .merges import Merge
+from .regions import Region, shared
+from .remote.task import start
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.effects import shipping, steps
-from cloudpar.effects.remote.bindings import MACHINERY
-from cloudpar.effects.remote.containers import attributes, slots
-from cloudpar.effects.trails import Coordinates, Trail
 from cloudpar_protocol.decorated import is_generic
+
+from . import shipping, steps
+from .remote.bindings import MACHINERY
+from .remote.containers import attributes, slots
+from .trails import Coordinates, Trail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cloudpar.effects.steps import Step
+    from .steps import Step
 
     Visit = Callable[[Any, Trail], Iterator[Step]]
 

@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.effects.remote.containers import attributes, slots
-from cloudpar.effects.targets import Target
+from .remote.containers import attributes, slots
+from .targets import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudpar.effects.graph import Facet
-    from cloudpar.effects.trails import Trail
+    from .graph import Facet
+    from .trails import Trail
 
 _ABSENT = object()
 

@@ -6,17 +6,17 @@ import io
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.effects.array_targets import array_targets
-from cloudpar.effects.errors import trouble
-from cloudpar.effects.keyed_targets import keyed_targets
-from cloudpar.effects.remote.arrays import address, memory
+from .array_targets import array_targets
+from .errors import trouble
+from .keyed_targets import keyed_targets
+from .remote.arrays import address, memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cloudpar.effects.graph import Facet
-    from cloudpar.effects.regions import Region
-    from cloudpar.effects.targets import Target
+    from .graph import Facet
+    from .regions import Region
+    from .targets import Target
 
 
 class Merge:

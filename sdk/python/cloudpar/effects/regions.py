@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.effects.remote.arrays import address, coordinates, memory, span
+from .remote.arrays import address, coordinates, memory, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable

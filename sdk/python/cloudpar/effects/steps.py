@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.effects.trails import Trail
+from .trails import Trail
 
 if TYPE_CHECKING:
     import functools

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.effects.errors import trouble
+from .errors import trouble
 
 if TYPE_CHECKING:
-    from cloudpar.effects.trails import Trail
+    from .trails import Trail
 
 
 class Target(ABC):

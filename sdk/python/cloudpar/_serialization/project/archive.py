@@ -6,8 +6,8 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from cloudpar._formatting.quantity import quantity
 from cloudpar.errors import TooLarge
-from cloudpar.quantity import quantity
 
 from .units import File, Unit
 

@@ -20,6 +20,9 @@ from typing import Any
 
 HOLDER = "_cloudpar_project"
 """The module in which an executor keeps this between task codes, each of which brings its own copy of this code."""
+SENDER = "cloudpar._serialization.project.shipment"
+"""The module that makes what `rebuild` takes: a process that has it may be the client."""
+
 WORKER = "cloudpar_worker.executor.project_folders"
 """The module of a worker whose `folder` is removed when the executor ends."""
 
@@ -117,7 +120,7 @@ def load(
     """
     digests, folders, archive = project
     namespace = None
-    if (digests or folders) and client != getattr(sys.modules.get("cloudpar.project.shipment"), "CLIENT", None):
+    if (digests or folders) and client != getattr(sys.modules.get(SENDER), "CLIENT", None):
         here = holder()
         fitting = [each for each in (here.active, *here.namespaces) if each is not None and each.fits(digests)]
         namespace = fitting[0] if fitting else Namespace()

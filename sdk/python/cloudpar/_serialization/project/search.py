@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterable
 
-from cloudpar.local_modules import LOCAL_MODULES, OWN
+from cloudpar._serialization.local_modules import LOCAL_MODULES, OWN
 
 from .listings import LISTINGS, SETTLED_NS, Listing
 from .units import Unit, folder_times, look_up

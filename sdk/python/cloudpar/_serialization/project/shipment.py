@@ -8,10 +8,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cloudpar.carried import reduced
-from cloudpar.installed import project_path
-from cloudpar.serialization import Needs
-from cloudpar.task_code import Code
+from cloudpar._serialization.carried import reduced
+from cloudpar._serialization.installed import project_path
+from cloudpar._serialization.pickling import Needs
+from cloudpar._serialization.task_code import Code
 
 from . import remote
 from .archive import archive, warn_of_secrets

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from cloudpar.installed import is_installed, is_listed
+from cloudpar._serialization.installed import is_installed, is_listed
 
 from .broad_folders import is_broad
 from .secret_files import is_secret

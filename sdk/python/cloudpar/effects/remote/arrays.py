@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cloudpar.effects.remote.containers import Look
+    from .containers import Look
 
 
 def memory(owner: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FunctionType, ModuleType
 
-    from cloudpar.effects.remote.containers import Look
+    from .containers import Look
 
 # Python itself writes these while it looks a class or a module up, and nobody keeps data in them.
 MACHINERY = frozenset({

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.effects.remote.arrays import watch_array
-from cloudpar.effects.remote.bindings import watch_class, watch_function, watch_globals, watch_module
-from cloudpar.effects.remote.containers import watch_attributes, watch_dict, watch_list, watch_set
-from cloudpar.effects.remote.identity import comparison
-from cloudpar.effects.remote.opaque import watch_hidden, watch_opaque
+from .arrays import watch_array
+from .bindings import watch_class, watch_function, watch_globals, watch_module
+from .containers import watch_attributes, watch_dict, watch_list, watch_set
+from .identity import comparison
+from .opaque import watch_hidden, watch_opaque
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudpar.effects.remote.containers import Look
+    from .containers import Look
 
 
 def watch(

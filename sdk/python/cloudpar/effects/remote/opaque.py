@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.effects.remote.containers import attributes, slots
+from .containers import attributes, slots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudpar.effects.remote.containers import Finding, Look
+    from .containers import Finding, Look
 
 
 def watch_opaque(thing: Any, dump: Callable[[Any], bytes]) -> Look:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.effects.remote.arrays import address, span
+from .arrays import address, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable

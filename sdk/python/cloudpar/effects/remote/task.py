@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cloudpar.effects.remote.looks import watch
-from cloudpar.effects.remote.references import pickling, references
-from cloudpar.effects.remote.writes import encoding
+from .looks import watch
+from .references import pickling, references
+from .writes import encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable

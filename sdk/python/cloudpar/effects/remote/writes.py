@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudpar.effects.remote.containers import Finding
+    from .containers import Finding
 
     Encode = Callable[[list[tuple[int, Finding]]], bytes]
 
