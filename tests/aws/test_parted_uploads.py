@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from cloudpar._client.connection import Connection
-from cloudpar._client.retry_policy import Patience
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar._client.uploads import upload
 from cloudpar._serialization.packing import Blob
 from cloudpar_master.services.upload_links import UploadLinks
@@ -50,7 +50,7 @@ class Client(Connection):
     """The SDK's connection to a store, and to a master that is here."""
 
     def __init__(self, stores: Stores) -> None:
-        super().__init__(NOWHERE, "token", Patience(30.0, met=True))
+        super().__init__(NOWHERE, "token", RetryPolicy(30.0, met=True))
         self.stores = stores
         self.asked: list[str] = []
         self.prepared: list[PrepareUploads] = []
@@ -168,7 +168,7 @@ def test_links_that_grew_old(client: Client, stores: Stores, monkeypatch: pytest
 def test_an_upload_that_is_begun_again(client: Client, stores: Stores) -> None:
     """What an interrupted one left is in nobody's way."""
     client.lost = lambda link: "partNumber=2" in link.url
-    client.patience.patience_s = 0.0
+    client.policy.patience_s = 0.0
     with pytest.raises(Exception, match="no blob store answers"):
         client.send()
     client.lost = lambda _: False

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.operation import Up
-from cloudpar._client.retry_policy import Patience
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar.cli import access
 
 
@@ -27,4 +27,4 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that run in this process give up soon on a master that has never answered, and not after 8 s."""
-    monkeypatch.setattr(access, "Patience", partial(Patience, first_contact_s=0.2))
+    monkeypatch.setattr(access, "RetryPolicy", partial(RetryPolicy, first_contact_s=0.2))

@@ -15,7 +15,7 @@ import psutil
 
 from cloudpar import Pool
 from cloudpar._client.connection import Connection
-from cloudpar._client.retry_policy import Patience
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
 
@@ -87,7 +87,7 @@ class Up:
 
     def accounts(self) -> list[Account]:
         """All accounts, as the operator sees them."""
-        connection = Connection(self.endpoint, self.connection["admin_token"], Patience(END_S))
+        connection = Connection(self.endpoint, self.connection["admin_token"], RetryPolicy(END_S))
         try:
             return connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
         finally:

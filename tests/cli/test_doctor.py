@@ -14,7 +14,7 @@ import pytest
 
 from cli.operation import Up, cloudpar, worker
 from cloudpar._client.connection import Connection
-from cloudpar._client.retry_policy import Patience
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar.cli.application import run
 from cloudpar.cli.clock_check import check_clock
 from cloudpar.cli.payload_check import check_payloads
@@ -61,7 +61,7 @@ def test_all_is_well(cluster: Up) -> None:
 def legs(up: Up, endpoint: str) -> dict[str, str]:
     """The verdict on each part of a payload's way, for a client at this address."""
     token = up.connection["token"]
-    connection = Connection(endpoint, token, Patience(1.0))
+    connection = Connection(endpoint, token, RetryPolicy(1.0))
     try:
         return {each.what: each.verdict for each in check_payloads(connection, token, STEP_S)}
     finally:

@@ -15,6 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from cloudpar import Pool
+from cloudpar._pool import submit_batcher
 from cloudpar.errors import TooLarge
 from sdk.fake_master import TOKEN, FakeMaster
 
@@ -333,7 +334,7 @@ def test_a_batch_that_cannot_be_started_fails_alone(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(starter, "order_for", Mock(side_effect=error))
+        patch.setattr(submit_batcher, "order_for", Mock(side_effect=error))
         assert pool.submit(abs, -1).exception(60) is error
     assert pool.submit(abs, -2).result(60) == 2
 

@@ -385,8 +385,8 @@ def memory_of_unread_results(pool: Pool, buffersize: int | None) -> int:
     tracemalloc.start()
     try:
         for _ in range(20):
-            for awaited in results.under_way():
-                awaited.ended.wait()  # whatever can come before the next read has come
+            for handle in results.under_way():
+                handle.ended.wait()  # whatever can come before the next read has come
             next(results)
         return tracemalloc.get_traced_memory()[1] >> 20
     finally:

@@ -10,7 +10,7 @@ from typing import Protocol
 from cli.operation import cloudpar_json
 from cloudpar import Pool
 from cloudpar._client.connection import Connection
-from cloudpar._client.retry_policy import Patience
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor, PackageStatus, Progress
@@ -50,7 +50,7 @@ class Master(Protocol):
 @contextmanager
 def connected(up: Master, token: str) -> Iterator[Connection]:
     """The wire, with the SDK's patience."""
-    connection = Connection(up.endpoint, token, Patience(PATIENCE_S))
+    connection = Connection(up.endpoint, token, RetryPolicy(PATIENCE_S))
     try:
         yield connection
     finally:

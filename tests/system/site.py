@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cli.operation import END_S
 from cloudpar._client.connection import Connection
-from cloudpar._client.retry_policy import Patience
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
 from master.server.masters import TOKENS, Master
@@ -37,7 +37,7 @@ class Site(Master):
 
     def accounts(self) -> list[Account]:
         """All accounts."""
-        connection = Connection(self.endpoint, TOKENS["admin_token"], Patience(END_S))
+        connection = Connection(self.endpoint, TOKENS["admin_token"], RetryPolicy(END_S))
         try:
             return connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
         finally:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cli.operation import Up, worker
 from cloudpar._client.connection import Connection
-from cloudpar._client.retry_policy import Patience
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import CreateAccount, GrantQuota, ListAccounts, RevokeAccount
 from cloudpar_protocol.client_messages import (
@@ -66,7 +66,7 @@ class Ends(NamedTuple):
 
 @contextmanager
 def asking(ends: Ends, token: str) -> Iterator[Connection]:
-    connection = Connection(ends.endpoint, token, Patience(LONGEST_S))
+    connection = Connection(ends.endpoint, token, RetryPolicy(LONGEST_S))
     try:
         yield connection
     finally:

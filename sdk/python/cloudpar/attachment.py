@@ -50,7 +50,7 @@ class Attachment(Generic[T_co]):
         self._keep = keep  # the pool: one that has no other name would end before it is read
         self._session = session
         self._store = ResultStore()
-        self._awaited = session.attach(package_id, self._store)
+        self._handle = session.attach(package_id, self._store)
 
     def __iter__(self) -> Iterator[T_co]:
         return AttachedResults(self)
@@ -107,10 +107,10 @@ class Attachment(Generic[T_co]):
         """
         timeout = seconds_or_none("timeout", timeout)
         with self.reading():
-            self._awaited.caught_up.wait()
-            self._awaited.ended.wait(timeout)
+            self._handle.caught_up.wait()
+            self._handle.ended.wait(timeout)
             failure, results = self._store.failure, self._store.contents()
-            tasks = self._awaited.package.tasks
+            tasks = self._handle.package.tasks
             if failure is not None and not tasks:
                 raise failure
             indexes = sorted(results) if failure is None else range(tasks)
@@ -124,7 +124,7 @@ class Attachment(Generic[T_co]):
             CloudparError: It is not even known how many tasks there are.
         """
         result = self._store.wait(index, deadline)
-        failure, tasks = self._store.failure, self._awaited.package.tasks
+        failure, tasks = self._store.failure, self._handle.package.tasks
         if failure is not None and not tasks and not index:
             raise failure
         if result is None and (failure is None or index >= tasks):
@@ -133,16 +133,16 @@ class Attachment(Generic[T_co]):
 
     def _outcome(self, index: int, result: TaskResult | None) -> Outcome[T_co]:
         if result is not None:
-            return Outcome(index, *self._awaited.outcome(result))
-        return Outcome(index, None, self._awaited.lost_task(index))
+            return Outcome(index, *self._handle.outcome(result))
+        return Outcome(index, None, self._handle.lost_task(index))
 
     def reading(self) -> AbstractContextManager[None]:
         """For as long as somebody reads it, the pool's end waits for the package."""
-        return self._session.reading(self._awaited)
+        return self._session.reading(self._handle)
 
     def cancel(self) -> None:
         """Stop what runs of it and drop the rest."""
-        self._awaited.cancelled()
+        self._handle.cancelled()
         self._session.cancel(self.package_id)
 
     def acknowledge(self) -> None:
@@ -151,7 +151,7 @@ class Attachment(Generic[T_co]):
         Returns at once. The master is told within about a second, at the latest when the pool ends; what it was not
         told about, because this process was killed or the master was away, it deletes some days after the end.
         """
-        self._session.read(self._awaited)
+        self._session.read(self._handle)
 
 
 class AttachedResults(Iterator[T_co]):

@@ -12,7 +12,7 @@ from cloudpar_protocol.payloads import Range, TaskResult
 
 from ._arguments.argument_types import seconds_or_none
 from ._client.failures import copied
-from ._client.package_handle import Awaited
+from ._client.package_handle import PackageHandle
 from ._client.session import Session
 from .errors import CloudparError, TaskCancelled
 
@@ -130,33 +130,33 @@ class FutureReceiver:
         self._futures: Sequence[TaskFuture[Any]] = futures
         self._session = session
         self._started = Event()
-        self._awaited: Awaited | None = None
+        self._handle: PackageHandle | None = None
         for index, future in enumerate(futures):
             future._batch = self, index  # noqa: SLF001 - the two classes are one thing
 
-    def started(self, awaited: Awaited | None) -> None:
+    def started(self, handle: PackageHandle | None) -> None:
         """The package is at the master, or will never be."""
-        self._awaited = awaited
+        self._handle = handle
         self._started.set()
-        if awaited is not None:
+        if handle is not None:
             for index, future in enumerate(self._futures):
-                future._place = awaited.id, index  # noqa: SLF001 - the two classes are one thing
+                future._place = handle.id, index  # noqa: SLF001 - the two classes are one thing
         _announce()
 
     def fail(self, error: Exception) -> None:
         """The package could not be started; if the error came after that, nobody wants it any more."""
-        if self._awaited is not None:
-            self._session.read(self._awaited)
+        if self._handle is not None:
+            self._session.read(self._handle)
         self.started(None)
         for future in self._futures:
             resolve(future, None, copied(error) if isinstance(error, CloudparError) else error)
 
     def stop(self, index: int) -> bool:
         """Cancel one task at the master; whether it will have no value because of this."""
-        if not self._started.wait(CANCEL_S) or self._awaited is None:
+        if not self._started.wait(CANCEL_S) or self._handle is None:
             return False
         try:
-            reply = self._session.cancel(self._awaited.id, [(index, index + 1)], allowance_s=CANCEL_S)
+            reply = self._session.cancel(self._handle.id, [(index, index + 1)], allowance_s=CANCEL_S)
         except CloudparError as error:
             log.warning("cloudpar: a task could not be cancelled: %s", error)
             return False
@@ -178,24 +178,24 @@ class FutureReceiver:
                 future.set_cancelled()
                 continue
             began = perf_counter()
-            if self._awaited is None:
+            if self._handle is None:
                 raise AssertionError("a result before its package")
-            value, error = self._awaited.outcome(result)
+            value, error = self._handle.outcome(result)
             self.deserialize_s += perf_counter() - began
             resolve(future, value, error)
 
     def end(self, failure: CloudparError | None) -> None:
         """Fail those that have no result."""
         for index, future in enumerate(self._futures):
-            if future.done() or self._awaited is None:
+            if future.done() or self._handle is None:
                 continue
             if isinstance(failure, TaskCancelled):
                 future.set_cancelled()
             else:
-                resolve(future, None, self._awaited.lost_task(index))
+                resolve(future, None, self._handle.lost_task(index))
         self._futures = ()
-        if self._awaited is not None:
-            self._session.read(self._awaited)
+        if self._handle is not None:
+            self._session.read(self._handle)
 
 
 def resolve(future: TaskFuture[Any], value: object, error: BaseException | None) -> None:

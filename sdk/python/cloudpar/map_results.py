@@ -6,16 +6,16 @@ from typing import Any, NoReturn, TypeVar
 
 from ._client.failures import raisable
 from ._client.interruption import interrupt
-from ._client.package_handle import Awaited
-from ._client.result_buffer import Inbox, Share
+from ._client.package_handle import PackageHandle
+from ._client.result_buffer import MapPart, ResultBuffer
 from ._client.session import Session
 from ._formatting.tracebacks import shorten
 from .errors import CloudparError
 
 T_co = TypeVar("T_co", covariant=True)
 
-StartNext = Callable[[Inbox, int, int | None], Share | None]
-"""Start a package with the next values: which inbox, the number of its first task, how many at most."""
+StartNext = Callable[[ResultBuffer, int, int | None], MapPart | None]
+"""Start a package with the next values: which buffer, the number of its first task, how many at most."""
 
 
 class MapResults(Iterator[T_co]):
@@ -43,8 +43,8 @@ class MapResults(Iterator[T_co]):
         self._buffersize = buffersize
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._timeout = timeout
-        self._inbox = Inbox(session.read)
-        self._shares: list[Share] = []
+        self._buffer = ResultBuffer(session.read)
+        self._parts: list[MapPart] = []
         self._package_ids: list[str] = []
         self._index = 0
         self._given = 0
@@ -66,29 +66,29 @@ class MapResults(Iterator[T_co]):
             return
         limit = self._buffersize
         if limit is not None:
-            free = limit - sum([share.unread for share in self._shares])
+            free = limit - sum([part.unread for part in self._parts])
             if free < max(1, limit // 4) or (free < limit // 2 and self._are_short(limit)):
                 return
             limit = free
         try:
-            share = self._start_next(self._inbox, self._given, limit)
+            part = self._start_next(self._buffer, self._given, limit)
         except Exception as error:
             self._more = False
             if not self._given:
                 raise
             self._start_error = error
             return
-        self._more = share is not None and limit is not None and share.n == limit
-        if share is not None:
-            self._shares.append(share)
-            self._given += share.n
-            if share.awaited is not None:
-                self._package_ids.append(share.awaited.id)
+        self._more = part is not None and limit is not None and part.n == limit
+        if part is not None:
+            self._parts.append(part)
+            self._given += part.n
+            if part.handle is not None:
+                self._package_ids.append(part.handle.id)
 
     def _are_short(self, tasks: int) -> bool:
         """Whether as many tasks as the buffer holds are so little work that a package costs more."""
-        awaited = self._shares[-1].awaited if self._shares else None
-        return awaited is not None and self._session.are_short(awaited, tasks)
+        handle = self._parts[-1].handle if self._parts else None
+        return handle is not None and self._session.are_short(handle, tasks)
 
     @property
     def package_id(self) -> str | None:
@@ -106,7 +106,7 @@ class MapResults(Iterator[T_co]):
         self._touched, self.raised = True, False
         self._drop_read()
         self._refill()
-        if not self._shares:
+        if not self._parts:
             return self._end()
         try:
             index, value, error = self._take()
@@ -135,31 +135,31 @@ class MapResults(Iterator[T_co]):
         raise error
 
     def _drop_read(self) -> None:
-        while self._shares and not self._shares[0].unread:
-            share = self._shares.pop(0)
-            self._index = share.base + share.n
+        while self._parts and not self._parts[0].unread:
+            part = self._parts.pop(0)
+            self._index = part.base + part.n
 
     def _take(self) -> tuple[int, Any, BaseException | None]:
-        return self._index, *self._inbox.take(self._index, self._shares[0], self._deadline)
+        return self._index, *self._buffer.take(self._index, self._parts[0], self._deadline)
 
-    def under_way(self) -> list[Awaited]:
+    def under_way(self) -> list[PackageHandle]:
         """Its packages that have not been read to the end."""
-        return [share.awaited for share in self._shares if share.awaited is not None and share.unread]
+        return [part.handle for part in self._parts if part.handle is not None and part.unread]
 
     def cancel(self) -> None:
         """Stop what runs of it, and drop the rest. Reading on raises TaskCancelled."""
         self._more = False
-        for awaited in self.under_way():
-            if not awaited.ended.is_set():
-                awaited.cancelled()
-                self._session.cancel(awaited.id)
+        for handle in self.under_way():
+            if not handle.ended.is_set():
+                handle.cancelled()
+                self._session.cancel(handle.id)
 
     def close(self) -> None:
         """Read no more of it: what still runs is cancelled, in the background."""
         self._more = False
-        for awaited in self.under_way():
-            self._session.read(awaited)
-        self._shares.clear()
+        for handle in self.under_way():
+            self._session.read(handle)
+        self._parts.clear()
 
     def detach(self) -> str:
         """Let the package go on when this process ends. Nothing more can be read here.
@@ -174,28 +174,28 @@ class MapResults(Iterator[T_co]):
             raise ValueError(
                 "only a map whose tasks are all in one package can be detached: it needs a task, and no buffersize"
             )
-        for awaited in self.under_way():
-            self._session.forget(awaited)
-        self._shares.clear()
+        for handle in self.under_way():
+            self._session.forget(handle)
+        self._parts.clear()
         return self.package_id
 
     def __del__(self) -> None:
         if getattr(self, "_touched", False):
             self.close()
         else:  # called for its effect only
-            for awaited in self.under_way() if hasattr(self, "_shares") else ():
-                self._session.drop(awaited)
+            for handle in self.under_way() if hasattr(self, "_parts") else ():
+                self._session.drop(handle)
 
 
 class UnorderedResults(MapResults[T_co]):
     """An iterator over the results of a map, in the order in which they come in."""
 
     def _take(self) -> tuple[int, Any, BaseException | None]:
-        return self._inbox.take_any(self._shares, self._deadline)
+        return self._buffer.take_any(self._parts, self._deadline)
 
     def indexed(self) -> Iterator[tuple[int, Any]]:
         """The remaining results, each with its task's index; ends with the first error."""
-        while self._shares:
+        while self._parts:
             try:
                 index, value, error = self._take()
             except KeyboardInterrupt:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Limits:
+class MapOptions:
     """See `Pool.map`; refuses what makes no sense, in the words of concurrent.futures."""
 
     timeout: float | None = None

@@ -1,0 +1,1 @@
+"""One client of one master: requests, packages under way, and their results."""

@@ -16,7 +16,7 @@ from .connection import Aborted, Connection, Interrupted
 from .downloads import Downloads
 from .nesting import Nesting
 from .pacing import Run, gather_s
-from .package_handle import Awaited
+from .package_handle import PackageHandle
 
 NEW_PACKAGE_S = 0.1
 """With a master that never holds: when to ask first for a package that was started meanwhile."""
@@ -36,7 +36,7 @@ class Awaiter:
         self._session = session
         self._nesting = nesting
         self._condition = threading.Condition()
-        self._under_way: dict[Awaited, None] = {}  # two may be of one package
+        self._under_way: dict[PackageHandle, None] = {}  # two may be of one package
         self._starting = 0
         self._due = 0.0
         self._retry_after_s = 0.0
@@ -62,35 +62,35 @@ class Awaiter:
         with self._condition:
             self._starting += 1
 
-    def start_ends(self, awaited: Awaited | None) -> None:
+    def start_ends(self, handle: PackageHandle | None) -> None:
         """It was started (or could not be)."""
         with self._condition:
             self._starting -= 1
-            if awaited is not None:
-                self._add(awaited)
+            if handle is not None:
+                self._add(handle)
             self._condition.notify()
 
-    def add(self, awaited: Awaited) -> None:
+    def add(self, handle: PackageHandle) -> None:
         """Ask for a package that somebody else has started."""
-        self._nesting.begins_to_wait(awaited)
+        self._nesting.begins_to_wait(handle)
         with self._condition:
-            self._add(awaited)
+            self._add(handle)
             # A master answers a held question when its own session starts a package, but it knows nothing of this one:
             # its news would come when the question's time is over.
             self._interruption.interrupt()
             self._condition.notify()
 
-    def _add(self, awaited: Awaited) -> None:
-        self._under_way[awaited] = None
+    def _add(self, handle: PackageHandle) -> None:
+        self._under_way[handle] = None
         self._due = min(self._due, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
 
-    def drop(self, awaited: Awaited) -> None:
+    def drop(self, handle: PackageHandle) -> None:
         """Ask no more for a package; it goes on."""
         with self._condition:
-            self._under_way.pop(awaited, None)
-        self._nesting.ends_to_wait(awaited)
+            self._under_way.pop(handle, None)
+        self._nesting.ends_to_wait(handle)
 
-    def under_way(self) -> list[Awaited]:
+    def under_way(self) -> list[PackageHandle]:
         """The packages that are being asked for."""
         with self._condition:
             return list(self._under_way)
@@ -100,8 +100,8 @@ class Awaiter:
         with self._condition:
             self._closed = True
             self._condition.notify()
-        for awaited in self.under_way():
-            self._nesting.ends_to_wait(awaited)
+        for handle in self.under_way():
+            self._nesting.ends_to_wait(handle)
 
     def _run(self) -> None:
         try:
@@ -136,7 +136,7 @@ class Awaiter:
                 self._pause(reply, asked, news, held_s)
             self._sort_out(asked)
 
-    def _next(self) -> tuple[list[Awaited], float] | None:
+    def _next(self) -> tuple[list[PackageHandle], float] | None:
         with self._condition:
             while not self._closed:
                 wait_s = self._due - time.monotonic()
@@ -145,7 +145,7 @@ class Awaiter:
                 self._condition.wait(wait_s if self._under_way else None)
             return None
 
-    def _question(self) -> tuple[list[Awaited], float]:
+    def _question(self) -> tuple[list[PackageHandle], float]:
         self._interruption = Interruption()
         asked = list(self._under_way)[:BULK_ITEMS]
         whole = len(asked) == len(self._under_way)
@@ -155,7 +155,7 @@ class Awaiter:
         return asked, hold_s
 
     @staticmethod
-    def _hold_s(asked: list[Awaited]) -> float:
+    def _hold_s(asked: list[PackageHandle]) -> float:
         """How long the master may hold the question: not beyond the time when it is told why nothing runs."""
         if any(each.package.more for each in asked):
             return 0.0
@@ -163,21 +163,21 @@ class Awaiter:
         left_s = [started_at + AFTER_S - time.monotonic() for started_at in lonely]
         return min([HOLD_S, *(each for each in left_s if each > 0)])
 
-    def _read(self, reply: AwaitTasksReply, asked: list[Awaited]) -> bool:
+    def _read(self, reply: AwaitTasksReply, asked: list[PackageHandle]) -> bool:
         any_news = bool(reply.missing)
-        for awaited, status in _matched(asked, reply.packages):
+        for handle, status in _matched(asked, reply.packages):
             any_news |= bool(status.results) or status.state != "running"
-            page = awaited.package.cursor
-            awaited.fleet = reply.fleet
-            news = awaited.take(status)
+            page = handle.package.cursor
+            handle.fleet = reply.fleet
+            news = handle.take(status)
             if news.fetches:
-                self._downloads.begin(awaited, news, page)
-        for awaited in asked:
-            if awaited.id in reply.missing:
-                awaited.lost(NotFound(f"package {awaited.id}: {reply.missing[awaited.id]}"))
+                self._downloads.begin(handle, news, page)
+        for handle in asked:
+            if handle.id in reply.missing:
+                handle.lost(NotFound(f"package {handle.id}: {reply.missing[handle.id]}"))
         return any_news
 
-    def _pause(self, reply: AwaitTasksReply, asked: list[Awaited], news: bool, held_s: float | None) -> None:
+    def _pause(self, reply: AwaitTasksReply, asked: list[PackageHandle], news: bool, held_s: float | None) -> None:
         """Decide when to ask next."""
         now = time.monotonic()
         with self._condition:
@@ -196,7 +196,7 @@ class Awaiter:
                 pause_s = min(pause_s, NEW_PACKAGE_S if self._retry_after_s else 0.0)
             self._due = now + pause_s
 
-    def _sort_out(self, asked: list[Awaited]) -> None:
+    def _sort_out(self, asked: list[PackageHandle]) -> None:
         """What has ended is not asked for again; large results may still be coming in."""
         for each in asked:
             package = each.package
@@ -204,11 +204,13 @@ class Awaiter:
                 self.drop(each)
 
 
-def _matched(asked: list[Awaited], statuses: list[PackageStatus]) -> Iterator[tuple[Awaited, PackageStatus]]:
+def _matched(
+    asked: list[PackageHandle], statuses: list[PackageStatus]
+) -> Iterator[tuple[PackageHandle, PackageStatus]]:
     """Statuses come in the order of the questions, less those without one."""
     rest = iter(asked)
     for status in statuses:
-        for awaited in rest:
-            if awaited.id == status.package_id:
-                yield awaited, status
+        for handle in rest:
+            if handle.id == status.package_id:
+                yield handle, status
                 break

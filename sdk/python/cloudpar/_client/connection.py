@@ -17,7 +17,7 @@ from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
 from .links import Links
-from .retry_policy import Patience, Tries
+from .retry_policy import Attempts, RetryPolicy
 
 RequestT = TypeVar("RequestT", bound=Struct)
 ReplyT = TypeVar("ReplyT", bound=Struct)
@@ -48,12 +48,12 @@ class Peer(NamedTuple):
     Attributes:
         kind: "master" or "blob store".
         address: The address as it is contacted, for messages.
-        patience: Of the master or of this store alone: a store that is away must not pass for a master that is.
+        policy: Of the master or of this store alone: a store that is away must not pass for a master that is.
     """
 
     kind: str
     address: str
-    patience: Patience
+    policy: RetryPolicy
 
 
 class Connection:
@@ -62,16 +62,16 @@ class Connection:
     Args:
         endpoint: The master's URL.
         token: Of the account.
-        patience: How long failures are waited out.
+        policy: How long failures are waited out.
         folder: Where the master keeps payloads, if the pool has started it for itself.
 
     Raises:
         ConfigurationError: The endpoint is no URL, or the token has characters that none has.
     """
 
-    def __init__(self, endpoint: str, token: str, patience: Patience, folder: PayloadFolder | None = None) -> None:
+    def __init__(self, endpoint: str, token: str, policy: RetryPolicy, folder: PayloadFolder | None = None) -> None:
         self.endpoint = endpoint
-        self.patience = patience
+        self.policy = policy
         self.folder = folder
         headers = {
             "Authorization": f"Bearer {token}",
@@ -84,7 +84,7 @@ class Connection:
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
         self._links = Links(endpoint, folder)
-        self._master = Peer("master", endpoint, patience)
+        self._master = Peer("master", endpoint, policy)
         self._stores: dict[str, Peer] = {}
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -148,7 +148,7 @@ class Connection:
     def _transfer(self, link: Link, once: Callable[[float], T]) -> T:
         where = address(self._links.url(link))
         with self._lock:
-            known = Patience(self.patience.patience_s, met=True)
+            known = RetryPolicy(self.policy.patience_s, met=True)
             store = self._stores.setdefault(where, Peer("blob store", where, known))
         return self._persist(once, ANSWER_S, peer=store)
 
@@ -156,10 +156,10 @@ class Connection:
         self, once: Callable[[float], T], answer_s: float, allowance_s: float | None = None, peer: Peer | None = None
     ) -> T:
         peer = peer or self._master
-        tries = Tries(peer.patience, answer_s, allowance_s, time.monotonic())
+        attempts = Attempts(peer.policy, answer_s, allowance_s, time.monotonic())
         while True:
             try:
-                answer = once(tries.timeout_s(time.monotonic()))
+                answer = once(attempts.timeout_s(time.monotonic()))
             except (OSError, RequestError) as error:
                 if self._closed.is_set():
                     raise Aborted from error
@@ -168,30 +168,30 @@ class Connection:
                 reason = error
                 if isinstance(error, RateLimited) and allowance_s is None and _is_ours(peer, error):
                     _answered(peer)
-                    self._wait_as_asked(peer, tries, error)
+                    self._wait_as_asked(peer, attempts, error)
                     continue
             else:
                 _answered(peer)
                 return answer
             now = time.monotonic()
-            delay_s = tries.failed(now, getattr(reason, "retry_after_s", None))
+            delay_s = attempts.failed(now, getattr(reason, "retry_after_s", None))
             if delay_s is None:
-                raise _unreachable(peer, reason, now - tries.began) from reason
-            if peer.patience.failed(now):
+                raise _unreachable(peer, reason, now - attempts.began) from reason
+            if peer.policy.failed(now):
                 what = "cannot serve requests now" if isinstance(reason, RequestError) else "does not answer"
                 log.warning(
                     "cloudpar: the %s at %s %s (%s); waiting for it up to %.0f s",
-                    peer.kind, peer.address, what, _brief(reason), tries.allowance_s,
+                    peer.kind, peer.address, what, _brief(reason), attempts.allowance_s,
                 )  # fmt: skip
             if self._closed.wait(delay_s):
                 raise Aborted from reason
 
-    def _wait_as_asked(self, peer: Peer, tries: Tries, error: RateLimited) -> None:
+    def _wait_as_asked(self, peer: Peer, attempts: Attempts, error: RateLimited) -> None:
         """However long: the master is there, and there will be room."""
         now = time.monotonic()
-        delay_s = tries.paced(now, error.retry_after_s)
-        if peer.patience.paced(tries.paced_since, now):
-            waited_s = now - tries.paced_since
+        delay_s = attempts.paced(now, error.retry_after_s)
+        if peer.policy.paced(attempts.paced_since, now):
+            waited_s = now - attempts.paced_since
             log.warning("cloudpar: the %s has had a request wait for %.0f s: %s", peer.kind, waited_s, _brief(error))
         if self._closed.wait(delay_s):
             raise Aborted from error
@@ -205,28 +205,28 @@ class Connection:
 
 def _is_ours(peer: Peer, error: RateLimited) -> bool:
     """Whether it is the master, or what stands before it, that asks to wait; else it may be anybody."""
-    return peer.patience.met or error.retry_after_s is not None
+    return peer.policy.met or error.retry_after_s is not None
 
 
 def _refused(peer: Peer, error: RequestError) -> Exception:
-    if type(error) is RequestError and not peer.patience.met:  # somebody answers, but it is no master
+    if type(error) is RequestError and not peer.policy.met:  # somebody answers, but it is no master
         return _unreachable(peer, error, 0.0)
     _answered(peer)
     return error
 
 
 def _answered(peer: Peer) -> None:
-    away_s = peer.patience.answered(time.monotonic())
+    away_s = peer.policy.answered(time.monotonic())
     if away_s is not None:
         log.warning("cloudpar: the %s at %s is back after %.0f s", peer.kind, peer.address, away_s)
 
 
 def _unreachable(peer: Peer, reason: Exception, waited_s: float) -> Exception:
-    if isinstance(reason, RequestError) and peer.patience.met:
+    if isinstance(reason, RequestError) and peer.policy.met:
         return reason
     mend = (
-        f"waited {waited_s:.0f} s for it (patience_s={peer.patience.patience_s:g})"
-        if peer.patience.met
+        f"waited {waited_s:.0f} s for it (patience_s={peer.policy.patience_s:g})"
+        if peer.policy.met
         else "check the endpoint, and that its master runs (on one machine: `cloudpar up`)"
     )
     return MasterUnreachable(f"no {peer.kind} answers at {peer.address}: {_brief(reason)}; {mend}")

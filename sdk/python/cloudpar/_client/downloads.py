@@ -15,7 +15,7 @@ from cloudpar_protocol.payloads import Link, TaskResult
 
 from .connection import Aborted, Connection
 from .package import News
-from .package_handle import Awaited
+from .package_handle import PackageHandle
 
 SPAN_BYTES = 16 << 20
 """Neighbouring results are fetched together up to this size."""
@@ -54,10 +54,10 @@ class Downloads:
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._threads: list[Thread] = []
 
-    def begin(self, awaited: Awaited, news: News, page: int) -> None:
+    def begin(self, handle: PackageHandle, news: News, page: int) -> None:
         """Fetch what a status could only name; `page` is the cursor that the status answered. Called by one thread."""
         for span in spans(news.fetches):
-            self._jobs.put(partial(self._fetch, awaited, span, news.links, page))
+            self._jobs.put(partial(self._fetch, handle, span, news.links, page))
             if len(self._threads) < THREADS:
                 self._start_thread()
 
@@ -76,17 +76,17 @@ class Downloads:
             while True:
                 self._jobs.get()()
 
-    def _fetch(self, awaited: Awaited, span: list[TaskResult], links: dict[str, Link], page: int) -> None:
+    def _fetch(self, handle: PackageHandle, span: list[TaskResult], links: dict[str, Link], page: int) -> None:
         try:
-            data = self._get(awaited, span, links, page)
+            data = self._get(handle, span, links, page)
         except CloudparError as error:
-            awaited.lost(error)
+            handle.lost(error)
         except Aborted:
             return
         else:
-            awaited.fetched(list(_cut(span, data)))
+            handle.fetched(list(_cut(span, data)))
 
-    def _get(self, awaited: Awaited, span: list[TaskResult], links: dict[str, Link], page: int) -> bytes:
+    def _get(self, handle: PackageHandle, span: list[TaskResult], links: dict[str, Link], page: int) -> bytes:
         key, start = _place(span[0])
         end = start + sum(result.blob.size for result in span if result.blob)
         if start == end:
@@ -94,7 +94,7 @@ class Downloads:
         try:
             return self._connection.get(links[key], start, end)
         except (RequestError, KeyError):  # the link may have grown old: this computer may have slept
-            return self._connection.get(self._fresh_link(awaited.id, page, key), start, end)
+            return self._connection.get(self._fresh_link(handle.id, page, key), start, end)
 
     def _fresh_link(self, package_id: str, page: int, key: str) -> Link:
         cursor = Cursor(package_id=package_id, cursor=page)

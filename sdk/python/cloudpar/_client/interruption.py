@@ -7,35 +7,35 @@ from collections.abc import Iterable
 
 from cloudpar.errors import CloudparError
 
-from .package_handle import Awaited
+from .package_handle import PackageHandle
 from .session import Session
 
 SETTLE_S = 3.0
 """Workers stop cancelled tasks and report their time within this, usually."""
 
 
-def interrupt(session: Session, under_way: Iterable[Awaited]) -> None:
+def interrupt(session: Session, under_way: Iterable[PackageHandle]) -> None:
     """Cancel packages and print the execution time that was charged for them to standard error."""
-    packages = [awaited for awaited in under_way if not awaited.ended.is_set()]
+    packages = [handle for handle in under_way if not handle.ended.is_set()]
     if not packages:
         return
     charged_us = 0
     until = time.monotonic() + SETTLE_S
-    for awaited in packages:
-        charged_us += _cancel(session, awaited, until)
+    for handle in packages:
+        charged_us += _cancel(session, handle, until)
     what = f"package {packages[0].id}" if len(packages) == 1 else f"{len(packages)} packages"
     print(  # noqa: T201 - this is for the person at the terminal
         f"cloudpar: cancelled {what}; {charged_us / 1e6:.3f} s of execution time were charged", file=sys.stderr
     )
 
 
-def _cancel(session: Session, awaited: Awaited, until: float) -> int:
-    awaited.cancelled()
+def _cancel(session: Session, handle: PackageHandle, until: float) -> int:
+    handle.cancelled()
     try:
-        charged_us = session.cancel(awaited.id, allowance_s=SETTLE_S).charged_us
+        charged_us = session.cancel(handle.id, allowance_s=SETTLE_S).charged_us
     except CloudparError as error:
-        awaited.lost(error)
+        handle.lost(error)
         return 0
     with contextlib.suppress(CloudparError):
-        charged_us = max(charged_us, session.settled_us(awaited, until))
+        charged_us = max(charged_us, session.settled_us(handle, until))
     return charged_us

@@ -18,7 +18,7 @@ SHORTEST_S = 0.001
 
 @dataclass(frozen=True)
 class Run:
-    """A package that is being awaited: how far it is, and since when it runs."""
+    """A package that is being handle: how far it is, and since when it runs."""
 
     progress: Progress
     elapsed_s: float

@@ -28,7 +28,7 @@ class Receiver(Protocol):
 
     deserialize_s: float
 
-    def started(self, awaited: "Awaited") -> None:
+    def started(self, handle: "PackageHandle") -> None:
         """The package is at the master; called before all else."""
 
     def receive(self, results: Sequence[TaskResult]) -> None:
@@ -38,7 +38,7 @@ class Receiver(Protocol):
         """Nothing more will come; why not everything came, if so."""
 
 
-class Awaited:
+class PackageHandle:
     """One package under way. Its methods may be called by any thread.
 
     `attached` says that somebody else has started it: its results are kept, and the end of a pool neither cancels it
@@ -52,7 +52,7 @@ class Awaited:
         *,
         serialize_s: float = 0.0,
         show: Callable[[TaskResult], None] | None = None,
-        on_news: "Callable[[Awaited], None]" = lambda _: None,
+        on_news: "Callable[[PackageHandle], None]" = lambda _: None,
         seals: Seals | None = None,
         attached: bool = False,
         places: Places | None = None,

@@ -9,7 +9,7 @@ from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.seals import Seals, is_sealed, package_id
 
 
-class Origin(NamedTuple):
+class PackageKey(NamedTuple):
     """What a package begins with.
 
     Attributes:
@@ -23,12 +23,12 @@ class Origin(NamedTuple):
     folder: PayloadFolder | None = None
 
 
-def origin(who: HelloReply) -> Origin:
+def new_package_key(who: HelloReply) -> PackageKey:
     """Of a new package."""
     key = secrets.token_hex(16)
     if who.seal_key is None or who.account_id is None:
-        return Origin(key, None)
-    return Origin(key, Seals(who.seal_key, package_id(who.account_id, key, sealed=True)))
+        return PackageKey(key, None)
+    return PackageKey(key, Seals(who.seal_key, package_id(who.account_id, key, sealed=True)))
 
 
 def seals_of(who: HelloReply, package: str) -> Seals | None:

@@ -8,36 +8,36 @@ from typing import Any
 from cloudpar.errors import CloudparError
 from cloudpar_protocol.payloads import TaskResult
 
-from .package_handle import Awaited
+from .package_handle import PackageHandle
 
 
-class Share:
-    """One package's part of a map: tasks [base, base + n). Receives its results for the inbox."""
+class MapPart:
+    """One package's part of a map: tasks [base, base + n). Receives its results for the buffer."""
 
-    def __init__(self, inbox: "Inbox", base: int, n: int) -> None:
+    def __init__(self, buffer: "ResultBuffer", base: int, n: int) -> None:
         self.base = base
         self.n = n
         self.unread = n
-        self.awaited: Awaited | None = None
+        self.handle: PackageHandle | None = None
         self.failure: CloudparError | None = None
         self.ended = False
         self.deserialize_s = 0.0
         self._arrived = bytearray(n)
-        self._inbox = inbox
+        self._buffer = buffer
 
-    def started(self, awaited: Awaited) -> None:
+    def started(self, handle: PackageHandle) -> None:
         """The package is at the master."""
-        self.awaited = awaited
+        self.handle = handle
 
     def receive(self, results: Sequence[TaskResult]) -> None:
         """Keep results until they are read."""
         for result in results:
             self._arrived[result.index] = 1
-        self._inbox.put(self, results)
+        self._buffer.put(self, results)
 
     def end(self, failure: CloudparError | None) -> None:
         """Nothing more will come."""
-        self._inbox.end(self, failure)
+        self._buffer.end(self, failure)
 
     def lost(self, start: int = 0) -> int | None:
         """The first task from `start` on that will never have a result; None if there is none, or none yet."""
@@ -48,45 +48,45 @@ class Share:
 
     def give_up(self, index: int) -> CloudparError:
         """Count a lost task as one that has arrived, and return why it has no result."""
-        if self.awaited is None:
+        if self.handle is None:
             raise AssertionError("a task is lost only with its package")
         self._arrived[index] = 1
-        return self.awaited.lost_task(index)
+        return self.handle.lost_task(index)
 
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
         """What a task came to."""
-        if self.awaited is None:
+        if self.handle is None:
             raise AssertionError("a result before its package")
-        return self.awaited.outcome(result)
+        return self.handle.outcome(result)
 
 
-class Inbox:
+class ResultBuffer:
     """Results that wait for their reader, by their number in the whole map. For any thread."""
 
-    def __init__(self, read: Callable[[Awaited], None]) -> None:
+    def __init__(self, read: Callable[[PackageHandle], None]) -> None:
         self._read = read
         self._condition = threading.Condition()
-        self._arrived: dict[int, tuple[Share, TaskResult]] = {}
+        self._arrived: dict[int, tuple[MapPart, TaskResult]] = {}
 
-    def share(self, base: int, n: int) -> Share:
+    def add_part(self, base: int, n: int) -> MapPart:
         """Make room for one more package."""
-        return Share(self, base, n)
+        return MapPart(self, base, n)
 
-    def put(self, share: Share, results: Sequence[TaskResult]) -> None:
+    def put(self, part: MapPart, results: Sequence[TaskResult]) -> None:
         """Results have come."""
-        base = share.base
+        base = part.base
         with self._condition:
             for result in results:
-                self._arrived[base + result.index] = share, result
+                self._arrived[base + result.index] = part, result
             self._condition.notify_all()
 
-    def end(self, share: Share, failure: CloudparError | None) -> None:
+    def end(self, part: MapPart, failure: CloudparError | None) -> None:
         """No more will come."""
         with self._condition:
-            share.failure, share.ended = failure, True
+            part.failure, part.ended = failure, True
             self._condition.notify_all()
 
-    def take(self, index: int, share: Share, deadline: float | None) -> tuple[Any, BaseException | None]:
+    def take(self, index: int, part: MapPart, deadline: float | None) -> tuple[Any, BaseException | None]:
         """Read the result of one task, and wait for it.
 
         Returns:
@@ -99,27 +99,27 @@ class Inbox:
         if found is None:
             with self._condition:
                 while (found := self._arrived.pop(index, None)) is None:
-                    if share.lost(index - share.base) == index - share.base:
-                        return self._give_up(share, index - share.base)
+                    if part.lost(index - part.base) == index - part.base:
+                        return self._give_up(part, index - part.base)
                     self._wait(deadline)
         return self._open(*found)
 
-    def take_any(self, shares: Sequence[Share], deadline: float | None) -> tuple[int, Any, BaseException | None]:
+    def take_any(self, parts: Sequence[MapPart], deadline: float | None) -> tuple[int, Any, BaseException | None]:
         """Read the oldest result that is there, and wait for one; its index comes first. Otherwise like `take`."""
         with self._condition:
             while not self._arrived:
-                for share in shares:
-                    lost = share.lost()
+                for part in parts:
+                    lost = part.lost()
                     if lost is not None:
-                        return share.base + lost, *self._give_up(share, lost)
+                        return part.base + lost, *self._give_up(part, lost)
                 self._wait(deadline)
             index = next(iter(self._arrived))
             found = self._arrived.pop(index)
         return index, *self._open(*found)
 
-    def _give_up(self, share: Share, index: int) -> tuple[None, CloudparError]:
-        self._count_read(share)
-        return None, share.give_up(index)
+    def _give_up(self, part: MapPart, index: int) -> tuple[None, CloudparError]:
+        self._count_read(part)
+        return None, part.give_up(index)
 
     def _wait(self, deadline: float | None) -> None:
         timeout_s = None if deadline is None else deadline - time.monotonic()
@@ -127,14 +127,14 @@ class Inbox:
             raise TimeoutError("the result of a task did not come within the timeout of map")
         self._condition.wait(timeout_s)
 
-    def _open(self, share: Share, result: TaskResult) -> tuple[Any, BaseException | None]:
+    def _open(self, part: MapPart, result: TaskResult) -> tuple[Any, BaseException | None]:
         began = time.perf_counter()
-        value, error = share.outcome(result)
-        share.deserialize_s += time.perf_counter() - began
-        self._count_read(share)
+        value, error = part.outcome(result)
+        part.deserialize_s += time.perf_counter() - began
+        self._count_read(part)
         return value, error
 
-    def _count_read(self, share: Share) -> None:
-        share.unread -= 1
-        if not share.unread and share.awaited is not None:
-            self._read(share.awaited)
+    def _count_read(self, part: MapPart) -> None:
+        part.unread -= 1
+        if not part.unread and part.handle is not None:
+            self._read(part.handle)

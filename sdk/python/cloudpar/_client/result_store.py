@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cloudpar.errors import CloudparError
 from cloudpar_protocol.payloads import TaskResult
 
-from .package_handle import Awaited
+from .package_handle import PackageHandle
 
 
 class ResultStore:
@@ -24,7 +24,7 @@ class ResultStore:
         self._results: dict[int, TaskResult] = {}
         self._ended = False
 
-    def started(self, awaited: Awaited) -> None:
+    def started(self, handle: PackageHandle) -> None:
         """No-op: the package started before."""
 
     def receive(self, results: Sequence[TaskResult]) -> None:

@@ -13,7 +13,7 @@ GROWTH, SHORTEST_S, LONGEST_S = 2.0, 0.02, 5.0
 
 
 @dataclass
-class Patience:
+class RetryPolicy:
     """One master's recent history, shared by all requests to it.
 
     `met` says whether it ever answered, `away_since` when it stopped to.
@@ -53,16 +53,16 @@ class Patience:
         return True
 
 
-class Tries:
+class Attempts:
     """The repetitions of one request: how long each may take, how long to wait before the next, when to give up.
 
     The time that counts against a master that never answered runs from the first try on; otherwise from its failure.
     """
 
-    def __init__(self, patience: Patience, answer_s: float, allowance_s: float | None, now: float) -> None:
-        self._patience = patience
+    def __init__(self, policy: RetryPolicy, answer_s: float, allowance_s: float | None, now: float) -> None:
+        self._policy = policy
         self._answer_s = answer_s
-        self._strange = not patience.met
+        self._strange = not policy.met
         self._allowance_s = allowance_s
         self._count = 0
         self._paces = 0
@@ -78,7 +78,7 @@ class Tries:
     @property
     def allowance_s(self) -> float:
         """How long to go on in all."""
-        usual = self._patience.first_contact_s if self._strange else self._patience.patience_s
+        usual = self._policy.first_contact_s if self._strange else self._policy.patience_s
         return usual if self._allowance_s is None else self._allowance_s
 
     def failed(self, now: float, asked_s: float | None = None) -> float | None:
@@ -86,7 +86,7 @@ class Tries:
         self._count += 1
         if self._count == 1 and not self._strange:
             self.began = now
-        delay_s = max(asked_s or 0.0, _grown_s(self._count)) * self._patience.jitter.uniform(0.75, 1.25)
+        delay_s = max(asked_s or 0.0, _grown_s(self._count)) * self._policy.jitter.uniform(0.75, 1.25)
         return delay_s if now + delay_s - self.began <= self.allowance_s else None
 
     def paced(self, now: float, asked_s: float | None = None) -> float:
@@ -98,7 +98,7 @@ class Tries:
             self.paced_since = now
         self._paces += 1
         self._count, self._strange = 0, False
-        return max(asked_s or 0.0, _grown_s(self._paces)) * self._patience.jitter.uniform(1.0, 1.25)
+        return max(asked_s or 0.0, _grown_s(self._paces)) * self._policy.jitter.uniform(1.0, 1.25)
 
 
 def _grown_s(count: int) -> float:

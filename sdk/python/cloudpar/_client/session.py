@@ -42,8 +42,8 @@ from .connection import Aborted, Connection
 from .downloads import Downloads
 from .nesting import Nesting
 from .package import Package
-from .package_handle import Awaited, Receiver
-from .package_key import Origin, origin, seals_of
+from .package_handle import PackageHandle, Receiver
+from .package_key import PackageKey, new_package_key, seals_of
 from .places import Places
 from .task_lengths import TaskLengths
 from .uploads import upload
@@ -67,7 +67,7 @@ class Order:
     task_timeout_s: float | None = None
     serialize_s: float = 0.0
     retry: Retry = ONCE
-    origin: Origin | None = None
+    package_key: PackageKey | None = None
     places: Places | None = None
 
 
@@ -78,7 +78,7 @@ class Session:
         self,
         connection: Connection,
         show: Callable[[TaskResult], None] | None = None,
-        watch: Callable[[Awaited], None] = lambda _: None,
+        watch: Callable[[PackageHandle], None] = lambda _: None,
         threads_per_task: int | None = None,
         *,
         own_master: bool = False,
@@ -87,7 +87,7 @@ class Session:
         self.connection = connection
         self.failure: CloudparError | None = None
         self.closed = False
-        self.last: Awaited | None = None
+        self.last: PackageHandle | None = None
         self.on_read: Callable[[], None] = lambda: None
         self._own_master = own_master
         self._lengths = TaskLengths(own_master=own_master)
@@ -98,8 +98,8 @@ class Session:
         self._nesting = Nesting(own_master=own_master)
         self._awaiter = Awaiter(connection, self._downloads, self.id, self._nesting)
         self._condition = threading.Condition()
-        self._open: dict[Awaited, None] = {}
-        self._unwanted: set[Awaited] = set()
+        self._open: dict[PackageHandle, None] = {}
+        self._unwanted: set[PackageHandle] = set()
         self._read: list[str] = []
         self._who: HelloReply | None = None
 
@@ -108,17 +108,17 @@ class Session:
         self._who = self._guard(lambda: self.connection.call(routes.HELLO, Hello()))
         return self._who
 
-    def origin(self) -> Origin:
+    def package_key(self) -> PackageKey:
         """What a new package begins with: its key, and the seals that its code and data are to have.
 
         Raises:
             CloudparError: The master is asked for the first time, and does not answer.
         """
         if self._own_master:
-            return Origin(secrets.token_hex(16), None, self.connection.folder)  # see docs/adr/0026
-        return origin(self._who or self.hello())
+            return PackageKey(secrets.token_hex(16), None, self.connection.folder)  # see docs/adr/0026
+        return new_package_key(self._who or self.hello())
 
-    def start(self, order: Order, receiver: Receiver) -> Awaited:
+    def start(self, order: Order, receiver: Receiver) -> PackageHandle:
         """Start a package; its results go to the receiver.
 
         Raises:
@@ -129,10 +129,10 @@ class Session:
         finally:
             order.packed.close()
 
-    def _start(self, order: Order, receiver: Receiver) -> Awaited:
+    def _start(self, order: Order, receiver: Receiver) -> PackageHandle:
         self._awaiter.get_ready()
         code, data = self._code(order.code), self._data(order.packed.data)
-        key, seals, _ = order.origin or Origin(secrets.token_hex(16), None)
+        key, seals, _ = order.package_key or PackageKey(secrets.token_hex(16), None)
         message = StartTasks(
             idempotency_key=key, session=self.id, name=order.code.name, n=order.packed.n,
             code=code, data=data, call=order.call, codec=order.code.codec, python=PYTHON,
@@ -145,7 +145,7 @@ class Session:
             ),
         )  # fmt: skip
         package = Package(order.packed.n)
-        awaited = Awaited(
+        handle = PackageHandle(
             package,
             receiver,
             serialize_s=order.serialize_s,
@@ -156,7 +156,7 @@ class Session:
             name=order.code.name,
             code_hash=order.code.hash,
         )
-        self._nesting.begins_to_wait(awaited)  # the start itself may wait until other packages have ended
+        self._nesting.begins_to_wait(handle)  # the start itself may wait until other packages have ended
         self._awaiter.start_begins()
         begun = False
         try:
@@ -170,11 +170,11 @@ class Session:
             raise
         finally:
             if begun:
-                self._begin(awaited)
+                self._begin(handle)
             else:
-                self._nesting.ends_to_wait(awaited)
-            self._awaiter.start_ends(awaited if begun else None)
-        return awaited
+                self._nesting.ends_to_wait(handle)
+            self._awaiter.start_ends(handle if begun else None)
+        return handle
 
     def _code(self, code: Code) -> TaskCode:
         if code.reference is not None:
@@ -195,21 +195,21 @@ class Session:
         except Aborted:
             raise self.failure or CloudparError("the pool was shut down meanwhile") from None
 
-    def attach(self, package_id: str, receiver: Receiver) -> Awaited:
+    def attach(self, package_id: str, receiver: Receiver) -> PackageHandle:
         """Ask for the results of a package that somebody started before."""
         self._awaiter.get_ready()
         package = Package(0)
         package.started(package_id)
         seals = seals_of(self._who or self.hello(), package_id)
-        awaited = Awaited(package, receiver, on_news=self._news, seals=seals, attached=True)
-        self._begin(awaited)
-        self._awaiter.add(awaited)
-        return awaited
+        handle = PackageHandle(package, receiver, on_news=self._news, seals=seals, attached=True)
+        self._begin(handle)
+        self._awaiter.add(handle)
+        return handle
 
-    def _begin(self, awaited: Awaited) -> None:
+    def _begin(self, handle: PackageHandle) -> None:
         with self._condition:
-            self._open[awaited] = None
-        awaited.receiver.started(awaited)
+            self._open[handle] = None
+        handle.receiver.started(handle)
 
     def cancel(
         self,
@@ -223,11 +223,11 @@ class Session:
         message = CancelTasks(package_id=package_id, ranges=ranges, only_queued=only_queued)
         return self._guard(lambda: self.connection.call(routes.CANCEL_TASKS, message, allowance_s=allowance_s))
 
-    def settled_us(self, awaited: Awaited, until: float) -> int:
+    def settled_us(self, handle: PackageHandle, until: float) -> int:
         """What an ended package is charged in the end; waits for that up to a time of the monotonic clock."""
         while True:
             left_s = max(0.0, until - time.monotonic())
-            cursor = Cursor(package_id=awaited.id, cursor=awaited.package.cursor)
+            cursor = Cursor(package_id=handle.id, cursor=handle.package.cursor)
             message = AwaitTasks(session=f"{self.id}-charge", packages=[cursor], hold_s=min(left_s, HOLD_S))
             reply = self._guard(lambda: self.connection.call(routes.AWAIT_TASKS, message, hold_s=HOLD_S))  # noqa: B023 - called before the variable changes
             if not reply.packages:
@@ -237,27 +237,27 @@ class Session:
                 return status.progress.charged_us
             time.sleep(min(left_s, max(reply.retry_after_s, SETTLE_PAUSE_S)))
 
-    def forget(self, awaited: Awaited) -> None:
+    def forget(self, handle: PackageHandle) -> None:
         """Stop asking for a package, and let it go on: somebody else will read it."""
-        self._awaiter.drop(awaited)
+        self._awaiter.drop(handle)
         with self._condition:
-            self._open.pop(awaited, None)
+            self._open.pop(handle, None)
             self._condition.notify_all()
 
-    def read(self, awaited: Awaited) -> None:
+    def read(self, handle: PackageHandle) -> None:
         """Nothing of a package is wanted any more: what runs of it may be cancelled, and its storage freed, soon."""
-        self.forget(awaited)
+        self.forget(handle)
         with self._condition:
-            self._read.append(awaited.id)
+            self._read.append(handle.id)
         self.on_read()
 
-    def drop(self, awaited: Awaited) -> None:
+    def drop(self, handle: PackageHandle) -> None:
         """Nobody will read the results of a package, but it shall run to its end."""
         with self._condition:
-            if not awaited.ended.is_set():
-                self._unwanted.add(awaited)
+            if not handle.ended.is_set():
+                self._unwanted.add(handle)
                 return
-        self.read(awaited)
+        self.read(handle)
 
     def acknowledge(self) -> None:
         """Tell the master what has been read."""
@@ -272,46 +272,46 @@ class Session:
         """How many packages have been read and not been acknowledged."""
         return len(self._read)
 
-    def are_short(self, awaited: Awaited, tasks: int) -> bool:
+    def are_short(self, handle: PackageHandle, tasks: int) -> bool:
         """Whether so many more tasks of a package's function are known to be as little work as one chunk."""
-        return self._lengths.are_short(awaited.code_hash, tasks)
+        return self._lengths.are_short(handle.code_hash, tasks)
 
-    def open_packages(self) -> list[Awaited]:
+    def open_packages(self) -> list[PackageHandle]:
         """The packages that nobody has read to the end."""
         with self._condition:
             return list(self._open)
 
-    def unfinished(self) -> list[Awaited]:
+    def unfinished(self) -> list[PackageHandle]:
         """The packages that have not ended."""
-        return [awaited for awaited in self.open_packages() if not awaited.ended.is_set()]
+        return [handle for handle in self.open_packages() if not handle.ended.is_set()]
 
-    def ours(self) -> list[Awaited]:
+    def ours(self) -> list[PackageHandle]:
         """The packages that were started here, and have not ended."""
-        return [awaited for awaited in self.unfinished() if not awaited.attached]
+        return [handle for handle in self.unfinished() if not handle.attached]
 
     @contextlib.contextmanager
-    def reading(self, awaited: Awaited) -> Iterator[None]:
+    def reading(self, handle: PackageHandle) -> Iterator[None]:
         """For as long as somebody reads a package, the pool's end waits for it, whoever has started it."""
         with self._condition:
-            awaited.readers += 1
+            handle.readers += 1
         try:
             yield
         finally:
             with self._condition:
-                awaited.readers -= 1
+                handle.readers -= 1
                 self._condition.notify_all()
 
     def wait(self) -> None:
         """Wait until no package is under way that was started here, or is being read."""
         with self._condition:
-            self._condition.wait_for(lambda: not any(awaited.holds for awaited in self._open))
+            self._condition.wait_for(lambda: not any(handle.holds for handle in self._open))
 
     def fail(self, error: CloudparError) -> None:
         """There is no master any more, and there will be none."""
         self.failure = error
         self.close()
-        for awaited in self.unfinished():
-            awaited.lost(error)
+        for handle in self.unfinished():
+            handle.lost(error)
 
     def close(self) -> None:
         """End the threads, and every request under way."""
@@ -320,14 +320,14 @@ class Session:
         self._awaiter.close()
         self._downloads.close()
 
-    def _news(self, awaited: Awaited) -> None:
-        self._watch(awaited)
-        if awaited.ended.is_set():
+    def _news(self, handle: PackageHandle) -> None:
+        self._watch(handle)
+        if handle.ended.is_set():
             with self._condition:
-                self.last = awaited
-                self._lengths.measured(awaited.code_hash, awaited.package.progress.mean_us)
-                unwanted = awaited in self._unwanted
-                self._unwanted.discard(awaited)
+                self.last = handle
+                self._lengths.measured(handle.code_hash, handle.package.progress.mean_us)
+                unwanted = handle in self._unwanted
+                self._unwanted.discard(handle)
                 self._condition.notify_all()
             if unwanted:
-                self.read(awaited)
+                self.read(handle)

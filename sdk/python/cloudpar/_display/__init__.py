@@ -1,0 +1,1 @@
+"""What a pool shows while it works: progress, and what tasks print."""

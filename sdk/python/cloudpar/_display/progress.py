@@ -6,8 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from cloudpar._client.package_handle import Awaited
-from cloudpar._client.result_buffer import Share
+from cloudpar._client.package_handle import PackageHandle
+from cloudpar._client.result_buffer import MapPart
 from cloudpar._formatting import notices
 from cloudpar._formatting.quantity import quantity
 
@@ -49,61 +49,61 @@ class Bars:
         self._wanted = (terminal or notebook) if progress is None else progress
         self._make: Callable[[], Display] = Notebook if notebook else Terminal if terminal else Lines
         self._lock = threading.Lock()
-        self._shown: set[Awaited] = set()
+        self._shown: set[PackageHandle] = set()
         self._display: Display | None = None
         self._said: str | None = None
         self._noted: dict[str, None] = {}
         self._tell_s = TELL_S
 
-    def update(self, awaited: Awaited) -> None:
+    def update(self, handle: PackageHandle) -> None:
         """There is news of a package."""
         try:
-            self._update(awaited)
+            self._update(handle)
         except Exception as error:  # noqa: BLE001 - results matter more: the thread that calls this receives them
             self._wanted, self._display = False, None
             log.warning("cloudpar: progress can no longer be shown: %r", error)
 
-    def _update(self, awaited: Awaited) -> None:
-        self._explain(awaited)
-        self._note(awaited)
-        if not self._wanted or not isinstance(awaited.receiver, Share):
-            self._tell(awaited)
+    def _update(self, handle: PackageHandle) -> None:
+        self._explain(handle)
+        self._note(handle)
+        if not self._wanted or not isinstance(handle.receiver, MapPart):
+            self._tell(handle)
             return
         with self._lock:
-            if awaited.ended.is_set():
-                self._end(awaited)
-            elif self._forced or time.monotonic() - awaited.started_at > AFTER_S:
-                self._show(awaited)
+            if handle.ended.is_set():
+                self._end(handle)
+            elif self._forced or time.monotonic() - handle.started_at > AFTER_S:
+                self._show(handle)
 
-    def _show(self, awaited: Awaited) -> None:
+    def _show(self, handle: PackageHandle) -> None:
         if self._display is None:
             self._display = self._make()
-        self._shown.add(awaited)
-        progress = awaited.package.progress
-        waited_s = time.monotonic() - awaited.started_at
-        if awaited.fleet is not None and not progress.executors:
-            state = waiting(awaited.fleet, waited_s)
+        self._shown.add(handle)
+        progress = handle.package.progress
+        waited_s = time.monotonic() - handle.started_at
+        if handle.fleet is not None and not progress.executors:
+            state = waiting(handle.fleet, waited_s)
         else:
             state = f"{quantity(progress.errors, 'error')}, {quantity(progress.executors, 'executor')}"
         left = remaining(progress, waited_s)
-        self._display.show(awaited, Bar(label(awaited), progress.done, awaited.package.tasks, state, left))
+        self._display.show(handle, Bar(label(handle), progress.done, handle.package.tasks, state, left))
 
-    def _explain(self, awaited: Awaited) -> None:
+    def _explain(self, handle: PackageHandle) -> None:
         """Why no worker can start: once for each reason, above the bars or in the log."""
-        message = awaited.fleet.message if awaited.fleet is not None and not awaited.ended.is_set() else None
+        message = handle.fleet.message if handle.fleet is not None and not handle.ended.is_set() else None
         if message is None or message == self._said:
             return
         with self._lock:
             self._said = message
             self._print(f"no worker can start yet: {message}")
 
-    def _note(self, awaited: Awaited) -> None:
+    def _note(self, handle: PackageHandle) -> None:
         """What is to be known of the workers for a package: each line once, above the bars or in the log."""
-        lines = list(notices.of_set_aside(awaited.id, awaited.set_aside))
-        waits = not (awaited.ended.is_set() or awaited.package.progress.executors)
-        long_enough = time.monotonic() - awaited.started_at >= notices.AFTER_S
-        if awaited.placement is not None and awaited.fleet is None and waits and long_enough:
-            line = notices.of_placement(awaited.placement, self._endpoint)
+        lines = list(notices.of_set_aside(handle.id, handle.set_aside))
+        waits = not (handle.ended.is_set() or handle.package.progress.executors)
+        long_enough = time.monotonic() - handle.started_at >= notices.AFTER_S
+        if handle.placement is not None and handle.fleet is None and waits and long_enough:
+            line = notices.of_placement(handle.placement, self._endpoint)
             lines += [line] if line is not None else []
         with self._lock:
             for line in lines:
@@ -119,30 +119,30 @@ class Bars:
         else:
             self._display.say(f"cloudpar: {text}")
 
-    def _tell(self, awaited: Awaited) -> None:
+    def _tell(self, handle: PackageHandle) -> None:
         """How workers start, in the log, where there is no bar."""
-        waited_s = time.monotonic() - awaited.started_at
+        waited_s = time.monotonic() - handle.started_at
         with self._lock:
-            if awaited.package.progress.executors:
+            if handle.package.progress.executors:
                 self._tell_s = TELL_S
-            elif awaited.fleet is not None and not awaited.ended.is_set() and waited_s >= self._tell_s:
+            elif handle.fleet is not None and not handle.ended.is_set() and waited_s >= self._tell_s:
                 self._tell_s = waited_s * TELL_GROWTH
-                log.warning("cloudpar: no result yet: %s", waiting(awaited.fleet, waited_s))
+                log.warning("cloudpar: no result yet: %s", waiting(handle.fleet, waited_s))
 
-    def _end(self, awaited: Awaited) -> None:
-        if awaited not in self._shown or self._display is None:
+    def _end(self, handle: PackageHandle) -> None:
+        if handle not in self._shown or self._display is None:
             return
-        self._shown.discard(awaited)
-        package, took_s = awaited.package, (awaited.ended_at or time.monotonic()) - awaited.started_at
+        self._shown.discard(handle)
+        package, took_s = handle.package, (handle.ended_at or time.monotonic()) - handle.started_at
         state = f"{quantity(package.progress.errors, 'error')}, {span(took_s)}"
-        self._display.end(awaited, Bar(label(awaited), package.received, package.tasks, state))
+        self._display.end(handle, Bar(label(handle), package.received, package.tasks, state))
         if not self._shown:
             self._display = None
 
 
-def label(awaited: Awaited) -> str:
+def label(handle: PackageHandle) -> str:
     """What to call a package: its function's name, without the functions that it is nested in."""
-    name = awaited.name.rpartition("<locals>.")[2] or awaited.id
+    name = handle.name.rpartition("<locals>.")[2] or handle.id
     return name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 3]}..."
 
 

@@ -1,0 +1,1 @@
+"""Texts for people: counts, notices about workers, short tracebacks."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from cloudpar.errors import LocalClusterFailed
 
-from .restart_policy import Deaths, fate
+from .restart_policy import RestartPolicy, fate
 
 STOP_S = 5.0
 """A process that is asked to end and has not after this long is killed."""
@@ -54,7 +54,7 @@ class Child:
         self._environment = environment
         self._lock = threading.Lock()
         self._stopping = False
-        self._deaths = Deaths(runs_tasks=runs_tasks)
+        self._restart_policy = RestartPolicy(runs_tasks=runs_tasks)
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
         self._watcher = threading.Thread(target=self._watch, name=f"cloudpar-{name}", daemon=True)
@@ -94,7 +94,7 @@ class Child:
                     return
                 with contextlib.suppress(OSError):
                     self._ended(process.pid)
-                if self._deaths.allow(code, was_ready=self._was_ready()):
+                if self._restart_policy.allow(code, was_ready=self._was_ready()):
                     log.warning("cloudpar: the pool's %s ended (%s); starting it again", self.name, fate(code))
                     with contextlib.suppress(OSError, RuntimeError):  # no process can be started, or no more
                         self._spawn()

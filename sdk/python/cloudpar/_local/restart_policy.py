@@ -10,7 +10,7 @@ OWN_ERRORS = range(1, 128)
 """Exit statuses by which a process says that it failed, and was not ended from outside."""
 
 
-class Deaths:
+class RestartPolicy:
     """Those of one process, which is started again after each.
 
     Args:
@@ -31,7 +31,7 @@ class Deaths:
             code: Its exit status, negative for a signal.
             was_ready: Whether it had said that it could work.
 
-        >>> agent = Deaths(runs_tasks=True)
+        >>> agent = RestartPolicy(runs_tasks=True)
         >>> [agent.allow(-9, was_ready=True) for _ in range(6)]
         [True, True, True, True, True, True]
         >>> [agent.allow(1, was_ready=True) for _ in range(5)]

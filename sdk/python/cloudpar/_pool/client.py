@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakSet
 
-from cloudpar._arguments.map_options import Limits
+from cloudpar._arguments.map_options import MapOptions
 from cloudpar._arguments.retry import ONCE, Retry
 from cloudpar._client.connection import Aborted, Connection
 from cloudpar._client.interruption import SETTLE_S, interrupt
-from cloudpar._client.package_handle import Awaited
+from cloudpar._client.package_handle import PackageHandle
 from cloudpar._client.package_search import COMPLETE, find
 from cloudpar._client.places import Places, values_of
-from cloudpar._client.result_buffer import Inbox, Share
-from cloudpar._client.retry_policy import Patience
+from cloudpar._client.result_buffer import MapPart, ResultBuffer
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar._client.session import Order, Session
 from cloudpar._display.output import Output, shower
 from cloudpar._display.progress import Bars
@@ -37,7 +37,7 @@ from cloudpar.snapshots import Repetitions, Snapshot
 from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import CallStyle
 
-from .submit_batcher import Starter, Submission
+from .submit_batcher import Submission, SubmitBatcher
 
 log = logging.getLogger("cloudpar")
 
@@ -52,7 +52,7 @@ class Client:
         self,
         endpoint: str,
         token: str,
-        patience: Patience,
+        policy: RetryPolicy,
         *,
         threads_per_task: int | None,
         own_folder: PayloadFolder | None,
@@ -61,12 +61,12 @@ class Client:
         output: Output,
         progress: bool | None,
     ) -> None:
-        connection = Connection(endpoint, token, patience, own_folder)
+        connection = Connection(endpoint, token, policy, own_folder)
         own_master = own_folder is not None
         bars = Bars(progress, connection.endpoint)
         self.session = Session(connection, shower(output), bars.update, threads_per_task, own_master=own_master)
         self._shipper = Shipper(here=own_master)
-        self._starter = Starter(self.session, self._shipper, task_timeout_s, retry, self._interrupt_futures)
+        self._batcher = SubmitBatcher(self.session, self._shipper, task_timeout_s, retry, self._interrupt_futures)
         self._retry = retry
         self._codes = CodeCache()
         self._parts = PartCache()
@@ -87,7 +87,7 @@ class Client:
             self._repetitions.of_arguments(code, data)
         needs.modules |= code.modules
         future: TaskFuture[Any] = TaskFuture()
-        self._starter.submit(Submission(future, code, data, needs, time.perf_counter() - began))
+        self._batcher.submit(Submission(future, code, data, needs, time.perf_counter() - began))
         return future
 
     def _code(self, function: Any) -> Code:
@@ -102,7 +102,7 @@ class Client:
         function: Callable[..., Any],
         values: Iterable[Any],
         call: CallStyle,
-        limits: Limits,
+        options: MapOptions,
         *,
         ordered: bool,
         keep: object = None,
@@ -111,14 +111,14 @@ class Client:
 
         `keep` stays alive as long as the results are read.
         """
-        feed = self._feed(function, values, call, limits, keep=keep)
+        feed = self._feed(function, values, call, options, keep=keep)
         kind = MapResults if ordered else UnorderedResults
         results: MapResults[Any] = kind(
             self.session,
             feed,
-            buffersize=limits.buffersize,
-            timeout=limits.timeout,
-            return_exceptions=limits.return_exceptions,
+            buffersize=options.buffersize,
+            timeout=options.timeout,
+            return_exceptions=options.return_exceptions,
         )
         self._maps.add(results)
         return results
@@ -130,9 +130,9 @@ class Client:
         if start >= stop:
             return
         captured = _captured(body)
-        limits, name = Limits(task_timeout_s=task_timeout_s, retry=ONCE), function_name(body)
+        options, name = MapOptions(task_timeout_s=task_timeout_s, retry=ONCE), function_name(body)
         modules = captured.code.modules
-        feed = self._feed(captured.code, range(start, stop), "value", limits, name=name, modules=modules)
+        feed = self._feed(captured.code, range(start, stop), "value", options, name=name, modules=modules)
         results = UnorderedResults[bytes | None](self.session, feed)
         merge = captured.merge()
         try:
@@ -147,26 +147,26 @@ class Client:
         function: Callable[..., Any],
         values: Iterable[Any],
         call: CallStyle,
-        limits: Limits,
+        options: MapOptions,
         *,
         keep: object = None,
         name: str | None = None,
         modules: frozenset[str] = frozenset(),
     ) -> StartNext:
         code: Code | None = None  # what it captures is copied once, also for many packages
-        iterator: Iterable[Any] = values if limits.buffersize is None else iter(values)
+        iterator: Iterable[Any] = values if options.buffersize is None else iter(values)
 
-        def start_next(inbox: Inbox, base: int, limit: int | None, _keep: object = keep) -> Share | None:
+        def start_next(buffer: ResultBuffer, base: int, limit: int | None, _keep: object = keep) -> MapPart | None:
             nonlocal code
             self._check()
             if limit is not None and self.session.closed:
                 raise RuntimeError(
-                    f"the pool was shut down before all values of this map were sent (buffersize={limits.buffersize}): "
-                    "read its results to their end before the pool ends, or leave out buffersize"
+                    "the pool was shut down before all values of this map were sent "
+                    f"(buffersize={options.buffersize}): read its results to their end before the pool ends, or leave out buffersize"
                 )
             began = time.perf_counter()
             code = code or self._code(function)
-            start = self.session.origin()
+            start = self.session.package_key()
             packed = pack(iterator, limit, code.codec, start.seals, start.folder, first=base, call=call)
             if packed is None:
                 return None
@@ -178,21 +178,21 @@ class Client:
                 code=shipped if name is None else shipped._replace(name=name),
                 packed=packed,
                 call=call,
-                chunksize=limits.chunksize,
-                task_timeout_s=limits.task_timeout_s or self._task_timeout_s,
-                retry=limits.retry or self._retry,
+                chunksize=options.chunksize,
+                task_timeout_s=options.task_timeout_s or self._task_timeout_s,
+                retry=options.retry or self._retry,
                 serialize_s=time.perf_counter() - began,
-                origin=start,
+                package_key=start,
                 places=Places(base, packed.n, values_of(values), call) if limit is None else Places(base),
             )
-            share = inbox.share(base, packed.n)
+            part = buffer.add_part(base, packed.n)
             try:
-                self.session.start(order, share)
+                self.session.start(order, part)
             except KeyboardInterrupt:
-                if share.awaited is not None:
-                    interrupt(self.session, [share.awaited])
+                if part.handle is not None:
+                    interrupt(self.session, [part.handle])
                 raise
-            return share
+            return part
 
         return start_next
 
@@ -212,27 +212,27 @@ class Client:
         return self.session.last.report() if self.session.last else None
 
     def _interrupt_futures(self) -> None:
-        self._starter.cancel_waiting()
-        self._starter.wait(SETTLE_S)
+        self._batcher.cancel_waiting()
+        self._batcher.wait(SETTLE_S)
         futures = [each for each in self.session.ours() if isinstance(each.receiver, FutureReceiver)]
         interrupt(self.session, futures)
 
     def interrupt(self) -> None:
         """Cancel everything that was started here, say what it has cost, and read nothing of others any more."""
-        self._starter.cancel_waiting()
-        self._starter.wait(SETTLE_S)
+        self._batcher.cancel_waiting()
+        self._batcher.wait(SETTLE_S)
         interrupt(self.session, self.session.ours())
-        for awaited in self.session.unfinished():
-            _leave(awaited)
+        for handle in self.session.unfinished():
+            _leave(handle)
 
     def cancel_queued(self) -> None:
         """Cancel what no worker has taken."""
-        self._starter.cancel_waiting()
-        self._starter.wait()
-        for awaited in self.session.ours():
-            reply = self.session.cancel(awaited.id, only_queued=True)
-            if isinstance(awaited.receiver, FutureReceiver):
-                awaited.receiver.set_cancelled(reply.cancelled)
+        self._batcher.cancel_waiting()
+        self._batcher.wait()
+        for handle in self.session.ours():
+            reply = self.session.cancel(handle.id, only_queued=True)
+            if isinstance(handle.receiver, FutureReceiver):
+                handle.receiver.set_cancelled(reply.cancelled)
 
     def drop_failed_maps(self) -> None:
         """Nobody went on reading after an error: nobody wants the rest of these maps."""
@@ -242,36 +242,36 @@ class Client:
 
     def wait(self) -> None:
         """Wait until nothing is under way."""
-        self._starter.wait()
+        self._batcher.wait()
         self.session.wait()
 
     def detach(self) -> list[str]:
         """Forget what is under way; it goes on."""
-        self._starter.wait()
+        self._batcher.wait()
         packages = self.session.open_packages()
-        for awaited in packages:
-            self.session.forget(awaited)
-            _leave(awaited)
-        return [awaited.id for awaited in packages]
+        for handle in packages:
+            self.session.forget(handle)
+            _leave(handle)
+        return [handle.id for handle in packages]
 
     def fail(self, error: CloudparError) -> None:
         """The master is gone for good."""
         self.session.fail(error)
-        self._starter.close(error)
+        self._batcher.close(error)
 
     def close(self, *, acknowledge: bool) -> None:
         """End all threads and connections."""
-        self._starter.close(CloudparError("the pool was shut down before this task was started"))
+        self._batcher.close(CloudparError("the pool was shut down before this task was started"))
         if acknowledge:
             # All results are here by now. A package that nobody acknowledges is deleted some days later.
-            for awaited in self.session.open_packages():
-                if not awaited.attached:  # others may read those, until somebody says that nobody wants them
-                    self.session.read(awaited)
+            for handle in self.session.open_packages():
+                if not handle.attached:  # others may read those, until somebody says that nobody wants them
+                    self.session.read(handle)
             with contextlib.suppress(CloudparError, Aborted):
                 self.session.acknowledge()
         self.session.close()
-        for awaited in self.session.unfinished():
-            _leave(awaited)
+        for handle in self.session.unfinished():
+            _leave(handle)
 
 
 def _captured(body: Callable[[int], object]) -> Capture:
@@ -292,7 +292,7 @@ def _captured(body: Callable[[int], object]) -> Capture:
         return captured
 
 
-def _leave(awaited: Awaited) -> None:
+def _leave(handle: PackageHandle) -> None:
     """Who reads a package of somebody else on, when the pool has ended, shall not wait for ever."""
-    if awaited.attached:
-        awaited.left(CloudparError(f"the pool ended before package {awaited.id} did: attach to it by another pool"))
+    if handle.attached:
+        handle.left(CloudparError(f"the pool ended before package {handle.id} did: attach to it by another pool"))

@@ -75,14 +75,14 @@ class Lifetime:
         output: "Output",
         progress: bool | None,
     ) -> "Client":
-        from cloudpar._client.retry_policy import FIRST_CONTACT_S, Patience
+        from cloudpar._client.retry_policy import FIRST_CONTACT_S, RetryPolicy
         from cloudpar_protocol.payload_folder import PayloadFolder
 
         from .client import Client
 
-        patience = Patience(patience_s, LOCAL_CONTACT_S if self.cluster else FIRST_CONTACT_S)
+        policy = RetryPolicy(patience_s, LOCAL_CONTACT_S if self.cluster else FIRST_CONTACT_S)
         return Client(
-            configuration.endpoint, configuration.token, patience,
+            configuration.endpoint, configuration.token, policy,
             threads_per_task=threads_per_task,
             own_folder=PayloadFolder(self.cluster.data) if self.cluster else None,
             task_timeout_s=task_timeout_s, retry=retry, output=output, progress=progress,
@@ -161,7 +161,7 @@ def first_contact(lifetime: Lifetime) -> None:
     thread = threading.Thread(target=ask, name="cloudpar-hello", daemon=True)
     thread.start()
     thread.join(CONTACT_S)
-    if lifetime.client.session.connection.patience.met:
+    if lifetime.client.session.connection.policy.met:
         thread.join()  # it is there, and asks to wait
     if thread.is_alive():
         outcome.append(MasterUnreachable(f"no master answers at {lifetime.endpoint}: check the endpoint"))

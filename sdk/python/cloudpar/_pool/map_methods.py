@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, over
 
 from cloudpar._arguments.argument_types import check_iterables, whole
 from cloudpar._arguments.keywords import named
-from cloudpar._arguments.map_options import Limits, arguments
+from cloudpar._arguments.map_options import MapOptions, arguments
 from cloudpar._arguments.retry import Retry, RetryOn, read_retry
 from cloudpar._formatting.tracebacks import ShortTracebacks
 
@@ -45,7 +45,7 @@ class MapMethods(Executor):
         fn: Callable[..., T],
         *iterables: Iterable[Any],
         return_exceptions: Literal[True],
-        **limits: Unpack[Keywords],
+        **options: Unpack[Keywords],
     ) -> "MapResults[T | BaseException]": ...
 
     @overload
@@ -54,7 +54,7 @@ class MapMethods(Executor):
         fn: Callable[..., T],
         *iterables: Iterable[Any],
         return_exceptions: Literal[False] = False,
-        **limits: Unpack[Keywords],
+        **options: Unpack[Keywords],
     ) -> "MapResults[T]": ...
 
     @named("Pool.map")
@@ -110,8 +110,10 @@ class MapMethods(Executor):
         """
         __tracebackhide__ = True
         values, call = arguments("Pool.map", iterables)
-        limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
-        return self._map(fn, values, call, limits, ordered=True)
+        options = MapOptions(
+            timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions
+        )
+        return self._map(fn, values, call, options, ordered=True)
 
     @overload
     def map_unordered(
@@ -119,7 +121,7 @@ class MapMethods(Executor):
         fn: Callable[..., T],
         *iterables: Iterable[Any],
         return_exceptions: Literal[True],
-        **limits: Unpack[Keywords],
+        **options: Unpack[Keywords],
     ) -> "MapResults[T | BaseException]": ...
 
     @overload
@@ -128,7 +130,7 @@ class MapMethods(Executor):
         fn: Callable[..., T],
         *iterables: Iterable[Any],
         return_exceptions: Literal[False] = False,
-        **limits: Unpack[Keywords],
+        **options: Unpack[Keywords],
     ) -> "MapResults[T]": ...
 
     @named("Pool.map_unordered")
@@ -154,8 +156,10 @@ class MapMethods(Executor):
         """
         __tracebackhide__ = True
         values, call = arguments("Pool.map_unordered", iterables)
-        limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
-        return self._map(fn, values, call, limits, ordered=False)
+        options = MapOptions(
+            timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions
+        )
+        return self._map(fn, values, call, options, ordered=False)
 
     @overload
     def starmap(
@@ -164,7 +168,7 @@ class MapMethods(Executor):
         iterable: Iterable[Iterable[Any]],
         *,
         return_exceptions: Literal[True],
-        **limits: Unpack[Keywords],
+        **options: Unpack[Keywords],
     ) -> "MapResults[T | BaseException]": ...
 
     @overload
@@ -174,7 +178,7 @@ class MapMethods(Executor):
         iterable: Iterable[Iterable[Any]],
         *,
         return_exceptions: Literal[False] = False,
-        **limits: Unpack[Keywords],
+        **options: Unpack[Keywords],
     ) -> "MapResults[T]": ...
 
     @named("Pool.starmap")
@@ -200,9 +204,11 @@ class MapMethods(Executor):
             [32, 9]
         """
         __tracebackhide__ = True
-        limits = Limits(timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions)
+        options = MapOptions(
+            timeout, chunksize, buffersize, task_timeout_s, _retry(retries, retry_on), return_exceptions
+        )
         check_iterables("Pool.starmap", [iterable])
-        return self._map(fn, iterable, "args", limits, ordered=True)
+        return self._map(fn, iterable, "args", options, ordered=True)
 
     @named("Pool.parallel_for")
     def parallel_for(
@@ -239,19 +245,19 @@ class MapMethods(Executor):
         """
         __tracebackhide__ = True
         start, stop = whole("start", start), whole("stop", stop)
-        limits = Limits(task_timeout_s=task_timeout_s)
+        options = MapOptions(task_timeout_s=task_timeout_s)
         self._check()
         with ShortTracebacks():
-            self._client.parallel_for(start, stop, body, limits.task_timeout_s)
+            self._client.parallel_for(start, stop, body, options.task_timeout_s)
 
     def _map(
-        self, fn: Callable[..., T], values: Iterable[Any], call: "CallStyle", limits: Limits, *, ordered: bool
+        self, fn: Callable[..., T], values: Iterable[Any], call: "CallStyle", options: MapOptions, *, ordered: bool
     ) -> "MapResults[Any]":
         __tracebackhide__ = True  # read by IPython and pytest, which leave such frames out
         self._check()
-        keep = None if limits.buffersize is None else self  # its iterator goes on starting packages
+        keep = None if options.buffersize is None else self  # its iterator goes on starting packages
         with ShortTracebacks():
-            return self._client.map(fn, values, call, limits, ordered=ordered, keep=keep)
+            return self._client.map(fn, values, call, options, ordered=ordered, keep=keep)
 
 
 def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:

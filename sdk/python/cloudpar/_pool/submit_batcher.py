@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from cloudpar._arguments.retry import Retry
-from cloudpar._client.package_key import Origin
+from cloudpar._client.package_key import PackageKey
 from cloudpar._client.places import Places
 from cloudpar._client.session import Order, Session
 from cloudpar._serialization.packing import Packed, Packer
@@ -40,7 +40,7 @@ class Submission(NamedTuple):
     serialize_s: float
 
 
-class Starter:
+class SubmitBatcher:
     """One thread that starts packages for submitted tasks, and acknowledges those that have been read."""
 
     def __init__(
@@ -153,7 +153,7 @@ class Starter:
         futures = [submission.future for submission in batch]
         receiver = FutureReceiver(futures, self._session, self._interrupt)
         try:
-            order = order_for(batch, self._shipper, self._task_timeout_s, self._retry, self._session.origin())
+            order = order_for(batch, self._shipper, self._task_timeout_s, self._retry, self._session.package_key())
             self._session.start(order, receiver)
         except TooLarge as error:
             if len(batch) == 1:
@@ -180,12 +180,12 @@ def order_for(
     shipper: Shipper,
     task_timeout_s: float | None,
     retry: Retry,
-    origin: Origin | None = None,
+    package_key: PackageKey | None = None,
 ) -> Order:
     """Make one package of submitted tasks, be their functions the same or not."""
     code = batch[0].code
     same = all(submission.code.hash == code.hash for submission in batch)
-    packer = Packer(origin and origin.seals)
+    packer = Packer(package_key and package_key.seals)
     for submission in batch:
         packer.needs.modules |= submission.needs.modules
         packer.needs.parts |= submission.needs.parts
@@ -197,7 +197,7 @@ def order_for(
         task_timeout_s=task_timeout_s,
         retry=retry,
         serialize_s=sum(submission.serialize_s for submission in batch),
-        origin=origin,
+        package_key=package_key,
         places=Places(),
     )
 

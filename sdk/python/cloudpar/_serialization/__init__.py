@@ -1,0 +1,1 @@
+"""What tasks need, as bytes: functions, data, and modules of the user's project."""

@@ -13,7 +13,7 @@ import click
 
 from cloudpar._client.configuration import LOCAL, configure
 from cloudpar._client.connection import Connection
-from cloudpar._client.retry_policy import Patience
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar.errors import ConfigurationError
 
 from .data_folder import default_folder, read_connection
@@ -101,7 +101,7 @@ def connect(endpoint: str, token: str) -> Connection:
     Raises:
         ConfigurationError: The endpoint is no URL, or the token has characters that none has.
     """
-    return Connection(endpoint.rstrip("/"), token, Patience(PATIENCE_S))
+    return Connection(endpoint.rstrip("/"), token, RetryPolicy(PATIENCE_S))
 
 
 def _connect_folder(folder: Path | None) -> Connection:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from cloudpar._local.cluster import BACKLOG, default_workers
-from cloudpar._local.restart_policy import Deaths, fate
+from cloudpar._local.restart_policy import RestartPolicy, fate
 from cloudpar_protocol.errors import CloudparError
 from cloudpar_protocol.limits import EXECUTORS
 
@@ -99,7 +99,7 @@ class Cluster:
         self._limits = limits
         self._as_json = as_json
         self._events: Events = Events()
-        self._deaths = {"master": Deaths(), "worker": Deaths(runs_tasks=True)}
+        self._restart_policies = {"master": RestartPolicy(), "worker": RestartPolicy(runs_tasks=True)}
         self._ready: set[str] = set()
         options = ["--data", str(folder), "--listen-fd", str(listening.fileno()), "--stdin"]
         # Harmless when a crashed master starts again: by then the database knows the new one.
@@ -158,7 +158,7 @@ class Cluster:
                 self._restart(event)
 
     def _restart(self, event: Event) -> None:
-        if not self._deaths[event.name].allow(event.code, was_ready=event.name in self._ready):
+        if not self._restart_policies[event.name].allow(event.code, was_ready=event.name in self._ready):
             del self._processes[event.name]
             raise CloudparError(f"the {event.name} keeps dying ({fate(event.code)}); it says why above")
         log_line(f"warning: the {event.name} ended ({fate(event.code)}); starting it again")

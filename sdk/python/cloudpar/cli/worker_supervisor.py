@@ -5,8 +5,8 @@ from queue import Empty
 import click
 
 from cloudpar._client.connection import Connection
-from cloudpar._client.retry_policy import Patience
-from cloudpar._local.restart_policy import Deaths, fate
+from cloudpar._client.retry_policy import RetryPolicy
+from cloudpar._local.restart_policy import RestartPolicy, fate
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import CloudparError, MasterUnreachable
@@ -32,7 +32,7 @@ def role_of(endpoint: str, token: str, events: Events) -> str | None:
     """
     attempts = 0
     while True:
-        connection = Connection(endpoint, token, Patience(_TRY_S, first_contact_s=_TRY_S))
+        connection = Connection(endpoint, token, RetryPolicy(_TRY_S, first_contact_s=_TRY_S))
         try:
             return connection.call(routes.HELLO, Hello()).role
         except MasterUnreachable as error:
@@ -61,7 +61,7 @@ class WorkerSupervisor:
         self._agent = agent
         self._events = events
         self._endpoint = endpoint
-        self._deaths = Deaths(runs_tasks=True)
+        self._restart_policy = RestartPolicy(runs_tasks=True)
         self._ready = self._draining = False
 
     def run(self) -> int:
@@ -92,7 +92,7 @@ class WorkerSupervisor:
         self._draining = True
 
     def _restart(self, code: int) -> None:
-        if not self._deaths.allow(code, was_ready=self._ready):
+        if not self._restart_policy.allow(code, was_ready=self._ready):
             raise CloudparError(f"the worker keeps dying ({fate(code)}); it says why above")
         log_line(f"warning: the worker ended ({fate(code)}); starting it again")
         self._ready = False

@@ -20,6 +20,7 @@ from typing import Any
 
 HOLDER = "_cloudpar_project"
 """The module in which an executor keeps this between task codes, each of which brings its own copy of this code."""
+
 SENDER = "cloudpar._serialization.project.shipment"
 """The module that makes what `rebuild` takes: a process that has it may be the client."""
 

@@ -12,7 +12,7 @@ import pytest
 from cloudpar import Pool
 from cloudpar._client import connection
 from cloudpar._client.connection import Aborted, Connection
-from cloudpar._client.retry_policy import Patience
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar.errors import Forbidden, InvalidToken, MasterUnreachable, RateLimited, RequestError
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor, Hello, HelloReply
@@ -22,8 +22,8 @@ from sdk import fake_master
 from sdk.fake_master import TOKEN, FakeMaster
 
 
-def connect(master: FakeMaster, patience: Patience | None = None) -> Connection:
-    return Connection(master.endpoint, TOKEN, patience or Patience(30.0))
+def connect(master: FakeMaster, patience: RetryPolicy | None = None) -> Connection:
+    return Connection(master.endpoint, TOKEN, patience or RetryPolicy(30.0))
 
 
 @pytest.mark.parametrize("fault", [429, 500, 503, "drop", "refuse", b'{"message":"Too Many Requests"}'])
@@ -87,7 +87,7 @@ def test_repeated_results_are_taken_once(master: FakeMaster) -> None:
 
 
 def test_a_refusal_is_not_repeated(master: FakeMaster) -> None:
-    stranger = Connection(master.endpoint, "another token", Patience(30.0))
+    stranger = Connection(master.endpoint, "another token", RetryPolicy(30.0))
     with pytest.raises(InvalidToken):
         stranger.call(routes.HELLO, Hello())
     assert master.seen["hello"] == 1
@@ -112,7 +112,7 @@ def test_a_short_download_is_tried_again(master: FakeMaster) -> None:
     master.blobs["k"] = b"abc"
     link = Link(method="GET", url=f"{master.endpoint}/blobs/k")
     assert known.get(link, 1, 3) == b"bc"
-    hasty = connect(master, Patience(0.0, met=True))
+    hasty = connect(master, RetryPolicy(0.0, met=True))
     with pytest.raises(RequestError, match="of 5 bytes brought 3"):
         hasty.get(link, 0, 5)
     hasty.close()
@@ -200,7 +200,7 @@ def test_who_is_asked_to_wait_waits_and_says_so(
     master: FakeMaster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "cloudpar")
-    impatient = connect(master, Patience(0.0))
+    impatient = connect(master, RetryPolicy(0.0))
     impatient.call(routes.HELLO, Hello())
     clock = iter(range(0, 10**6, 2))
     monkeypatch.setattr("cloudpar._client.connection.time.monotonic", lambda: float(next(clock)))
@@ -224,7 +224,7 @@ def test_an_allowance_ends_a_wait(master: FakeMaster) -> None:
 
 
 def test_patience_ends(master: FakeMaster) -> None:
-    impatient = connect(master, Patience(0.0))
+    impatient = connect(master, RetryPolicy(0.0))
     impatient.call(routes.HELLO, Hello())
     master.faults["hello"] = deque(["refuse"])
     with pytest.raises(MasterUnreachable, match=r"patience_s=0"):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cloudpar._client.package import Package
-from cloudpar._client.package_handle import Awaited
-from cloudpar._client.result_buffer import Inbox
+from cloudpar._client.package_handle import PackageHandle
+from cloudpar._client.result_buffer import ResultBuffer
 from cloudpar._display.progress import Bars
 from cloudpar.future import FutureReceiver
 from cloudpar_protocol.client_messages import FleetStatus, PackageStatus, Progress
@@ -23,48 +23,48 @@ def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
-def package(bars: Bars, waited_s: float = 0.0) -> Awaited:
+def package(bars: Bars, waited_s: float = 0.0) -> PackageHandle:
     """A map's package that was started so long ago."""
-    share = Inbox(lambda _: None).share(0, 4)
-    awaited = Awaited(Package(4), share, on_news=bars.update, name="main.<locals>.simulate")
-    awaited.package.started("p")
-    awaited.started_at -= waited_s
-    share.started(awaited)
-    return awaited
+    part = ResultBuffer(lambda _: None).add_part(0, 4)
+    handle = PackageHandle(Package(4), part, on_news=bars.update, name="main.<locals>.simulate")
+    handle.package.started("p")
+    handle.started_at -= waited_s
+    part.started(handle)
+    return handle
 
 
 def news(
-    awaited: Awaited, fleet: FleetStatus | None, executors: int = 0, state: str = "running", *, done: int = 0
+    handle: PackageHandle, fleet: FleetStatus | None, executors: int = 0, state: str = "running", *, done: int = 0
 ) -> None:
     progress = Progress(tasks=4, executors=executors, done=done, mean_us=60_000_000 if done else 0)
-    awaited.fleet = fleet
-    awaited.take(PackageStatus(package_id="p", state=state, cursor=1, progress=progress))  # type: ignore[arg-type]
+    handle.fleet = fleet
+    handle.take(PackageStatus(package_id="p", state=state, cursor=1, progress=progress))  # type: ignore[arg-type]
 
 
 def test_workers_that_start(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    awaited = package(Bars(progress=True, endpoint="http://here:1"))
-    clock = SimpleNamespace(monotonic=lambda: awaited.started_at + 40.2)
+    handle = package(Bars(progress=True, endpoint="http://here:1"))
+    clock = SimpleNamespace(monotonic=lambda: handle.started_at + 40.2)
     monkeypatch.setattr("cloudpar._display.progress.time", clock)
-    news(awaited, FleetStatus(running=0, starting=2))
-    news(awaited, None, state="cancelled")
+    news(handle, FleetStatus(running=0, starting=2))
+    news(handle, None, state="cancelled")
     shown = capsys.readouterr().err
     assert "0 workers, 2 starting, 4" in shown
 
 
 def test_workers_that_work(capsys: pytest.CaptureFixture[str]) -> None:
-    awaited = package(Bars(progress=True, endpoint="http://here:1"))
-    news(awaited, FleetStatus(running=2), executors=4)
-    news(awaited, None, state="cancelled")
+    handle = package(Bars(progress=True, endpoint="http://here:1"))
+    news(handle, FleetStatus(running=2), executors=4)
+    news(handle, None, state="cancelled")
     shown = capsys.readouterr().err
     assert "0 errors, 4 executors" in shown
     assert "starting" not in shown
 
 
 def test_why_none_can_start_is_said_once_for_each_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    awaited = package(Bars(progress=True, endpoint="http://here:1"))
+    handle = package(Bars(progress=True, endpoint="http://here:1"))
     for message in (None, FULL, FULL, "Access denied.", None):
-        news(awaited, FleetStatus(starting=2, message=message))
-    news(awaited, None, state="cancelled")
+        news(handle, FleetStatus(starting=2, message=message))
+    news(handle, None, state="cancelled")
     shown = capsys.readouterr().err
     assert shown.count(f"no worker can start yet: {FULL}") == 1
     assert shown.count("no worker can start yet: Access denied.") == 1
@@ -74,13 +74,13 @@ def test_why_none_can_start_is_said_once_for_each_reason(capsys: pytest.CaptureF
 def test_without_a_bar_the_log_says_now_and_then_how_workers_start(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, progress: bool | None
 ) -> None:
-    awaited = package(Bars(progress, "http://here:1"))
+    handle = package(Bars(progress, "http://here:1"))
 
     def after(waited_s: float, fleet: FleetStatus, executors: int = 0) -> None:
-        clock = SimpleNamespace(monotonic=lambda: awaited.started_at + waited_s)
+        clock = SimpleNamespace(monotonic=lambda: handle.started_at + waited_s)
         with monkeypatch.context() as patch:
             patch.setattr("cloudpar._display.progress.time", clock)
-            news(awaited, fleet, executors)
+            news(handle, fleet, executors)
 
     for waited_s in (4, 11, 12, 29, 34, 90, 103):
         after(waited_s, FleetStatus(starting=2))
@@ -94,10 +94,10 @@ def test_without_a_bar_the_log_says_now_and_then_how_workers_start(
 
 def test_futures_have_no_bar_but_the_log(caplog: pytest.LogCaptureFixture) -> None:
     bars = Bars(progress=True, endpoint="http://here:1")
-    awaited = Awaited(Package(4), FutureReceiver([], None, lambda: None), on_news=bars.update)  # type: ignore[arg-type]
-    awaited.package.started("p")
-    awaited.started_at -= 12.2
-    news(awaited, FleetStatus(starting=1))
+    handle = PackageHandle(Package(4), FutureReceiver([], None, lambda: None), on_news=bars.update)  # type: ignore[arg-type]
+    handle.package.started("p")
+    handle.started_at -= 12.2
+    news(handle, FleetStatus(starting=1))
     assert "no result yet: 0 workers, 1 starting, 12 s" in caplog.text
 
 
@@ -105,10 +105,10 @@ def test_futures_have_no_bar_but_the_log(caplog: pytest.LogCaptureFixture) -> No
 def test_without_a_bar_it_is_in_the_log(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, progress: bool | None
 ) -> None:
-    awaited = package(Bars(progress, "http://here:1"))
+    handle = package(Bars(progress, "http://here:1"))
     with caplog.at_level(logging.WARNING, logger="cloudpar"):
         for _ in range(3):
-            news(awaited, FleetStatus(starting=2, message=FULL))
+            news(handle, FleetStatus(starting=2, message=FULL))
     assert [record.getMessage() for record in caplog.records] == [f"cloudpar: no worker can start yet: {FULL}"]
     shown = capsys.readouterr().err
     assert shown == ""
@@ -140,10 +140,10 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool, dict[str, str
 def test_a_notebook_shows_a_bar_by_default(
     cell: list[tuple[str, bool, dict[str, str]]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    awaited = package(Bars(None, "http://here:1"), waited_s=1)
-    news(awaited, None, executors=1, done=1)
-    news(awaited, None, executors=2, done=2)
-    news(awaited, None, state="cancelled", done=2)
+    handle = package(Bars(None, "http://here:1"), waited_s=1)
+    news(handle, None, executors=1, done=1)
+    news(handle, None, executors=2, done=2)
+    news(handle, None, state="cancelled", done=2)
     (first, *_), ids = cell, {name for name, _, _ in cell}
     assert [update for _, update, _ in cell] == [False, True, True]
     assert len(ids) == 1, "one bar, drawn in its place"
@@ -157,17 +157,17 @@ def test_a_notebooks_bar_is_not_sent_for_every_result(
     cell: list[tuple[str, bool, dict[str, str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cloudpar._display.progress_displays.REDRAWN_S", 1e9)
-    awaited = package(Bars(None, "http://here:1"), waited_s=1)
+    handle = package(Bars(None, "http://here:1"), waited_s=1)
     for _ in range(100):
-        news(awaited, None, executors=1, done=1)
-    news(awaited, None, state="cancelled", done=1)
+        news(handle, None, executors=1, done=1)
+    news(handle, None, state="cancelled", done=1)
     assert [update for _, update, _ in cell] == [False, True]
 
 
 def test_a_notebooks_bar_takes_names_as_text(cell: list[tuple[str, bool, dict[str, str]]]) -> None:
-    awaited = package(Bars(None, "http://here:1"), waited_s=1)
-    awaited.name = "<lambda>"
-    news(awaited, None, executors=1)
+    handle = package(Bars(None, "http://here:1"), waited_s=1)
+    handle.name = "<lambda>"
+    news(handle, None, executors=1)
     assert "&lt;lambda&gt;" in cell[0][2]["text/html"]
 
 
@@ -180,11 +180,11 @@ def test_a_display_that_fails_costs_no_results(
     cell: list[tuple[str, bool, dict[str, str]]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("cloudpar._display.progress_displays._publish", lambda *_, **__: 1 / 0)
-    awaited = package(Bars(None, "http://here:1"), waited_s=1)
+    handle = package(Bars(None, "http://here:1"), waited_s=1)
     for _ in range(3):
-        news(awaited, None, executors=1)
-    news(awaited, None, state="cancelled")
-    assert awaited.ended.is_set()
+        news(handle, None, executors=1)
+    news(handle, None, state="cancelled")
+    assert handle.ended.is_set()
     assert caplog.text.count("progress can no longer be shown: ZeroDivisionError") == 1
 
 
@@ -199,9 +199,9 @@ def test_ipython_without_a_kernel_is_no_notebook(monkeypatch: pytest.MonkeyPatch
 def test_a_terminal_shows_the_functions_name_and_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
-    awaited = package(Bars(None, "http://here:1"), waited_s=60)
-    news(awaited, None, executors=2, done=2)
-    news(awaited, None, state="cancelled", done=2)
+    handle = package(Bars(None, "http://here:1"), waited_s=60)
+    news(handle, None, executors=2, done=2)
+    news(handle, None, state="cancelled", done=2)
     shown = screen.getvalue()
     assert "simulate" in shown
     assert "2/4" in shown
@@ -211,10 +211,10 @@ def test_a_terminal_shows_the_functions_name_and_the_time_that_is_left(monkeypat
 def test_a_file_gets_lines_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("cloudpar._display.progress_displays.time", SimpleNamespace(monotonic=lambda: now))
-    awaited = package(Bars(progress=True, endpoint="http://here:1"))
+    handle = package(Bars(progress=True, endpoint="http://here:1"))
     for now in (0.0, 1.0, 9.0, 11.0, 12.0):
-        news(awaited, None, executors=2, done=2 if now < 10 else 3)
-    news(awaited, None, state="cancelled", done=3)
+        news(handle, None, executors=2, done=2 if now < 10 else 3)
+    news(handle, None, state="cancelled", done=3)
     first, second, last = capsys.readouterr().err.splitlines()
     assert first == "simulate: 2 of 4, 0 errors, 2 executors, 60 s left"
     assert second == "simulate: 3 of 4, 0 errors, 2 executors, 30 s left"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cloudpar import Pool
-from cloudpar._pool.submit_batcher import Starter, Submission
+from cloudpar._pool.submit_batcher import Submission, SubmitBatcher
 from cloudpar._serialization import task_code
 from cloudpar._serialization.packing import Packed, pack
 from cloudpar._serialization.pickling import SHARED_PARTS
@@ -119,7 +119,7 @@ def test_a_function_that_captures_more_than_task_code_may_have_is_refused(
 def submitted(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
     """What `submit` makes. It runs nowhere: the fake master would do so in this process, and set the class's state."""
     found: list[Submission] = []
-    monkeypatch.setattr(Starter, "submit", lambda _, submission: found.append(submission))
+    monkeypatch.setattr(SubmitBatcher, "submit", lambda _, submission: found.append(submission))
     return found
 
 

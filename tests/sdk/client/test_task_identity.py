@@ -85,10 +85,10 @@ def test_futures_wherever_they_are_waited_for(embedded: Pool) -> None:
         check(each, each.exception())
 
     async def main() -> None:
-        awaited = embedded.submit(fail, "x")
+        handle = embedded.submit(fail, "x")
         with pytest.raises(ValueError, match="bad row") as caught:
-            await asyncio.wrap_future(awaited)
-        check(awaited, caught.value)
+            await asyncio.wrap_future(handle)
+        check(handle, caught.value)
 
     asyncio.run(main())
 

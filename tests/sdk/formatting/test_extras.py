@@ -10,7 +10,7 @@ import pytest
 
 from cloudpar._formatting.extras import install_command
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _INSTALLERS = r"(?:pip3?|pipx|uv|npm|pnpm|yarn|bun) (?:install|add|i)|npx|bunx|uvx"
 OURS = re.compile(rf"""(?:{_INSTALLERS})\b[^\n`;]*?\s["']?(?:cloudpar|@cloudpar/\w+)\b(?![-\w/.]*(?:\.tgz|\.whl))""")
 """A command that would install one of our own names from an index."""

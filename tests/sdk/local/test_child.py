@@ -154,7 +154,7 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
 import os, sys
 sys.path[:0] = {[entry for entry in sys.path if entry]!r}
 from pathlib import Path
-from sdk.test_child import Started
+from sdk.local.test_child import Started
 started = Started(Path({str(tmp_path)!r}), "good")
 started.wait()
 print(started.child.pid, flush=True)

@@ -1,9 +1,9 @@
-from cloudpar._client.retry_policy import Patience, Tries
+from cloudpar._client.retry_policy import Attempts, RetryPolicy
 
 
 def test_first_contact_is_given_up_within_ten_seconds() -> None:
-    patience = Patience(300.0)
-    tries = Tries(patience, 30.0, None, now=0.0)
+    patience = RetryPolicy(300.0)
+    tries = Attempts(patience, 30.0, None, now=0.0)
     now = 0.0
     while (delay_s := tries.failed(now)) is not None:
         now += delay_s + 0.5 * tries.timeout_s(now + delay_s)
@@ -11,12 +11,12 @@ def test_first_contact_is_given_up_within_ten_seconds() -> None:
 
 
 def test_a_stranger_that_accepts_but_never_answers() -> None:
-    assert Tries(Patience(300.0), 30.0, None, now=5.0).timeout_s(5.0) == 8.0
+    assert Attempts(RetryPolicy(300.0), 30.0, None, now=5.0).timeout_s(5.0) == 8.0
 
 
 def test_a_known_master_is_waited_for_from_its_failure_on() -> None:
-    patience = Patience(300.0, met=True)
-    tries = Tries(patience, 30.0, None, now=0.0)
+    patience = RetryPolicy(300.0, met=True)
+    tries = Attempts(patience, 30.0, None, now=0.0)
     now = 25.0  # the first try itself took long, which is no absence
     count = 0
     while (delay_s := tries.failed(now)) is not None:
@@ -27,33 +27,33 @@ def test_a_known_master_is_waited_for_from_its_failure_on() -> None:
 
 
 def test_delays_grow_and_respect_the_masters_wish() -> None:
-    tries = Tries(Patience(300.0, met=True), 30.0, None, now=0.0)
+    tries = Attempts(RetryPolicy(300.0, met=True), 30.0, None, now=0.0)
     delays = [tries.failed(0.0) or 0.0 for _ in range(12)]
     assert delays[0] < 0.05
     assert 3.0 < delays[-1] < 6.5
-    wish = Tries(Patience(300.0, met=True), 30.0, None, now=0.0).failed(0.0, asked_s=7.0)
+    wish = Attempts(RetryPolicy(300.0, met=True), 30.0, None, now=0.0).failed(0.0, asked_s=7.0)
     assert wish is not None
     assert 5.0 < wish < 9.0
 
 
 def test_a_master_that_asks_to_wait_is_never_given_up() -> None:
-    tries = Tries(Patience(0.5), 30.0, None, now=0.0)
+    tries = Attempts(RetryPolicy(0.5), 30.0, None, now=0.0)
     delays = [tries.paced(1000.0 * number, asked_s=0.5) for number in range(20)]
     assert min(delays) >= 0.5  # not before it said
     assert 5.0 <= delays[-1] <= 6.25  # and ever more seldom
-    patience = Patience(300.0, met=True)
-    tries = Tries(patience, 30.0, None, now=0.0)
+    patience = RetryPolicy(300.0, met=True)
+    tries = Attempts(patience, 30.0, None, now=0.0)
     tries.paced(400.0)
     assert tries.failed(500.0) is not None  # its absence counts from here
 
 
 def test_a_long_wait_is_told_now_and_then() -> None:
-    patience = Patience(300.0, met=True)
+    patience = RetryPolicy(300.0, met=True)
     assert [patience.paced(0.0, now) for now in (0.0, 4.0, 6.0, 10.0, 70.0)] == [False, False, True, False, True]
 
 
 def test_one_warning_an_absence_and_word_of_the_return() -> None:
-    patience = Patience(300.0, met=True)
+    patience = RetryPolicy(300.0, met=True)
     assert [patience.failed(now) for now in (0.0, 0.5, 1.5, 2.0, 60.0)] == [False, False, True, False, False]
     assert patience.answered(61.0) == 61.0
     assert patience.answered(62.0) is None
@@ -61,13 +61,13 @@ def test_one_warning_an_absence_and_word_of_the_return() -> None:
 
 
 def test_a_blink_is_not_mentioned() -> None:
-    patience = Patience(300.0, met=True)
+    patience = RetryPolicy(300.0, met=True)
     assert not patience.failed(0.0)
     assert patience.answered(0.2) is None
 
 
 def test_an_unknown_master_is_not_called_away() -> None:
-    patience = Patience(300.0)
+    patience = RetryPolicy(300.0)
     assert not patience.failed(0.0)
     assert not patience.failed(5.0)
     assert patience.answered(6.0) is None
