@@ -1,7 +1,8 @@
 """Bad calls at real processes: each is a clear error, and nothing hangs.
 
 What needs no master, or is the command line's, has its tests beside it: iterables without end and data over the limit
-in sdk/serialization/test_packing.py, endpoints that do not answer in sdk/client/test_connection.py, ports in use in cli/test_up.py.
+in sdk/serialization/test_packing.py, endpoints that do not answer in sdk/client/test_connection.py, ports in use in
+cli/test_up.py.
 """
 
 import sys

@@ -162,7 +162,8 @@ class Client:
             if limit is not None and self.session.closed:
                 raise RuntimeError(
                     "the pool was shut down before all values of this map were sent "
-                    f"(buffersize={options.buffersize}): read its results to their end before the pool ends, or leave out buffersize"
+                    f"(buffersize={options.buffersize}): read its results to their end before the pool ends, or leave "
+                    "out buffersize"
                 )
             began = time.perf_counter()
             code = code or self._code(function)
