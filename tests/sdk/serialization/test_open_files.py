@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from cloudpar import Pool
+from cloudpar._serialization.pickling import dumps
 from cloudpar.errors import SerializationError, TaskRaised
-from cloudpar.serialization import dumps
 
 WAYS: dict[str, Callable[[Path], Any]] = {
     "text, to read": lambda path: path.open(),
