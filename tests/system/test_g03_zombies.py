@@ -54,7 +54,7 @@ def test_g03_a_stopped_agent(tmp_path: Path, scale: Scale, reached: Callable[[st
                 await_marks(marks, chunks + 1)
                 gate.touch()
                 books = close_books(site, customer.token, package_id)
-                theirs = {executor.pid for executor in rival.family()}
+                theirs = {executor.pid for executor in rival.descendants()}
                 assert set(results) <= theirs
                 rivals.lose(signal.SIGTERM)
                 assert rival.wait() == 0

@@ -62,7 +62,7 @@ class RunningAgent:
         assert json.loads(self.stdout.readline()) == {"event": "ready"}, self.log
         return self
 
-    def family(self) -> list[psutil.Process]:
+    def descendants(self) -> list[psutil.Process]:
         """The zygotes, the executors, and the processes that tasks started."""
         return psutil.Process(self.process.pid).children(recursive=True)
 

@@ -210,7 +210,7 @@ def test_sigterm_drains_the_agent(master: ScriptedMaster, start_agent: StartAgen
 def test_an_idle_agent_drains_at_once(master: ScriptedMaster, start_agent: StartAgent) -> None:
     agent = start_agent()
     master.wait(lambda: asked(master, "retrieve_tasks") == 1)
-    family = agent.family()
+    family = agent.descendants()
     agent.process.terminate()
     assert agent.wait() == 0, agent.log
     assert not psutil.wait_procs(family, timeout=HANG_S)[1]
@@ -221,7 +221,7 @@ def test_sigint_ends_the_agent_at_once(master: ScriptedMaster, start_agent: Star
     agent = start_agent()
     master.hand_out(lease_of(gate(tmp_path / "block"), 2, lease_s=0.3))
     master.wait(lambda: asked(master, "extend_leases") >= 1)
-    family = agent.family()
+    family = agent.descendants()
     agent.process.send_signal(signal.SIGINT)
     assert agent.wait() == 130
     assert not psutil.wait_procs(family, timeout=HANG_S)[1]
@@ -242,7 +242,7 @@ def test_no_process_outlives_the_agent(
     agent = start_agent(tmp=str(tmp_path))
     master.hand_out(lease_of(_hang_with_children, 2, lease_s=0.3))
     master.wait(lambda: len(list(tmp_path.glob("started-*"))) == 2)
-    family = agent.family()
+    family = agent.descendants()
     assert len(family) >= 5
     if end == "kill":
         agent.process.kill()
