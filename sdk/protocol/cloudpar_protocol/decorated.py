@@ -48,7 +48,7 @@ def is_generic(thing: Any) -> bool:
 
 def has_name(thing: Any) -> bool:
     """Whether this process finds a thing by its module and name, and another one may: not if it is of `__main__`."""
-    if thing.__module__ in {None, "__main__"}:
+    if thing.__module__ in {None, "__main__", "__mp_main__"}:  # the script's module in a spawned process
         return False
     found: Any = sys.modules.get(thing.__module__)
     for name in thing.__qualname__.split("."):

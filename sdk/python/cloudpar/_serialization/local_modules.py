@@ -24,6 +24,9 @@ OWN = frozenset({"cloudpar", "cloudpar_protocol", "cloudpar_worker", "cloudpar_m
 """Present wherever a task runs."""
 
 
+_SPAWNED_MAIN = "__mp_main__"
+"""What `multiprocessing` calls the script's module in a process that it spawns, where `__main__` is the same module."""
+
 log = logging.getLogger("cloudpar")
 
 
@@ -32,7 +35,9 @@ def is_local(module: object) -> bool:
     name = getattr(module, "__name__", None)
     if not isinstance(module, ModuleType) or not isinstance(name, str):
         return False
-    if name in {"__main__", "__mp_main__"} or name.partition(".")[0] in OWN:
+    if name == _SPAWNED_MAIN:
+        return True  # no import finds it at a worker, as none finds `__main__`
+    if name == "__main__" or name.partition(".")[0] in OWN:
         return False
     file = getattr(module, "__file__", None)
     return isinstance(file, str) and not is_installed(file) and not is_listed(name, file)
@@ -76,7 +81,7 @@ class LocalModules:
         """Tell those that another process finds by their names from those that it does not."""
         for name, module in local.items():
             if self._local.get(name) is not module:
-                unit = unit_of(module)
+                unit = None if name == _SPAWNED_MAIN else unit_of(module)
                 if unit is None:
                     self._units.pop(name, None)
                 else:
