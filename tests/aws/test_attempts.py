@@ -31,9 +31,9 @@ def stores(tmp_path: Path, clock: SetClock) -> Iterator[Stores]:
     "test",
     [
         lambda stores, _: suite.test_an_attempt_again_brings_the_same(stores, stores),
-        suite.test_what_an_attempt_brings_again_is_hidden_anew,
+        suite.test_messages_that_a_repeated_attempt_brings_are_hidden_again,
         lambda stores, _: suite.test_an_attempt_that_brought_nothing_may_bring_something(stores),
-        suite.test_an_attempt_does_not_bring_what_another_has,
+        suite.test_an_attempt_does_not_bring_messages_of_another,
         suite.test_an_old_attempt_is_a_new_one,
     ],
 )

@@ -26,7 +26,7 @@ MEDIA = [codec.MSGPACK, codec.JSON]
 @pytest.mark.parametrize("kind", TOPS, ids=lambda kind: kind.__name__)
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=st.data())
-def test_what_is_encoded_decodes_to_the_same(kind: type[msgspec.Struct], media: str, data: st.DataObject) -> None:
+def test_an_encoded_message_decodes_to_the_same(kind: type[msgspec.Struct], media: str, data: st.DataObject) -> None:
     message = data.draw(messages(kind))
     assert codec.decode(codec.encode(message, media), kind, media) == message
 

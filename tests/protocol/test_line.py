@@ -58,7 +58,7 @@ def ask(lines: Lines, interruption: Interruption | None = None) -> Answer:
     return lines.post("/v1/hello", b"body", connect_s=TIME_S, answer_s=TIME_S, interruption=interruption)
 
 
-def test_what_is_sent() -> None:
+def test_a_request_is_sent_with_its_headers_and_body() -> None:
     with serving([[OK]], path="/stage/") as (script, lines):
         assert ask(lines) == Answer(200, b"hi")
         host = script.endpoint.removeprefix("http://")
@@ -88,7 +88,7 @@ def test_a_connection_that_ended_while_it_idled_is_replaced() -> None:
         assert ask(lines).body == b"hi"
 
 
-def test_so_is_one_whose_server_says_that_it_closes_it() -> None:
+def test_a_connection_that_its_server_announces_to_close_is_replaced() -> None:
     closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi"
     with serving([[closing]], [[OK]]) as (_, lines):
         assert ask(lines).body == b"hi"
@@ -149,7 +149,7 @@ def test_hanging_up_lets_the_answer_come() -> None:
     lines.close()
 
 
-def test_after_hanging_up_nothing_more_is_asked() -> None:
+def test_no_request_is_sent_after_hanging_up() -> None:
     with serving([[OK]]) as (script, lines):
         assert ask(lines).body == b"hi"  # on a connection that is kept
         lines.hang_up()
@@ -239,7 +239,7 @@ def test_a_server_without_tls() -> None:
 
 
 @pytest.mark.parametrize("endpoint", ["", "host:1", "ftp://host", "http://", "http://h:x", "http://h:0", "http://["])
-def test_what_is_no_endpoint(endpoint: str) -> None:
+def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(repr(endpoint))} is no URL of a master"):
         Lines(endpoint, {})
 

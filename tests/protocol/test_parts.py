@@ -90,7 +90,7 @@ def test_several_are_under_way_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("fault", [0, COUNT - 1, "complete"])
-def test_what_an_old_link_refuses_is_sent_by_a_fresh_one(fault: object) -> None:
+def test_a_part_that_an_old_link_refuses_is_sent_by_a_fresh_one(fault: object) -> None:
     store = Store()
     store.faults[fault] = [Refused()]
     run(store)
@@ -109,7 +109,7 @@ def test_links_grow_old_again_and_again() -> None:
 
 
 @pytest.mark.parametrize("fault", [3, "complete"])
-def test_a_fresh_link_that_is_refused_ends_it(fault: object) -> None:
+def test_an_upload_ends_when_a_fresh_link_is_refused(fault: object) -> None:
     store = Store()
     store.faults[fault] = [Refused(), Refused(), Refused(), Refused()]
     with pytest.raises(Refused):
@@ -119,7 +119,7 @@ def test_a_fresh_link_that_is_refused_ends_it(fault: object) -> None:
 
 
 @pytest.mark.parametrize("fault", [0, 5, "complete", "renew"])
-def test_another_error_ends_it(fault: object) -> None:
+def test_an_upload_ends_at_any_other_error(fault: object) -> None:
     store = Store()
     store.faults = {4: [Refused()], fault: [ConnectionError()]}
     with pytest.raises(ConnectionError):
@@ -127,7 +127,7 @@ def test_another_error_ends_it(fault: object) -> None:
     assert not store.completed
 
 
-def test_nobody_wants_it_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upload_ends_when_no_fresh_links_come(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
     store.faults[0] = [Refused()]
     monkeypatch.setattr(store, "renew", lambda _: None)
@@ -135,7 +135,7 @@ def test_nobody_wants_it_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
         run(store)
 
 
-def test_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_upload_is_not_completed(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the thread that called; the others stop after their part."""
     store, here, done = Store(), threading.current_thread(), threading.Event()
 

@@ -67,7 +67,7 @@ def test_contains_is_membership(some: set[int], number: int) -> None:
 
 
 @given(numbers)
-def test_of_and_size_are_those_of_the_set(some: set[int]) -> None:
+def test_ranges_of_numbers_have_the_size_of_the_set(some: set[int]) -> None:
     made = ranges.of(sorted(some))
     assert numbers_of(made) == some
     assert ranges.size(made) == len(some)

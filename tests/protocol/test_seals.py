@@ -49,7 +49,7 @@ def whole(kind: str, *parts: str, payload: bytes = b"") -> bytes:
 
 
 @given(st.binary(max_size=300), st.integers(0, 10**7))
-def test_they_are_hmac(payload: bytes, index: int) -> None:
+def test_a_seal_is_an_hmac_of_its_payload_and_place(payload: bytes, index: int) -> None:
     seals = Seals(KEY, PACKAGE)
     assert (
         seals.data(index, payload)
@@ -60,7 +60,7 @@ def test_they_are_hmac(payload: bytes, index: int) -> None:
     assert seals.result(result) == whole("result", str(index), "ok", payload=payload)
 
 
-def test_of_a_large_payload_they_are_on_its_digest() -> None:
+def test_the_seal_of_a_large_payload_is_on_its_digest() -> None:
     seals, largest = Seals(KEY, PACKAGE), bytes(LARGE_BYTES)
     assert seals.data(1, largest) == whole("data", "1", payload=largest)
     digest = hashlib.blake2b(largest + b"x").digest()
@@ -68,7 +68,7 @@ def test_of_a_large_payload_they_are_on_its_digest() -> None:
     assert seals.data(1, digest) != seals.data(1, largest + b"x")
 
 
-def test_the_codes_seal_is_on_all_that_decides_what_runs() -> None:
+def test_the_seal_of_task_code_covers_everything_that_decides_what_runs() -> None:
     seals, ranged = Seals(KEY, PACKAGE), RangeData(3, -1)
     seal = seals.code(CODE, ranged, call="value", codec="pickle", python="3.11", tasks=7)
     assert seal == whole("code", "pickle", "a" * 64, "value", "pickle", "3.11", "7", "range 3 -1")
@@ -111,14 +111,14 @@ def test_g20_a_result_that_was_changed_is_none(changes: dict[str, object]) -> No
     assert not Seals(bytes(32), PACKAGE).is_result(good)
 
 
-def test_what_carries_no_data_needs_no_seal() -> None:
+def test_a_result_without_data_needs_no_seal() -> None:
     seals = Seals(KEY, PACKAGE)
     lost = TaskResult(1, "lost", 1, message="why", seal=b"x" * 16)
     assert seals.sealed([lost])[0].seal is None
     assert seals.is_result(lost)
 
 
-def test_a_place_is_good_for_what_lay_there() -> None:
+def test_the_seal_of_a_place_is_good_for_the_result_there() -> None:
     seals, blob = Seals(KEY, PACKAGE), BlobRef("results/p/l/0", 5, 7)
     result = TaskResult(1, "ok", 1, b"value", blob)
     good = replace(result, seal=seals.place(result, blob))

@@ -15,7 +15,7 @@ def make_account(name: str = "a", *, granted_us: int = 1000, created_at: float =
     return AccountRecord(name, f"name of {name}", f"hash of {name}", "active", granted_us, 0, 0, created_at)
 
 
-def test_what_never_was_is_none(stores: Stores) -> None:
+def test_an_unknown_account_is_none(stores: Stores) -> None:
     assert stores.accounts.get("a") is None
     assert stores.accounts.by_token("hash of a") is None
     assert stores.accounts.revoke("a") is None
@@ -118,7 +118,7 @@ def test_a_grant_adds_once_for_each_key(stores: Stores, others: Stores) -> None:
     assert other.granted_us == 1500
 
 
-def test_a_grant_for_nobody_leaves_its_key_unused(stores: Stores) -> None:
+def test_a_grant_for_an_unknown_account_leaves_its_key_unused(stores: Stores) -> None:
     assert stores.accounts.grant("a", "k", 500) is None
     stores.accounts.create(make_account(granted_us=1000))
     account = stores.accounts.grant("a", "k", 500)
@@ -126,7 +126,7 @@ def test_a_grant_for_nobody_leaves_its_key_unused(stores: Stores) -> None:
     assert account.granted_us == 1500
 
 
-def test_a_grant_may_take_but_not_what_is_spent_or_reserved(stores: Stores) -> None:
+def test_a_negative_grant_takes_no_time_that_is_spent_or_reserved(stores: Stores) -> None:
     stores.accounts.create(make_account(granted_us=1000))
     stores.accounts.reserve("a", "p", 0, 300)
     stores.accounts.settle("a", "p", 200)

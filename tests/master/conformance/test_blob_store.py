@@ -30,7 +30,7 @@ def refused(answer: Answer) -> bool:
 
 
 @pytest.mark.parametrize("body", [b"", b"x", BODY, bytes(3_000_000)], ids=["empty", "byte", "some", "large"])
-def test_what_was_put_is_got(stores: Stores, others: Stores, body: bytes) -> None:
+def test_an_uploaded_blob_can_be_read(stores: Stores, others: Stores, body: bytes) -> None:
     assert put(stores, body).status == 200
     answer = get(others)
     assert (answer.status, answer.body) == (200, body)
@@ -56,7 +56,7 @@ def test_keys_are_apart(stores: Stores) -> None:
     assert [get(stores, key).body for key in keys] == [bytes([number]) for number in range(len(keys))]
 
 
-def test_what_is_not_there(stores: Stores) -> None:
+def test_a_missing_blob_is_answered_with_404_and_may_be_deleted(stores: Stores) -> None:
     assert not stores.blobs.exists(KEY)
     assert get(stores).status == 404
     stores.blobs.delete(KEY)
@@ -76,14 +76,14 @@ def test_the_same_upload_again_succeeds(stores: Stores, others: Stores) -> None:
 
 
 @pytest.mark.parametrize("other", [b"", BODY[:-1], BODY[::-1], BODY + b"x"], ids=["empty", "short", "other", "long"])
-def test_another_upload_is_refused(stores: Stores, other: bytes) -> None:
+def test_a_second_different_upload_is_refused(stores: Stores, other: bytes) -> None:
     put(stores)
     assert put(stores, other).status in {409, 412}
     assert get(stores).body == BODY
 
 
 @pytest.mark.parametrize("sent", [b"", BODY[:-1], BODY[::-1], BODY + b"x"], ids=["empty", "short", "other", "long"])
-def test_an_upload_is_what_its_link_says(stores: Stores, sent: bytes) -> None:
+def test_an_upload_that_differs_from_its_link_is_refused(stores: Stores, sent: bytes) -> None:
     """Of another size, or with another checksum."""
     assert refused(put(stores, sent=sent))
     assert not stores.blobs.exists(KEY)
@@ -188,7 +188,7 @@ def test_no_key_deletes_everything(stores: Stores) -> None:
     assert stores.blobs.exists(KEY)
 
 
-def test_what_was_deleted_may_come_again(stores: Stores) -> None:
+def test_a_deleted_blob_may_be_uploaded_again(stores: Stores) -> None:
     put(stores)
     stores.blobs.delete(KEY)
     assert put(stores, b"other").status == 200

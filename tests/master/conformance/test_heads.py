@@ -15,7 +15,7 @@ from master.stores import Factory, SetClock, Stores
 RACERS = 16
 
 
-def test_what_never_was_is_none(stores: Stores) -> None:
+def test_an_unknown_package_is_none(stores: Stores) -> None:
     assert stores.packages.load("p") is None
     assert stores.packages.spec("p") is None
     assert not stores.packages.save(make_head(make_spec(), 1), 0.0)
@@ -157,7 +157,7 @@ def test_heads_come_together_in_the_order_that_they_were_asked_in(stores: Stores
     assert others.packages.heads([]) == []
 
 
-def test_a_head_that_is_asked_for_twice_comes(stores: Stores) -> None:
+def test_a_head_that_is_named_twice_is_found(stores: Stores) -> None:
     spec = make_spec()
     stores.packages.create(spec, make_head(spec, 1))
     assert {head.package_id for head in stores.packages.heads(["p", "p"])} == {"p"}

@@ -49,7 +49,7 @@ def test_packages_have_inboxes_of_their_own(stores: Stores) -> None:
     assert keys(stores, package_id="q") == []
 
 
-def test_a_key_that_is_there_is_left_as_it_is(stores: Stores, others: Stores) -> None:
+def test_an_event_under_a_stored_key_changes_nothing(stores: Stores, others: Stores) -> None:
     stores.packages.append("p", [("k", idle(1)), ("l", idle(2))])
     others.packages.append("p", [("k", idle(9)), ("m", idle(3)), ("m", idle(9))])
     items = inbox(stores.packages)

@@ -36,7 +36,7 @@ def test_a_page_comes_back_whole(stores: Stores, others: Stores) -> None:
     assert others.packages.pages("q", 0, 9, PLENTY) == []
 
 
-def test_after_and_until(stores: Stores) -> None:
+def test_pages_are_those_after_one_version_until_another(stores: Stores) -> None:
     for version in (2, 3, 5, 12, 20):
         skip_to(stores, version)
         assert put_page(stores.packages, make_results(version)) == version
@@ -47,7 +47,7 @@ def test_after_and_until(stores: Stores) -> None:
     assert versions(stores, 20, 1000) == []
 
 
-def test_who_loses_the_race_for_a_version_leaves_no_page(stores: Stores, others: Stores) -> None:
+def test_the_loser_of_the_race_for_a_version_leaves_no_page(stores: Stores, others: Stores) -> None:
     head = stores.packages.load("p")
     assert head is not None
     winner, loser = make_results(1, size=100_000), make_results(2, size=100_000)

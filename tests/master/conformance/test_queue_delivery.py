@@ -13,7 +13,7 @@ from .test_task_queue import VISIBILITY_S, bodies, send, take
 ATTEMPT_S = 300.0
 
 
-def test_what_is_not_deleted_surfaces_again(stores: Stores, others: Stores, clock: SetClock) -> None:
+def test_a_message_that_is_not_deleted_surfaces_again(stores: Stores, others: Stores, clock: SetClock) -> None:
     send(stores, "g")
     (first,) = take(stores)
     clock.move(VISIBILITY_S - 0.1)
@@ -25,7 +25,7 @@ def test_what_is_not_deleted_surfaces_again(stores: Stores, others: Stores, cloc
     assert second.receipt != first.receipt
 
 
-def test_what_is_deleted_never_comes_again(stores: Stores, others: Stores, clock: SetClock) -> None:
+def test_a_deleted_message_never_comes_again(stores: Stores, others: Stores, clock: SetClock) -> None:
     send(stores, "g1", "g2")
     (first,) = take(stores, 1)
     others.queue.delete([first.receipt])
@@ -34,7 +34,7 @@ def test_what_is_deleted_never_comes_again(stores: Stores, others: Stores, clock
     assert bodies(take(stores)) == ["body of g2"]
 
 
-def test_what_is_deleted_unused_never_comes_again(stores: Stores, others: Stores) -> None:
+def test_a_message_deleted_as_unused_never_comes_again(stores: Stores, others: Stores) -> None:
     send(stores, "g1")
     stores.queue.send([Sending("g2", "body of g2", express=True), Sending("g3", "body of g3")])
     messages = {message.body: message for message in [*take(stores), *take(stores)]}
@@ -87,7 +87,7 @@ def test_an_attempt_again_brings_the_same(stores: Stores, others: Stores) -> Non
     assert bodies(stores.queue.receive(2, VISIBILITY_S, "another")) == ["body of g3"]
 
 
-def test_what_an_attempt_brings_again_is_hidden_anew(stores: Stores, clock: SetClock) -> None:
+def test_messages_that_a_repeated_attempt_brings_are_hidden_again(stores: Stores, clock: SetClock) -> None:
     """Whoever lost the first answer has the whole time for the second."""
     send(stores, "g")
     stores.queue.receive(1, VISIBILITY_S, "attempt")
@@ -99,7 +99,7 @@ def test_what_an_attempt_brings_again_is_hidden_anew(stores: Stores, clock: SetC
     assert bodies(take(stores)) == ["body of g"]
 
 
-def test_an_attempt_again_brings_what_is_left(stores: Stores) -> None:
+def test_a_repeated_attempt_brings_the_messages_that_are_left(stores: Stores) -> None:
     send(stores, "g1", "g2", "g3")
     first, second = stores.queue.receive(2, VISIBILITY_S, "attempt")
     stores.queue.delete([first.receipt])
@@ -113,7 +113,7 @@ def test_an_attempt_that_brought_nothing_may_bring_something(stores: Stores) -> 
     assert bodies(stores.queue.receive(2, VISIBILITY_S, "attempt")) == ["body of g"]
 
 
-def test_an_attempt_does_not_bring_what_another_has(stores: Stores, clock: SetClock) -> None:
+def test_an_attempt_does_not_bring_messages_of_another(stores: Stores, clock: SetClock) -> None:
     send(stores, "g")
     stores.queue.receive(1, VISIBILITY_S, "attempt")
     clock.move(VISIBILITY_S)
@@ -162,7 +162,7 @@ def test_the_last_holder_has_its_time(stores: Stores, clock: SetClock) -> None:
     assert message.receives > 1
 
 
-def test_the_dead_stay_until_they_are_deleted(stores: Stores, others: Stores, clock: SetClock) -> None:
+def test_dead_messages_stay_until_they_are_deleted(stores: Stores, others: Stores, clock: SetClock) -> None:
     send(stores, "g1", "g2")
     lose(stores, clock)
     first, second = stores.queue.dead(10)
@@ -173,7 +173,7 @@ def test_the_dead_stay_until_they_are_deleted(stores: Stores, others: Stores, cl
     assert stores.queue.dead(10) == []
 
 
-def test_the_dead_hold_nobody_back(stores: Stores, clock: SetClock) -> None:
+def test_dead_messages_do_not_hold_back_others(stores: Stores, clock: SetClock) -> None:
     send(stores, "g1")
     lose(stores, clock)
     send(stores, "g2")

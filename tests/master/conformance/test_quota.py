@@ -43,14 +43,14 @@ def test_never_more_than_is_free(stores: Stores) -> None:
     assert figures(stores) == (0, 1000)
 
 
-def test_nothing_left_while_another_holds_some(stores: Stores) -> None:
+def test_an_empty_account_is_not_exhausted_while_another_package_holds_a_slice(stores: Stores) -> None:
     """What another package holds may come back: not exhausted."""
     stores.accounts.reserve("a", "p", 0, 600)
     stores.accounts.reserve("a", "q", 0, 400)
     assert stores.accounts.reserve("a", "p", 1, 10) == Reservation(0, exhausted=False)
 
 
-def test_nothing_left_and_nobody_else_holds_any(stores: Stores) -> None:
+def test_an_empty_account_is_exhausted_if_no_other_package_holds_a_slice(stores: Stores) -> None:
     stores.accounts.reserve("a", "p", 0, 1000)
     assert stores.accounts.reserve("a", "p", 1, 10) == Reservation(0, exhausted=True)
 

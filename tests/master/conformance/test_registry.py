@@ -82,7 +82,7 @@ def test_an_ended_package_has_nothing_uncut(stores: Stores) -> None:
     assert stores.packages.uncut(10) == []
 
 
-def test_what_runs_of_an_account(stores: Stores, others: Stores) -> None:
+def test_the_running_packages_of_an_account_are_counted(stores: Stores, others: Stores) -> None:
     for package_id, account_id in (("p1", "a"), ("p2", "b"), ("p3", "a"), ("p4", "a")):
         create(stores, package_id, account_id=account_id)
     assert others.packages.running("a") == Running(3, 12, 30)
@@ -91,7 +91,7 @@ def test_what_runs_of_an_account(stores: Stores, others: Stores) -> None:
     assert others.packages.running("nobody") == Running(0, 0, 0)
 
 
-def test_what_is_unsettled_of_an_account_as_last_saved(stores: Stores, others: Stores) -> None:
+def test_the_unsettled_packages_of_an_account_are_as_last_saved(stores: Stores, others: Stores) -> None:
     for package_id, account_id in (("p1", "a"), ("p2", "b"), ("p3", "a"), ("p4", "a")):
         create(stores, package_id, account_id=account_id)
     saved(stores, make_spec("p3"), 1, NOW, state="cancelled")
@@ -103,7 +103,7 @@ def test_what_is_unsettled_of_an_account_as_last_saved(stores: Stores, others: S
     assert others.packages.unsettled("nobody") == []
 
 
-def test_of_an_account_newest_first(stores: Stores, others: Stores) -> None:
+def test_the_packages_of_an_account_come_newest_first(stores: Stores, others: Stores) -> None:
     heads = {}
     for package_id, account_id, age_s in (("p1", "a", 5.0), ("p2", "b", 3.0), ("p3", "a", 1.0), ("p4", "a", 9.0)):
         heads[package_id] = create(stores, package_id, NOW - age_s, account_id)[1]
@@ -113,7 +113,7 @@ def test_of_an_account_newest_first(stores: Stores, others: Stores) -> None:
     assert others.packages.of_account("nobody", 10) == []
 
 
-def test_of_an_account_as_last_saved(stores: Stores, others: Stores) -> None:
+def test_the_packages_of_an_account_are_as_last_saved(stores: Stores, others: Stores) -> None:
     spec, _ = create(stores, "p")
     saved(stores, spec, 1, NOW, name="renamed")
     assert [head.name for head in others.packages.of_account("a", 10)] == ["renamed"]

@@ -31,7 +31,7 @@ def test_an_empty_queue(stores: Stores) -> None:
     assert stores.queue.send([]) == []
 
 
-def test_what_is_sent_is_received_once(stores: Stores, others: Stores) -> None:
+def test_a_sent_message_is_received_once(stores: Stores, others: Stores) -> None:
     send(stores, "g1", "g2")
     assert others.queue.waiting() == 2
     messages = take(others)
@@ -174,7 +174,7 @@ def test_a_chunk_that_came_back_unused_does_not_count_when_packages_take_turns(s
     assert after.body != first.body
 
 
-def test_a_queue_brings_what_fits_or_leaves_it_to_its_caller(stores: Stores) -> None:
+def test_a_queue_brings_messages_that_fit_or_leaves_the_choice_to_its_caller(stores: Stores) -> None:
     """SQS does not look at messages: it brings all of them, and never says that it passed over one."""
     needs = [("p1", "3.11"), ("p2", "3.12"), ("p3", ""), ("p4", "3.11")]
     messages = [
@@ -188,7 +188,7 @@ def test_a_queue_brings_what_fits_or_leaves_it_to_its_caller(stores: Stores) -> 
     assert set(bodies(take(stores, 10))) == {"p1", "p2", "p3", "p4"} - brought
 
 
-def test_a_worker_that_has_not_told_anything_fits_all(stores: Stores) -> None:
+def test_a_worker_that_reported_nothing_fits_all_messages(stores: Stores) -> None:
     stores.queue.send(
         [Sending("g1", "b1", "ann", "p1", python="3.11"), Sending("g2", "b2", "ann", "p2", python="3.12")]
     )

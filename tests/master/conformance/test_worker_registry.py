@@ -14,7 +14,7 @@ def live(stores: Stores, clock: SetClock) -> dict[str, WorkerRecord]:
     return {worker.worker_id: worker for worker in stores.registry.workers(clock.now() - MEMORY_S)}
 
 
-def test_a_worker_is_found_as_it_told_last(stores: Stores, clock: SetClock) -> None:
+def test_a_worker_is_found_as_it_last_reported(stores: Stores, clock: SetClock) -> None:
     stores.registry.note(WorkerRecord("w", clock.now(), "host", 4))
     stores.registry.note(WorkerRecord("w", clock.now(), "host", 4, FIT))
     found = live(stores, clock)["w"]
@@ -64,7 +64,7 @@ def test_a_worker_that_is_not_known_may_leave(stores: Stores, clock: SetClock) -
     assert live(stores, clock) == {}
 
 
-def test_another_process_knows_soon_that_a_worker_left(stores: Stores, others: Stores, clock: SetClock) -> None:
+def test_another_process_soon_sees_that_a_worker_left(stores: Stores, others: Stores, clock: SetClock) -> None:
     """The embedded master is one process, whose registry is its memory: the other one never knew the worker."""
     stores.registry.note(WorkerRecord("w", clock.now(), "host", 4, FIT))
     live(others, clock)

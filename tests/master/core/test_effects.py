@@ -22,7 +22,7 @@ def test_a_new_package_reserves_before_it_sends() -> None:
     assert pending(new(), POLICY) == [Reserve(0, FIRST_SLICE_US)]
 
 
-def test_chunks_are_sent_until_somebody_says_that_they_are() -> None:
+def test_a_chunk_stays_pending_until_it_is_known_to_be_sent() -> None:
     head = running()
     assert pending(head, POLICY) == [Send(head.tasks.open)]
     assert due_at(head, POLICY) == NOW + RETRY_S
@@ -30,14 +30,14 @@ def test_chunks_are_sent_until_somebody_says_that_they_are() -> None:
     assert due_at(sent(head), POLICY) == LIFETIME
 
 
-def test_of_a_partial_sending_the_rest_is_sent_again() -> None:
+def test_chunks_that_the_queue_did_not_take_stay_pending() -> None:
     head = running()
     first = head.tasks.open[0]
     head = then(head, Sent(chunks=[(first.start, first.end, first.generation)]))
     assert pending(head, POLICY) == [Send(head.tasks.open[1:])]
 
 
-def test_what_a_worker_has_results_of_was_sent() -> None:
+def test_a_chunk_with_a_result_counts_as_sent() -> None:
     head = running()
     head = then(head, published(head.version, [0, 1]))
     assert [piece.sent for piece in head.tasks.open] == [True, False, False, False]
@@ -49,13 +49,13 @@ def test_a_late_result_does_not_pass_for_a_sending_of_a_newer_generation() -> No
     assert not any(piece.sent for piece in head.tasks.open)
 
 
-def test_nothing_is_sent_while_all_that_was_reserved_is_used() -> None:
+def test_no_chunk_is_sent_while_the_reserve_is_spent() -> None:
     head = running(granted_us=5_000)
     head = then(head, published(head.version, [0], duration_us=5_000))
     assert pending(head, POLICY) == [Reserve(1, head.quota.wanted_us)]
 
 
-def test_while_others_hold_the_rest_of_the_quota_it_is_due_when_it_may_ask_again() -> None:
+def test_a_package_that_waits_for_quota_is_due_when_it_may_ask_again() -> None:
     head = altered(sent(running()), ask_again_at=NOW + 0.7)
     assert due_at(head, POLICY) == NOW + 0.7
 
@@ -93,7 +93,7 @@ def test_an_acknowledged_package_is_deleted_once_settled() -> None:
     assert due_at(head, POLICY) == NOW + RETRY_S
 
 
-def test_a_little_is_not_worth_a_deletion_of_its_own_where_that_costs_calls() -> None:
+def test_a_small_package_is_removed_with_its_tombstone_where_a_deletion_costs_calls() -> None:
     policy = replace(POLICY, kept_bytes=10_000)
     head = finished(running())
     for stored_bytes, effects in ((9_999, []), (10_000, [Delete()])):

@@ -18,16 +18,16 @@ from master.heads import altered
 QUOTA_US = 10**12
 
 
-def test_a_client_waits_a_tenth_of_what_is_left() -> None:
+def test_a_client_waits_a_tenth_of_the_time_that_is_left() -> None:
     head = altered(running(), mean_us=1e6, done=80, fleet={1: Member(4, NOW)})
     assert client_delay_s(head, NOW + 60) == 20 / 4 / 10
 
 
-def test_of_an_unmeasured_package_a_task_is_taken_to_last_a_second() -> None:
+def test_a_task_of_an_unmeasured_package_counts_as_a_second() -> None:
     assert client_delay_s(altered(running(), done=90), NOW + 60) == 1.0
 
 
-def test_of_a_young_package_little_is_known() -> None:
+def test_the_age_of_a_young_package_bounds_its_clients_delay() -> None:
     head = altered(running(), mean_us=1e9)
     assert [client_delay_s(head, NOW + age_s) for age_s in (-1, 0, 1, 4, 60)] == [0.2, 0.2, 0.7, 2.2, 5.0]
 

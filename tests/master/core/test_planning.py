@@ -38,7 +38,7 @@ def test_a_chunk_lasts_at_most_the_target_or_one_task(uncut: int, mean_us: float
         assert size == 1 or size * mean_us <= target_us + mean_us
 
 
-def test_what_few_executors_have_in_the_queue_is_short() -> None:
+def test_few_executors_have_short_chunks_in_a_large_window() -> None:
     """A first window of 32 chunks, and then two executors say how long the tasks are."""
     size = chunk_size(10**6, 10**6, pace(10_000.0, 2, 32), CLOUD)
     assert size * 10_000 == 1_950_000

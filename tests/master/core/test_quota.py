@@ -19,7 +19,7 @@ def test_the_first_slice_is_a_guess() -> None:
     assert slice_wanted_us(package(done=0, used_us=0, reserved_us=0, measured=0, mean_us=0.0), POLICY) == FIRST_SLICE_US
 
 
-def test_a_slice_is_what_the_rest_is_likely_to_take() -> None:
+def test_a_slice_covers_what_the_rest_is_likely_to_take() -> None:
     assert slice_wanted_us(package(done=90), POLICY) == 12_000_000 + MARGIN_US
 
 
@@ -28,35 +28,35 @@ def test_a_slice_is_bounded_for_each_executor() -> None:
     assert slice_wanted_us(package(fleet={1: Member(3, NOW)}, done=0), POLICY) == 90_000_000
 
 
-def test_the_next_slice_is_asked_for_when_a_third_is_left() -> None:
+def test_the_next_slice_is_wanted_when_a_third_is_left() -> None:
     assert slice_wanted_us(package(reserved_us=50_000_000 + 10_000_000), POLICY) == 0
     assert slice_wanted_us(package(reserved_us=50_000_000 + 9_999_999), POLICY) == 30_000_000 - 9_999_999
 
 
-def test_what_was_used_beyond_the_reserve_is_asked_for_too() -> None:
+def test_a_slice_covers_time_used_beyond_the_reserve() -> None:
     assert slice_wanted_us(package(used_us=51_000_000, done=100), POLICY) == 1_000_000
 
 
-def test_a_package_with_nothing_left_to_do_asks_for_nothing() -> None:
+def test_a_package_with_no_task_left_wants_no_slice() -> None:
     assert slice_wanted_us(package(done=100), POLICY) == 0
 
 
-def test_an_ended_package_asks_for_nothing() -> None:
+def test_an_ended_package_wants_no_slice() -> None:
     assert slice_wanted_us(package(state="cancelled"), POLICY) == 0
 
 
-def test_it_waits_until_it_may_ask_again() -> None:
+def test_a_package_wants_no_slice_before_it_may_ask_again() -> None:
     assert slice_wanted_us(package(ask_again_at=NOW + 1), POLICY) == 0
     assert slice_wanted_us(package(ask_again_at=NOW), POLICY) > 0
 
 
-def test_at_the_wall_it_uses_up_its_reserve_first() -> None:
+def test_a_package_of_an_exhausted_account_uses_up_its_reserve_first() -> None:
     assert slice_wanted_us(package(exhausted=True, reserved_us=50_000_001), POLICY) == 0
     assert slice_wanted_us(package(exhausted=True), POLICY) == MARGIN_US
     assert slice_wanted_us(package(exhausted=True, used_us=55_000_000), POLICY) == 5_000_000
 
 
-def test_no_report_of_a_worker_makes_it_ask_for_more_than_a_table_holds() -> None:
+def test_no_slice_is_larger_than_a_table_holds_whatever_workers_report() -> None:
     huge = package(mean_us=float(MOST_US), done=0, fleet={1: Member(10_000, NOW)})
     assert slice_wanted_us(huge, Policy(slice_us=MOST_US)) == MOST_US
     assert add_us(MOST_US, 2**63 - 1) == MOST_US

@@ -122,7 +122,7 @@ def test_a_burst_of_small_packages_comes_before_a_long_one_as_far_as_the_allowan
     assert "long" not in queue.takes(ALLOWANCE_US // SHORT_US)
 
 
-def test_who_was_away_catches_up_on_nothing() -> None:
+def test_an_account_that_was_away_catches_up_on_nothing() -> None:
     queue = Queue()
     queue.send("bob's", chunks=1, account="bob")
     queue.send("ann's", chunks=1_000)
@@ -132,7 +132,7 @@ def test_who_was_away_catches_up_on_nothing() -> None:
     assert 95 <= taken["bob's second"] <= 105
 
 
-def test_who_is_handed_one_chunk_at_a_time_is_not_ahead_of_who_waits() -> None:
+def test_an_account_that_takes_single_chunks_is_not_ahead_of_one_that_waits() -> None:
     queue, taken = Queue(), Counter[str]()
     queue.send("bob's", chunks=1_000, account="bob")
     queue.send("ann's")
@@ -154,7 +154,7 @@ def test_all_packages_end_although_most_are_forgotten(monkeypatch: pytest.Monkey
     assert sum(1 for _ in queue.rest()) == 60 * 2 - 40
 
 
-def test_what_came_back_untouched_does_not_count() -> None:
+def test_chunks_that_came_back_untouched_do_not_count() -> None:
     queue = Queue()
     queue.send("long", chunks=100)
     queue.takes(5)

@@ -78,7 +78,7 @@ def test_the_largest_body_comes_in_parts(served: Served) -> None:
     assert served.send("POST", "/v1/hello", parts, USER).status == 200
 
 
-def test_a_larger_body_is_refused_before_it_is_there(served: Served) -> None:
+def test_a_body_over_the_limit_is_refused_before_it_has_arrived(served: Served) -> None:
     parts = [b"x" * 1_000_000] * 1000
     answer = served.send("POST", "/v1/hello", parts, USER)
     assert answer.status == 413
@@ -107,7 +107,7 @@ def test_a_missing_or_unknown_token(served: Served, route: routes.Route[Hello, H
 
 
 @pytest.mark.parametrize("given", ["Bearer user", "bearer user", "BEARER   user  "])
-def test_a_token_is_read_as_others_write_it(served: Served, given: str) -> None:
+def test_a_token_is_read_in_every_common_spelling_of_its_header(served: Served, given: str) -> None:
     assert served.send("POST", "/v1/hello", HELLO, {"authorization": given}).status == 200
 
 

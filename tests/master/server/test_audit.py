@@ -45,7 +45,7 @@ def test_each_action_leaves_a_line(served: Served, tmp_path: Path) -> None:
     assert "a" * 64 not in path.read_text()
 
 
-def test_what_failed_half_way_leaves_a_line_too(
+def test_an_operation_that_failed_half_way_leaves_a_line(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -73,7 +73,7 @@ def test_a_package_that_cannot_be_read_has_its_line(
     assert (json.loads(line)["package_id"], json.loads(line)["account_id"]) == (package_id, None)
 
 
-def test_it_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_an_audit_file_is_continued_after_a_restart(tmp_path: Path) -> None:
     for key, token_hash in (("one", "1" * 64), ("two", "2" * 64)):
         served = Served(tmp_path / "data")
         new = CreateAccount(idempotency_key=key, name=key, token_hash=token_hash, quota_us=1)

@@ -13,7 +13,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_it_is_made_for_its_owner_only(tmp_path: Path) -> None:
+def test_a_data_folder_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "new" / "data"
     folder = DataFolder(path)
     folder.connect(NOTHING_GIVEN)

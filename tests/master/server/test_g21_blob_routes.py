@@ -99,6 +99,6 @@ def test_links_name_the_endpoint(served: Served) -> None:
     ["", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=1", "bytes=--1", "bytes=0-1,4-5", "lines=0-1", "bytes=0x1-2",
      "bytes=1 - 2", "bytes=٣-٤", "bytes=" + "9" * 30 + "-"],
 )  # fmt: skip
-def test_what_is_no_range(header: str) -> None:
+def test_a_malformed_range_is_refused(header: str) -> None:
     with pytest.raises(BadRequest, match="bytes=0-99"):
         parse_range(header, 10)

@@ -59,7 +59,7 @@ def test_a_held_retrieval_wakes_on_a_start(served: Served) -> None:
     asyncio.run(run())
 
 
-def test_what_is_there_is_not_held(served: Served) -> None:
+def test_a_request_with_something_to_answer_is_not_held(served: Served) -> None:
     async def run() -> None:
         package_id = await start(served)
         (lease,) = (await retrieving(served)).leases
@@ -122,7 +122,7 @@ def test_a_client_that_hangs_up_is_let_go(served: Served) -> None:
     assert asyncio.run(run()).status == 499
 
 
-def test_a_lost_chunk_wakes_whom_the_clock_finds_waiting(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_lost_chunk_wakes_a_held_retrieval_at_the_next_tick(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nobody rings when a lease runs out: the tick does, also for those that were held before the lease was given."""
     served = Served(tmp_path_factory.mktemp("data"), Policy(lease_s=0.0))
 
@@ -152,7 +152,7 @@ def test_an_await_wakes_on_news(served: Served) -> None:
     asyncio.run(run())
 
 
-def test_another_packages_news_wakes_nobody(served: Served) -> None:
+def test_news_of_another_package_does_not_answer_an_await(served: Served) -> None:
     async def run() -> None:
         mine, other = await start(served, "mine"), await start(served, "other")
         news = await held(hearing(served, mine, session="s", cursor=10**6))
@@ -229,7 +229,7 @@ def test_the_end_of_the_server_answers_all_at_once(served: Served) -> None:
     asyncio.run(run())
 
 
-def test_nothing_is_held_longer_than_asked(served: Served) -> None:
+def test_no_request_is_held_longer_than_its_hold_s(served: Served) -> None:
     async def run() -> None:
         for request in (retrieval(), retrieval("b", hold_s=0.001)):
             answer = await served.exchange("worker", routes.RETRIEVE_TASKS, request).run(served.app)

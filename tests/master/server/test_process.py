@@ -20,13 +20,13 @@ from .served import awaiting, publication, retrieval, start_tasks
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_when_it_is_asked(tmp_path: Path, number: int) -> None:
+def test_a_master_ends_at_a_signal_with_exit_code_0(tmp_path: Path, number: int) -> None:
     with Master(tmp_path) as master:
         assert master.call(connection_of(tmp_path)["token"], routes.HELLO, Hello()).role == "user"
         assert master.end(number) == (0, b"")
 
 
-def test_it_ends_with_its_standard_input(tmp_path: Path) -> None:
+def test_a_master_ends_with_its_standard_input(tmp_path: Path) -> None:
     with Master(tmp_path, stdin=True) as master:
         assert master.call("admin", routes.HELLO, Hello()).role == "admin"
         assert master.process.stdin is not None
@@ -47,7 +47,7 @@ os._exit(0) if sys.stdin.readline() else None
 """
 
 
-def test_it_ends_with_its_parent(tmp_path: Path) -> None:
+def test_a_master_ends_with_its_parent(tmp_path: Path) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, *command(tmp_path, "--port", "0", "--stdin")],
         stdin=subprocess.PIPE,
@@ -95,7 +95,7 @@ def test_a_port_in_use_is_named_with_the_mend(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("port", ["65536", "-1", "http"])
-def test_what_is_no_port(tmp_path: Path, port: str) -> None:
+def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
     ended = run(tmp_path, "--port", port)
     assert ended.returncode == 2
     assert b"Traceback" not in ended.stderr
@@ -128,7 +128,7 @@ def test_a_greeting_that_is_none(tmp_path: Path) -> None:
     assert b"Traceback" not in ended.stderr
 
 
-def test_it_listens_on_this_machine_only(tmp_path: Path) -> None:
+def test_a_master_listens_on_this_machine_only(tmp_path: Path) -> None:
     with Master(tmp_path) as master:
         connections = psutil.Process(master.process.pid).net_connections(kind="inet")
         assert {(each.laddr.ip, each.laddr.port) for each in connections if each.status == psutil.CONN_LISTEN} == {
@@ -136,7 +136,7 @@ def test_it_listens_on_this_machine_only(tmp_path: Path) -> None:
         }
 
 
-def test_it_takes_a_socket_that_listens_already(tmp_path: Path) -> None:
+def test_a_master_takes_a_socket_that_listens_already(tmp_path: Path) -> None:
     """Others may connect before it is there."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         early = socket.create_connection(listening.getsockname(), timeout=END_S)
@@ -170,7 +170,7 @@ def test_all_files_are_their_owners_only(tmp_path: Path) -> None:
             assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 
 
-def test_a_killed_master_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+def test_a_killed_master_keeps_everything_that_it_acknowledged(tmp_path: Path) -> None:
     with Master(tmp_path) as master:
         tokens = connection_of(tmp_path)
         package_id = master.call(tokens["token"], routes.START_TASKS, start_tasks(tasks=3)).package_id

@@ -55,7 +55,7 @@ def test_without_its_secret_a_master_does_not_start(tmp_path: Path, lose: Callab
 
 
 @pytest.mark.parametrize("lose", [remove, empty, replace])
-def test_it_goes_on_with_a_new_one_if_it_is_told_to(tmp_path: Path, lose: Callable[[Path], None]) -> None:
+def test_a_master_makes_a_new_secret_if_the_operator_wants_one(tmp_path: Path, lose: Callable[[Path], None]) -> None:
     before = key(tmp_path)
     lose(tmp_path / "secret")
     after = key(tmp_path, new_secret=True)
@@ -118,7 +118,7 @@ def test_g20_the_secret_is_in_no_table(tmp_path: Path) -> None:
         assert key_secret(secret) not in content
 
 
-def test_a_secret_that_is_lost_while_a_master_runs_stays_the_same_to_it(tmp_path: Path) -> None:
+def test_a_running_master_does_not_write_a_lost_secret_again(tmp_path: Path) -> None:
     served = Served(tmp_path)
     (tmp_path / "secret").unlink()
     served.call("user", routes.HELLO, Hello())
@@ -126,7 +126,7 @@ def test_a_secret_that_is_lost_while_a_master_runs_stays_the_same_to_it(tmp_path
     served.close()
 
 
-def test_a_process_says_it_in_one_line(tmp_path: Path) -> None:
+def test_a_process_reports_a_lost_secret_in_one_line(tmp_path: Path) -> None:
     with Master(tmp_path) as master:
         token = connection_of(tmp_path)["token"]
         before = master.call(token, routes.HELLO, Hello()).seal_key

@@ -9,7 +9,7 @@ def test_a_full_line() -> None:
     assert parse(line) == StartupConfig(user_token="u", worker_token="w", admin_token="a", settings=Policy(lease_s=2.5))
 
 
-def test_everything_may_be_left_out() -> None:
+def test_every_field_of_a_startup_config_is_optional() -> None:
     assert parse(b"{}") == StartupConfig()
 
 
@@ -21,7 +21,7 @@ def test_everything_may_be_left_out() -> None:
      (b'{"settings": {"running_packages": 0}}', "running_packages"),
      (b'{"settings": {"request_burst": 0}}', "request_burst"), (b'{"settings": {"kept_bytes": -1}}', "kept_bytes")],
 )  # fmt: skip
-def test_what_is_wrong_is_named(line: bytes, named: str) -> None:
+def test_an_error_in_a_startup_config_names_the_field(line: bytes, named: str) -> None:
     with pytest.raises(ValueError, match=named) as caught:
         parse(line)
     assert "$.settings" not in str(caught.value)

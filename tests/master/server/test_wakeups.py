@@ -20,7 +20,7 @@ async def woken(tasks: list["asyncio.Task[None]"]) -> list[bool]:
     return [task.done() for task in tasks]
 
 
-def test_so_many_chunks_wake_so_many_in_order() -> None:
+def test_each_sent_chunk_wakes_one_retrieval_in_order() -> None:
     async def run() -> None:
         wakeups = Wakeups()
         tasks = [await waiting(wakeups.wait_for_chunks(HOUR_S)) for _ in range(4)]
@@ -33,7 +33,7 @@ def test_so_many_chunks_wake_so_many_in_order() -> None:
     asyncio.run(run())
 
 
-def test_a_peek_is_woken_only_by_chunks_that_it_is_for() -> None:
+def test_a_peek_is_woken_only_by_chunks_that_fit_it() -> None:
     async def run() -> None:
         wakeups, old = Wakeups(), Fit(("3.11",), ("lacking",))
         tasks = [await waiting(wakeups.wait_for_others(HOUR_S, old, own)) for own in (["p"], ["p", "q"], [])]
@@ -50,7 +50,7 @@ def test_a_peek_is_woken_only_by_chunks_that_it_is_for() -> None:
     asyncio.run(run())
 
 
-def test_a_ring_is_for_those_who_wait() -> None:
+def test_a_wakeup_without_waiters_is_not_kept() -> None:
     async def run() -> None:
         wakeups = Wakeups()
         wakeups.chunks_sent([ANYTHING])
@@ -61,7 +61,7 @@ def test_a_ring_is_for_those_who_wait() -> None:
     asyncio.run(run())
 
 
-def test_who_is_cancelled_after_the_ring_passes_it_on() -> None:
+def test_a_waiter_cancelled_after_its_wakeup_passes_it_on() -> None:
     async def run() -> None:
         wakeups = Wakeups()
         first, second = await waiting(wakeups.wait_for_chunks(HOUR_S)), await waiting(wakeups.wait_for_chunks(HOUR_S))
@@ -74,7 +74,7 @@ def test_who_is_cancelled_after_the_ring_passes_it_on() -> None:
     asyncio.run(run())
 
 
-def test_who_is_cancelled_before_the_ring_is_not_counted() -> None:
+def test_a_waiter_cancelled_before_a_wakeup_is_not_counted() -> None:
     async def run() -> None:
         wakeups = Wakeups()
         first, second = await waiting(wakeups.wait_for_chunks(HOUR_S)), await waiting(wakeups.wait_for_chunks(HOUR_S))
@@ -126,7 +126,7 @@ def test_a_session_is_no_package() -> None:
     asyncio.run(run())
 
 
-def test_nothing_is_kept_of_those_who_left() -> None:
+def test_a_waiter_is_forgotten_once_it_is_woken() -> None:
     async def run() -> None:
         wakeups = Wakeups()
         news, chunks = wakeups.wait_for_news(["p", "q"], "s", HOUR_S), wakeups.wait_for_chunks(HOUR_S)

@@ -64,7 +64,7 @@ def test_a_body_that_is_too_large_is_refused_while_it_comes(master: Master) -> N
         assert status(peer.recv(65536)) == 413
 
 
-def test_whoever_is_slow_holds_nobody_up(master: Master) -> None:
+def test_a_slow_client_does_not_delay_others(master: Master) -> None:
     body = codec.encode(Hello())
     payload = os.urandom(100_000)
     upload = Upload(kind="data", size=len(payload), crc32=zlib.crc32(payload))

@@ -53,7 +53,7 @@ def test_g20_keys_are_stored_encrypted(sealing: World, ann: AccountRecord, tmp_p
     assert AesGcmSafe(lambda: SECRET).open(ann.account_id, b"") is None
 
 
-def test_a_key_that_nobody_can_open_is_made_anew_and_that_is_told(
+def test_a_key_that_cannot_be_decrypted_is_made_again_and_logged(
     sealing: World, ann: AccountRecord, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = key_of(sealing, ann)
@@ -67,7 +67,7 @@ def test_a_key_that_nobody_can_open_is_made_anew_and_that_is_told(
     assert "was lost" in said
 
 
-def test_of_two_that_make_it_at_once_one_wins(sealing: World, ann: AccountRecord) -> None:
+def test_of_two_masters_that_make_a_key_at_once_one_wins(sealing: World, ann: AccountRecord) -> None:
     store, safe = sealing.backend.accounts, AesGcmSafe(lambda: SECRET)
     one, other = safe.make(ann.account_id), safe.make(ann.account_id)
     assert store.keep_key(ann.account_id, one, None) == one
@@ -115,7 +115,7 @@ def test_the_master_seals_for_a_worker_that_cannot(sealing: World, ann: AccountR
     assert failed.seal is None
 
 
-def test_what_a_worker_sealed_goes_home_as_it_is(sealing: World, ann: AccountRecord) -> None:
+def test_results_that_a_worker_sealed_are_passed_on_unchanged(sealing: World, ann: AccountRecord) -> None:
     package_id = sealing.start(ann, tasks=1, seal=b"s" * 16)
     made = replace(publication(sealing.lease()), results=[TaskResult(0, "ok", 1, b"value", seal=b"r" * 16)])
     sealing.worker.publish_results(PublishResults(worker_id="w", executors=1, publications=[made], seals=True))

@@ -50,7 +50,7 @@ def test_the_others_of_its_chunk_have_their_results(world: World, ann: AccountRe
     assert {result.index for result in status.results if result.outcome == "lost"} == {5}
 
 
-def test_what_is_given_back_costs_no_attempt(world: World, ann: AccountRecord) -> None:
+def test_a_chunk_given_back_costs_no_attempt(world: World, ann: AccountRecord) -> None:
     """However many workers drain: spot instances that go in good order are no losses."""
     package_id = world.start(ann, 1)
     for _ in range(3 * LOSSES):
@@ -61,7 +61,7 @@ def test_what_is_given_back_costs_no_attempt(world: World, ann: AccountRecord) -
     assert world.status(ann, package_id).state == "completed"
 
 
-def test_what_is_given_back_keeps_the_losses_that_it_has(world: World, ann: AccountRecord) -> None:
+def test_a_chunk_given_back_keeps_its_losses(world: World, ann: AccountRecord) -> None:
     """Or a task that kills its workers would go on, when one after the other gives it back for not being alone."""
     package_id = world.start(ann, 1)
     for attempt in range(1, LOSSES + 1):

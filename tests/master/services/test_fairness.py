@@ -103,7 +103,7 @@ def test_with_an_empty_queue_every_package_opens(world: World, ann: AccountRecor
         assert len(world.retrieve()) == 2
 
 
-def test_what_waits_opens_when_executors_idle_oldest_first(world: World, ann: AccountRecord) -> None:
+def test_closed_packages_open_when_executors_idle_oldest_first(world: World, ann: AccountRecord) -> None:
     package_ids = [world.start(ann, tasks=1_000) for _ in range(4)]
     while not world.head(package_ids[0]).life.ended:
         world.work(world.retrieve(chunks=4))
@@ -118,14 +118,14 @@ def test_other_accounts_have_their_own_limit(world: World, ann: AccountRecord, b
     assert not world.head(world.start(bob, tasks=1_000)).pace.closed
 
 
-def test_what_waits_can_be_cancelled(world: World, ann: AccountRecord) -> None:
+def test_a_closed_package_can_be_cancelled(world: World, ann: AccountRecord) -> None:
     _, _, three, four = [world.start(ann, tasks=1_000) for _ in range(4)]
     assert world.cancel(ann, three).cancelled == [(0, 1_000)]
     assert world.cancel(ann, four, only_queued=True).cancelled == [(0, 1_000)]
     assert world.status(ann, four).state == "completed"
 
 
-def test_what_waits_keeps_the_timer_busy_once_only(world: World, ann: AccountRecord) -> None:
+def test_the_timer_folds_a_closed_package_once_until_it_expires(world: World, ann: AccountRecord) -> None:
     """The registry is told when it starts; only a fold can say that there is nothing to do for it."""
     package_ids = [world.start(ann, tasks=1_000) for _ in range(4)]
     world.timer.tick()

@@ -71,7 +71,9 @@ def test_the_loser_leaves_when_its_event_is_taken(world: World, ann: AccountReco
     assert inbox(world.backend.packages, package_id) == []
 
 
-def test_who_cannot_win_is_asked_to_come_again(world: World, ann: AccountRecord) -> None:
+def test_a_publication_that_loses_every_race_is_refused_for_a_retry_and_stored(
+    world: World, ann: AccountRecord
+) -> None:
     package_id = world.start(ann)
     (lease, _) = world.retrieve()
     loser = WatchedWorld(world)

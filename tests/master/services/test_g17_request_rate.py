@@ -61,7 +61,7 @@ def test_workers_and_operators_are_not_accounts(tmp_path: Path) -> None:
                 ask(world, "nobody's")
 
 
-def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_remembered_accounts_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_rate, "KNOWN", 2)
     with master(tmp_path, POLICY) as world:
         for name in ("ann", "bob", "eve"):

@@ -6,7 +6,7 @@ from master.packages import make_head, make_spec
 HEADS = [make_head(make_spec("p"))]
 
 
-def test_who_came_away_empty_lately_idles() -> None:
+def test_a_worker_that_found_the_queue_empty_lately_idles() -> None:
     idle = IdleWorkers()
     idle.note("one", 0.0, ANY, idle=True)
     idle.note("two", 1.0, ANY, idle=True)
@@ -18,7 +18,7 @@ def test_who_came_away_empty_lately_idles() -> None:
     assert not idle.others("one", 3.0, HEADS)
 
 
-def test_a_worker_that_no_longer_asks_is_forgotten() -> None:
+def test_a_worker_that_sends_no_more_retrievals_is_forgotten() -> None:
     idle = IdleWorkers()
     idle.note("one", 0.0, ANY, idle=True)
     assert idle.count(IdleWorkers.MEMORY_S - 0.1) == 1

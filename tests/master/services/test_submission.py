@@ -24,7 +24,7 @@ WRONG: list[tuple[dict[str, Any], type[RequestError], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "error", "text"), WRONG)
-def test_what_contradicts_itself_is_refused_and_nothing_is_queued(
+def test_a_contradictory_start_is_refused_and_queues_nothing(
     world: World, ann: AccountRecord, changes: dict[str, Any], error: type[RequestError], text: str
 ) -> None:
     if isinstance(changes.get("data"), str):
@@ -44,5 +44,5 @@ RIGHT: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("changes", RIGHT)
-def test_what_is_just_within_the_limits_is_taken(world: World, ann: AccountRecord, changes: dict[str, Any]) -> None:
+def test_a_start_just_within_the_limits_is_taken(world: World, ann: AccountRecord, changes: dict[str, Any]) -> None:
     assert world.head(world.start(ann, **changes)).life.state == "running"

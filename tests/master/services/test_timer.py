@@ -60,7 +60,7 @@ def test_a_lost_chunk_of_a_forgotten_package_goes_away(world: World, ann: Accoun
     assert world.backend.queue.dead(10) == []
 
 
-def test_a_loss_told_again_after_a_crash_counts_once(world: World, ann: AccountRecord) -> None:
+def test_a_loss_repeated_after_a_crash_counts_once(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=5)
     loss = Lost(start=0, end=5, generation=world.head(package_id).version, receives=4)
     generation = world.head(package_id).tasks.open[0].generation
@@ -80,7 +80,7 @@ def test_a_tick_says_how_much_there_was_to_do(world: World, ann: AccountRecord) 
     assert world.timer.tick() == 0
 
 
-def test_what_nobody_asks_for_ends_all_the_same(world: World, ann: AccountRecord) -> None:
+def test_a_package_that_no_client_awaits_ends(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     world.clock.move(POLICY.lifetime_s)
     world.timer.tick()

@@ -62,7 +62,9 @@ SUMS = [1, 2, 3, 4, 5]
 LARGE = Upload(kind="data", size=SIZE, crc32=7, parts_crc32=SUMS)
 
 
-def test_who_can_send_parts_may(client: ClientService, ann: AccountRecord, blobs: PartedBlobs) -> None:
+def test_a_client_that_can_upload_parts_gets_links_for_them(
+    client: ClientService, ann: AccountRecord, blobs: PartedBlobs
+) -> None:
     prepared = prepare(client, ann, LARGE)
     assert prepared.link == Link("PUT", f"{prepared.key} {SIZE} 7")
     assert prepared.parts is not None

@@ -72,7 +72,7 @@ def test_a_worker_that_only_beats_since_a_restart_is_listed_without_a_descriptio
     assert workers(world) == [ConnectedWorker(worker_id="w", seen_at=world.clock.now())]
 
 
-def test_what_a_worker_is_set_aside_for_has_its_reason(world: World, ann: AccountRecord) -> None:
+def test_a_package_that_a_worker_is_set_aside_for_has_its_reason(world: World, ann: AccountRecord) -> None:
     package_id = lacking(world, ann, "w", "host-a")
     ask(world, "other", "host-b")
     ask(world, "w", "host-a", package_id, "deleted")

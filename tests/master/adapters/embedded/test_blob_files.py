@@ -87,7 +87,7 @@ def test_uploads_that_a_dead_process_left_are_removed(store: FileBlobStore, tmp_
     assert store.exists(".upload-not")
 
 
-def test_a_sweep_removes_what_was_long_unused(store: FileBlobStore, tmp_path: Path, clock: SetClock) -> None:
+def test_a_sweep_removes_blobs_that_were_long_unused(store: FileBlobStore, tmp_path: Path, clock: SetClock) -> None:
     for name in ("old", "used", "new", "results/p/old"):
         write(store, name, whole())
     for path in files(tmp_path):
@@ -98,7 +98,9 @@ def test_a_sweep_removes_what_was_long_unused(store: FileBlobStore, tmp_path: Pa
     assert [store.exists(name) for name in ("old", "used", "new", "results/p/old")] == [False, True, True, False]
 
 
-def test_a_sweep_bears_what_others_remove(store: FileBlobStore, tmp_path: Path, clock: SetClock) -> None:
+def test_a_sweep_tolerates_files_that_another_process_removes(
+    store: FileBlobStore, tmp_path: Path, clock: SetClock
+) -> None:
     for number in range(5):
         write(store, f"results/p{number}/0", whole())
     clock.move(10.0)

@@ -112,7 +112,7 @@ def test_code_that_a_client_was_promised_stays_until_it_has_started(folder: Fold
     assert folder.names == "cde"
 
 
-def test_a_promise_ends_when_nobody_starts(folder: Folder) -> None:
+def test_a_promised_code_blob_is_removed_if_no_package_starts(folder: Folder) -> None:
     for name in "abcd":
         folder.upload(name)
     assert folder.names == "abcd"
@@ -121,7 +121,7 @@ def test_a_promise_ends_when_nobody_starts(folder: Folder) -> None:
     assert folder.names == "bcd"
 
 
-def test_a_master_that_starts_again_keeps_what_the_last_one_promised(
+def test_a_restarted_master_keeps_code_blobs_that_the_last_one_promised(
     folder: Folder, tmp_path: Path, database: Database
 ) -> None:
     for name in "abc":

@@ -63,7 +63,7 @@ def test_a_commit_that_fails_leaves_no_transaction_open(database: Database) -> N
     assert keys(database) == ["1"]
 
 
-def test_it_opens_again_after_a_death(tmp_path: Path, database: Database) -> None:
+def test_a_database_opens_again_after_its_process_died(tmp_path: Path, database: Database) -> None:
     """Nothing was closed: what was committed is in the log beside the file."""
     with database.transaction():
         database.execute(INSERT, ("1",))

@@ -15,12 +15,12 @@ def remover(tmp_path: Path) -> FileRemover:
     return FileRemover(tmp_path / ".waste")
 
 
-def test_what_a_crash_has_left_is_removed_at_the_start(tmp_path: Path, remover: FileRemover) -> None:
+def test_files_that_a_crash_left_are_removed_at_the_start(tmp_path: Path, remover: FileRemover) -> None:
     del remover
     assert not list(tmp_path.rglob("*.blob"))
 
 
-def test_what_is_thrown_away_is_out_of_its_place_at_once_and_removed_by_a_thread(
+def test_a_removed_file_is_moved_aside_at_once_and_deleted_by_a_thread(
     tmp_path: Path, remover: FileRemover, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remover, "_start", lambda: None)

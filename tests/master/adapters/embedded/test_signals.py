@@ -28,7 +28,7 @@ class Recorded:
         self.chunks.append(needs)
 
 
-def test_a_saved_head_is_told_and_a_lost_save_is_not(database: Database) -> None:
+def test_a_saved_head_is_signalled_and_a_lost_save_is_not(database: Database) -> None:
     signals = Recorded(database)
     packages = SqlitePackageStore(database, signals)
     spec = make_spec()

@@ -10,7 +10,7 @@ def cancel(*asked: Range) -> CancelAsked:
     return CancelAsked(ranges=list(asked))
 
 
-def test_a_cancelled_package_ends_and_stops_what_runs() -> None:
+def test_a_cancelled_package_ends_and_stops_its_running_tasks() -> None:
     head = running()
     head = then(head, published(head.version, range(5)), CancelAsked())
     assert (head.life.state, head.life.reason, head.life.message) == (
@@ -83,14 +83,14 @@ def test_a_result_of_a_cancelled_task_is_dropped() -> None:
     assert folded.head.quota.used_us == 3_000
 
 
-def test_what_has_a_result_is_not_cancelled() -> None:
+def test_a_task_with_a_result_is_not_cancelled() -> None:
     head = running(tasks=10)
     head = then(head, published(head.version, [3]), cancel((0, 10)))
     assert head.tasks.cancelled == [(0, 3), (4, 10)]
     assert (head.life.state, head.tasks.done) == ("completed", 10)
 
 
-def test_a_cancellation_of_some_tasks_told_twice_counts_once() -> None:
+def test_a_repeated_cancellation_of_some_tasks_counts_once() -> None:
     once = then(running(), cancel((5, 15), (35, 60)))
     twice = then(once, cancel((5, 15), (35, 60)))
     assert (twice.tasks.done, twice.tasks.cancelled, twice.tasks.stopping, twice.tasks.open) == (
@@ -132,7 +132,7 @@ def test_draining_spares_what_workers_have() -> None:
     assert (head.life.state, head.tasks.done, head.tasks.errors) == ("completed", 100, 0)
 
 
-def test_what_comes_back_to_a_draining_package_is_queued_to_be_cleared() -> None:
+def test_tasks_that_come_back_to_a_draining_package_are_queued_to_be_cleared() -> None:
     head = then(running(tasks=10), CancelAsked(only_queued=True), GaveBack(generation=2, ranges=[(5, 10)]))
     assert spans(head.tasks.open) == [(0, 5), (5, 10)]
     head = then(head, Lost(start=0, end=5, generation=2, receives=4))
@@ -147,7 +147,7 @@ def test_a_cancelled_package_does_not_wait_for_tasks_that_were_given_back() -> N
     assert (head.tasks.stopping, head.tasks.open) == ([], [])
 
 
-def test_a_clearing_told_twice_counts_once() -> None:
+def test_a_repeated_clearing_counts_once() -> None:
     head = then(running(), CancelAsked(only_queued=True))
     event = Cleared(generation=2, ranges=[(30, 40)])
     once = then(head, event)

@@ -9,7 +9,7 @@ from master.core.folds import NOW, POLICY, finished, published, running, take, t
 DAY_S = 86400.0
 
 
-def test_a_fold_does_not_change_the_head_it_is_given() -> None:
+def test_a_fold_does_not_change_the_head_that_it_gets() -> None:
     head = running()
     before = replace(head.draft())
     take(head, published(head.version, range(20)), CancelAsked())
@@ -46,7 +46,7 @@ def test_a_long_message_is_cut() -> None:
 
 
 @pytest.mark.parametrize(("outcome", "state"), [("ok", "completed"), ("error", "error")])
-def test_nobody_acknowledged_it(outcome: str, state: str) -> None:
+def test_a_package_that_no_client_acknowledges_expires(outcome: str, state: str) -> None:
     head = running(tasks=1)
     head = then(head, published(head.version, [0], outcome="ok" if outcome == "ok" else "error"), now=NOW + 60)
     head = then(head, Settled(charged_us=1_000), now=NOW + 61)
@@ -62,7 +62,7 @@ def test_the_retention_is_a_setting() -> None:
     assert then(head, now=NOW + 3600, policy=policy).life.state == "expired"
 
 
-def test_what_is_not_settled_does_not_expire() -> None:
+def test_an_unsettled_package_does_not_expire() -> None:
     head = then(finished(running()), now=NOW + 8 * DAY_S)
     assert head.life.state == "completed"
     assert then(head, Settled(charged_us=100_000)).life.state == "expired"

@@ -18,7 +18,7 @@ def test_a_lost_chunk_is_halved_and_queued_as_a_new_generation() -> None:
     assert head.tasks.unsent == head.tasks.open
 
 
-def test_what_a_lost_chunk_has_results_of_is_not_queued_again() -> None:
+def test_tasks_of_a_lost_chunk_that_have_results_are_not_queued_again() -> None:
     head = running(tasks=10)
     head = then(head, published(head.version, [0, 1, 5]))
     head = then(head, lost(0, 10, 2))
@@ -47,7 +47,7 @@ def test_a_task_that_kills_its_workers_is_soon_alone() -> None:
     assert rounds == 7
 
 
-def test_of_a_batch_losses_come_last() -> None:
+def test_losses_are_taken_after_all_other_events_of_a_fold() -> None:
     head = running(tasks=10)
     folded = take(head, lost(0, 10, head.version), published(head.version, range(10)))
     assert len(folded.results) == 10
@@ -60,7 +60,7 @@ def test_a_loss_of_another_generation_changes_nothing() -> None:
     assert after.tasks.open == head.tasks.open
 
 
-def test_a_loss_told_twice_counts_once() -> None:
+def test_a_repeated_loss_counts_once() -> None:
     head = running(tasks=10)
     event = lost(0, 10, head.version)
     once = then(head, event)
@@ -68,14 +68,14 @@ def test_a_loss_told_twice_counts_once() -> None:
     assert then(head, event, event).tasks.open == once.tasks.open
 
 
-def test_what_is_given_back_is_cut_anew() -> None:
+def test_tasks_given_back_are_cut_into_new_chunks() -> None:
     head = running(tasks=10)
     head = then(head, GaveBack(generation=head.version, ranges=[(6, 10)]))
     assert pieces(head) == [(0, 6, 2), (6, 10, 3)]
     assert spans(head.tasks.unsent) == [(6, 10)]
 
 
-def test_what_is_given_back_is_cut_in_todays_size() -> None:
+def test_tasks_given_back_are_cut_in_chunks_of_todays_size() -> None:
     head = running(tasks=400, chunksize=None, window=1)
     head = then(head, published(head.version, range(400), duration_us=100))
     large = head.tasks.open[-1]
@@ -91,13 +91,13 @@ def test_given_back_ranges_may_overlap_and_come_unsorted() -> None:
     assert spans(head.tasks.open) == [(0, 5), (5, 10)]
 
 
-def test_what_has_a_result_is_not_given_back() -> None:
+def test_a_task_with_a_result_is_not_given_back() -> None:
     head = running(tasks=10)
     head = then(head, published(head.version, [7]), GaveBack(generation=head.version, ranges=[(5, 10)]))
     assert spans(head.tasks.open) == [(0, 5), (5, 7), (8, 10)]
 
 
-def test_a_give_back_told_twice_counts_once() -> None:
+def test_a_repeated_give_back_counts_once() -> None:
     head = running(tasks=10)
     event = GaveBack(generation=head.version, ranges=[(5, 10)])
     once = then(head, event)
@@ -113,7 +113,7 @@ def test_a_result_of_a_given_back_task_still_counts() -> None:
     assert folded.head.life.state == "completed"
 
 
-def test_what_is_given_back_keeps_its_losses_until_it_is_halved() -> None:
+def test_tasks_given_back_keep_their_losses_until_they_are_halved() -> None:
     head = running(tasks=10)
     head = then(head, GaveBack(generation=2, ranges=[(0, 10)], losses=2))
     assert [piece.losses for piece in head.tasks.open] == [2]

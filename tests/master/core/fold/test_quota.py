@@ -57,7 +57,7 @@ def test_while_other_packages_hold_the_rest_it_waits_and_asks_again() -> None:
     assert not head.quota.reserve_spent
 
 
-def test_at_the_wall_it_goes_on_to_the_end_of_its_reserve() -> None:
+def test_a_package_of_an_exhausted_account_goes_on_to_the_end_of_its_reserve() -> None:
     head = running(granted_us=3_000)
     head = then(head, published(head.version, [0], duration_us=2_999))
     head = granted(head, 0, exhausted=True)
@@ -67,14 +67,14 @@ def test_at_the_wall_it_goes_on_to_the_end_of_its_reserve() -> None:
     assert granted(head, 0, exhausted=True).life.state == "failed"
 
 
-def test_the_wall_falls_when_the_operator_grants_more() -> None:
+def test_a_package_goes_on_when_the_operator_grants_more() -> None:
     head = running(granted_us=3_000)
     head = granted(then(head, published(head.version, [0], duration_us=2_999)), 0, exhausted=True)
     head = granted(then(head, published(2, [1], duration_us=2_000)), 10**9)
     assert finished(head).life.state == "completed"
 
 
-def test_an_answer_told_twice_counts_once() -> None:
+def test_a_repeated_answer_to_a_slice_counts_once() -> None:
     head = new()
     answer = QuotaGranted(slice=0, granted_us=FIRST_SLICE_US, exhausted=False)
     assert then(head, answer, answer).quota.reserved_us == FIRST_SLICE_US
@@ -97,7 +97,7 @@ def test_an_unkept_answer_does_not_spend_the_number_of_its_slice() -> None:
     assert pending(head, POLICY) == [Reserve(0, FIRST_SLICE_US)]
 
 
-def test_the_next_slice_is_asked_for_in_time() -> None:
+def test_the_next_slice_is_wanted_before_the_reserve_is_used() -> None:
     head = running(tasks=10_000, chunksize=100, granted_us=10_000_000)
     assert head.quota.wanted_us == 0
     head = then(head, published(head.version, range(100), duration_us=99_000))

@@ -150,7 +150,7 @@ def test_workers_count_for_as_long_as_they_publish() -> None:
     assert set(head.pace.fleet) == {number_of("two")}
 
 
-def test_of_a_large_fleet_the_first_workers_count() -> None:
+def test_the_fleet_of_a_head_counts_at_most_the_first_workers() -> None:
     head = running()
     for number in range(FLEET + 10):
         head = then(head, published(2, [number % 10], worker_id=f"w{number}", executors=1))

@@ -79,9 +79,7 @@ def test_a_tombstone_is_forgotten_after_a_day(world: World, ann: AccountRecord) 
     assert "it was deleted over a day ago" in world.news(ann, package_id).missing[package_id]
 
 
-def test_what_nobody_acknowledges_expires_and_says_when_and_why(
-    world: World, ann: AccountRecord, tmp_path: Path
-) -> None:
+def test_an_expired_package_says_when_and_why(world: World, ann: AccountRecord, tmp_path: Path) -> None:
     package_id = world.start(ann)
     put(world, f"results/{package_id}/lease/0")
     for lease in world.retrieve():

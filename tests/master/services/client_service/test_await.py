@@ -12,7 +12,7 @@ from cloudpar_protocol.worker_messages import Publication
 from master.services.world import POLICY, WatchedWorld, World, all_results, publication
 
 
-def test_a_running_package_says_how_far_it_is_and_when_to_ask_again(world: World, ann: AccountRecord) -> None:
+def test_an_await_of_a_running_package_has_its_progress_and_a_delay(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     reply = world.news(ann, package_id)
     (status,) = reply.packages
@@ -50,7 +50,7 @@ def test_failed_tasks_are_told_and_the_package_ends_with_an_error(world: World, 
     assert (status.reason, status.settled) == (None, True)
 
 
-def test_an_unknown_package_is_missing_and_the_others_are_told(world: World, ann: AccountRecord) -> None:
+def test_an_unknown_package_is_missing_and_others_have_their_status(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     reply = world.news(ann, "nonsense", package_id)
     assert [status.package_id for status in reply.packages] == [package_id]

@@ -16,7 +16,7 @@ def test_a_cancelled_package_never_runs(world: World, ann: AccountRecord) -> Non
     assert (status.state, status.reason, status.message) == ("cancelled", "cancelled", "cancelled by its account 'ann'")
 
 
-def test_what_runs_is_told_to_stop_and_is_charged_once(world: World, ann: AccountRecord) -> None:
+def test_running_tasks_of_a_cancelled_package_are_stopped_and_charged_once(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     one, _ = world.retrieve()
     world.publish(publication(one, [0, 1], duration_us=100))
@@ -46,7 +46,7 @@ def test_some_tasks_are_cancelled_and_the_others_come(world: World, ann: Account
     assert (status.state, status.cancelled, all_results(status)) == ("completed", [(1, 3), (8, 10)], [0, 3, 4, 5, 6, 7])
 
 
-def test_what_is_done_is_not_cancelled_any_more(world: World, ann: AccountRecord) -> None:
+def test_an_ended_package_is_not_cancelled(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     (lease, _) = world.retrieve()
     world.publish(publication(lease, [2]))
@@ -66,7 +66,7 @@ def test_only_what_no_worker_has_is_cancelled(world: World, ann: AccountRecord) 
     assert (status.state, status.cancelled, all_results(status)) == ("completed", [(5, 100)], [0, 1, 2, 3, 4])
 
 
-def test_of_a_draining_package_what_a_dead_worker_had_runs_again(world: World, ann: AccountRecord) -> None:
+def test_tasks_of_a_draining_package_that_a_dead_worker_had_run_again(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     world.lease()
     world.cancel(ann, package_id, only_queued=True)
@@ -105,7 +105,7 @@ def test_too_many_places_are_refused(world: World, ann: AccountRecord) -> None:
     assert world.head(package_id).life.state == "running"
 
 
-def test_what_lies_too_scattered_among_tasks_at_work_is_refused(world: World, ann: AccountRecord) -> None:
+def test_a_cancellation_of_too_scattered_tasks_is_refused(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=10_000, chunksize=20)
     world.retrieve(executors=10_000)
     world.work(world.retrieve(executors=10_000))
@@ -123,6 +123,6 @@ def test_contradicting_wishes_are_refused(world: World, ann: AccountRecord) -> N
         world.cancel(ann, package_id, ranges=[(0, 1)], only_queued=True)
 
 
-def test_an_admin_may_cancel_what_is_anybodys(world: World, ann: AccountRecord) -> None:
+def test_an_admin_may_cancel_a_package_of_any_account(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     assert world.cancel(None, package_id).state == "cancelled"

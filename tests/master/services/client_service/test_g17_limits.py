@@ -65,7 +65,7 @@ def test_g17_bytes_of_task_data_wait_for_room(world: World, ann: AccountRecord, 
     reached(f"bytes over the {POLICY.running_bytes:,} that may run: 429 with Retry-After")
 
 
-def test_what_never_fits_is_no_reason_to_wait(world: World, ann: AccountRecord) -> None:
+def test_a_start_over_a_limit_that_it_can_never_meet_is_too_large(world: World, ann: AccountRecord) -> None:
     with pytest.raises(TooLarge, match=r"101 tasks are over the 100 that account 'ann' .*buffersize=.*operator"):
         world.start(ann, 101)
     with pytest.raises(TooLarge, match=r"1,001 bytes .* over the 1,000 that account 'ann' .*storage.*operator"):

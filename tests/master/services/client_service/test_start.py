@@ -52,7 +52,7 @@ def test_with_no_quota_left_nothing_is_queued(world: World) -> None:
     assert world.backend.packages.of_account(None, 10) == []
 
 
-def test_a_grant_shows_at_once_even_to_who_remembers_the_account(world: World) -> None:
+def test_a_grant_counts_at_once_for_a_master_that_remembers_the_account(world: World) -> None:
     remembered = world.account("poor", quota_us=0)
     world.backend.accounts.grant(remembered.account_id, "more", HOUR_US)
     world.start(remembered)
@@ -68,7 +68,7 @@ def test_a_retry_is_answered_even_when_the_quota_is_used_up_since(world: World) 
     assert again.package_id == package_id
 
 
-def test_what_is_left_may_all_be_held_by_packages_that_run(world: World) -> None:
+def test_a_package_waits_while_another_holds_the_rest_of_the_quota(world: World) -> None:
     ann = world.account("ann", quota_us=FIRST_SLICE_US)
     one, two = world.start(ann), world.start(ann)
     assert world.head(two).quota.ask_again_at > world.clock.now()

@@ -98,7 +98,7 @@ def test_a_worker_that_joins_within_the_grace_period_runs_the_package(world: Wor
     assert world.status(ann, package_id).state == "completed"
 
 
-def test_the_grace_period_begins_again_when_the_last_worker_that_fits_is_gone(world: World, ann: AccountRecord) -> None:
+def test_the_grace_period_starts_again_when_the_last_worker_that_fits_is_gone(world: World, ann: AccountRecord) -> None:
     old, new = Agent(world, "a"), Agent(world, "b", "3.12")
     package_id = world.start(ann, python="3.12")
     old.take()
@@ -115,7 +115,7 @@ def test_the_grace_period_begins_again_when_the_last_worker_that_fits_is_gone(wo
     assert world.status(ann, package_id).reason == "python"
 
 
-def test_the_grace_period_begins_again_when_a_package_has_run_meanwhile(world: World, ann: AccountRecord) -> None:
+def test_the_grace_period_starts_again_when_a_package_has_run_meanwhile(world: World, ann: AccountRecord) -> None:
     old, new = Agent(world, "a"), Agent(world, "b", "3.12")
     package_id = world.start(ann, python="3.12")
     old.take()
@@ -254,7 +254,7 @@ def test_chunks_that_are_passed_over_do_not_look_lost(world: World, ann: Account
     assert (lease.package_id, lease.attempt) == (package_id, 1)
 
 
-def test_a_worker_that_is_handed_only_what_it_cannot_run_asks_less_often(
+def test_a_worker_that_is_handed_only_unfit_chunks_waits_longer(
     world: World, ann: AccountRecord, tmp_path: Path
 ) -> None:
     wrong, right = Agent(world, "a"), Agent(world, "b", "3.12")
@@ -306,7 +306,7 @@ def test_an_idle_worker_that_cannot_run_a_package_opens_no_window_of_it(world: W
     assert world.head(package_id).pace.window == window
 
 
-def test_a_client_is_told_which_workers_there_are(world: World, ann: AccountRecord) -> None:
+def test_an_await_names_the_workers_that_there_are(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, python="3.12")
     assert world.status(ann, package_id).placement is None
     world.clock.move(5)
@@ -391,7 +391,7 @@ def test_no_worker_gives_tasks_back_for_one_that_left(world: World, ann: Account
     assert not hungry(world, lease)
 
 
-def test_a_package_whose_last_worker_left_is_told_so(world: World, ann: AccountRecord) -> None:
+def test_an_await_shows_that_the_last_worker_of_a_package_left(world: World, ann: AccountRecord) -> None:
     agent = Agent(world, "a")
     package_id = world.start(ann, 20)
     (lease,) = agent.take()

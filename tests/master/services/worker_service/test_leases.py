@@ -24,7 +24,7 @@ def test_an_extended_lease_stays_with_its_worker(world: World, ann: AccountRecor
     assert len(world.retrieve("other")) == 2
 
 
-def test_a_finished_lease_is_told_so(world: World, ann: AccountRecord) -> None:
+def test_a_beat_for_a_finished_lease_is_answered_as_finished(world: World, ann: AccountRecord) -> None:
     world.start(ann)
     one, two = world.retrieve()
     world.publish(publication(one))
@@ -53,7 +53,7 @@ def test_a_hundred_leases_of_one_package_are_extended_with_few_calls(world: Worl
     }  # fmt: skip
 
 
-def test_what_is_given_back_is_there_for_others_at_once(world: World, ann: AccountRecord) -> None:
+def test_tasks_given_back_are_there_for_others_at_once(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=5)
     slow = world.lease("slow")
     world.give_back(slow, (2, 5))

@@ -22,7 +22,7 @@ def test_several_leases_of_several_packages_in_bulk(world: World, ann: AccountRe
     assert world.status(ann, package_ids[0]).state == world.status(bob, package_ids[1]).state == "completed"
 
 
-def test_a_partial_publication_tells_what_is_still_wanted(world: World, ann: AccountRecord) -> None:
+def test_the_reply_to_a_partial_publication_names_the_tasks_still_wanted(world: World, ann: AccountRecord) -> None:
     world.start(ann, tasks=5)
     lease = world.lease()
     (view,) = world.publish(publication(lease, [0, 3])).leases
@@ -66,7 +66,7 @@ def test_a_worker_of_another_python_fails_the_package_and_says_why(world: World,
     assert world.record(ann.account_id).spent_us == 0
 
 
-def test_a_publication_for_nobody_is_answered(world: World, ann: AccountRecord) -> None:
+def test_a_publication_for_an_unknown_package_is_answered(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     lease = world.lease()
     made = replace(publication(lease), package_id="nobody's")

@@ -41,7 +41,7 @@ def test_results_that_come_after_the_quota_are_not_charged(world: World) -> None
     assert world.record(poor.account_id).spent_us == 25_000
 
 
-def test_a_worker_is_told_how_much_is_left(world: World) -> None:
+def test_a_lease_says_how_much_quota_is_left(world: World) -> None:
     poor = world.account("poor", quota_us=25_000)
     world.start(poor)
     lease = world.lease()
@@ -131,7 +131,7 @@ def test_a_slice_that_its_package_has_not_noted_yet_counts(world: World) -> None
     assert world.status(ann, package_id).state == "failed"
 
 
-def test_a_package_that_nobody_saw_when_its_account_was_revoked_ends_with_its_first_slice(world: World) -> None:
+def test_a_package_missed_by_the_revocation_of_its_account_ends_with_its_first_slice(world: World) -> None:
     ann = world.account("ann", quota_us=HOUR_US)
     package_id = world.start(ann, tasks=1_000)
     world.backend.accounts.revoke(ann.account_id)

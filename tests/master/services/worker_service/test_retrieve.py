@@ -19,7 +19,7 @@ from master.packages import make_head, make_spec
 from master.services.world import CODE, POLICY, WatchedWorld, World, master, publication
 
 
-def test_a_lease_brings_what_a_worker_needs(world: World, ann: AccountRecord) -> None:
+def test_a_lease_has_everything_that_a_worker_needs(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=12, call="args", task_timeout_s=7.5, data=RangeData(3, 2))
     world.clock.move(0.25)
     lease = world.lease()
@@ -45,7 +45,7 @@ def test_payloads_in_blobs_come_with_links(world: World, ann: AccountRecord) -> 
     assert {lease.code_link.method, lease.data_link.method} == {"GET"}
 
 
-def test_of_inline_data_only_what_is_wanted_travels(world: World, ann: AccountRecord) -> None:
+def test_a_lease_has_only_the_inline_data_of_its_tasks(world: World, ann: AccountRecord) -> None:
     world.start(ann, data=InlineData([str(index).encode() for index in range(10)]))
     lease = world.lease()
     world.publish(publication(lease, [1, 3]))
@@ -68,7 +68,7 @@ def test_a_retried_retrieval_brings_the_same_chunks(world: World, ann: AccountRe
     assert [(lease.start, lease.attempt) for lease in again] == [(0, 1), (5, 1)]
 
 
-def test_no_more_chunks_than_asked_for(world: World, ann: AccountRecord) -> None:
+def test_a_retrieval_brings_at_most_as_many_chunks_as_it_names(world: World, ann: AccountRecord) -> None:
     world.start(ann, tasks=100)
     assert len(world.retrieve(chunks=3)) == 3
 
@@ -117,7 +117,7 @@ def test_a_message_of_a_forgotten_package_is_deleted(world: World, ann: AccountR
     assert world.backend.queue.waiting() == 0
 
 
-def test_what_was_given_back_is_not_handed_out_with_the_old_message(world: World, ann: AccountRecord) -> None:
+def test_tasks_given_back_are_not_leased_by_the_old_message(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=5)
     world.backend.packages.append(package_id, [("g", GaveBack(generation=2, ranges=[(3, 5)]))])
     world.worker._folding.advance(package_id)
@@ -183,7 +183,7 @@ def test_a_repeated_request_at_another_process_brings_the_same(world: World, ann
     assert (again.package_id, again.start, again.attempt) == (lease.package_id, lease.start, 1)
 
 
-def test_a_worker_that_met_only_stale_chunks_asks_again_at_once(world: World, ann: AccountRecord) -> None:
+def test_a_worker_that_met_only_stale_chunks_may_retry_at_once(world: World, ann: AccountRecord) -> None:
     packages = [world.start(ann, chunksize=1) for _ in range(STALE_ROUNDS)]
     for package_id in packages:
         world.cancel(ann, package_id)
