@@ -14,8 +14,8 @@ from worker.agents import RunningAgent
 NAMED = """
 import os, sys, time
 from cloudpar_worker import __main__
-from cloudpar_worker.shell import master_io
-class Named(master_io.Courier):
+from cloudpar_worker.shell import agent, master_io
+class Named(master_io.MasterIO):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.worker_id = f"agent {os.getpid()}"
@@ -24,7 +24,7 @@ class Named(master_io.Courier):
             print("asks for tasks at", time.monotonic(), file=sys.stderr, flush=True)
             return ask(*request)
         self._retrieval._ask = asking
-master_io.Courier = Named
+agent.MasterIO = Named
 sys.exit(__main__.main())
 """
 """An agent whose name the test knows, and that says when it asks for tasks."""
