@@ -4,6 +4,7 @@ import io
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -361,3 +362,42 @@ def test_public_names() -> None:
         cloudpar.pol  # noqa: B018 - looking up the name is what raises
     for name in errors.__all__:
         assert issubclass(getattr(errors, name), Exception)
+
+
+NAMES_OF_MULTIPROCESSING = (
+    "imap", "imap_unordered", "apply", "apply_async", "map_async", "starmap_async", "close", "join", "terminate",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES_OF_MULTIPROCESSING)
+def test_a_method_that_only_multiprocessing_has_says_what_to_write_instead(pool: Pool, name: str) -> None:
+    assert not hasattr(pool, name)
+    with pytest.raises(AttributeError, match=rf"'Pool' object has no attribute '{name}'.*: write pool\."):
+        getattr(pool, name)
+
+
+def test_another_name_that_a_pool_does_not_have_is_a_usual_attribute_error(pool: Pool) -> None:
+    with pytest.raises(AttributeError, match=r"^'Pool' object has no attribute 'mop'$") as caught:
+        pool.mop  # type: ignore[attr-defined]  # noqa: B018 - reading it is the test
+    assert (caught.value.name, caught.value.obj) == ("mop", pool)
+
+
+def test_the_error_of_a_captured_pool_names_the_call_that_finds_it_in_a_task(pool: Pool, embedded: Pool) -> None:
+    with pytest.raises(SerializationError, match=r"inside the task, by Pool\(endpoint, token\)"):
+        pool.submit(lambda: pool.map(abs, [1]))
+    with pytest.raises(SerializationError, match=r"inside the task, by Pool\(\), which is this pool there"):
+        embedded.submit(lambda: embedded.map(abs, [1]))
+
+
+def test_what_pools_and_results_are_can_be_seen(pool: Pool, embedded: Pool) -> None:
+    results, unordered = pool.map(abs, range(3)), pool.map_unordered(abs, [1], buffersize=1)
+    assert repr(results) == f"<MapResults of 3 tasks, package {results.package_id}>"
+    assert repr(unordered) == f"<UnorderedResults of 1 task so far, package {unordered.package_id}>"
+    assert repr(pool.map(abs, [])) == "<MapResults of 0 tasks>"
+    assert results.package_id is not None
+    assert repr(pool.attach(results.package_id)) == f"<Attachment to package {results.package_id}>"
+    assert re.fullmatch(rf"<Pool at {pool.endpoint}, \d packages? under way>", repr(pool))
+    assert re.fullmatch(r"<Pool of 2 executors on this machine, \d packages? under way>", repr(embedded))
+    assert repr(object.__new__(Pool)) == "<Pool that did not start>"
+    pool.shutdown(wait=False)
+    assert repr(pool) == f"<Pool at {pool.endpoint}, shut down>"

@@ -52,6 +52,9 @@ class Attachment(Generic[T_co]):
         self._store = ResultStore()
         self._handle = session.attach(package_id, self._store)
 
+    def __repr__(self) -> str:
+        return f"<Attachment to package {self.package_id}>"
+
     def __iter__(self) -> Iterator[T_co]:
         return AttachedResults(self)
 

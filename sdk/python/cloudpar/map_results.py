@@ -9,6 +9,7 @@ from ._client.interruption import interrupt
 from ._client.package_handle import PackageHandle
 from ._client.result_buffer import MapPart, ResultBuffer
 from ._client.session import Session
+from ._formatting.quantity import quantity
 from ._formatting.tracebacks import shorten
 from .errors import CloudparError
 
@@ -97,6 +98,10 @@ class MapResults(Iterator[T_co]):
         `Pool.attach` takes it, also in another process.
         """
         return self._package_ids[-1] if self._package_ids else None
+
+    def __repr__(self) -> str:
+        tasks = quantity(self._given, "task") + (" so far" if self._more else "")
+        return f"<{type(self).__name__} of {tasks}{f', package {self.package_id}' if self.package_id else ''}>"
 
     def __iter__(self) -> "MapResults[T_co]":
         return self

@@ -15,7 +15,9 @@ from ._arguments.keywords import named
 from ._arguments.retry import RetryOn, read_retry
 from ._client.configuration import LOCAL, configure, of_the_task
 from ._display.output import check_output
+from ._formatting.quantity import quantity
 from ._formatting.tracebacks import ShortTracebacks
+from ._pool.familiar_names import FamiliarNames
 from ._pool.lifetime import Lifetime, first_contact
 from ._pool.map_methods import MapMethods
 from .errors import SerializationError
@@ -37,7 +39,7 @@ than this many are under way, and with the number of executors here it would wai
 log = logging.getLogger("cloudpar")
 
 
-class Pool(MapMethods):
+class Pool(FamiliarNames, MapMethods):
     """Runs functions on the executors of a master; a complete `concurrent.futures.Executor`.
 
     Where the master is, is taken from the arguments, then from the environment (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN),
@@ -118,6 +120,7 @@ class Pool(MapMethods):
         self._pid = os.getpid()
         self._shut_down = False
         configuration = configure(endpoint, token)
+        self._is_found_in_tasks = configuration is None
         if configuration is None and endpoint is None and workers is None and memory_mb is None:
             configuration = of_the_task()
         if workers is not None and configuration is not None:
@@ -265,18 +268,19 @@ class Pool(MapMethods):
         Raises:
             SerializationError: Always; the text says what to do in a task instead.
         """
-        if self._lifetime.cluster is None:
-            text = (
-                "make one inside the task, by Pool(endpoint, token): while the task waits for tasks of its own, other "
-                "tasks use its core"
-            )
-        else:
-            text = (
-                "this pool started its master itself, which tasks do not know. Make one inside the task by Pool(), "
-                "which starts another master, or start one by `cloudpar up` for both, and make pools by "
-                "Pool(endpoint, token)"
-            )
-        raise SerializationError(f"cannot pickle a Pool, which belongs to its process: {text}")
+        call = "Pool(), which is this pool there" if self._is_found_in_tasks else "Pool(endpoint, token)"
+        raise SerializationError(
+            f"cannot pickle a Pool, which belongs to its process: make one inside the task, by {call}. While the task "
+            "waits for tasks of its own, other tasks use its core"
+        )
+
+    def __repr__(self) -> str:
+        if "_client" not in vars(self):
+            return "<Pool that did not start>"
+        cluster = self._lifetime.cluster
+        here = "" if cluster is None else f"of {quantity(cluster.workers, 'executor')} on this machine"
+        packages = quantity(len(self._client.session.unfinished()), "package")
+        return f"<Pool {here or f'at {self.endpoint}'}, {'shut down' if self._shut_down else f'{packages} under way'}>"
 
     def _check(self) -> None:
         if os.getpid() != self._pid:

@@ -125,7 +125,11 @@ async function readProfile(environment: Environment): Promise<Source> {
   }
   const { parse } = await import('smol-toml');
   try {
-    const { endpoint, token } = parse(text);
+    const { endpoint, token, ...others } = parse(text);
+    const [unknown] = Object.keys(others);
+    if (unknown !== undefined) {
+      throw new Error(`only endpoint and token mean something, and not ${unknown}`);
+    }
     return { endpoint: optionalText(endpoint), token: optionalText(token), name };
   } catch (error) {
     throw new ConfigurationError(

@@ -40,6 +40,34 @@ from sdk.fake_master import FakeMaster
             lambda _: Pool(max_worker=3),  # type: ignore[call-arg]
             "Pool() got an unexpected keyword argument 'max_worker'. Did you mean 'max_workers'?",
         ),
+        (
+            lambda pool: pool.map(abs, [1], zzz=True),
+            (
+                "Pool.map() got an unexpected keyword argument 'zzz'. It takes buffersize, chunksize, retries, "
+                "retry_on, return_exceptions, task_timeout_s, timeout"
+            ),
+        ),
+        (
+            lambda pool: pool.map(abs, [1], progress=True),
+            (
+                "Pool.map() got an unexpected keyword argument 'progress': it is an argument of the pool itself, "
+                "Pool(progress=...)"
+            ),
+        ),
+        (
+            lambda pool: pool.parallel_for(0, 1, print, output=None),
+            (
+                "Pool.parallel_for() got an unexpected keyword argument 'output': it is an argument of the pool "
+                "itself, Pool(output=...)"
+            ),
+        ),
+        (
+            lambda pool: pool.starmap(pow, [(1, 2)], workers=4),
+            (
+                "Pool.starmap() got an unexpected keyword argument 'workers': it is an argument of the pool itself, "
+                "Pool(workers=...)"
+            ),
+        ),
         (lambda pool: pool.map(), "Pool.map() missing 1 required positional argument: 'fn'"),
         (lambda pool: pool.starmap(abs), "Pool.starmap() missing 1 required positional argument: 'iterable'"),
     ],
@@ -120,6 +148,15 @@ def test_an_empty_endpoint_or_token_does_not_start_a_pool_on_this_machine(
 def test_the_error_of_a_token_of_another_type_does_not_show_it() -> None:
     with pytest.raises(TypeError, match=r"^token= is given a bytes: give text, or None$"):
         Pool("http://127.0.0.1:1", b"secret")  # type: ignore[arg-type]
+
+
+def test_a_number_of_executors_in_the_place_of_the_endpoint_or_the_token_is_refused_with_the_right_argument() -> None:
+    with pytest.raises(TypeError, match=r"4 is no endpoint: .* write Pool\(workers=4\)$"):
+        Pool(4)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"123 is no endpoint: .* write Pool\(workers=123\)$"):
+        Pool(123, "token")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^token= is given a int: .*workers= takes a number of executors$"):
+        Pool("local", 4)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["map", "map_unordered", "starmap"])

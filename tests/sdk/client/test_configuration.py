@@ -86,6 +86,10 @@ def test_what_does_not_fit(endpoint: str | None, token: str | None, text: str) -
         ("endpoint = ", "cannot be read"),
         ("endpoint = 5\ntoken = 'x'", "endpoint in the profile file .* is no string"),
         ("endpoint = 'http://x'", "no token"),
+        ("endpont = 'http://x'", "profile.toml has the key 'endpont', .*: did you mean endpoint\\?"),
+        ("ENDPOINT = 'http://x'\ntoken = 'x'", "the key 'ENDPOINT', .*: did you mean endpoint\\?"),
+        ("endpoint = 'http://x'\ntoken = 'x'\nworkers = 4", "the key 'workers', .*: remove it"),
+        ("[pool]\nendpoint = 'http://x'", "the key 'pool', .*: remove it"),
     ],
 )
 def test_broken_profile(tmp_path: Path, content: str, text: str) -> None:

@@ -11,6 +11,7 @@ from numbers import Real
 
 from cloudpar.errors import ConfigurationError
 from cloudpar_protocol.brief import brief
+from cloudpar_protocol.limits import EXECUTORS
 
 MOST_SECONDS = 1_000_000_000
 """The longest time that an argument takes, in seconds (32 years): locks and messages hold no longer ones."""
@@ -129,13 +130,22 @@ def address(name: str, value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise TypeError(f"{name}= is given a {type(value).__name__}: give text, or None")
+        raise TypeError(f"{name}= is given a {type(value).__name__}: {_text_instead(name, value)}")
     if not value:
         raise ConfigurationError(
             f"{name}= is given an empty text: give the {name}, or None, so that the environment or the profile file "
             "names the master; without these the pool is one on this machine"
         )
     return value
+
+
+def _text_instead(name: str, value: object) -> str:
+    """What to give: a caller who knows `multiprocessing.Pool(4)` means a number of executors."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= EXECUTORS:
+        return "give text, or None"
+    if name == "token":  # which no error shows
+        return "give text, or None; workers= takes a number of executors"
+    return f"{value} is no endpoint: for a pool of so many executors write Pool(workers={value})"
 
 
 def check_iterables(call: str, values: Iterable[object]) -> None:

@@ -9,6 +9,10 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_OF_POOL = "Pool.__init__"
+_optional: dict[str, list[str]] = {}
+"""By the name of a call: its arguments that have defaults, in alphabetical order."""
+
 
 def named(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Give a function the name that errors about its arguments show, such as "Pool.map"."""
@@ -16,6 +20,7 @@ def named(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         function.__qualname__ = name
         parameters = inspect.signature(function).parameters.values()
+        _optional[name] = sorted(each.name for each in parameters if each.default is not each.empty)
         known = {each.name for each in parameters if each.kind in {each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD}}
 
         @functools.wraps(function)
@@ -32,5 +37,10 @@ def named(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def _unexpected(name: str, key: str, known: set[str]) -> TypeError:
     similar = difflib.get_close_matches(key, sorted(known - {"self"}), n=1)
-    meant = f". Did you mean {similar[0]!r}?" if similar else f". It takes {', '.join(sorted(known - {'self'}))}"
+    if similar:
+        meant = f". Did you mean {similar[0]!r}?"
+    elif key in _optional.get(_OF_POOL, ()):
+        meant = f": it is an argument of the pool itself, Pool({key}=...)"
+    else:
+        meant = f". It takes {', '.join(_optional[name])}"
     return TypeError(f"{name.removesuffix('.__init__')}() got an unexpected keyword argument {key!r}{meant}")

@@ -1,12 +1,15 @@
 """Where the master is, and who we are: arguments, then the environment, then a profile file, then nobody."""
 
+import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from cloudpar.errors import ConfigurationError
 from cloudpar_protocol import nesting
+
+PROFILE_KEYS = "endpoint", "token"
 
 LOCAL = "local"
 """An endpoint that is none: a pool on this machine, whatever else is configured."""
@@ -88,13 +91,25 @@ def _profile(environment: Mapping[str, str]) -> tuple[str | None, str | None, st
         raise ConfigurationError(
             f'{source} cannot be read: {error}; it has two lines, endpoint = "..." and token = "..."'
         ) from error
+    _check_keys(values, source)
     found = []
-    for key in ("endpoint", "token"):
+    for key in PROFILE_KEYS:
         value = values.get(key)
         if value is not None and not isinstance(value, str):
             raise ConfigurationError(f'{key} in {source} is no string: write {key} = "..."')
         found.append(value or None)
     return found[0], found[1], source
+
+
+def _check_keys(values: Iterable[str], source: str) -> None:
+    """Refuse a key that means nothing: if it was misspelt, a pool on this machine would start instead of an error."""
+    for key in values:
+        if key not in PROFILE_KEYS:
+            similar = difflib.get_close_matches(key.lower(), PROFILE_KEYS, n=1)
+            meant = f"did you mean {similar[0]}?" if similar else "remove it"
+            raise ConfigurationError(
+                f"{source} has the key {key!r}, and only endpoint and token mean something: {meant}"
+            )
 
 
 def profile_path(environment: Mapping[str, str] = os.environ) -> Path:

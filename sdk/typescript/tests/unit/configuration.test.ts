@@ -58,6 +58,7 @@ describe('what is missing is said', () => {
     ['endpoint = ', /cannot be read: .*two lines/s],
     ['endpoint = 7\ntoken = "t"', /endpoint and token are texts/],
     ['endpoint = "http://x"', /no token in/],
+    ['endpont = "http://x"', /cannot be read: only endpoint and token mean something, and not endpont/],
   ])('a profile with %j', async (text, expected) => {
     const path = join(folder, 'other.toml');
     await writeFile(path, text);

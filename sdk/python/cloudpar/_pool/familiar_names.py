@@ -1,0 +1,30 @@
+"""Methods of `multiprocessing.Pool` that a pool does not have: the error says what to write instead."""
+
+from typing import TYPE_CHECKING, Any
+
+_INSTEAD = {
+    "imap": "pool.map(fn, xs), whose results can be read while tasks run; buffersize= bounds how many wait",
+    "imap_unordered": "pool.map_unordered(fn, xs)",
+    "apply": "pool.submit(fn, *args, **kwargs).result()",
+    "apply_async": "pool.submit(fn, *args, **kwargs), which returns a future",
+    "map_async": "pool.map(fn, xs), which returns at once, and read its results later",
+    "starmap_async": "pool.starmap(fn, xs), which returns at once, and read its results later",
+    "close": "pool.shutdown(wait=False), or use `with Pool() as pool:`",
+    "join": "pool.shutdown(), which waits for the tasks, or use `with Pool() as pool:`",
+    "terminate": "pool.shutdown(wait=False, cancel_futures=True), and results.cancel() for maps that run",
+}
+
+
+class FamiliarNames:
+    """Helps programs that were written for `multiprocessing.Pool`."""
+
+    if not TYPE_CHECKING:  # type checkers would take any name for one that exists
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self).__name__
+            if name not in _INSTEAD:
+                raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
+            # Without `name=` and `obj=`, so that Python adds no guess of its own.
+            raise AttributeError(
+                f"{kind!r} object has no attribute {name!r}, as multiprocessing.Pool has: write {_INSTEAD[name]}"
+            )
