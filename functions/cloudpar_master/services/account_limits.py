@@ -20,8 +20,8 @@ def check_fits(account: AccountRecord, tasks: int, data_bytes: int, policy: Poli
         raise TooLarge(f"{text}: pass `buffersize=` to map, split the package, or {OPERATOR}")
     if data_bytes > policy.running_bytes:
         text = f"{data_bytes:,} bytes of task data are over the {policy.running_bytes:,} that account {account.name!r}"
-        mends = f"let tasks read their data from storage, send fewer together (`buffersize=` of map), or {OPERATOR}"
-        raise TooLarge(f"{text} may have running: {mends}")
+        remedies = f"let tasks read their data from storage, send fewer together (`buffersize=` of map), or {OPERATOR}"
+        raise TooLarge(f"{text} may have running: {remedies}")
 
 
 def check_room(account: AccountRecord, request: StartTasks, data_bytes: int, running: Running, policy: Policy) -> None:

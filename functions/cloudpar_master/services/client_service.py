@@ -130,7 +130,7 @@ class ClientService:
             text = "this idempotency key was used before with another package: make a new key for each package"
             raise IdempotencyConflict(text)
         if stored is spec:
-            self._folding.begin(head)
+            self._folding.start(head)
             on.fleet.wake()
         return StartTasksReply(package_id=package_id)
 

@@ -50,7 +50,7 @@ class Folding:
         self._backend = backend
         self._effects = EffectRunner(backend)
 
-    def begin(self, head: Head) -> None:
+    def start(self, head: Head) -> None:
         """Go on with a package whose first head was just written."""
         self._carry_out(head)
 
@@ -129,7 +129,7 @@ class Folding:
         """Store events that lost the race, so that the next winner takes them, and see that this happens.
 
         The winner of a race looks into the inbox only before its save. So the loser must look afterwards: events that
-        came in between would lie there until some other event comes, perhaps for ever.
+        came in between would lie there until some other event comes, perhaps never.
         """
         if items:
             self._backend.packages.append(package_id, items)

@@ -10,7 +10,7 @@ from .backend import Backend
 
 LOOKED_UP = 100
 """How many packages are looked up for the reasons why workers are set aside: on AWS, by one call. Of packages beyond
-these, which are older, no reason is told."""
+these, which are older, no reason is given."""
 
 
 class WorkerList:

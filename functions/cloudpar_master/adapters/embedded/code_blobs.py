@@ -1,7 +1,7 @@
 """How much task code a data folder keeps.
 
 Task code is addressed by its hash, so that the same function is uploaded once. A blob must stay while a package that
-may still hand out tasks refers to it, and while a client that has uploaded it, or was told that it is there already,
+may still hand out tasks refers to it, and while a client that has uploaded it, or was answered that it is there,
 has not started its package yet. All other code is kept up to a size, for the next call of the same function.
 """
 

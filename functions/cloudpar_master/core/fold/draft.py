@@ -21,7 +21,7 @@ class Draft(Struct):
     results: list[TaskResult] = []
 
 
-def begin(head: Head, policy: Policy, now: float) -> Draft:
+def draft_of(head: Head, policy: Policy, now: float) -> Draft:
     """A draft of the next version of a head."""
     draft = Draft(head.draft(), policy)
     draft.head.version += 1

@@ -36,7 +36,7 @@ from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import TaskResult
 
 from . import cancellation, life, open_ranges, pace, quota, tasks
-from .draft import Draft, begin
+from .draft import Draft, draft_of
 
 
 class Folded(NamedTuple):
@@ -55,7 +55,7 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
         now: Seconds of any clock that the masters share roughly.
         policy: Figures of the deployment.
     """
-    draft = begin(head, policy, now)
+    draft = draft_of(head, policy, now)
     # A lost chunk is taken last: its worker may have published before it was lost, and then nothing need run again.
     for event in sorted(events, key=lambda event: isinstance(event, Lost)):
         _take(draft, event)

@@ -1,4 +1,4 @@
-"""How a head is stored: its groups side by side in one flat map, as release 0.1.0 began it.
+"""How a head is stored: its groups side by side in one flat map, as since release 0.1.0.
 
 During an upgrade masters of two releases run beside each other, and each reads what the other wrote. So a stored name
 never changes, nor what it means: a field that is renamed in a group keeps its stored name (`field(name=...)`), and no
