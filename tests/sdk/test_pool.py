@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from cloudpar import Pool, errors
-from cloudpar._display.output import Output
+from cloudpar._arguments.pool_options import Output
 from cloudpar.effects import SideEffectError
 from cloudpar.errors import ConfigurationError, InvalidToken, SerializationError
 from cloudpar_protocol.payloads import TaskResult

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
-from cloudpar_protocol.limits import EXECUTORS, THREADS
-
-from ._arguments.argument_types import address, flag, flag_or_none, patience, time_limit, whole_or_none
+from ._arguments.argument_types import address, flag
 from ._arguments.keywords import named
+from ._arguments.pool_options import PoolOptions, executor_count
 from ._arguments.retry import RetryOn, read_retry
 from ._client.configuration import LOCAL, configure, of_the_task
-from ._display.output import check_output
 from ._formatting.quantity import quantity
 from ._formatting.tracebacks import ShortTracebacks
 from ._pool.familiar_names import FamiliarNames
@@ -23,7 +21,7 @@ from ._pool.map_methods import MapMethods
 from .errors import SerializationError
 
 if TYPE_CHECKING:
-    from ._display.output import Output
+    from ._arguments.pool_options import Output
     from .attachment import Attachment
     from .future import TaskFuture
     from .report import Report
@@ -107,45 +105,28 @@ class Pool(FamiliarNames, MapMethods):
         progress: bool | None = None,
     ) -> None:
         endpoint, token = address("endpoint", endpoint), address("token", token)
-        patience_s, task_timeout_s = patience("patience_s", patience_s), time_limit("task_timeout_s", task_timeout_s)
-        output, progress = check_output(output), flag_or_none("progress", progress)
-        workers = executor_count(workers, max_workers)
-        if workers is not None and endpoint not in {None, LOCAL}:
-            raise ValueError("workers= is for a pool on this machine: the master at endpoint= has workers of its own")
-        memory_mb = whole_or_none("memory_mb", memory_mb)
-        threads_per_task = whole_or_none("threads_per_task", threads_per_task)
-        _check_executor_limits(memory_mb, threads_per_task, endpoint)
-        retry = read_retry(retries, retry_on)
+        options = PoolOptions(
+            workers=executor_count(workers, max_workers),
+            memory_mb=memory_mb,
+            threads_per_task=threads_per_task,
+            patience_s=patience_s,
+            task_timeout_s=task_timeout_s,
+            retry=read_retry(retries, retry_on),
+            output=output,
+            progress=progress,
+        )
+        if endpoint not in {None, LOCAL}:
+            options.refuse_local_ones()
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._shut_down = False
         configuration = configure(endpoint, token)
         self._is_found_in_tasks = configuration is None
-        if configuration is None and endpoint is None and workers is None and memory_mb is None:
+        if configuration is None and endpoint is None and not options.are_local:
             configuration = of_the_task()
-        if workers is not None and configuration is not None:
-            log.warning(
-                "cloudpar: workers=%d is ignored: there is a master, named by %s, with workers of its own. "
-                'Pool("local", workers=%d) is a pool on this machine.',
-                workers, configuration.source, workers,
-            )  # fmt: skip
-        if memory_mb is not None and configuration is not None:
-            log.warning(
-                "cloudpar: memory_mb=%d is ignored: there is a master, named by %s, whose workers have their own limit "
-                "(--memory-mb of `cloudpar up` and `cloudpar worker`).",
-                memory_mb, configuration.source,
-            )  # fmt: skip
-        self._lifetime = Lifetime(
-            configuration,
-            workers,
-            memory_mb=memory_mb,
-            threads_per_task=threads_per_task,
-            patience_s=patience_s,
-            task_timeout_s=task_timeout_s,
-            retry=retry,
-            output=output,
-            progress=progress,
-        )
+        if configuration is not None:
+            _warn_of_ignored(options, configuration.source)
+        self._lifetime = Lifetime(configuration, options)
         self._client = self._lifetime.client
         self._end = weakref.finalize(self, self._lifetime.finish_later)
         self._end.atexit = False  # Lifetime sees to that, and waits
@@ -292,33 +273,16 @@ class Pool(FamiliarNames, MapMethods):
             raise RuntimeError("cannot schedule new futures after shutdown")
 
 
-def executor_count(workers: int | None, max_workers: int | None) -> int | None:
-    """How many executors a caller wants, who may use either name; None if the caller leaves it to the pool.
-
-    Raises:
-        TypeError: It is no whole number.
-        ValueError: Both names are used, the number is less than 1 (the text is that of `concurrent.futures`), or it is
-            above EXECUTORS.
-    """
-    workers, max_workers = whole_or_none("workers", workers), whole_or_none("max_workers", max_workers)
-    if workers is not None and max_workers is not None:
-        raise ValueError("workers= and max_workers= are two names for one thing: give one of them")
-    count = workers if max_workers is None else max_workers
-    if count is not None and count < 1:
-        name = "workers" if max_workers is None else "max_workers"
-        raise ValueError(f"{name} must be greater than 0: a pool needs at least one executor")
-    if count is not None and count > EXECUTORS:
-        raise ValueError(f"{count:,} executors are too many for this machine's worker: it has at most {EXECUTORS:,}")
-    return count
-
-
-def _check_executor_limits(memory_mb: int | None, threads_per_task: int | None, endpoint: str | None) -> None:
-    if memory_mb is not None and memory_mb < 1:
-        raise ValueError(f"memory_mb={memory_mb}: give a positive number of MB, or None")
-    if memory_mb is not None and endpoint not in {None, LOCAL}:
-        raise ValueError(
-            "memory_mb= is for a pool on this machine: where the workers of the master at endpoint= start, "
-            "`cloudpar up` and `cloudpar worker` take --memory-mb"
-        )
-    if threads_per_task is not None and not 1 <= threads_per_task <= THREADS:
-        raise ValueError(f"threads_per_task={threads_per_task}: give a number from 1 to {THREADS:,}, or None")
+def _warn_of_ignored(options: PoolOptions, source: str) -> None:
+    if options.workers is not None:
+        log.warning(
+            "cloudpar: workers=%d is ignored: there is a master, named by %s, with workers of its own. "
+            'Pool("local", workers=%d) is a pool on this machine.',
+            options.workers, source, options.workers,
+        )  # fmt: skip
+    if options.memory_mb is not None:
+        log.warning(
+            "cloudpar: memory_mb=%d is ignored: there is a master, named by %s, whose workers have their own limit "
+            "(--memory-mb of `cloudpar up` and `cloudpar worker`).",
+            options.memory_mb, source,
+        )  # fmt: skip

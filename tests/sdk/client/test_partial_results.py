@@ -118,7 +118,7 @@ def test_an_exhausted_quota_does_not_hide_what_a_map_with_a_buffer_has_started(
         read.extend(iter(lambda: next(results), None))
     started = sum(stored.message.n for stored in master.packages.values())
     assert started < 100
-    assert results._given == started
+    assert results._feed.given == started
     assert list(results) == []
 
 

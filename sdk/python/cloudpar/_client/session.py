@@ -103,6 +103,11 @@ class Session:
         self._read: list[str] = []
         self._who: HelloReply | None = None
 
+    def check(self) -> None:
+        """Raise the error by which this client lost its master for good, if it has."""
+        if self.failure is not None:
+            raise self.failure
+
     def hello(self) -> HelloReply:
         """Ask who we are."""
         self._who = self._guard(lambda: self.connection.call(routes.HELLO, Hello()))

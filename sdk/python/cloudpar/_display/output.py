@@ -3,27 +3,12 @@
 import logging
 import sys
 from collections.abc import Callable
-from typing import Literal, TextIO
+from typing import TextIO
 
-from cloudpar_protocol.brief import brief
+from cloudpar._arguments.pool_options import Output
 from cloudpar_protocol.payloads import TaskResult
 
-Output = Literal["print"] | Callable[[int, str, str], None] | None
-"""What to do with what tasks print: print it, call f(index, stdout, stderr), or drop it."""
-
 log = logging.getLogger("cloudpar")
-
-
-def check_output(output: Output) -> Output:
-    """What a caller gives as `output=`.
-
-    Raises:
-        TypeError: It is something else.
-    """
-    given: object = output
-    if given is not None and not callable(given) and not (isinstance(given, str) and given == "print"):
-        raise TypeError(f'output={brief(given)}: give "print", None, or a function of (index, stdout, stderr)')
-    return output
 
 
 def shower(output: Output) -> Callable[[TaskResult], None] | None:

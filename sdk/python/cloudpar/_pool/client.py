@@ -8,22 +8,20 @@ from typing import Any
 from weakref import WeakSet
 
 from cloudpar._arguments.map_options import MapOptions
-from cloudpar._arguments.retry import ONCE, Retry
+from cloudpar._arguments.pool_options import PoolOptions
+from cloudpar._arguments.retry import ONCE
 from cloudpar._client.connection import Aborted, Connection
 from cloudpar._client.interruption import SETTLE_S, interrupt
+from cloudpar._client.package_feed import PackageFeed
 from cloudpar._client.package_handle import PackageHandle
 from cloudpar._client.package_search import COMPLETE, find
-from cloudpar._client.places import Places, values_of
-from cloudpar._client.result_buffer import MapPart, ResultBuffer
-from cloudpar._client.retry_policy import RetryPolicy
-from cloudpar._client.session import Order, Session
-from cloudpar._display.output import Output, shower
+from cloudpar._client.session import Session
+from cloudpar._display.output import shower
 from cloudpar._display.progress import Bars
 from cloudpar._serialization import msgpack_data
 from cloudpar._serialization.call_needs import CallNeeds, PartCache
 from cloudpar._serialization.diagnosis import Call
 from cloudpar._serialization.local_modules import LOCAL_MODULES
-from cloudpar._serialization.packing import pack
 from cloudpar._serialization.pickling import pickled, refusal
 from cloudpar._serialization.project.shipment import Shipper
 from cloudpar._serialization.task_code import Code, CodeCache, check_function, function_name
@@ -31,10 +29,9 @@ from cloudpar.attachment import Attachment
 from cloudpar.effects import Capture, capture
 from cloudpar.errors import CloudparError
 from cloudpar.future import FutureReceiver, TaskFuture
-from cloudpar.map_results import MapResults, StartNext, UnorderedResults
+from cloudpar.map_results import MapResults, UnorderedResults
 from cloudpar.report import Report
 from cloudpar.snapshots import Repetitions, Snapshot
-from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import CallStyle
 
 from .submit_batcher import Submission, SubmitBatcher
@@ -43,40 +40,25 @@ log = logging.getLogger("cloudpar")
 
 
 class Client:
-    """One user of one master. For any thread.
+    """One user of one master. For any thread."""
 
-    `own_folder` is where the master keeps payloads, if the pool has started it for itself.
-    """
-
-    def __init__(
-        self,
-        endpoint: str,
-        token: str,
-        policy: RetryPolicy,
-        *,
-        threads_per_task: int | None,
-        own_folder: PayloadFolder | None,
-        task_timeout_s: float | None,
-        retry: Retry,
-        output: Output,
-        progress: bool | None,
-    ) -> None:
-        connection = Connection(endpoint, token, policy, own_folder)
-        own_master = own_folder is not None
-        bars = Bars(progress, connection.endpoint)
-        self.session = Session(connection, shower(output), bars.update, threads_per_task, own_master=own_master)
+    def __init__(self, connection: Connection, options: PoolOptions) -> None:
+        own_master = connection.folder is not None
+        bars = Bars(options.progress, connection.endpoint)
+        self.session = Session(
+            connection, shower(options.output), bars.update, options.threads_per_task, own_master=own_master
+        )
+        self._options = options
         self._shipper = Shipper(here=own_master)
-        self._batcher = SubmitBatcher(self.session, self._shipper, task_timeout_s, retry, self._interrupt_futures)
-        self._retry = retry
+        self._batcher = SubmitBatcher(self.session, self._shipper, options, self._interrupt_futures)
         self._codes = CodeCache()
         self._parts = PartCache()
         self._repetitions = Repetitions()
-        self._task_timeout_s = task_timeout_s
         self._maps: WeakSet[MapResults[Any]] = WeakSet()
 
     def submit(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskFuture[Any]:
         """Have a task started soon, with others that are submitted meanwhile."""
-        self._check()
+        self.session.check()
         began = time.perf_counter()
         code = self._code(function)
         call, needs = Call(code.name, args, kwargs), CallNeeds(self._parts)
@@ -97,29 +79,29 @@ class Client:
         self._repetitions.of_code(code)
         return code
 
-    def map(
+    def feed(
         self,
-        function: Callable[..., Any],
+        function: Any,
         values: Iterable[Any],
         call: CallStyle,
         options: MapOptions,
         *,
-        ordered: bool,
+        name: str | None = None,
+        modules: frozenset[str] = frozenset(),
         keep: object = None,
-    ) -> MapResults[Any]:
-        """Start a package with a task a value; with `buffersize`, several one after the other.
+    ) -> PackageFeed:
+        """What starts the packages of a map: one, or with `buffersize` several one after the other.
 
         `keep` stays alive as long as the results are read.
         """
-        feed = self._feed(function, values, call, options, keep=keep)
-        kind = MapResults if ordered else UnorderedResults
-        results: MapResults[Any] = kind(
-            self.session,
-            feed,
-            buffersize=options.buffersize,
-            timeout=options.timeout,
-            return_exceptions=options.return_exceptions,
-        )
+        return PackageFeed(
+            self.session, self._shipper, code_of=self._code, function=function, values=values, call=call,
+            options=options, defaults=self._options, name=name, modules=modules, keep=keep,
+        )  # fmt: skip
+
+    def results(self, feed: PackageFeed, *, ordered: bool) -> MapResults[Any]:
+        """The results of a map whose first package has started."""
+        results: MapResults[Any] = (MapResults if ordered else UnorderedResults)(feed)
         self._maps.add(results)
         return results
 
@@ -130,10 +112,11 @@ class Client:
         if start >= stop:
             return
         captured = _captured(body)
-        options, name = MapOptions(task_timeout_s=task_timeout_s, retry=ONCE), function_name(body)
-        modules = captured.code.modules
-        feed = self._feed(captured.code, range(start, stop), "value", options, name=name, modules=modules)
-        results = UnorderedResults[bytes | None](self.session, feed)
+        options = MapOptions(task_timeout_s=task_timeout_s, retry=ONCE)
+        name, modules = function_name(body), captured.code.modules
+        feed = self.feed(captured.code, range(start, stop), "value", options, name=name, modules=modules)
+        feed.refill()
+        results = UnorderedResults[bytes | None](feed)
         merge = captured.merge()
         try:
             for number, writes in results.indexed():
@@ -142,71 +125,12 @@ class Client:
             results.close()
         merge.commit()
 
-    def _feed(
-        self,
-        function: Callable[..., Any],
-        values: Iterable[Any],
-        call: CallStyle,
-        options: MapOptions,
-        *,
-        keep: object = None,
-        name: str | None = None,
-        modules: frozenset[str] = frozenset(),
-    ) -> StartNext:
-        code: Code | None = None  # what it captures is copied once, also for many packages
-        iterator: Iterable[Any] = values if options.buffersize is None else iter(values)
-
-        def start_next(buffer: ResultBuffer, base: int, limit: int | None, _keep: object = keep) -> MapPart | None:
-            nonlocal code
-            self._check()
-            if limit is not None and self.session.closed:
-                raise RuntimeError(
-                    "the pool was shut down before all values of this map were sent "
-                    f"(buffersize={options.buffersize}): read its results to their end before the pool ends, or leave "
-                    "out buffersize"
-                )
-            began = time.perf_counter()
-            code = code or self._code(function)
-            start = self.session.package_key()
-            packed = pack(iterator, limit, code.codec, start.seals, start.folder, first=base, call=call)
-            if packed is None:
-                return None
-            packed.needs.modules.update(modules)
-            shipped = self._shipper.ship(code, packed.needs)
-            if limit is None:
-                code = None  # it may be large, and there is only this package
-            order = Order(
-                code=shipped if name is None else shipped._replace(name=name),
-                packed=packed,
-                call=call,
-                chunksize=options.chunksize,
-                task_timeout_s=options.task_timeout_s or self._task_timeout_s,
-                retry=options.retry or self._retry,
-                serialize_s=time.perf_counter() - began,
-                package_key=start,
-                places=Places(base, packed.n, values_of(values), call) if limit is None else Places(base),
-            )
-            part = buffer.add_part(base, packed.n)
-            try:
-                self.session.start(order, part)
-            except KeyboardInterrupt:
-                if part.handle is not None:
-                    interrupt(self.session, [part.handle])
-                raise
-            return part
-
-        return start_next
-
     def attach(self, package_id: str, *, keep: object = None) -> Attachment[Any]:
         """Read a package that was started elsewhere; `keep` stays alive as long as the attachment."""
-        self._check()
+        self.session.check()
         if len(package_id) < COMPLETE:
             package_id = find(self.session.connection, package_id).package_id
         return Attachment(self.session, package_id, keep=keep)
-
-    def _check(self) -> None:
-        if self.session.failure is not None:
-            raise self.session.failure
 
     def last_report(self) -> Report | None:
         """Of the package that ended last."""

@@ -6,7 +6,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from cloudpar._arguments.retry import Retry
+from cloudpar._arguments.pool_options import PoolOptions
 from cloudpar._client.configuration import Configuration
 from cloudpar._local.cluster import LocalCluster, default_workers
 from cloudpar.errors import CloudparError, Forbidden, MasterUnreachable
@@ -14,8 +14,6 @@ from cloudpar.errors import CloudparError, Forbidden, MasterUnreachable
 from .exit_status import exit_as_interrupted
 
 if TYPE_CHECKING:
-    from cloudpar._display.output import Output
-
     from .client import Client
 
 CONTACT_S = 9.5
@@ -30,33 +28,18 @@ _living: "set[Lifetime]" = set()
 class Lifetime:
     """What a pool holds, and the order of its end. Outlives the pool itself by what was still under way."""
 
-    def __init__(
-        self,
-        configuration: Configuration | None,
-        workers: int | None,
-        *,
-        memory_mb: int | None,
-        threads_per_task: int | None,
-        patience_s: float,
-        task_timeout_s: float | None,
-        retry: Retry,
-        output: "Output",
-        progress: bool | None,
-    ) -> None:
+    def __init__(self, configuration: Configuration | None, options: PoolOptions) -> None:
         self._lock = threading.Lock()
         self._finished = False
         self._ready = threading.Event()
         self.cluster: LocalCluster | None = None
         if configuration is None:
             # The processes first: they start while this one imports what it needs to talk to them.
-            self.cluster = LocalCluster(workers or default_workers(), self._failed, memory_mb=memory_mb)
+            self.cluster = LocalCluster(options.workers or default_workers(), self._failed, memory_mb=options.memory_mb)
             configuration = Configuration(self.cluster.endpoint, self.cluster.token, "the pool itself")
         try:
             self.endpoint = configuration.endpoint
-            self.client = self._connect(
-                configuration, patience_s, threads_per_task=threads_per_task,
-                task_timeout_s=task_timeout_s, retry=retry, output=output, progress=progress,
-            )  # fmt: skip
+            self.client = self._connect(configuration, options)
         except BaseException:
             if self.cluster is not None:
                 self.cluster.close()
@@ -64,29 +47,17 @@ class Lifetime:
         self._ready.set()
         _living.add(self)
 
-    def _connect(
-        self,
-        configuration: Configuration,
-        patience_s: float,
-        *,
-        threads_per_task: int | None,
-        task_timeout_s: float | None,
-        retry: Retry,
-        output: "Output",
-        progress: bool | None,
-    ) -> "Client":
+    def _connect(self, configuration: Configuration, options: PoolOptions) -> "Client":
+        from cloudpar._client.connection import Connection
         from cloudpar._client.retry_policy import FIRST_CONTACT_S, RetryPolicy
         from cloudpar_protocol.payload_folder import PayloadFolder
 
         from .client import Client
 
-        policy = RetryPolicy(patience_s, LOCAL_CONTACT_S if self.cluster else FIRST_CONTACT_S)
-        return Client(
-            configuration.endpoint, configuration.token, policy,
-            threads_per_task=threads_per_task,
-            own_folder=PayloadFolder(self.cluster.data) if self.cluster else None,
-            task_timeout_s=task_timeout_s, retry=retry, output=output, progress=progress,
-        )  # fmt: skip
+        first_contact_s = LOCAL_CONTACT_S if self.cluster else FIRST_CONTACT_S
+        own_folder = PayloadFolder(self.cluster.data) if self.cluster else None
+        policy = RetryPolicy(options.patience_s, first_contact_s)
+        return Client(Connection(configuration.endpoint, configuration.token, policy, own_folder), options)
 
     def _failed(self, error: CloudparError) -> None:
         self._ready.wait()

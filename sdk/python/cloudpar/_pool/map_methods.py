@@ -257,7 +257,9 @@ class MapMethods(Executor):
         self._check()
         keep = None if options.buffersize is None else self  # its iterator goes on starting packages
         with ShortTracebacks():
-            return self._client.map(fn, values, call, options, ordered=ordered, keep=keep)
+            feed = self._client.feed(fn, values, call, options, keep=keep)
+            feed.refill()
+            return self._client.results(feed, ordered=ordered)
 
 
 def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from cloudpar._arguments.retry import Retry
+from cloudpar._arguments.pool_options import PoolOptions
 from cloudpar._client.package_key import PackageKey
 from cloudpar._client.places import Places
 from cloudpar._client.session import Order, Session
@@ -47,14 +47,12 @@ class SubmitBatcher:
         self,
         session: Session,
         shipper: Shipper,
-        task_timeout_s: float | None,
-        retry: Retry,
+        options: PoolOptions,
         interrupt: Callable[[], None],
     ) -> None:
         self._session = session
         self._shipper = shipper
-        self._retry = retry
-        self._task_timeout_s = task_timeout_s
+        self._options = options
         self._interrupt = interrupt
         self._condition = threading.Condition()
         self._waiting: deque[Submission] = deque()
@@ -153,7 +151,7 @@ class SubmitBatcher:
         futures = [submission.future for submission in batch]
         receiver = FutureReceiver(futures, self._session, self._interrupt)
         try:
-            order = order_for(batch, self._shipper, self._task_timeout_s, self._retry, self._session.package_key())
+            order = order_for(batch, self._shipper, self._options, self._session.package_key())
             self._session.start(order, receiver)
         except TooLarge as error:
             if len(batch) == 1:
@@ -178,8 +176,7 @@ def groups(batch: list[Submission]) -> list[list[Submission]]:
 def order_for(
     batch: list[Submission],
     shipper: Shipper,
-    task_timeout_s: float | None,
-    retry: Retry,
+    options: PoolOptions,
     package_key: PackageKey | None = None,
 ) -> Order:
     """Make one package of submitted tasks, be their functions the same or not."""
@@ -194,8 +191,8 @@ def order_for(
         code=shipper.ship(code if same else _call_code(), packer.needs),
         packed=Packed(len(batch), packer.finish(), packer.needs),
         call="args_kwargs" if same else "args",
-        task_timeout_s=task_timeout_s,
-        retry=retry,
+        task_timeout_s=options.task_timeout_s,
+        retry=options.retry,
         serialize_s=sum(submission.serialize_s for submission in batch),
         package_key=package_key,
         places=Places(),

@@ -20,9 +20,15 @@ def dumps_call(call: Call) -> bytes:
         raise refusal(error, call, f"an argument of {call.function}") from error
 
 
-def write(value: object, file: IO[bytes]) -> None:
-    """Serialize one object into a file."""
-    file.write(_encoder.encode(value))
+class Writer:
+    """Writes many objects to one file, each on its own."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def append(self, value: object) -> None:
+        """Add one object."""
+        self._file.write(_encoder.encode(value))
 
 
 def refusal(error: Exception, value: object, what: str) -> SerializationError:

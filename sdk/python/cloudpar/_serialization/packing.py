@@ -4,12 +4,11 @@ import errno
 import io
 import itertools
 import logging
-import pickle
 import tempfile
 import threading
 from array import array
 from collections.abc import Iterable, Sized
-from contextlib import closing, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -23,7 +22,7 @@ from cloudpar_protocol.seals import Seals
 from . import msgpack_data
 from .diagnosis import Call
 from .local_modules import LOCAL_MODULES
-from .pickling import PROTOCOL, SCALARS, Needs, Pickler, refusal
+from .pickling import Needs, Pickler, refusal
 
 IN_MEMORY_BYTES = 64 << 20
 """Serialized task data beyond this waits on disk for its upload."""
@@ -116,7 +115,7 @@ class Packer:
         self._made = bytearray()
         self.needs = Needs()
         self._file: IO[bytes] = io.BytesIO()
-        self._pickler = self._new_pickler()
+        self._writer = self._new_writer()
         self._starts = array("Q")
         self._position = 0
 
@@ -127,9 +126,11 @@ class Packer:
             SerializationError: It does not pickle; the text names the part.
             TooLarge: All together are over the limit of a package.
         """
+        if len(self._starts) == PACKAGE_TASKS:
+            raise too_many()
         self._starts.append(self._position)
         try:
-            self._write(value)
+            self._writer.append(value)
         except Exception as error:
             if isinstance(error, OSError) and error.errno in NO_ROOM:
                 raise  # the disk is full, and nothing is wrong with the value
@@ -143,12 +144,6 @@ class Packer:
             self._spill()
         if self._position > BLOB_BYTES:
             self.check()
-
-    def _write(self, value: object) -> None:
-        if type(value) in SCALARS:
-            self._file.write(pickle.dumps(value, PROTOCOL))
-        else:
-            self._pickler.append(value)
 
     def _refusal(self, error: Exception, value: object, what: str) -> SerializationError:
         return refusal(error, value, what)
@@ -175,9 +170,9 @@ class Packer:
         else:
             self._file = self._folder.draft()
         self._file.write(memory.getbuffer())  # type: ignore[attr-defined]
-        self._pickler = self._new_pickler()
+        self._writer = self._new_writer()
 
-    def _new_pickler(self) -> Pickler:
+    def _new_writer(self) -> Pickler | msgpack_data.Writer:
         return Pickler(self._file, self.needs.modules, self.needs)
 
     def check(self) -> None:
@@ -223,11 +218,11 @@ class Packer:
             self._file.close()
 
 
-class PlainPacker(Packer):
+class MsgpackPacker(Packer):
     """Packs data of task code by reference."""
 
-    def _write(self, value: object) -> None:
-        msgpack_data.write(value, self._file)
+    def _new_writer(self) -> msgpack_data.Writer:
+        return msgpack_data.Writer(self._file)
 
     def _refusal(self, error: Exception, value: object, what: str) -> SerializationError:
         return msgpack_data.refusal(error, value, what)
@@ -267,10 +262,12 @@ def pack(
         data = range_data(values)
         if data is not None:
             return Packed(len(values), data)
-    packer = (Packer if codec == "pickle" else PlainPacker)(seals, folder, first, call)
+    packer = (Packer if codec == "pickle" else MsgpackPacker)(seals, folder, first, call)
     try:
-        with LOCAL_MODULES.by_value():
-            n = _collect(packer, values, limit)
+        with LOCAL_MODULES.by_value(), _Notice() if limit is None and not isinstance(values, Sized) else nullcontext():
+            for value in values if limit is None else itertools.islice(values, limit):
+                packer.append(value)
+        n = len(packer)
         packed = packer.finish() if n else None
     except BaseException as error:
         packer.close()
@@ -295,25 +292,6 @@ def _no_room(error: OSError, folder: PayloadFolder | None) -> OSError:
     return OSError(error.errno, f"{error.strerror}: the data of this package are written to {place}: {fix}")
 
 
-def _collect(packer: Packer, values: Iterable[Any], limit: int | None) -> int:
-    if limit is not None:
-        return _append_all(packer, itertools.islice(values, limit))
-    if isinstance(values, Sized):
-        return _append_all(packer, values)
-    with closing(_Notice()):
-        return _append_all(packer, values)
-
-
-def _append_all(packer: Packer, values: Iterable[Any]) -> int:
-    n = 0
-    for value in values:
-        if n == PACKAGE_TASKS:
-            raise too_many()
-        packer.append(value)
-        n += 1
-    return n
-
-
 def too_many() -> TooLarge:
     """The error of an iterable that goes on and on."""
     return TooLarge(
@@ -328,6 +306,8 @@ class _Notice:
     def __init__(self) -> None:
         self._timer = threading.Timer(NOTICE_S, self._tell)
         self._timer.daemon = True
+
+    def __enter__(self) -> None:
         self._timer.start()
 
     def _tell(self) -> None:
@@ -336,5 +316,5 @@ class _Notice:
             "(buffersize= starts them as it goes on)", NOTICE_S,
         )  # fmt: skip
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()

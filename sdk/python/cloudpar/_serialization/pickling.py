@@ -90,6 +90,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def __init__(self, file: IO[bytes], modules: set[str] | None = None, needs: Needs | None = None) -> None:
         super().__init__(file, protocol=PROTOCOL)
+        self._target = file
         self._modules = set[str]() if modules is None else modules
         self._needs = needs
         self._known: dict[int, Any] = {} if needs is None else needs.known
@@ -98,6 +99,9 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def append(self, value: object) -> None:
         """Add one object, which loads without those before it."""
+        if type(value) in SCALARS:
+            self._target.write(pickle.dumps(value, PROTOCOL))
+            return
         pickle.Pickler.dump(self, value)
         self.clear_memo()
 

@@ -1,0 +1,93 @@
+"""What a caller of `Pool` may set, as one record that travels from the pool to all that it starts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from cloudpar_protocol.brief import brief
+from cloudpar_protocol.limits import EXECUTORS, THREADS
+
+from .argument_types import flag_or_none, patience, time_limit, whole_or_none
+from .retry import Retry
+
+Output = Literal["print"] | Callable[[int, str, str], None] | None
+"""What to do with what tasks print: print it, call f(index, stdout, stderr), or drop it."""
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """See `Pool`; refuses what is out of range."""
+
+    workers: int | None
+    memory_mb: int | None
+    threads_per_task: int | None
+    patience_s: float
+    task_timeout_s: float | None
+    retry: Retry
+    output: Output
+    progress: bool | None
+
+    def __post_init__(self) -> None:
+        vars(self).update(
+            patience_s=patience("patience_s", self.patience_s),
+            task_timeout_s=time_limit("task_timeout_s", self.task_timeout_s),
+            output=_checked_output(self.output),
+            progress=flag_or_none("progress", self.progress),
+            memory_mb=whole_or_none("memory_mb", self.memory_mb),
+            threads_per_task=whole_or_none("threads_per_task", self.threads_per_task),
+        )
+        if self.memory_mb is not None and self.memory_mb < 1:
+            raise ValueError(f"memory_mb={self.memory_mb}: give a positive number of MB, or None")
+        if self.threads_per_task is not None and not 1 <= self.threads_per_task <= THREADS:
+            raise ValueError(f"threads_per_task={self.threads_per_task}: give a number from 1 to {THREADS:,}, or None")
+
+    @property
+    def are_local(self) -> bool:
+        """Whether one of them is for a pool's own agent only."""
+        return self.workers is not None or self.memory_mb is not None
+
+    def refuse_local_ones(self) -> None:
+        """Refuse what only a pool's own agent takes, since the master at the endpoint has other workers.
+
+        Raises:
+            ValueError: `workers` or `memory_mb` is given.
+        """
+        if self.workers is not None:
+            raise ValueError("workers= is for a pool on this machine: the master at endpoint= has workers of its own")
+        if self.memory_mb is not None:
+            raise ValueError(
+                "memory_mb= is for a pool on this machine: where the workers of the master at endpoint= start, "
+                "`cloudpar up` and `cloudpar worker` take --memory-mb"
+            )
+
+
+def executor_count(workers: int | None, max_workers: int | None) -> int | None:
+    """How many executors a caller wants, who may use either name; None if the caller leaves it to the pool.
+
+    Raises:
+        TypeError: It is no whole number.
+        ValueError: Both names are used, the number is less than 1 (the text is that of `concurrent.futures`), or it is
+            above EXECUTORS.
+    """
+    workers, max_workers = whole_or_none("workers", workers), whole_or_none("max_workers", max_workers)
+    if workers is not None and max_workers is not None:
+        raise ValueError("workers= and max_workers= are two names for one thing: give one of them")
+    count = workers if max_workers is None else max_workers
+    if count is not None and count < 1:
+        name = "workers" if max_workers is None else "max_workers"
+        raise ValueError(f"{name} must be greater than 0: a pool needs at least one executor")
+    if count is not None and count > EXECUTORS:
+        raise ValueError(f"{count:,} executors are too many for this machine's worker: it has at most {EXECUTORS:,}")
+    return count
+
+
+def _checked_output(output: Output) -> Output:
+    """What a caller gives as `output=`.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    given: object = output
+    if given is not None and not callable(given) and not (isinstance(given, str) and given == "print"):
+        raise TypeError(f'output={brief(given)}: give "print", None, or a function of (index, stdout, stderr)')
+    return output
