@@ -48,6 +48,16 @@ export class Arrivals {
     }
   }
 
+  /** The first to come of those that ended in an error. */
+  get firstError(): Arrival | undefined {
+    for (const arrival of this.#all.values()) {
+      if (arrival[1].outcome !== 'ok') {
+        return arrival;
+      }
+    }
+    return undefined;
+  }
+
   take(number: number): Arrival | undefined {
     const arrival = this.#all.get(number);
     if (arrival !== undefined) {
@@ -59,11 +69,14 @@ export class Arrivals {
 
   /** Leave results of the last tasks at the master until no more than these bytes are there, as far as that goes. */
   shrink(bytes: number): void {
-    const droppable = [...this.#all].filter(([, arrival]) => isDroppable(arrival));
+    // Numbers only: there may be 300,000 results, and sorting pairs of them keeps the event loop waiting.
+    const numbers = Float64Array.from(this.#all.keys()).sort();
     const left = new Map<Part, TaskResult[]>();
-    for (const [number, [part, result]] of droppable.sort(([one], [other]) => other - one)) {
-      if (this.bytes <= bytes) {
-        break;
+    for (let at = numbers.length - 1; at >= 0 && this.bytes > bytes; at -= 1) {
+      const number = numbers[at] as number;
+      const [part, result] = this.#all.get(number) as Arrival;
+      if (!isDroppable([part, result])) {
+        continue;
       }
       this.take(number);
       this.errors -= result.outcome === 'ok' ? 0 : 1;

@@ -1,5 +1,6 @@
 import type { CallSite } from './call-site.ts';
 import { CloudparError, Gone, NotFound, SerializationError } from './errors.ts';
+import { Breaks } from './event-loop.ts';
 import type { Message, Progress } from './messages.ts';
 import type { Settled } from './outcomes.ts';
 import { ResultBuffer, type Supply } from './result-buffer.ts';
@@ -74,6 +75,7 @@ export class Attachment<T> implements AsyncIterable<T> {
     });
     const part = buffer.part(0);
     const attached = await this.#session.attach(this.packageId, this.#progress.tasks, part);
+    const breaks = new Breaks();
     try {
       for (let left = attached.tasks; left > 0; ) {
         const next = buffer.take<T>();
@@ -81,6 +83,9 @@ export class Attachment<T> implements AsyncIterable<T> {
         if (next !== undefined) {
           left -= 1;
           yield next;
+          if (breaks.isOverdue()) {
+            await breaks.take(); // otherwise results that are there come without a turn of the event loop
+          }
         } else if (part.ended) {
           throw part.failure ?? new CloudparError(`the reading of package ${this.packageId} was ended`);
         } else {

@@ -1,4 +1,4 @@
-import { decode, decodeError, encode, MSGPACK } from './codec/messages.ts';
+import { decodeError, decodeWithBreaks, encode, MSGPACK } from './codec/messages.ts';
 import { InternalError, RequestError, Unavailable } from './errors.ts';
 import { Events } from './events.ts';
 import { ROUTES } from './generated/shapes.ts';
@@ -85,7 +85,7 @@ export class Connection {
       if (response.status !== 200) {
         throw refusal(answer, response.status);
       }
-      return decode(reply, answer) as Reply<R>;
+      return (await decodeWithBreaks(reply, answer)) as Reply<R>;
     });
   }
 

@@ -1,8 +1,12 @@
 import type { Connection } from './connection.ts';
 import { Downloads, type Gate } from './downloads.ts';
 import { CloudparError } from './errors.ts';
+import { Breaks } from './event-loop.ts';
 import { type Events, guarded } from './events.ts';
 import type { News, Package, TaskResult } from './package.ts';
+
+/** Results of one answer that a receiver gets at once: settling them takes a few milliseconds. */
+const SLICE_RESULTS = 500;
 
 /** What a task wrote to standard output and error. */
 export interface Output {
@@ -30,6 +34,8 @@ export class Deliveries {
   readonly #onOutput: (output: Output) => void;
   readonly #downloads: Downloads;
   readonly #receivers = new Map<Package, Receiver>();
+  /** Packages of which results of an answer are still to be handed on. */
+  readonly #handingOn = new Set<Package>();
 
   constructor(connection: Connection, session: string, events: Events, onOutput: (output: Output) => void) {
     this.#events = events;
@@ -61,7 +67,7 @@ export class Deliveries {
   lose(lost: Package, reason: CloudparError): void {
     const receiver = this.#receivers.get(lost);
     this.forget(lost);
-    if (lost.phase === 'running') {
+    if (lost.phase === 'running' || this.#handingOn.has(lost)) {
       lost.lost(reason);
       receiver?.end(reason);
     }
@@ -73,8 +79,23 @@ export class Deliveries {
   }
 
   /** Hand on what an answer brought of a package, and fetch what it could only name. */
-  handOn(awaited: Package, news: News): void {
-    this.deliver(awaited, news.results);
+  async handOn(awaited: Package, news: News): Promise<void> {
+    const breaks = new Breaks();
+    this.#handingOn.add(awaited);
+    let slice: TaskResult[] = [];
+    for (const result of news.results) {
+      slice.push(result);
+      if (slice.length === SLICE_RESULTS) {
+        this.#receive(awaited, slice);
+        slice = [];
+        if (breaks.isOverdue()) {
+          await breaks.take();
+        }
+      }
+    }
+    this.#receive(awaited, slice);
+    this.#handingOn.delete(awaited);
+    this.deliver(awaited, []);
     this.#events.emit({ type: 'progress', packageId: awaited.id, progress: awaited.progress });
     const receiver = this.#receivers.get(awaited);
     const arrived = (found: readonly TaskResult[] | CloudparError) => {
@@ -92,7 +113,16 @@ export class Deliveries {
 
   /** Hand on results that are whole, and the end of the package. */
   deliver(awaited: Package, results: readonly TaskResult[]): void {
+    this.#receive(awaited, results);
     const receiver = this.#receivers.get(awaited);
+    if (awaited.phase === 'ended') {
+      receiver?.end(awaited.failure);
+    } else if (awaited.firstLost !== undefined && awaited.failure !== undefined) {
+      receiver?.fail?.(awaited.failure);
+    }
+  }
+
+  #receive(awaited: Package, results: readonly TaskResult[]): void {
     for (const { index, stdout, stderr } of results) {
       if (stdout || stderr) {
         const output = { packageId: awaited.id, index, stdout: stdout ?? '', stderr: stderr ?? '' };
@@ -100,12 +130,7 @@ export class Deliveries {
       }
     }
     if (results.length > 0) {
-      receiver?.receive(results);
-    }
-    if (awaited.phase === 'ended') {
-      receiver?.end(awaited.failure);
-    } else if (awaited.firstLost !== undefined && awaited.failure !== undefined) {
-      receiver?.fail?.(awaited.failure);
+      this.#receivers.get(awaited)?.receive(results);
     }
   }
 }

@@ -17,7 +17,7 @@ export class Breaks {
     return this.#steps % STEPS === 0 && performance.now() - this.#since >= LONGEST_MS;
   }
 
-  /** Like `isDue`, after a step that is long in itself. */
+  /** Like `isDue`, but looks at the clock each time: for steps that may be long. */
   isOverdue(): boolean {
     return performance.now() - this.#since >= LONGEST_MS;
   }

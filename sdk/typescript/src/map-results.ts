@@ -1,6 +1,7 @@
 import { anyOf, onAbort } from './aborts.ts';
 import type { Receiver } from './deliveries.ts';
 import { CloudparError, TaskCancelled } from './errors.ts';
+import { Breaks } from './event-loop.ts';
 import type { Progress } from './messages.ts';
 import type { About, Settled } from './outcomes.ts';
 import type { Package } from './package.ts';
@@ -152,20 +153,10 @@ export class MapResults<T> implements AsyncIterable<T> {
   #warnNow(): void {
     if (this.#unreadTimer !== undefined && !this.#wanted) {
       this.#wantIt();
-      const settled = this.#failure?.error ?? this.#buffer.failure() ?? this.#firstError();
-      const error = settled instanceof Error ? settled : new CloudparError(String(settled));
+      const settled = this.#failure?.error ?? this.#buffer.failure() ?? this.#buffer.anyError();
+      const error = settled instanceof Error ? settled : new CloudparError(`a task has failed: ${settled}`);
       this.#session.events.emit({ type: 'unread_error', packageId: this.#latest?.id, error });
     }
-  }
-
-  /** Of an unread map that has failed tasks: the error of the first that has come. */
-  #firstError(): CloudparError {
-    for (let each = this.#buffer.take<T>(); each !== undefined; each = this.#buffer.take<T>()) {
-      if (each.status === 'rejected') {
-        return each.reason;
-      }
-    }
-    return new CloudparError(`${this.#buffer.errors} tasks have ended in an error`);
   }
 
   /** Somebody reads, cancels or detaches: errors reach the program. */
@@ -237,12 +228,16 @@ export class MapResults<T> implements AsyncIterable<T> {
    */
   async *settled(): AsyncGenerator<Settled<T>, void> {
     this.#wantIt();
+    const breaks = new Breaks();
     try {
       for (;;) {
         this.#plan.signal?.throwIfAborted();
         const next = this.#buffer.take<T>();
         if (next !== undefined) {
           yield next;
+          if (breaks.isOverdue()) {
+            await breaks.take(); // otherwise results that are there come without a turn of the event loop
+          }
         } else if (this.#isRead()) {
           return;
         } else {

@@ -43,7 +43,8 @@ export interface Fetch {
 
 /** What a status brought: results that are complete, and some whose payload must be fetched first. */
 export interface News {
-  readonly results: readonly TaskResult[];
+  /** To be read once. Made one by one as they are read, so that breaks can come between many. */
+  readonly results: Iterable<TaskResult>;
   readonly fetches: readonly Fetch[];
   readonly links: Readonly<Record<string, Link>>;
   /** The cursor that the status answered: asking from there again brings fresh links. */
@@ -79,6 +80,8 @@ export class Package {
   readonly #seen: Uint8Array;
   /** The first page with results that were left. */
   #leftAt: number | undefined;
+  /** Tasks before this one have been seen, or left: nothing makes one of them unseen again. */
+  #unseenFrom = 0;
   #received = 0;
   #fetching = 0;
 
@@ -97,24 +100,23 @@ export class Package {
     if (this.phase === 'ended') {
       return NO_NEWS;
     }
-    const results: TaskResult[] = [];
+    const arrived: Message<'TaskResult'>[] = [];
     const fetches: Fetch[] = [];
     const page = this.cursor;
-    for (const [index, outcome, , data, blob, message, traceback, out, err, seal, input] of status.results) {
-      // What was left comes again, and its output has been handed on.
-      const [stdout, stderr] = this.#seen[index] === LEFT ? [null, null] : [out, err];
-      if (this.#isNew(index)) {
-        const result = { index, outcome, data, message, traceback, stdout, stderr, seal, input, blob, page };
+    for (const raw of status.results) {
+      const wasLeft = this.#seen[raw[0]] === LEFT;
+      if (this.#isNew(raw[0])) {
+        const blob = raw[4];
         if (blob === null) {
-          results.push(result);
+          arrived.push(wasLeft ? withoutOutput(raw) : raw);
         } else {
           const [key, size, offset] = blob;
-          fetches.push({ result, key, size, offset });
+          fetches.push({ result: resultOf(wasLeft ? withoutOutput(raw) : raw, page), key, size, offset });
         }
       }
     }
-    results.push(...this.#cancelledOneByOne(status.cancelled));
-    this.#received += results.length;
+    const cancelled = this.#newlyCancelled(status.cancelled);
+    this.#received += arrived.length + cancelled.length;
     this.#fetching += fetches.length;
     this.cursor = status.cursor;
     this.state = status.state;
@@ -127,7 +129,7 @@ export class Package {
       }
     }
     this.#endIfDone();
-    return { results, fetches, links: status.links, page };
+    return { results: oneByOne(arrived, cancelled, page), fetches, links: status.links, page };
   }
 
   #isNew(index: number): boolean {
@@ -136,25 +138,17 @@ export class Package {
     return isNew;
   }
 
-  /** The master only names these tasks; for their receivers they end like the others. */
-  *#cancelledOneByOne(ranges: readonly (readonly [number, number])[]): Generator<TaskResult> {
-    const texts = {
-      message: 'the task was cancelled',
-      traceback: null,
-      stdout: null,
-      stderr: null,
-      seal: null,
-      input: null,
-      blob: null,
-      page: this.cursor,
-    };
+  /** Tasks of these ranges that have no result yet. */
+  #newlyCancelled(ranges: readonly (readonly [number, number])[]): number[] {
+    const found: number[] = [];
     for (const [start, end] of ranges) {
       for (let index = start; index < end; index += 1) {
         if (this.#isNew(index)) {
-          yield { index, outcome: 'cancelled', data: null, ...texts };
+          found.push(index);
         }
       }
     }
+    return found;
   }
 
   /**
@@ -164,7 +158,11 @@ export class Package {
    */
   get firstLost(): number | undefined {
     const isTold = this.phase === 'ended' || (!this.more && !this.isLeft);
-    const index = isTold && this.failure instanceof PackageFailed ? this.#seen.indexOf(0) : -1;
+    if (!isTold || !(this.failure instanceof PackageFailed)) {
+      return undefined;
+    }
+    const index = this.#seen.indexOf(0, this.#unseenFrom);
+    this.#unseenFrom = index < 0 ? this.tasks : index;
     return index < 0 ? undefined : index;
   }
 
@@ -230,6 +228,32 @@ export class Package {
       );
     }
   }
+}
+
+function* oneByOne(
+  arrived: readonly Message<'TaskResult'>[],
+  cancelled: readonly number[],
+  page: number,
+): Generator<TaskResult> {
+  for (const raw of arrived) {
+    yield resultOf(raw, page);
+  }
+  for (const index of cancelled) {
+    // The master only names these tasks; for their receivers they end like the others.
+    const message = 'the task was cancelled';
+    yield resultOf([index, 'cancelled', 0, null, null, message, null, null, null, null, null], page);
+  }
+}
+
+function resultOf(raw: Message<'TaskResult'>, page: number): TaskResult {
+  const [index, outcome, , data, blob, message, traceback, stdout, stderr, seal, input] = raw;
+  return { index, outcome, data, message, traceback, stdout, stderr, seal, input, blob, page };
+}
+
+/** A result that was left comes a second time, and its output was handed on at the first. */
+function withoutOutput(raw: Message<'TaskResult'>): Message<'TaskResult'> {
+  const [index, outcome, us, data, blob, message, traceback, , , seal, input] = raw;
+  return [index, outcome, us, data, blob, message, traceback, null, null, seal, input];
 }
 
 /** Why a package ended without all of its results, or that it was deleted: the master calls that expired. */

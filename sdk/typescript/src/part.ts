@@ -1,4 +1,5 @@
 import type { CloudparError } from './errors.ts';
+import type { TaskContext } from './outcomes.ts';
 import type { Fetch, Package, TaskResult } from './package.ts';
 import type { ResultBuffer } from './result-buffer.ts';
 
@@ -6,6 +7,8 @@ import type { ResultBuffer } from './result-buffer.ts';
 export class Part {
   readonly base: number;
   package: Package | undefined;
+  /** What errors and seals of its tasks need to know. */
+  context: TaskContext | undefined;
   unread = 0;
   failure: CloudparError | undefined;
   ended = false;

@@ -2,10 +2,11 @@ import { anyOf } from './aborts.ts';
 import { Attachment, attach } from './attachment.ts';
 import { CallSite } from './call-site.ts';
 import { inputsOf } from './called-with.ts';
+import { closedMeanwhile } from './closed.ts';
 import { configure, type Whereabouts } from './configuration.ts';
 import { type Address, Connection } from './connection.ts';
 import type { Output, Receiver } from './deliveries.ts';
-import { CloudparError } from './errors.ts';
+
 import { Events, type PoolEvent } from './events.ts';
 import type { Fetch } from './http.ts';
 import { MapResults } from './map-results.ts';
@@ -119,6 +120,7 @@ export class Pool {
 
   #map<T>(reference: string, values: Values, options: MapOptions, ordered: boolean, site: CallSite): MapResults<T> {
     const { buffersize, signal } = options;
+    this.#session.checkOpen();
     checkReference(reference);
     checkValues(values);
     const source = values instanceof Range && buffersize === undefined ? undefined : new Source(values);
@@ -157,6 +159,7 @@ export class Pool {
   async start<T = unknown>(reference: string, values: Values, options: StartOptions = {}): Promise<Attachment<T>> {
     const site = new CallSite(this.start);
     checkOptions('start', options);
+    this.#session.checkOpen();
     checkReference(reference);
     checkValues(values);
     const ends = anyOf(options.signal as AbortSignal | undefined, this.#session.ending);
@@ -181,6 +184,7 @@ export class Pool {
    * @throws SerializationError when its results are pickles, which only Python reads.
    */
   async attach<T = unknown>(packageId: string): Promise<Attachment<T>> {
+    this.#session.checkOpen();
     return attach<T>(this.#session, packageId, new CallSite(this.attach));
   }
 
@@ -193,6 +197,7 @@ export class Pool {
   async submit<T = unknown>(reference: string, args: readonly unknown[] = [], options: SubmitOptions = {}): Promise<T> {
     const site = new CallSite(this.submit);
     checkOptions('submit', options);
+    this.#session.checkOpen();
     checkReference(reference);
     if (!Array.isArray(args)) {
       throw new TypeError(`the arguments of submit must be an array, such as ['x'] for f('x')`);
@@ -205,7 +210,7 @@ export class Pool {
 
   /** Cancel what is under way, free what it has at the master, and end all requests. */
   async close(): Promise<void> {
-    await this.#session.close(new CloudparError('the pool was closed before this had ended'));
+    await this.#session.close(closedMeanwhile());
   }
 
   /** The same as `close`, for `await using`. */

@@ -123,10 +123,11 @@ export class Questions {
     const options = { holdS: question.holdS, signal: interruption.signal };
     try {
       const reply = await this.#connection.call('await_tasks', question.request, options);
+      this.#held = undefined; // what is handed on now is not asked again
       const found = this.#awaiting.answered(question, reply, now() - askedAt, now());
       this.#fleetWatch.answered(reply.fleet);
       for (const [awaited, news] of found) {
-        this.#deliveries.handOn(awaited, news);
+        await this.#deliveries.handOn(awaited, news);
       }
     } catch (error) {
       if (interruption.signal.aborted) {

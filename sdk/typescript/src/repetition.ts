@@ -1,5 +1,6 @@
 import { anyOf } from './aborts.ts';
-import { CloudparError, MasterUnreachable, RateLimited, RequestError } from './errors.ts';
+import { alreadyClosed, closedMeanwhile } from './closed.ts';
+import { type CloudparError, MasterUnreachable, RateLimited, RequestError } from './errors.ts';
 import type { Events } from './events.ts';
 import { Acquaintance, Tries } from './patience.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -36,7 +37,7 @@ export class Repetition {
 
   /** End whatever is under way. */
   close(): void {
-    this.#closing.abort(new CloudparError('the pool was closed meanwhile'));
+    this.#closing.abort(closedMeanwhile());
   }
 
   /**
@@ -47,6 +48,9 @@ export class Repetition {
    * @throws MasterUnreachable when there was no answer for longer than the patience.
    */
   async untilAnswered<T>(answerS: number, options: CallOptions, once: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    if (this.closed.aborted) {
+      throw alreadyClosed();
+    }
     const { now, random } = this.#surroundings;
     const tries = new Tries(this.#master, answerS, now(), random);
     const tried = anyOf(this.closed, options.signal);

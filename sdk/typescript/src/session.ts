@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Acknowledgements } from './acknowledgements.ts';
 import { Awaiting } from './awaiting.ts';
+import { alreadyClosed } from './closed.ts';
 import type { Connection } from './connection.ts';
 import { Deliveries, type Output, type Receiver } from './deliveries.ts';
 import type { CloudparError } from './errors.ts';
@@ -52,6 +53,13 @@ export class Session {
   /** Aborted once the session begins to close. */
   get ending(): AbortSignal {
     return this.#ending.signal;
+  }
+
+  /** @throws CloudparError when the session was closed before this call. */
+  checkOpen(): void {
+    if (this.ending.aborted) {
+      throw alreadyClosed();
+    }
   }
 
   /** Ask who we are. */
@@ -117,6 +125,7 @@ export class Session {
 
   /** Ask for the results of a package that was started elsewhere: it goes on when this session ends. */
   async attach(packageId: string, tasks: number, receiver: Receiver): Promise<Package> {
+    this.checkOpen();
     const { seal_key } = await (this.#who ?? this.hello());
     const seals = isSealed(packageId) && seal_key != null ? new Seals(seal_key, packageId) : undefined;
     const attached = new Package(packageId, tasks, this.#surroundings.now(), seals);

@@ -1,8 +1,10 @@
-import { decode as decodeMessagePack } from '@msgpack/msgpack';
+import { Decoder } from '@msgpack/msgpack';
 import { BadRequest, InternalError, RateLimited, REQUEST_ERRORS, RequestError, UnsupportedVersion } from '../errors.ts';
+import { Breaks } from '../event-loop.ts';
 import { STRUCTS } from '../generated/shapes.ts';
 import { PROTOCOL_VERSION } from '../limits.ts';
 import type { Draft, Message, MessageName } from '../messages.ts';
+import { takeOut } from './long-lists.ts';
 import type { Field, Shape, Struct } from './shapes.ts';
 import { narrow } from './values.ts';
 import { Writer } from './writer.ts';
@@ -28,7 +30,7 @@ export function encode<K extends MessageName>(name: K, message: Draft<K>): Uint8
 export function decode<K extends MessageName>(name: K, body: Uint8Array): Message<K> {
   let raw: unknown;
   try {
-    raw = decodeMessagePack(body, { useBigInt64: true });
+    raw = new Decoder({ useBigInt64: true }).decode(body);
   } catch (error) {
     throw new BadRequest(`not a valid ${name}: ${(error as Error).message}`);
   }
@@ -37,6 +39,45 @@ export function decode<K extends MessageName>(name: K, body: Uint8Array): Messag
     throw new UnsupportedVersion(`protocol ${version} is newer than ${PROTOCOL_VERSION}: update this side`);
   }
   return readStruct(structOf(name), raw, name) as Message<K>;
+}
+
+/** Like `decode`, for messages that may have many results: the event loop runs other work in between. */
+export async function decodeWithBreaks<K extends MessageName>(name: K, body: Uint8Array): Promise<Message<K>> {
+  const breaks = new Breaks();
+  const { rest, lists } = takeOut(structOf(name), body);
+  const message = decode(name, rest);
+  for (const { path, item, items } of lists) {
+    const where = `${name}.${path.join('.')}`;
+    const found: unknown[] = [];
+    for (const raw of eachOf(items, where)) {
+      found.push(readStruct(item, raw, where));
+      if (breaks.isDue()) {
+        await breaks.take();
+      }
+    }
+    const parent = path.slice(0, -1).reduce((part, key) => part[key] as Parts, message as Parts);
+    parent[path.at(-1) ?? ''] = found;
+  }
+  return message;
+}
+
+type Parts = Record<string | number, unknown>;
+
+/** Decode values that follow each other. */
+function* eachOf(items: Uint8Array, where: string): Generator<unknown> {
+  const each = new Decoder({ useBigInt64: true }).decodeMulti(items);
+  for (;;) {
+    let step: IteratorResult<unknown>;
+    try {
+      step = each.next();
+    } catch (error) {
+      throw new BadRequest(`not a valid ${where}: ${(error as Error).message}`);
+    }
+    if (step.done) {
+      return;
+    }
+    yield step.value;
+  }
 }
 
 /** Make the error from an error answer; a body that is none of ours is quoted. */
@@ -121,31 +162,31 @@ function writeScalar(writer: Writer, shape: Shape & string, value: unknown, wher
   }
 }
 
-function readScalar(shape: Shape & string, raw: unknown, where: string): unknown {
+function readScalar(shape: Shape & string, raw: unknown, where: string, name: string): unknown {
   switch (shape) {
     case 'int':
-      return integer(narrow(raw), where);
+      return integer(narrow(raw), where, name);
     case 'float':
-      return typeof raw === 'bigint' ? Number(raw) : must(raw, 'number', where);
+      return typeof raw === 'bigint' ? Number(raw) : must(raw, 'number', where, name);
     case 'bool':
-      return must(raw, 'boolean', where);
+      return must(raw, 'boolean', where, name);
     case 'str':
-      return must(raw, 'string', where);
+      return must(raw, 'string', where, name);
     default:
-      return bytes(raw, where);
+      return bytes(raw, where, name);
   }
 }
 
-function integer(value: unknown, where: string): number | bigint {
+function integer(value: unknown, where: string, name = ''): number | bigint {
   if (typeof value !== 'bigint' && !Number.isSafeInteger(value)) {
-    throw new BadRequest(`${where} is ${String(value)}, and must be an integer`);
+    throw new BadRequest(`${within(where, name)} is ${String(value)}, and must be an integer`);
   }
   return value as number | bigint;
 }
 
-function bytes(value: unknown, where: string): Uint8Array {
+function bytes(value: unknown, where: string, name = ''): Uint8Array {
   if (!(value instanceof Uint8Array)) {
-    throw new BadRequest(`${where} must be bytes, a Uint8Array`);
+    throw new BadRequest(`${within(where, name)} must be bytes, a Uint8Array`);
   }
   return value;
 }
@@ -157,11 +198,16 @@ interface Kinds {
   object: object;
 }
 
-function must<K extends keyof Kinds>(value: unknown, kind: K, where: string): Kinds[K] {
+function must<K extends keyof Kinds>(value: unknown, kind: K, where: string, name = ''): Kinds[K] {
   if (typeof value !== kind || value === null) {
-    throw new BadRequest(`${where} is ${String(value)}, and must be of type ${kind}`);
+    throw new BadRequest(`${within(where, name)} is ${String(value)}, and must be of type ${kind}`);
   }
   return value as Kinds[K];
+}
+
+/** The name of a part. Only errors need it: joining names for each of a million results takes longer than reading. */
+function within(where: string, name: string): string {
+  return name === '' ? where : `${where}.${name}`;
 }
 
 /** In the document, as in all JSON of the protocol, bytes are a text in base64. */
@@ -170,48 +216,52 @@ function defaultOf({ shape, default: value }: Field): unknown {
 }
 
 function readStruct(struct: Struct, raw: unknown, where: string): unknown {
-  const source = must(raw, 'object', where) as Record<string, unknown>;
+  const source = must(raw, 'object', where);
   if (Array.isArray(raw) !== struct.array) {
     throw new BadRequest(`not a valid ${where}: it is ${struct.array ? 'no array' : 'an array'}`);
   }
-  const parts = struct.fields.map((field): [string, unknown] => {
-    const { name, shape } = field;
-    const part = source[name];
-    if (part !== undefined) {
-      return [name, read(shape, part, `${where}.${name}`)];
-    }
-    if (!('default' in field)) {
-      throw new BadRequest(`not a valid ${where}: ${name} is missing`);
-    }
-    return [name, structuredClone(defaultOf(field))];
-  });
-  return struct.array ? parts.map(([, part]) => part) : Object.fromEntries(parts);
+  if (struct.array) {
+    return struct.fields.map((field, index) => readField(field, (source as unknown[])[index], where));
+  }
+  const parts = source as Record<string, unknown>;
+  return Object.fromEntries(struct.fields.map((field) => [field.name, readField(field, parts[field.name], where)]));
 }
 
-function read(shape: Shape, raw: unknown, where: string): unknown {
-  if (typeof shape === 'string') {
-    return readScalar(shape, raw, where);
+function readField(field: Field, part: unknown, where: string): unknown {
+  if (part !== undefined) {
+    return read(field.shape, part, where, field.name);
   }
-  if ('struct' in shape) {
-    return readStruct(structOf(shape.struct), raw, where);
+  if (!('default' in field)) {
+    throw new BadRequest(`not a valid ${where}: ${field.name} is missing`);
+  }
+  return structuredClone(defaultOf(field));
+}
+
+function read(shape: Shape, raw: unknown, where: string, name = ''): unknown {
+  if (typeof shape === 'string') {
+    return readScalar(shape, raw, where, name);
   }
   if ('nullable' in shape) {
-    return raw === null ? null : read(shape.nullable, raw, where);
+    return raw === null ? null : read(shape.nullable, raw, where, name);
+  }
+  const place = within(where, name);
+  if ('struct' in shape) {
+    return readStruct(structOf(shape.struct), raw, place);
   }
   if ('structs' in shape) {
-    const tag = (must(raw, 'object', where) as Record<string, string>)[shape.tag] ?? '';
-    const name = shape.structs[tag];
-    if (name === undefined) {
-      throw new BadRequest(`not a valid ${where}: there is no ${shape.tag} ${tag}`);
+    const tag = (must(raw, 'object', place) as Record<string, string>)[shape.tag] ?? '';
+    const chosen = shape.structs[tag];
+    if (chosen === undefined) {
+      throw new BadRequest(`not a valid ${place}: there is no ${shape.tag} ${tag}`);
     }
-    return readStruct(structOf(name), raw, where);
+    return readStruct(structOf(chosen), raw, place);
   }
   if ('map' in shape) {
-    const entries = Object.entries(must(raw, 'object', where));
-    return Object.fromEntries(entries.map(([key, part]) => [key, read(shape.map, part, `${where}.${key}`)]));
+    const entries = Object.entries(must(raw, 'object', place));
+    return Object.fromEntries(entries.map(([key, part]) => [key, read(shape.map, part, place, key)]));
   }
   if (!Array.isArray(raw)) {
-    throw new BadRequest(`not a valid ${where}: it is no array`);
+    throw new BadRequest(`not a valid ${place}: it is no array`);
   }
-  return raw.map((item, index) => read('list' in shape ? shape.list : (shape.tuple[index] ?? 'int'), item, where));
+  return raw.map((item, index) => read('list' in shape ? shape.list : (shape.tuple[index] ?? 'int'), item, place));
 }

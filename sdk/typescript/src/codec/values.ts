@@ -1,4 +1,4 @@
-import { decode } from '@msgpack/msgpack';
+import { Decoder } from '@msgpack/msgpack';
 import { SerializationError } from '../errors.ts';
 import { NotPlain, type Writer } from './writer.ts';
 
@@ -22,6 +22,9 @@ export function writeValue(writer: Writer, value: unknown, where: string): void 
   }
 }
 
+/** One for all values: making a decoder takes longer than decoding a small value. */
+const DECODER = new Decoder({ useBigInt64: true });
+
 /**
  * What a task came to. An integer is a number where that is exact, otherwise a bigint.
  *
@@ -29,7 +32,7 @@ export function writeValue(writer: Writer, value: unknown, where: string): void 
  */
 export function readValue(data: Uint8Array): unknown {
   try {
-    return narrow(decode(data, { useBigInt64: true }));
+    return narrow(DECODER.decode(data));
   } catch (error) {
     throw new SerializationError(
       `the result cannot be rebuilt here: ${(error as Error).message}; let the function return dicts with texts or ` +

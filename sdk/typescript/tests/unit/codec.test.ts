@@ -1,6 +1,6 @@
-import { encode as encodeMessagePack } from '@msgpack/msgpack';
+import { ExtData, encode as encodeMessagePack } from '@msgpack/msgpack';
 import { describe, expect, test } from 'vitest';
-import { decode, decodeError, encode } from '../../src/codec/messages.ts';
+import { decode, decodeError, decodeWithBreaks, encode } from '../../src/codec/messages.ts';
 import { BadRequest, InternalError, REQUEST_ERRORS, RequestError, UnsupportedVersion } from '../../src/errors.ts';
 
 describe('messages', () => {
@@ -52,6 +52,72 @@ describe('messages', () => {
     expect(() => encode('Cursor', { package_id: 'p', cursor: 1.5 })).toThrow(/cursor is 1.5, and must be an integer/);
     expect(() => encode('Cursor', {} as never)).toThrow(/package_id is undefined/);
     expect(() => encode('InlineData', { type: 'inline', items: ['text' as never] })).toThrow(/must be bytes/);
+  });
+});
+
+describe('messages with long lists', () => {
+  const progress = { tasks: 1, done: 0, errors: 0 };
+  const status = { package_id: 'p', state: 'running', cursor: 0, progress };
+  const results = [[0, 'ok', 1, new Uint8Array([1]), ['key', 2 ** 40], 'x'.repeat(70_000)], Array(11).fill(null)];
+  results[1]?.splice(0, 3, 1, 'error', 2);
+
+  test('unknown fields of every kind are stepped over', async () => {
+    const lengths = [0, 1, 15, 16, 31, 32, 255, 256, 65_535, 65_536];
+    const unknown = [
+      [0, -1, -33, 200, -200, 40_000, -40_000, 2 ** 31, -(2 ** 31), 2 ** 40, -(2 ** 40), 1.5, null, true, false],
+      lengths.map((length) => 'x'.repeat(length)),
+      lengths.map((length) => new Uint8Array(length)),
+      lengths.map((length) => Array(length).fill(7)),
+      [1, 2, 4, 8, 16, 3, 300, 70_000].map((length) => new ExtData(7, new Uint8Array(length))),
+      lengths.map((length) => Object.fromEntries(Array.from({ length }, (_, key) => [`k${key}`, key]))),
+    ];
+    const body = encodeMessagePack({
+      before: unknown,
+      packages: [{ ...status, results, after: unknown }, status, { ...status, results: [] }],
+      after: unknown,
+    });
+    const reply = await decodeWithBreaks('AwaitTasksReply', body);
+    expect(reply).toEqual(decode('AwaitTasksReply', body));
+    expect(reply.packages.map((each) => each.results.length)).toEqual([2, 0, 0]);
+  });
+
+  test.each([
+    [
+      {
+        packages: [
+          {
+            ...status,
+            results: [
+              [0, 'ok', 1],
+              [1, 7],
+            ],
+          },
+        ],
+      },
+      /results.1 is 7, and must be of type string/,
+    ],
+    [{ packages: [{ ...status, results: [7] }] }, /results is 7, and must be of type object/],
+    [{ packages: [{ ...status, results: {} }] }, /results: it is no array/],
+    [{ packages: [7] }, /packages is 7/],
+    [{ packages: 7 }, /packages: it is no array/],
+    [[], /not a valid AwaitTasksReply/],
+    [null, /AwaitTasksReply/],
+    [{ v: 2, packages: [] }, /newer than/],
+  ])('%j is refused', async (body, text) => {
+    await expect(decodeWithBreaks('AwaitTasksReply', encodeMessagePack(body))).rejects.toThrow(text);
+  });
+
+  test('a message that is cut short at any byte is refused', async () => {
+    const body = encodeMessagePack({ packages: [{ ...status, results: [[0, 'ok', 1, new Uint8Array(3)]] }] });
+    for (let length = 0; length < body.length; length += 1) {
+      await expect(decodeWithBreaks('AwaitTasksReply', body.subarray(0, length))).rejects.toThrow(BadRequest);
+    }
+  });
+
+  test('bytes that are no MessagePack are refused in a list, too', async () => {
+    const body = encodeMessagePack({ packages: [{ ...status, results: [[0, 'ok', 99]] }] });
+    const bad = body.map((byte) => (byte === 99 ? 0xc1 : byte));
+    await expect(decodeWithBreaks('AwaitTasksReply', bad)).rejects.toThrow(BadRequest);
   });
 });
 

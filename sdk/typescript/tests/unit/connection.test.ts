@@ -91,8 +91,10 @@ describe('calls', () => {
       connection.close();
       return silence();
     });
-    await expect(connection.call('hello', {})).rejects.toThrow(new CloudparError('the pool was closed meanwhile'));
-    await expect(connection.call('hello', {})).rejects.toThrow('the pool was closed meanwhile');
+    await expect(connection.call('hello', {})).rejects.toThrow(
+      new CloudparError('the pool was closed while this call was running'),
+    );
+    await expect(connection.call('hello', {})).rejects.toThrow('the pool is closed and takes no more calls');
     expect(sent).toHaveLength(1);
   });
 });

@@ -1,7 +1,7 @@
 /** What a released version put on the wire is understood here, and written the same to the byte. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { decode, encode } from '../../src/codec/messages.ts';
+import { decode, decodeWithBreaks, encode } from '../../src/codec/messages.ts';
 import { STRUCTS } from '../../src/generated/shapes.ts';
 import type { MessageName } from '../../src/messages.ts';
 import { fromJson } from '../vector-json.ts';
@@ -32,6 +32,10 @@ describe('golden vectors', () => {
 
   test.each(vectors)('$name is read as its JSON says', ({ type, json, msgpack }) => {
     expect(decode(type, unhex(msgpack))).toEqual(fromJson(type, json));
+  });
+
+  test.each(vectors)('$name is read the same with breaks', async ({ type, json, msgpack }) => {
+    expect(await decodeWithBreaks(type, unhex(msgpack))).toEqual(fromJson(type, json));
   });
 
   test.each(vectors)('$name is written to the byte', ({ type, json, msgpack }) => {

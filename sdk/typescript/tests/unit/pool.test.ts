@@ -85,3 +85,27 @@ test('an error in onOutput does no harm to the package', async () => {
   warned.mockRestore();
   await pool.close();
 });
+
+test('a call on a closed pool says that the pool is closed', async () => {
+  const master = new FakeMaster();
+  const pool = master.pool();
+  const started = await pool.start('m:f', range(2));
+  await pool.close();
+  const asked = master.calls.length;
+  const closed = 'the pool is closed and takes no more calls: open another one by Pool.open()';
+  expect(() => pool.map('m:f', range(2))).toThrow(closed);
+  expect(() => pool.mapUnordered('m:f', range(2))).toThrow(closed);
+  for (const call of [
+    () => pool.start('m:f', range(2)),
+    () => pool.submit('m:f'),
+    () => pool.attach(started.packageId),
+    () => pool.hello(),
+    () => started.results(),
+    () => started.refresh(),
+    () => started.cancel(),
+    () => started.acknowledge(),
+  ]) {
+    await expect(call()).rejects.toThrow(closed);
+  }
+  expect(master.calls).toHaveLength(asked);
+});
