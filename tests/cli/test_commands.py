@@ -87,6 +87,10 @@ def test_a_package_while_it_runs_and_after_its_cancellation(cluster: Up, tmp_pat
         assert (listed[0]["package_id"], listed[0]["state"]) == (package_id, "running")
         shown = cloudpar_json("packages", "show", package_id[:12], *cluster.user())["package"]
         assert (shown["progress"]["tasks"], shown["name"]) == (3, "pass_gate")
+        assert (
+            f"package {package_id}\naccount default, "
+            in cloudpar("packages", "show", package_id, *cluster.user()).stdout
+        )
 
         cancelled = cloudpar_json("packages", "cancel", package_id, *cluster.user())
         assert (cancelled["state"], cancelled["cancelled"], cancelled["had_ended"]) == ("cancelled", 3, False)
@@ -117,6 +121,14 @@ def test_the_admin_token_is_good_for_everybodys_packages(cluster: Up) -> None:
         package_id = pool.map(abs, [-1]).package_id
         assert package_id in [each["package_id"] for each in cloudpar_json("packages", "list", *admin)["packages"]]
         assert cloudpar_json("packages", "cancel", str(package_id), *admin)["package_id"] == package_id
+    token = cloudpar_json("account", "create", "Grace", "--quota", "1h", *cluster.admin())["token"]
+    with Pool(cluster.endpoint, token, progress=False) as pool:
+        package_id = pool.map(abs, [-1]).package_id
+        assert f"package {package_id}\naccount Grace, " in cloudpar("packages", "show", str(package_id), *admin).stdout
+    narrow = cloudpar("packages", "list", *admin, COLUMNS="80").stdout.splitlines()
+    row = next(line for line in narrow if str(package_id).startswith(line.split()[0]))
+    assert "Grace" in row
+    assert max(map(len, narrow)) <= 80
     assert len(cloudpar_json("top", "--once", *admin)["accounts"]) == len(cluster.accounts())
 
 

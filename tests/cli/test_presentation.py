@@ -1,9 +1,12 @@
 """What a user has named stands in an operator's terminal as it is, and does nothing there."""
 
+import pytest
 from rich.console import Console
 from rich.table import Table
 
-from cloudpar.cli.presentation import account_table, package_table
+from cloudpar.cli.package_tables import id_chars
+from cloudpar.cli.package_tables import packages as package_table
+from cloudpar.cli.presentation import account_table, console
 from cloudpar_protocol.account_messages import Account
 from cloudpar_protocol.client_messages import PackageSummary, Progress
 
@@ -21,7 +24,9 @@ def drawn(table: Table) -> str:
 def packages(name: str) -> Table:
     progress = Progress(tasks=1)
     return package_table(
-        [PackageSummary(package_id="p", account_id="a", name=name, state="running", started_at=0.0, progress=progress)]
+        [PackageSummary(package_id="p", account_id="a", name=name, state="running", started_at=0.0, progress=progress)],
+        {},
+        200,
     )
 
 
@@ -35,3 +40,55 @@ def test_a_name_changes_no_terminal() -> None:
         assert SHOWN in text
         assert "\x1b" not in text
         assert text.count("\n") == drawn(table("name")).count("\n")
+
+
+def listed(columns: int, names: dict[str, str]) -> list[str]:
+    """The lines of a list of packages with the largest figures, in a terminal of some width."""
+    progress = Progress(tasks=10_000_000, done=10_000_000, errors=99_999, executors=999, charged_us=99 * 86_400_000_000)
+    found = [
+        PackageSummary(
+            package_id=f"s{number}" + "0123456789" * 3, account_id="a" * 16, name="a_function_of_a_long_name",
+            state="cancelled", started_at=0.0, progress=progress,
+        )
+        for number in (1, 2)
+    ]  # fmt: skip
+    console = Console(width=columns)
+    with console.capture() as capture:
+        console.print(package_table(found, names, columns))
+    return capture.get().splitlines()[1:]
+
+
+@pytest.mark.parametrize("names", [{}, {"a" * 16: "somebody with a long name"}])
+def test_a_list_of_packages_fits_80_columns_with_ids_that_can_be_pasted(names: dict[str, str]) -> None:
+    headings, *rows = listed(80, names)
+    assert headings.split() == [
+        *("package", "function", "state"), *(["account"] if names else []), *("tasks", "done", "errors", "age")
+    ]  # fmt: skip
+    assert len(rows) == 2
+    for row, start in zip(rows, ("s1012345", "s2012345"), strict=True):
+        assert len(row) <= 80
+        assert row.split()[0] == start
+        for word in ("a_fun", "cancelled", "10,000,000 10,000,000", "99,999", *(["somebody"] if names else [])):
+            assert word in row
+
+
+def test_a_wider_list_of_packages_has_the_cost_and_then_the_whole_ids() -> None:
+    for columns in (120, 200):
+        headings, row, _ = listed(columns, {})
+        assert len(row) <= columns
+        assert ("charged" in headings, "99d" in row) == (True, True)
+        assert ("s1" + "0123456789" * 3 in row) == (columns == 200)
+
+
+def test_ids_that_begin_alike_are_shown_until_they_differ() -> None:
+    assert id_chars(["0123456789a", "0123456789b", "1"]) == 11
+    assert id_chars(["01", "1", "1"]) == 8
+
+
+@pytest.mark.parametrize(("columns", "width"), [("", 200), ("80", 80), ("wide", 200)])
+def test_output_into_a_pipe_has_the_width_of_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    console().print("x" * 300)
+    assert len(capsys.readouterr().out.splitlines()[0]) == width

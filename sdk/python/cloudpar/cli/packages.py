@@ -8,13 +8,14 @@ import click
 from cloudpar._client.package_search import NEWEST, find
 from cloudpar._formatting.quantity import quantity
 from cloudpar_protocol import routes
-from cloudpar_protocol.client_messages import CancelTasks, ListPackages
+from cloudpar_protocol.account_messages import ListAccounts
+from cloudpar_protocol.client_messages import CancelTasks, Hello, ListPackages
 
-from . import set_aside, spans
+from . import package_tables, set_aside, spans
 from .access import json_option
 from .listing_group import ListingGroup
-from .master import User, as_user, of_user
-from .presentation import age, console, package_table, print_json, words
+from .master import Master, User, as_user, of_user
+from .presentation import age, console, print_json, words
 
 
 def _not_empty(_context: click.Context, _parameter: click.Parameter, text: str) -> str:
@@ -37,14 +38,25 @@ def packages() -> None:
 @json_option
 def list_packages(*, limit: int, as_json: bool, **user: Unpack[User]) -> None:
     """List the account's packages, newest first; with the admin token or --stack every account's."""
-    found = of_user(user).call(routes.LIST_PACKAGES, ListPackages(limit=limit)).packages
+    master = of_user(user)
+    found = master.call(routes.LIST_PACKAGES, ListPackages(limit=limit)).packages
     if as_json:
         print_json({"packages": found})
         return
     out = console()
-    out.print(package_table(found) if found else "No packages yet.")
+    names = account_names(master) if len({each.account_id for each in found}) > 1 else {}
+    out.print(package_tables.packages(found, names, out.width) if found else "No packages yet.")
     for line in set_aside.of_packages(found):
         out.print(line)
+
+
+def account_names(master: Master) -> dict[str, str]:
+    """The names of the accounts that a caller may see, by id."""
+    caller = master.call(routes.HELLO, Hello())
+    if caller.role == "admin":
+        accounts = master.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
+        return {each.account_id: each.name for each in accounts}
+    return {caller.account_id: caller.name} if caller.account_id and caller.name else {}
 
 
 @packages.command()
@@ -53,13 +65,16 @@ def list_packages(*, limit: int, as_json: bool, **user: Unpack[User]) -> None:
 @json_option
 def show(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
     """Show one package; the first characters of its id are enough."""
-    found = find(of_user(user), package_id)
+    master = of_user(user)
+    found = find(master, package_id)
     if as_json:
         print_json({"package": found})
         return
     out = console()
-    out.print(package_table([found]))
-    out.print(f"account {found.account_id}, {spans.show(found.progress.mean_us)} a task")
+    out.print(package_tables.packages([found], {}, out.width))
+    out.print(f"package {found.package_id}", soft_wrap=True)
+    account = account_names(master).get(found.account_id, found.account_id)
+    out.print(f"account {words(account)}, {spans.show(found.progress.mean_us)} a task")
     for line in set_aside.of_packages([found]):
         out.print(line)
     if found.reason:

@@ -1,7 +1,7 @@
 """What commands print: JSON for scripts, tables for people."""
 
+import os
 import sys
-import time
 from typing import Any
 
 import msgspec
@@ -10,12 +10,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from cloudpar_protocol.account_messages import Account
-from cloudpar_protocol.client_messages import PackageSummary
 
 from . import spans
 
 PIPE_COLUMNS = 200
-"""Wide enough that nothing is cut when the output is read by a program such as grep."""
+"""Wide enough that nothing is cut when the output is read by a program such as grep; COLUMNS sets another width."""
 
 _STATE_STYLES = {
     "active": "green", "running": "cyan", "completed": "green",
@@ -34,13 +33,19 @@ def words(text: str) -> str:
 
 def console() -> Console:
     """Standard output."""
-    return Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS, highlight=False)
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()  # then Rich finds the width itself
+    return Console(width=None if known else PIPE_COLUMNS, highlight=False)
 
 
 def print_json(value: Any) -> None:
     """One JSON object on one line."""
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
     sys.stdout.flush()
+
+
+def frameless(title: str | None) -> Table:
+    """A table without lines between its cells, for what has to fit 80 columns."""
+    return Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0), pad_edge=False)
 
 
 def account_table(accounts: list[Account]) -> Table:
@@ -53,26 +58,6 @@ def account_table(accounts: list[Account]) -> Table:
             each.account_id, words(each.name), state(each.state),
             spans.show(each.granted_us), spans.show(each.spent_us), spans.show(each.reserved_us),
             spans.show(max(0, each.granted_us - each.spent_us - each.reserved_us)),
-        )  # fmt: skip
-    return table
-
-
-def package_table(packages: list[PackageSummary]) -> Table:
-    """Packages with their progress, and with their accounts if these are several."""
-    table = Table("package", "function", "state", title="Packages" if packages else None, title_justify="left")
-    several = len({each.account_id for each in packages}) > 1
-    if several:
-        table.add_column("account")
-    for heading in ("tasks", "done", "errors", "executors", "charged", "age"):
-        table.add_column(heading, justify="right")
-    now = time.time()
-    for each in packages:
-        progress = each.progress
-        table.add_row(
-            each.package_id, words(each.name) or "-", state(each.state), *([each.account_id] if several else []),
-            f"{progress.tasks:,}", f"{progress.done:,}", f"{progress.errors:,}",
-            str(progress.executors) if each.state == "running" else "-",
-            spans.show(progress.charged_us), age(each.started_at, now),
         )  # fmt: skip
     return table
 

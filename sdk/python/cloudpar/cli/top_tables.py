@@ -8,7 +8,7 @@ from cloudpar_protocol.account_messages import Account
 from cloudpar_protocol.client_messages import PackageSummary
 
 from . import spans
-from .presentation import state, words
+from .presentation import frameless, state, words
 from .set_aside import ID_CHARS
 
 NAME_CHARS = 12
@@ -23,7 +23,7 @@ def packages(listed: Sequence[PackageSummary], names: Mapping[str, str], left_s:
         left_s: Estimates of the time until the end, by package id.
     """
     several = len({each.account_id for each in listed}) > 1
-    table = _table("Packages" if listed else None)
+    table = frameless("Packages" if listed else None)
     table.expand = True  # the function has the width that the other columns leave
     table.add_column("package", no_wrap=True)
     table.add_column("function", no_wrap=True, overflow="ellipsis", min_width=6, ratio=1)
@@ -46,7 +46,7 @@ def packages(listed: Sequence[PackageSummary], names: Mapping[str, str], left_s:
 
 def accounts(listed: Sequence[Account]) -> Table:
     """Accounts with their quotas."""
-    table = _table("Accounts" if listed else None)
+    table = frameless("Accounts" if listed else None)
     for heading in ("account", "name", "state"):
         table.add_column(heading, no_wrap=True, overflow="ellipsis", max_width=NAME_CHARS)
     for heading in ("granted", "spent", "reserved", "left"):
@@ -58,7 +58,3 @@ def accounts(listed: Sequence[Account]) -> Table:
             spans.show(max(0, each.granted_us - each.spent_us - each.reserved_us)),
         )  # fmt: skip
     return table
-
-
-def _table(title: str | None) -> Table:
-    return Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0), pad_edge=False)

@@ -1,0 +1,69 @@
+"""The table of `cloudpar packages`: in 80 columns what each line must have, in wider terminals the rest."""
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from cloudpar_protocol.client_messages import PackageSummary
+
+from . import spans
+from .presentation import age, frameless, state, words
+from .set_aside import ID_CHARS
+
+COST_COLUMNS = 100
+"""From this width on the executors and the charge are shown, too."""
+
+ID_COLUMNS = 160
+"""From this width on ids are shown as a whole."""
+
+NAME_CHARS, ACCOUNT_CHARS = 40, 12
+
+
+def packages(listed: Sequence[PackageSummary], names: Mapping[str, str], columns: int) -> Table:
+    """Packages with their progress.
+
+    Args:
+        listed: In this order.
+        names: Of accounts, by id, for a caller who sees those of several; otherwise empty, and no account is shown.
+        columns: How wide the terminal is, in characters.
+    """
+    wide = columns >= COST_COLUMNS
+    table = frameless("Packages" if listed else None)
+    table.expand = columns < ID_COLUMNS  # the function has the width that the other columns leave
+    table.add_column("package", no_wrap=True)
+    table.add_column("function", no_wrap=True, overflow="ellipsis", min_width=6, max_width=NAME_CHARS, ratio=1)
+    table.add_column("state", no_wrap=True)
+    if names:
+        table.add_column("account", no_wrap=True, overflow="ellipsis", max_width=ACCOUNT_CHARS)
+    for heading in ("tasks", "done", "errors", *(("executors", "charged") if wide else ()), "age"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    chars = None if columns >= ID_COLUMNS else id_chars([each.package_id for each in listed])
+    now = time.time()
+    for each in listed:
+        progress = each.progress
+        cost = str(progress.executors) if each.state == "running" else "-", spans.show(progress.charged_us)
+        table.add_row(
+            each.package_id[:chars], words(each.name) or "-", state(each.state),
+            *([words(names.get(each.account_id, each.account_id))] if names else []),
+            f"{progress.tasks:,}", f"{progress.done:,}", f"{progress.errors:,}", *(cost if wide else ()),
+            age(each.started_at, now),
+        )  # fmt: skip
+    return table
+
+
+def id_chars(package_ids: Sequence[str]) -> int:
+    """How many characters of an id tell it from the others of a list.
+
+    >>> id_chars(["1234567890", "1234567899", "2"])
+    10
+    >>> id_chars(["1234567890"])
+    8
+    """
+    alike = [_common(one, other) for one, other in itertools.pairwise(sorted(set(package_ids)))]
+    return max([ID_CHARS, *(common + 1 for common in alike)])
+
+
+def _common(one: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
