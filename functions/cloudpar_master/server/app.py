@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -14,22 +15,27 @@ from starlette.routing import Route
 from cloudpar_master.services.bodies import bearer, sent_media
 from cloudpar_master.services.dispatcher import Call
 from cloudpar_protocol import routes
-from cloudpar_protocol.client_messages import StartTasksReply
+from cloudpar_protocol.client_messages import AwaitTasksReply, StartTasksReply
 from cloudpar_protocol.errors import RequestError
 
 from . import link_base
 from .audit_file import AuditFile
 from .blob_routes import BlobRoutes
 from .bodies import CLIENT_GONE, answer, read_body, refusal
-from .failure_log import FailureLog, unwritable
+from .failure_log import RETRY_S, FailureLog, unwritable
 from .long_polling import LongPolling, unless_gone
+from .storage_state import StorageState
 
 
 class Calls:
     """POST /v1/{name}."""
 
-    def __init__(self, long_polling: LongPolling, audit: AuditFile) -> None:
+    def __init__(
+        self, long_polling: LongPolling, audit: AuditFile, failures: FailureLog, storage: StorageState
+    ) -> None:
         self._long_polling = long_polling
+        self._failures = failures
+        self._storage = storage
         self._audit = audit
         self._dispatcher = long_polling.dispatcher
 
@@ -39,14 +45,30 @@ class Calls:
         link_base.note(request)
         token, media = bearer(request.headers), sent_media(request.headers)
         call = self._dispatcher.admit(request.path_params["name"], token, body, media)
+        if call.route is routes.EXTEND_LEASES and call.request.unwritable is not None:
+            self._storage.note(call.request.unwritable)
+        try:
+            reply = await self._reply(call, request)
+        except (sqlite3.OperationalError, OSError) as error:
+            asks = call.route is routes.AWAIT_TASKS and call.request.unwritable
+            if not asks or self._failures.note(error, "a request failed") is None:
+                raise
+            reply = AwaitTasksReply(packages=[], retry_after_s=RETRY_S)
+        if reply is None:
+            return Response(status_code=CLIENT_GONE)
+        if isinstance(reply, AwaitTasksReply):
+            reply = replace(reply, unwritable=self._storage.unwritable)
+        return answer(request, reply)
+
+    async def _reply(self, call: Call, request: Request) -> Struct | None:
+        """The reply to a call; None if its caller has hung up meanwhile."""
         if call.route in (routes.RETRIEVE_TASKS, routes.AWAIT_TASKS) and call.request.hold_s > 0:
             hold = self._long_polling.retrieve if call.route is routes.RETRIEVE_TASKS else self._long_polling.news
-            reply = await unless_gone(lambda gone: hold(call, gone), request.receive)
-            return Response(status_code=CLIENT_GONE) if reply is None else answer(request, reply)
+            return await unless_gone(lambda gone: hold(call, gone), request.receive)
         reply = self._perform(call)
         if isinstance(reply, StartTasksReply):
             self._long_polling.started(call.request.session, reply.package_id)
-        return answer(request, reply)
+        return reply
 
     def _perform(self, call: Call) -> Struct:
         try:
@@ -76,7 +98,9 @@ async def _ignore(request: Request, error: Exception) -> Response:
     return Response(status_code=CLIENT_GONE)
 
 
-def make_app(long_polling: LongPolling, blobs: BlobRoutes, audit: AuditFile, failures: FailureLog) -> Starlette:
+def make_app(
+    long_polling: LongPolling, blobs: BlobRoutes, audit: AuditFile, failures: FailureLog, storage: StorageState
+) -> Starlette:
     """The ASGI application of an embedded master."""
     # What is none of the first three reaches the log as well, through uvicorn.
     handlers: dict[Any, Any] = (
@@ -86,7 +110,7 @@ def make_app(long_polling: LongPolling, blobs: BlobRoutes, audit: AuditFile, fai
     )
     app = Starlette(
         routes=[
-            Route("/v1/{name}", Calls(long_polling, audit).serve, methods=["POST"]),
+            Route("/v1/{name}", Calls(long_polling, audit, failures, storage).serve, methods=["POST"]),
             Route("/blobs/{key:path}", blobs.serve, methods=["GET", "PUT"]),
         ],
         exception_handlers=handlers,

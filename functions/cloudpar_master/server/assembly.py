@@ -28,6 +28,7 @@ from .data_folder import Connection, DataFolder
 from .failure_log import FailureLog
 from .long_polling import LongPolling
 from .secret import key_secret, secret_of
+from .storage_state import StorageState
 from .wakeups import ANYTHING, Wakeups
 
 PRACTICALLY_UNLIMITED_US = 100 * 365 * 86400 * 1_000_000
@@ -90,9 +91,10 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         safe=AesGcmSafe(lambda: key_secret(secret)),
     )
     _ensure_default_account(backend, connection.token)
-    long_polling, failures = LongPolling(Dispatcher(backend), wakeups), FailureLog()
+    storage = StorageState(wakeups.wake_awaits)
+    long_polling, failures = LongPolling(Dispatcher(backend), wakeups, storage), FailureLog(storage)
     return Assembly(
-        app=make_app(long_polling, BlobRoutes(blobs), AuditFile(folder.audit, backend), failures),
+        app=make_app(long_polling, BlobRoutes(blobs), AuditFile(folder.audit, backend), failures, storage),
         long_polling=long_polling,
         wakeups=wakeups,
         timer=Timer(backend),

@@ -6,6 +6,9 @@ import sqlite3
 import time
 
 from cloudpar_protocol.errors import Unavailable
+from cloudpar_protocol.payloads import WHY_CHARS, Unwritable
+
+from .storage_state import StorageState
 
 REPEAT_S = 60.0
 """A full disk is logged once in this time, though it refuses several requests a second."""
@@ -13,8 +16,23 @@ REPEAT_S = 60.0
 RETRY_S = 5.0
 """How long a caller that is refused for a full disk waits before its next attempt."""
 
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_CANNOT_WRITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+_FREE_SPACE = "free space on its disk"
+_FIXES = {
+    errno.ENOSPC: _FREE_SPACE,
+    errno.EDQUOT: "free space, or raise the disk quota of its user",
+    errno.EFBIG: "raise the limit of the size of its files (ulimit -f)",
+    errno.EROFS: "mount its disk for writing",
+    errno.EMFILE: "raise the limit of its open files (ulimit -n)",
+    errno.ENFILE: "close files on its machine, or raise fs.file-max",
+}
+"""What an operator does, by the error for which requests are refused."""
+
+_SQLITE_ERRNO = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.ENOSPC,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+}
+"""SQLite does not say which error the system gave it; this is the most frequent one of each kind."""
 
 log = logging.getLogger("cloudpar_master")
 
@@ -29,17 +47,27 @@ def unwritable(error: BaseException) -> str | None:
     """
     if isinstance(error, BaseExceptionGroup):
         return next(filter(None, map(unwritable, error.exceptions)), None)
+    return None if errno_of(error) is None else str(getattr(error, "strerror", None) or error)
+
+
+def errno_of(error: BaseException) -> int | None:
+    """Return the number of the system's error if it means that nothing can be written."""
     if isinstance(error, sqlite3.OperationalError):
-        return str(error) if error.sqlite_errorcode & 0xFF in _CANNOT_WRITE else None  # the low byte is the kind
-    if isinstance(error, OSError):
-        return error.strerror if error.errno in _NO_ROOM else None
-    return None
+        return _SQLITE_ERRNO.get(error.sqlite_errorcode & 0xFF)  # the low byte is the kind
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(errno_of, error.exceptions)), None)
+    return error.errno if isinstance(error, OSError) and error.errno in _FIXES else None
 
 
 class FailureLog:
-    """Logs each failure with its traceback; but that nothing can be written, in one line and once in a minute."""
+    """Logs each failure with its traceback; but that nothing can be written, in one line and once in a minute.
 
-    def __init__(self) -> None:
+    Args:
+        storage: Told that nothing can be written.
+    """
+
+    def __init__(self, storage: StorageState) -> None:
+        self._storage = storage
         self._logged_s = -REPEAT_S
 
     def note(self, error: Exception, what: str) -> Unavailable | None:
@@ -52,11 +80,12 @@ class FailureLog:
         Returns:
             The error for the caller, if it may try again once there is space.
         """
-        said = unwritable(error)
-        if said is None:
+        said, number = unwritable(error), errno_of(error)
+        if said is None or number is None:
             log.error("%s", what, exc_info=error)
             return None
-        text = f"the master cannot write to its data folder ({said}): free space on its disk"
+        text = f"the master cannot write to its data folder ({said}): {_FIXES[number]}"
+        self._storage.note(Unwritable(text[:WHY_CHARS], number))
         now = time.monotonic()
         if now - self._logged_s >= REPEAT_S:
             self._logged_s = now

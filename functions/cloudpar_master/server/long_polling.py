@@ -14,6 +14,8 @@ from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
 
+from . import storage_state
+from .storage_state import StorageState
 from .wakeups import ANYTHING, Wakeups
 
 SESSIONS = 10_000
@@ -24,8 +26,9 @@ Receive = Callable[[], Awaitable[Any]]
 class LongPolling:
     """Performs retrieve_tasks and await_tasks again and again until they bring something or their time is over."""
 
-    def __init__(self, dispatcher: Dispatcher, wakeups: Wakeups) -> None:
+    def __init__(self, dispatcher: Dispatcher, wakeups: Wakeups, storage: StorageState) -> None:
         self.dispatcher = dispatcher
+        self._storage = storage
         self._wakeups = wakeups
         self._unseen: OrderedDict[str, set[str]] = OrderedDict()
         self._ending = False
@@ -69,13 +72,15 @@ class LongPolling:
     async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold an await until one of its packages has news."""
         request: AwaitTasks = call.request
-        deadline = _now() + min(request.hold_s, HOLD_S)
+        unwritable = self._storage.unwritable is not None
+        deadline = _now() + min(request.hold_s, storage_state.HOLD_S if unwritable else HOLD_S)
         names = [cursor.package_id for cursor in request.packages]
         while True:
             reply = self.dispatcher.perform(call)
             assert isinstance(reply, AwaitTasksReply)  # noqa: S101 - the route's reply type
             left_s = deadline - _now()
-            if self._unnamed(request.session, names) or _has_news(request, reply) or left_s <= 0:
+            changed = unwritable is not (self._storage.unwritable is not None)
+            if changed or self._unnamed(request.session, names) or _has_news(request, reply) or left_s <= 0:
                 return replace(reply, retry_after_s=0.0)
             if gone() or self._ending:
                 return reply

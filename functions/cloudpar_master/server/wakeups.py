@@ -62,6 +62,10 @@ class Wakeups:
     def wake_all(self) -> None:
         """Wake every held request: the server ends."""
         self.chunks_sent([ANYTHING] * (len(self._retrievals) + 1))
+        self.wake_awaits()
+
+    def wake_awaits(self) -> None:
+        """There is something to say to every client: each held await looks."""
         for name in list(self._awaits):
             self.head_saved(name)
 

@@ -31,6 +31,7 @@ from .payloads import (
     TaskResult,
     Threads,
     Unfit,
+    Unwritable,
     UploadId,
 )
 
@@ -147,12 +148,18 @@ class Cursor(Struct, frozen=True, kw_only=True):
 
 
 class AwaitTasks(Struct, frozen=True, kw_only=True):
-    """Read what is new of packages. An embedded master may hold the request for up to `hold_s` until something is."""
+    """Read what is new of packages. An embedded master may hold the request for up to `hold_s` until something is.
+
+    Attributes:
+        unwritable: The client reads the reply's `unwritable`: a master that cannot write answers with it, and not with
+            an error.
+    """
 
     v: int = PROTOCOL_VERSION
     session: Id = "-"
     packages: Annotated[list[Cursor], Meta(min_length=1, max_length=BULK_ITEMS)]
     hold_s: Annotated[float, Meta(ge=0, le=HOLD_S)] = 0.0
+    unwritable: bool = False
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -238,6 +245,8 @@ class AwaitTasksReply(Struct, frozen=True, kw_only=True):
     """Packages in the order of the request. An unknown or deleted package has a text in `missing` instead of a status.
 
     `fleet` comes while one of the packages waits for its first workers, from a master that knows of a fleet.
+    `unwritable` comes while the master, or a worker that shares its folder, cannot store results. It may then come
+    without packages.
     """
 
     v: int = PROTOCOL_VERSION
@@ -245,6 +254,7 @@ class AwaitTasksReply(Struct, frozen=True, kw_only=True):
     missing: dict[str, str] = {}
     retry_after_s: Seconds = 0.0
     fleet: FleetStatus | None = None
+    unwritable: Unwritable | None = None
 
 
 class CancelTasks(Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ These three processes belong to one user. Through the master by HTTP, a payload 
 written once and read once. A side that has a folder for it requests such links by a header of each call (`link_urls`).
 """
 
+import errno
 import io
 import mmap
 import os
@@ -19,6 +20,8 @@ from .errors import BadRequest, NotFound
 SCHEME: Final = "file://"
 UPLOAD: Final = ".upload-"
 """How the name of a file starts until it is whole. The id of the process that writes it follows."""
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says when there is no room for a file, or for more of it."""
 MAPPED_BYTES: Final = 256 * 1024
 """Parts of payloads from this size on are mapped into memory, not copied."""
 

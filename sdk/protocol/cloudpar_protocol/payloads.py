@@ -1,5 +1,6 @@
 """What tasks carry: their code, their data, their results. All of it opaque bytes to the master."""
 
+from errno import ENOSPC
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -12,6 +13,8 @@ Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Micros = Natural
 LACKS_CHARS = 300
 """Of the sentence what a worker lacks; the worker cuts a longer one."""
+WHY_CHARS = 500
+"""The limit of the text that says why nothing can be written; its author cuts a longer one."""
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds = Annotated[float, Meta(ge=0.0, le=1e9)]
 Name = Annotated[str, Meta(max_length=200)]
@@ -153,6 +156,18 @@ class Unfit(Struct, frozen=True):
 
     host: Name
     lacks: Annotated[str, Meta(max_length=LACKS_CHARS)]
+
+
+class Unwritable(Struct, frozen=True):
+    """A master or a worker that cannot write, such as on a full disk.
+
+    Attributes:
+        why: For people: which folder cannot be written, and what the system says.
+        errno: The number of the system's error on that machine, such as errno.ENOSPC.
+    """
+
+    why: Annotated[str, Meta(max_length=WHY_CHARS)]
+    errno: Count = ENOSPC
 
 
 class Link(Struct, frozen=True):

@@ -29,6 +29,7 @@ from .payloads import (
     TaskResult,
     Threads,
     Unfit,
+    Unwritable,
     UploadId,
 )
 
@@ -255,11 +256,16 @@ class PublishResultsReply(Struct, frozen=True, kw_only=True):
 
 
 class ExtendLeases(Struct, frozen=True, kw_only=True):
-    """Extend leases: the worker lives."""
+    """Extend leases: the worker lives.
+
+    Attributes:
+        unwritable: Why the worker cannot write results to the folder that it shares with its pool's own master.
+    """
 
     v: int = PROTOCOL_VERSION
     worker_id: Id
     leases: Annotated[list[LeaseRef], Meta(min_length=1, max_length=BULK_ITEMS)]
+    unwritable: Unwritable | None = None
 
 
 class ExtendLeasesReply(Struct, frozen=True, kw_only=True):

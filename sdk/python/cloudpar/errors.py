@@ -39,6 +39,7 @@ __all__ = [
     "ConfigurationError",
     "ExecutorCrashed",
     "ExecutorOutOfMemory",
+    "FolderUnwritable",
     "Forbidden",
     "Gone",
     "IdempotencyConflict",
@@ -74,6 +75,14 @@ class ConfigurationError(CloudparError):
 
 class LocalClusterFailed(CloudparError):
     """The master or the agent that the pool itself started keeps dying by itself; its last lines end the text."""
+
+
+class FolderUnwritable(CloudparError, OSError):
+    """The temporary folder of a pool's own master and worker cannot be written, such as on a full disk.
+
+    Attributes:
+        errno: The number of the system's error, such as errno.ENOSPC.
+    """
 
 
 class SideEffectError(CloudparError, RuntimeError):

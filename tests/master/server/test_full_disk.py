@@ -8,13 +8,18 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
-from cloudpar_master.server import failure_log
+from cloudpar_master.server import failure_log, storage_state
 from cloudpar_master.server.failure_log import REPEAT_S, RETRY_S, FailureLog
+from cloudpar_master.server.storage_state import KEPT_S, StorageState
+from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_protocol import codec, routes
-from cloudpar_protocol.client_messages import StartTasksReply
+from cloudpar_protocol.client_messages import AwaitTasksReply, StartTasksReply
+from cloudpar_protocol.payloads import Unwritable
+from cloudpar_protocol.worker_messages import ExtendLeases, LeaseRef
 
-from .served import Served, decoded, error, publication, retrieval, start_tasks
+from .served import Served, awaiting, decoded, error, publication, retrieval, start_tasks
 
 HEADERS = {"authorization": "Bearer user", "content-type": codec.MSGPACK}
 
@@ -74,12 +79,72 @@ def test_a_result_that_was_refused_is_kept_when_there_is_room(full: Served) -> N
     assert full.status(package_id).progress.done == 1
 
 
+def heard(served: Served, package_id: str, *, reads: bool) -> AwaitTasksReply | codec.ErrorReply:
+    message = replace(awaiting(package_id), unwritable=reads)
+    answer = served.send("POST", routes.AWAIT_TASKS.path, codec.encode(message), HEADERS)
+    return decoded(answer, AwaitTasksReply) if answer.status == 200 else error(answer)
+
+
+def test_an_await_on_a_full_disk_says_so_to_clients_that_read_it_and_refuses_others(
+    full: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_room(full)
+    package_id = full.call("user", routes.START_TASKS, start_tasks("key", tasks=1)).package_id
+    disk_is_full = sqlite3.OperationalError("database or disk is full")
+    disk_is_full.sqlite_errorcode = sqlite3.SQLITE_FULL
+
+    def perform(*_: object) -> None:
+        raise disk_is_full
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Dispatcher, "perform", perform)
+        refused, told = heard(full, package_id, reads=False), heard(full, package_id, reads=True)
+    assert isinstance(refused, codec.ErrorReply)
+    assert refused.code == "unavailable"
+    assert isinstance(told, AwaitTasksReply)
+    assert (told.packages, told.retry_after_s) == ([], RETRY_S)
+    assert told.unwritable is not None
+    assert "cannot write to its data folder (database or disk is full): free space" in told.unwritable.why
+    assert told.unwritable.errno == errno.ENOSPC
+
+
+def test_a_report_is_passed_on_to_clients_until_it_is_old(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 1_000.0
+    monkeypatch.setattr(storage_state, "time", SimpleNamespace(monotonic=lambda: now_s))
+    package_id = served.call("user", routes.START_TASKS, start_tasks("key", tasks=1)).package_id
+    (lease,) = served.call("worker", routes.RETRIEVE_TASKS, retrieval()).leases
+    report = Unwritable("a worker cannot write results", errno.EROFS)
+    leases = [LeaseRef(**lease.identity())]
+    served.call("worker", routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=leases, unwritable=report))
+    now_s += KEPT_S - 1.0
+    told = heard(served, package_id, reads=True)
+    assert isinstance(told, AwaitTasksReply)
+    assert (len(told.packages), told.unwritable) == (1, report)
+    now_s += 1.0
+    told = heard(served, package_id, reads=True)
+    assert isinstance(told, AwaitTasksReply)
+    assert told.unwritable is None
+
+
+@pytest.mark.parametrize(
+    ("number", "fix"),
+    [(errno.EMFILE, "ulimit -n"), (errno.EROFS, "for writing"), (errno.EDQUOT, "quota"), (errno.EFBIG, "ulimit -f")],
+)
+def test_a_refusal_names_the_fix_of_each_reason(number: int, fix: str) -> None:
+    storage = StorageState()
+    refusal = FailureLog(storage).note(OSError(number, "what the system says"), "a request failed")
+    assert refusal is not None
+    assert fix in str(refusal)
+    assert storage.unwritable is not None
+    assert storage.unwritable.errno == number
+
+
 def test_a_full_disk_is_logged_once_a_minute_and_other_failures_each_time(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([1_000.0, 1_001.0, 1_000.0 + REPEAT_S])
     monkeypatch.setattr(failure_log, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    log = FailureLog()
+    log = FailureLog(StorageState())
     full = OSError(errno.ENOSPC, "No space left on device")
     for _ in range(2):
         assert log.note(ExceptionGroup("two packages", [KeyError("a"), full]), "a tick failed") is not None

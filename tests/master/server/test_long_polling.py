@@ -10,7 +10,8 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import AwaitTasksReply
 from cloudpar_protocol.limits import HOLD_S
-from cloudpar_protocol.worker_messages import RetrieveTasksReply
+from cloudpar_protocol.payloads import Unwritable
+from cloudpar_protocol.worker_messages import ExtendLeases, LeaseRef, RetrieveTasksReply
 from master.asgi import Answer
 
 from .served import Served, awaiting, decoded, publication, retrieval, start_tasks
@@ -46,6 +47,20 @@ def hearing(
 async def start(served: Served, key: str = "key", *, tasks: int = 1, session: str = "-") -> str:
     request = start_tasks(key, tasks=tasks, session=session)
     return (await served.ask("user", routes.START_TASKS, request)).package_id
+
+
+def test_a_held_await_answers_when_a_worker_reports_that_it_cannot_write(served: Served) -> None:
+    async def run() -> None:
+        package_id = await start(served)
+        (lease,) = (await retrieving(served)).leases
+        hears = await held(hearing(served, package_id))
+        report = Unwritable("a worker cannot write results")
+        leases = [LeaseRef(**lease.identity())]
+        await served.ask("worker", routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=leases, unwritable=report))
+        assert (await hears).unwritable == report
+        (await held(hearing(served, package_id))).cancel()  # the same report does not end the next one at once
+
+    asyncio.run(run())
 
 
 def test_a_held_retrieval_wakes_on_a_start(served: Served) -> None:

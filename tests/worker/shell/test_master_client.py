@@ -13,7 +13,7 @@ from cloudpar_protocol import codec, routes
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.parts import PIECE_BYTES
 from cloudpar_protocol.payload_folder import PayloadFolder
-from cloudpar_protocol.payloads import Link
+from cloudpar_protocol.payloads import Link, Unwritable
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, RetrieveTasks, RetrieveTasksReply
 from cloudpar_worker.core.lease_record import LeaseRecord
 from cloudpar_worker.shell import reach as reach_module
@@ -160,9 +160,13 @@ def test_a_folder_that_cannot_be_written_is_retried(
         put(folder, url, body)
 
     monkeypatch.setattr(PayloadFolder, "put", put_at_the_third_try)
-    own.upload(Link("PUT", (tmp_path / "k").as_uri()), [b"result"])
+    reports: list[Unwritable] = []
+    own.upload(Link("PUT", (tmp_path / "k").as_uri()), [b"result"], reports.append)
     assert (tmp_path / "k").read_bytes() == b"result"
-    assert "the folder of payloads" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"results cannot be written to {tmp_path} (No space left on device, ENOSPC)" in line
+    assert [each.errno for each in reports] == [errno.ENOSPC] * 2
+    assert reports[0].why == f"a worker cannot write results to {tmp_path} (No space left on device)"
 
 
 def test_a_repeated_retrieval_says_that_it_is_one(client: MasterClient, monkeypatch: pytest.MonkeyPatch) -> None:

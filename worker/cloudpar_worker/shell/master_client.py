@@ -16,7 +16,7 @@ from cloudpar_protocol.line import Lines
 from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE, address, resolve
 from cloudpar_protocol.parts import completion_status, pieces
 from cloudpar_protocol.payload_folder import PayloadFolder
-from cloudpar_protocol.payloads import Link
+from cloudpar_protocol.payloads import Link, Unwritable
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.worker_messages import RetrieveTasks
 
@@ -25,6 +25,7 @@ from .reach import Reach
 RequestT = TypeVar("RequestT", bound=Struct)
 ReplyT = TypeVar("ReplyT", bound=Struct)
 T = TypeVar("T")
+Report = Callable[[Unwritable], None]
 
 _FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
 """The delays between attempts double from the first to the last."""
@@ -150,13 +151,14 @@ class MasterClient:
             raise PayloadRefused(f"{len(body)} bytes came instead of {end - start}")
         return body
 
-    def upload(self, link: Link, payload: Sequence[bytes | memoryview]) -> str:
+    def upload(self, link: Link, payload: Sequence[bytes | memoryview], report: Report = lambda _: None) -> str:
         """Upload a payload, given in pieces, or a part of one, and return its ETag. Raises the same as `download`.
 
         If the store has an object there already, an earlier attempt succeeded: a key is never used for two payloads.
+        `report` is called each time that a file cannot be written.
         """
         if PayloadFolder.has(link.url):
-            self._in_folder(lambda folder: folder.put(link.url, payload))
+            self._in_folder(lambda folder: folder.put(link.url, payload), report)
             return ""
         headers = {**link.headers, "Content-Length": str(sum(map(len, payload)))}
         body = [small for piece in payload for small in pieces(memoryview(piece))]
@@ -166,8 +168,8 @@ class MasterClient:
         """Combine uploaded parts into one object. Raises the same as `download`."""
         self._by_link(link, {**link.headers, "Content-Type": "application/xml"}, body)
 
-    def _in_folder(self, use: Callable[[PayloadFolder], T]) -> T:
-        """Read or write a file, repeating while the system fails: a full disk may have space later."""
+    def _in_folder(self, use: Callable[[PayloadFolder], T], report: Report | None = None) -> T:
+        """Read a file, or (with `report`) write one; repeat while the system fails: a full disk may have room later."""
         delay_s = _FIRST_DELAY_S
         while not self._stopped.is_set():
             try:
@@ -177,7 +179,10 @@ class MasterClient:
             except RequestError as error:
                 raise PayloadRefused(str(error)) from None
             except OSError as error:
-                self._reach.failed("the folder of payloads", error)
+                if report is not None and self._folder is not None:
+                    report(self._reach.not_written(self._folder, error))
+                else:
+                    self._reach.failed(f"the folder of payloads {self._folder}", error)
             else:
                 self._reach.succeeded()
                 return done

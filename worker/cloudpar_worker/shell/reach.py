@@ -1,10 +1,14 @@
 """Records whether the master and the blob store answer, and logs when that changes."""
 
+import errno
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+
+from cloudpar_protocol.payload_folder import PayloadFolder
+from cloudpar_protocol.payloads import WHY_CHARS, Unwritable
 
 _AWAY = 2
 """This many failures in a row are logged. A single one is usually a connection that was closed while it was idle."""
@@ -44,13 +48,24 @@ class Reach:
 
     def refused(self, address: str, why: str) -> None:
         """Record a refusal after which the request may succeed later. Each reason is logged once in `_REPEAT_S`."""
+        if self._is_new(why):
+            warn(f"{address} answered: {why}; trying again")
+
+    def not_written(self, folder: PayloadFolder, error: OSError) -> Unwritable:
+        """Record that a payload could not be written, and return why. Each reason is logged once in `_REPEAT_S`."""
+        why = f"a worker cannot write results to {folder} ({error.strerror or error})"
+        if self._is_new(why):
+            number = errno.errorcode.get(error.errno or 0, type(error).__name__)
+            warn(f"results cannot be written to {folder} ({error.strerror or error}, {number}); trying until they can")
+        return Unwritable(why[:WHY_CHARS], error.errno or 0)
+
+    def _is_new(self, why: str) -> bool:
         now = time.monotonic()
         with self._lock:
             new = now - self._logged.get(why, -_REPEAT_S) >= _REPEAT_S
             if new:
                 self._logged = {text: at for text, at in self._logged.items() if now - at < _REPEAT_S} | {why: now}
-        if new:
-            warn(f"{address} answered: {why}; trying again")
+        return new
 
     def succeeded(self) -> None:
         """Record that a request succeeded which would otherwise have been repeated."""

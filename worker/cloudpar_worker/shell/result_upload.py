@@ -9,7 +9,7 @@ from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import BlobRef, Link, Parts, TaskResult
 from cloudpar_protocol.worker_messages import PreparedResult, PrepareResult, PrepareResults, Publication
 
-from .master_client import MasterClient, PayloadRefused
+from .master_client import MasterClient, PayloadRefused, Report
 
 _ATTEMPTS = 3
 """How many links the agent tries for one blob."""
@@ -20,8 +20,13 @@ def is_large(result: TaskResult) -> bool:
     return result.data is not None and len(result.data) > INLINE_RESULT_BYTES
 
 
-def upload_large(client: MasterClient, publications: list[Publication]) -> list[Publication]:
-    """Upload the large results of each publication as one blob; return the publications with references to them."""
+def upload_large(
+    client: MasterClient, publications: list[Publication], report: Report = lambda _: None
+) -> list[Publication]:
+    """Upload the large results of each publication as one blob; return the publications with references to them.
+
+    `report` is called each time that a result cannot be written to the folder of the pool's own master.
+    """
     large = [publication for publication in publications if any(map(is_large, publication.results))]
     if not large:
         return publications
@@ -29,14 +34,18 @@ def upload_large(client: MasterClient, publications: list[Publication]) -> list[
     for first in range(0, len(large), BULK_ITEMS):
         part = large[first : first + BULK_ITEMS]
         for attempt in range(_ATTEMPTS):
-            part = _upload(client, part, done, attempt)
+            part = _upload(client, part, done, attempt, report)
             if not part:
                 break
     return [done.get((made.lease_id, made.seq), made) for made in publications]
 
 
 def _upload(
-    client: MasterClient, part: list[Publication], done: dict[tuple[str, int], Publication], attempt: int
+    client: MasterClient,
+    part: list[Publication],
+    done: dict[tuple[str, int], Publication],
+    attempt: int,
+    report: Report,
 ) -> list[Publication]:
     """Make one attempt for each publication; return those whose link was refused, since it may have expired.
 
@@ -60,7 +69,7 @@ def _upload(
     for made, blob, wanted, place in zip(part, blobs, announced, places, strict=True):
         try:
             if place.parts is None:
-                client.upload(place.link, blob)
+                client.upload(place.link, blob, report)
             else:
                 _Parted(client, wanted, blob[0]).run(place.parts)
         except PayloadRefused as why:

@@ -17,6 +17,7 @@ from .downloads import Downloads
 from .nesting import Nesting
 from .pacing import Run, gather_s
 from .package_handle import PackageHandle
+from .storage_watch import StorageWatch
 
 NEW_PACKAGE_S = 0.1
 """With a master that never holds: when to ask first for a package that was started meanwhile."""
@@ -30,11 +31,14 @@ log = logging.getLogger("cloudpar")
 class Awaiter:
     """Asks while there is a package to ask about, and rests otherwise."""
 
-    def __init__(self, connection: Connection, downloads: Downloads, session: str, nesting: Nesting) -> None:
+    def __init__(
+        self, connection: Connection, downloads: Downloads, session: str, nesting: Nesting, storage: StorageWatch
+    ) -> None:
         self._connection = connection
         self._downloads = downloads
         self._session = session
         self._nesting = nesting
+        self._storage = storage
         self._condition = threading.Condition()
         self._under_way: dict[PackageHandle, None] = {}  # two may be of one package
         self._starting = 0
@@ -119,7 +123,7 @@ class Awaiter:
         while (question := self._next()) is not None:
             asked, hold_s = question
             cursors = [Cursor(package_id=each.id, cursor=each.package.cursor) for each in asked]
-            message = AwaitTasks(session=self._session, packages=cursors, hold_s=hold_s)
+            message = AwaitTasks(session=self._session, packages=cursors, hold_s=hold_s, unwritable=True)
             asked_at = time.monotonic()
             try:
                 reply = self._connection.call(
@@ -132,6 +136,7 @@ class Awaiter:
                     each.lost(error)
             else:
                 news = self._read(reply, asked)
+                self._watch_storage(reply, news=news)
                 held_s = time.monotonic() - asked_at if hold_s else None
                 self._pause(reply, asked, news, held_s)
             self._sort_out(asked)
@@ -152,6 +157,7 @@ class Awaiter:
         for each in [] if whole else asked:  # the others come first next time
             self._under_way[each] = self._under_way.pop(each)
         hold_s = self._hold_s(asked) if whole and not self._starting else 0.0
+        hold_s = min(hold_s, self._storage.due_s())
         return asked, hold_s
 
     @staticmethod
@@ -177,6 +183,13 @@ class Awaiter:
                 handle.lost(NotFound(f"package {handle.id}: {reply.missing[handle.id]}"))
         return any_news
 
+    def _watch_storage(self, reply: AwaitTasksReply, *, news: bool) -> None:
+        failure = self._storage.heard(reply.unwritable, news=news)
+        if failure is not None:
+            for each in self.under_way():
+                each.lost(failure)
+                self.drop(each)
+
     def _pause(self, reply: AwaitTasksReply, asked: list[PackageHandle], news: bool, held_s: float | None) -> None:
         """Decide when to ask next."""
         now = time.monotonic()
@@ -194,7 +207,7 @@ class Awaiter:
                 pause_s = max(reply.retry_after_s, RESTLESS_S if restless else 0.0)
             if any(each not in asked for each in running):
                 pause_s = min(pause_s, NEW_PACKAGE_S if self._retry_after_s else 0.0)
-            self._due = now + pause_s
+            self._due = now + min(pause_s, self._storage.due_s())
 
     def _sort_out(self, asked: list[PackageHandle]) -> None:
         """What has ended is not asked for again; large results may still be coming in."""

@@ -1,5 +1,6 @@
 """Requests to the master, and to the places that it sends us to; repeated until they succeed or cannot."""
 
+import errno
 import logging
 import threading
 import time
@@ -8,16 +9,17 @@ from typing import IO, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from cloudpar.errors import ConfigurationError, MasterUnreachable, NotFound, RateLimited, RequestError
+from cloudpar.errors import ConfigurationError, MasterUnreachable, NotFound, RateLimited, RequestError, Unavailable
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.line import Interruption, Lines
 from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE, address
-from cloudpar_protocol.payload_folder import PayloadFolder
+from cloudpar_protocol.payload_folder import NO_ROOM, PayloadFolder
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
 from .links import Links
 from .retry_policy import Attempts, RetryPolicy
+from .storage_watch import folder_unwritable
 
 RequestT = TypeVar("RequestT", bound=Struct)
 ReplyT = TypeVar("ReplyT", bound=Struct)
@@ -161,10 +163,7 @@ class Connection:
             try:
                 answer = once(attempts.timeout_s(time.monotonic()))
             except (OSError, RequestError) as error:
-                if self._closed.is_set():
-                    raise Aborted from error
-                if isinstance(error, RequestError) and not error.retryable:
-                    raise _refused(peer, error) from None
+                self._raise_final(peer, error)
                 reason = error
                 if isinstance(error, RateLimited) and allowance_s is None and _is_ours(peer, error):
                     _answered(peer)
@@ -176,7 +175,7 @@ class Connection:
             now = time.monotonic()
             delay_s = attempts.failed(now, getattr(reason, "retry_after_s", None))
             if delay_s is None:
-                raise _unreachable(peer, reason, now - attempts.began) from reason
+                raise self._given_up(peer, reason, now - attempts.began) from reason
             if peer.policy.failed(now):
                 what = "cannot serve requests now" if isinstance(reason, RequestError) else "does not answer"
                 log.warning(
@@ -185,6 +184,21 @@ class Connection:
                 )  # fmt: skip
             if self._closed.wait(delay_s):
                 raise Aborted from reason
+
+    def _raise_final(self, peer: Peer, error: OSError | RequestError) -> None:
+        """Raise if another attempt is of no use."""
+        if self._closed.is_set():
+            raise Aborted from error
+        if isinstance(error, RequestError) and not error.retryable:
+            raise _refused(peer, error) from None
+        if self.folder is not None and isinstance(error, OSError) and error.errno in NO_ROOM:
+            # Only a write of this process can say so, and repeating it makes no room.
+            raise folder_unwritable(self.folder, error.errno) from error
+
+    def _given_up(self, peer: Peer, reason: Exception, waited_s: float) -> Exception:
+        if self.folder is not None and isinstance(reason, Unavailable):
+            return folder_unwritable(self.folder, errno.ENOSPC)  # for so long, a full disk is the only reason
+        return _unreachable(peer, reason, waited_s)
 
     def _wait_as_asked(self, peer: Peer, attempts: Attempts, error: RateLimited) -> None:
         """However long: the master is there, and there will be room."""

@@ -45,6 +45,7 @@ from .package import Package
 from .package_handle import PackageHandle, Receiver
 from .package_key import PackageKey, new_package_key, seals_of
 from .places import Places
+from .storage_watch import StorageWatch
 from .task_lengths import TaskLengths
 from .uploads import upload
 
@@ -96,7 +97,8 @@ class Session:
         self._threads_per_task = threads_per_task
         self._downloads = Downloads(connection, self.id)
         self._nesting = Nesting(own_master=own_master)
-        self._awaiter = Awaiter(connection, self._downloads, self.id, self._nesting)
+        storage = StorageWatch(connection.folder, connection.policy.patience_s, lambda: len(self._open))
+        self._awaiter = Awaiter(connection, self._downloads, self.id, self._nesting, storage)
         self._condition = threading.Condition()
         self._open: dict[PackageHandle, None] = {}
         self._unwanted: set[PackageHandle] = set()

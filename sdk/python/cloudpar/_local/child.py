@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,9 @@ READY = b'"event":"ready"'
 """In the line of its log by which the agent says that it can work."""
 
 LOG_TAIL_BYTES = 2000
+
+LEAST_ROOM_BYTES = 1 << 20
+"""With less room than this, a process that keeps dying may not have been able to write its files."""
 
 log = logging.getLogger("cloudpar")
 
@@ -99,9 +103,16 @@ class Child:
                     with contextlib.suppress(OSError, RuntimeError):  # no process can be started, or no more
                         self._spawn()
                         continue
-            text = f"the {self.name} that this pool started keeps dying ({fate(code)})"
+            text = f"the {self.name} that this pool started keeps dying ({fate(code)}{self._no_room()})"
             self._gave_up(LocalClusterFailed(f"{text}. Its last lines:\n{self._tail()}"))
             return
+
+    def _no_room(self) -> str:
+        """What is missing on the disk of its log: then the log cannot say it."""
+        folder = self._log_path.parent
+        if shutil.disk_usage(folder).free >= LEAST_ROOM_BYTES:
+            return ""
+        return f"; the disk of {folder} is full: free space there, or set TMPDIR to a folder with more"
 
     def _was_ready(self) -> bool:
         with contextlib.suppress(OSError), self._log_path.open("rb") as file:

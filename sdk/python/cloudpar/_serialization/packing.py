@@ -1,6 +1,5 @@
 """Task data of a whole package: collected, serialized, and laid out for the worker to read any part of."""
 
-import errno
 import io
 import itertools
 import logging
@@ -15,7 +14,7 @@ from typing import IO, Any
 from cloudpar.errors import SerializationError, TooLarge
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
 from cloudpar_protocol.parts import checksums
-from cloudpar_protocol.payload_folder import PayloadFolder
+from cloudpar_protocol.payload_folder import NO_ROOM, PayloadFolder
 from cloudpar_protocol.payloads import CallStyle, Codec, InlineData, RangeData
 from cloudpar_protocol.seals import Seals
 
@@ -33,7 +32,6 @@ DRAFT_BYTES = 1 << 20
 NOTICE_S = 10.0
 INT64 = range(-(2**63), 2**63)
 ITEM_OVERHEAD_BYTES = 5
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 OFFSET_BYTES = 8
 
 log = logging.getLogger("cloudpar")

@@ -7,8 +7,8 @@ export const STRUCTS: Readonly<Record<string, Struct>> = {
   AccountReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"account","shape":{"struct":"Account"}}]},
   Acknowledge: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"package_ids","shape":{"list":"str"}}]},
   AcknowledgeReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1}]},
-  AwaitTasks: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"session","shape":"str","default":"-"},{"name":"packages","shape":{"list":{"struct":"Cursor"}}},{"name":"hold_s","shape":"float","default":0}]},
-  AwaitTasksReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"packages","shape":{"list":{"struct":"PackageStatus"}}},{"name":"missing","shape":{"map":"str"},"default":{}},{"name":"retry_after_s","shape":"float","default":0},{"name":"fleet","shape":{"nullable":{"struct":"FleetStatus"}},"default":null}]},
+  AwaitTasks: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"session","shape":"str","default":"-"},{"name":"packages","shape":{"list":{"struct":"Cursor"}}},{"name":"hold_s","shape":"float","default":0},{"name":"unwritable","shape":"bool","default":false}]},
+  AwaitTasksReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"packages","shape":{"list":{"struct":"PackageStatus"}}},{"name":"missing","shape":{"map":"str"},"default":{}},{"name":"retry_after_s","shape":"float","default":0},{"name":"fleet","shape":{"nullable":{"struct":"FleetStatus"}},"default":null},{"name":"unwritable","shape":{"nullable":{"struct":"Unwritable"}},"default":null}]},
   BlobData: {"array":false,"fields":[{"name":"type","shape":"str"},{"name":"blob","shape":{"struct":"BlobRef"}}]},
   BlobRef: {"array":true,"fields":[{"name":"0","shape":"str"},{"name":"1","shape":"int"},{"name":"2","shape":"int","default":0}]},
   CancelTasks: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"package_id","shape":"str"},{"name":"ranges","shape":{"nullable":{"list":{"tuple":["int","int"]}}},"default":null},{"name":"only_queued","shape":"bool","default":false}]},
@@ -17,7 +17,7 @@ export const STRUCTS: Readonly<Record<string, Struct>> = {
   CreateAccount: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"idempotency_key","shape":"str"},{"name":"name","shape":"str"},{"name":"token_hash","shape":"str"},{"name":"quota_us","shape":"int"}]},
   Cursor: {"array":false,"fields":[{"name":"package_id","shape":"str"},{"name":"cursor","shape":"int","default":0}]},
   ErrorReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"code","shape":"str"},{"name":"message","shape":"str"},{"name":"retryable","shape":"bool","default":false},{"name":"retry_after_s","shape":{"nullable":"float"},"default":null}]},
-  ExtendLeases: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"worker_id","shape":"str"},{"name":"leases","shape":{"list":{"struct":"LeaseRef"}}}]},
+  ExtendLeases: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"worker_id","shape":"str"},{"name":"leases","shape":{"list":{"struct":"LeaseRef"}}},{"name":"unwritable","shape":{"nullable":{"struct":"Unwritable"}},"default":null}]},
   ExtendLeasesReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"leases","shape":{"list":{"struct":"LeaseView"}}},{"name":"hungry","shape":"bool","default":false},{"name":"waiting","shape":"bool","default":false}]},
   FleetStatus: {"array":false,"fields":[{"name":"running","shape":"int","default":0},{"name":"starting","shape":"int","default":0},{"name":"message","shape":{"nullable":"str"},"default":null}]},
   GiveBack: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"worker_id","shape":"str"},{"name":"returns","shape":{"list":{"struct":"Return"}}},{"name":"leaving","shape":"bool","default":false}]},
@@ -62,6 +62,7 @@ export const STRUCTS: Readonly<Record<string, Struct>> = {
   TaskCode: {"array":false,"fields":[{"name":"hash","shape":"str"},{"name":"inline","shape":{"nullable":"bytes"},"default":null},{"name":"blob","shape":{"nullable":{"struct":"BlobRef"}},"default":null},{"name":"reference","shape":{"nullable":"str"},"default":null}]},
   TaskResult: {"array":true,"fields":[{"name":"0","shape":"int"},{"name":"1","shape":"str"},{"name":"2","shape":"int"},{"name":"3","shape":{"nullable":"bytes"},"default":null},{"name":"4","shape":{"nullable":{"struct":"BlobRef"}},"default":null},{"name":"5","shape":{"nullable":"str"},"default":null},{"name":"6","shape":{"nullable":"str"},"default":null},{"name":"7","shape":{"nullable":"str"},"default":null},{"name":"8","shape":{"nullable":"str"},"default":null},{"name":"9","shape":{"nullable":"bytes"},"default":null},{"name":"10","shape":{"nullable":"str"},"default":null}]},
   Unfit: {"array":false,"fields":[{"name":"host","shape":"str"},{"name":"lacks","shape":"str"}]},
+  Unwritable: {"array":false,"fields":[{"name":"why","shape":"str"},{"name":"errno","shape":"int","default":28}]},
   Upload: {"array":false,"fields":[{"name":"kind","shape":"str"},{"name":"size","shape":"int"},{"name":"crc32","shape":"int"},{"name":"hash","shape":{"nullable":"str"},"default":null},{"name":"parts_crc32","shape":{"list":"int"},"default":[]},{"name":"key","shape":{"nullable":"str"},"default":null},{"name":"upload_id","shape":{"nullable":"str"},"default":null}]},
 };
 

@@ -40,6 +40,10 @@ export interface components {
         /**
          * AwaitTasks
          * @description Read what is new of packages. An embedded master may hold the request for up to `hold_s` until something is.
+         *
+         *     Attributes:
+         *         unwritable: The client reads the reply's `unwritable`: a master that cannot write answers with it, and not with
+         *             an error.
          */
         AwaitTasks: {
             /** @default 1 */
@@ -49,12 +53,16 @@ export interface components {
             packages: components["schemas"]["Cursor"][];
             /** @default 0 */
             hold_s?: number;
+            /** @default false */
+            unwritable?: boolean;
         };
         /**
          * AwaitTasksReply
          * @description Packages in the order of the request. An unknown or deleted package has a text in `missing` instead of a status.
          *
          *     `fleet` comes while one of the packages waits for its first workers, from a master that knows of a fleet.
+         *     `unwritable` comes while the master, or a worker that shares its folder, cannot store results. It may then come
+         *     without packages.
          */
         AwaitTasksReply: {
             /** @default 1 */
@@ -68,6 +76,8 @@ export interface components {
             retry_after_s?: number;
             /** @default null */
             fleet?: components["schemas"]["FleetStatus"] | null;
+            /** @default null */
+            unwritable?: components["schemas"]["Unwritable"] | null;
         };
         /**
          * BlobData
@@ -188,12 +198,17 @@ export interface components {
         /**
          * ExtendLeases
          * @description Extend leases: the worker lives.
+         *
+         *     Attributes:
+         *         unwritable: Why the worker cannot write results to the folder that it shares with its pool's own master.
          */
         ExtendLeases: {
             /** @default 1 */
             v?: number;
             worker_id: string;
             leases: components["schemas"]["LeaseRef"][];
+            /** @default null */
+            unwritable?: components["schemas"]["Unwritable"] | null;
         };
         /**
          * ExtendLeasesReply
@@ -1004,6 +1019,19 @@ export interface components {
         Unfit: {
             host: string;
             lacks: string;
+        };
+        /**
+         * Unwritable
+         * @description A master or a worker that cannot write, such as on a full disk.
+         *
+         *     Attributes:
+         *         why: For people: which folder cannot be written, and what the system says.
+         *         errno: The number of the system's error on that machine, such as errno.ENOSPC.
+         */
+        Unwritable: {
+            why: string;
+            /** @default 28 */
+            errno?: number;
         };
         /**
          * Upload

@@ -1,0 +1,40 @@
+"""What cannot be written now: clients are told, because without room no result of theirs can arrive."""
+
+import time
+from collections.abc import Callable
+
+from cloudpar_protocol.payloads import Unwritable
+
+KEPT_S = 10.0
+"""A report is forgotten after this time, in seconds. Whoever still cannot write reports it again sooner: a worker at
+least each 2 s, and the master when a caller repeats a request that it refused, after at most 6.25 s."""
+
+HOLD_S = 5.0
+"""While something cannot be written, awaits are held for this time at most, so that clients hear soon when it can."""
+
+
+class StorageState:
+    """The newest report of a master, or of a worker that shares its folder, that cannot write.
+
+    Args:
+        wake: Called when a report comes after a time without one: held awaits answer.
+    """
+
+    def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
+        self._wake = wake
+        self._report: Unwritable | None = None
+        self._reported_s = 0.0
+
+    @property
+    def unwritable(self) -> Unwritable | None:
+        """What cannot be written now, or None."""
+        if self._report is not None and time.monotonic() - self._reported_s >= KEPT_S:
+            self._report = None
+        return self._report
+
+    def note(self, report: Unwritable) -> None:
+        """Keep a report, and wake the held awaits if it is the first."""
+        first = self.unwritable is None
+        self._report, self._reported_s = report, time.monotonic()
+        if first:
+            self._wake()
