@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cloudpar.cli.application import application, run
+from cloudpar.cli.version import TEXT
 
 UNUSED = "http://127.0.0.1:1"
 
@@ -95,6 +96,8 @@ def test_a_folder_that_cannot_be_made(capsys: pytest.CaptureFixture[str], tmp_pa
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["version"]) == 0
     assert capsys.readouterr().out.startswith("cloudpar 0.")
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"{TEXT}\n"
     assert run(["version", "--json"]) == 0
     assert '"protocol":1' in capsys.readouterr().out
 

@@ -38,6 +38,12 @@ def test_a_worker_with_another_token(cluster: Up, role: str) -> None:
     assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)
 
 
+def test_a_worker_without_a_token_says_where_it_is_kept(cluster: Up) -> None:
+    refused = cloudpar("worker", "--endpoint", cluster.endpoint)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "keeps it as worker_token in connection.json of its data folder" in refused.stderr
+
+
 def start(endpoint: str, token: str, *options: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [*CLOUDPAR, "worker", "--endpoint", endpoint, *options],

@@ -267,3 +267,13 @@ def test_no_checkout(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "cdk.json").write_text(json.dumps({"app": "another"}))
     assert run(["deploy", "--project", str(home)]) == 2
     assert "clone the repository" in capsys.readouterr().err
+
+
+def test_a_search_for_a_checkout_that_ends_without_one_says_where_it_looked(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloudpar.deployment.project._is_project", lambda _: False)
+    with pytest.raises(ConfigurationError, match=r"^neither the working folder nor one above it holds a Cloud Paral"):
+        find_project(None)
+    with pytest.raises(ConfigurationError, match=f"^{home} holds no Cloud Parallelizer to deploy"):
+        find_project(home)

@@ -35,6 +35,8 @@ def test_a_segmentation_fault_fails_only_its_task(pool: ScriptedMaster) -> None:
     assert crashed.stdout == "last words\n"
     assert crashed.stderr is not None
     assert "in crash" in crashed.stderr
+    assert "cloudpar_worker" not in crashed.stderr
+    assert "runpy" not in crashed.stderr
 
 
 def test_a_task_whose_executor_is_killed_from_outside_runs_again(pool: ScriptedMaster, tmp_path: Any) -> None:

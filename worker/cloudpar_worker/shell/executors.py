@@ -10,6 +10,7 @@ from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.executor.frames import Garbage
 from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, MEASURED
 
+from .crash_report import without_own_frames
 from .executor_process import ExecutorProcess
 from .memory_monitor import MemoryMonitor
 from .reach import warn
@@ -157,4 +158,5 @@ class Executors:
         process.close()
         if stderr and not process.ready:
             warn(f"an executor cannot start, and the agent tries another one soon: {stderr.splitlines()[-1]}")
-        self._on_stimulus(on.ExecutorGone(executor_id, exit_code, stdout, stderr))
+        report = stderr and without_own_frames(stderr)
+        self._on_stimulus(on.ExecutorGone(executor_id, exit_code, stdout, report))

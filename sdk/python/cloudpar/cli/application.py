@@ -17,12 +17,13 @@ from .packages import packages
 from .status import status
 from .top import top
 from .up import up
-from .version import version
+from .version import TEXT, version
 from .worker import worker
 from .workers import workers
 
 
 @click.group(commands=[up, worker, workers, account, packages, top, deploy, status, destroy, demo, doctor, version])
+@click.version_option(message=TEXT)
 def application() -> None:
     """A distributed thread pool, on this machine or on a fleet of your own."""
 

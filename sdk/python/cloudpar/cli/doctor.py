@@ -26,7 +26,12 @@ from .payload_check import check_payloads
 from .presentation import console, print_json
 from .stack_check import check_stack
 
-_STYLES = {"ok": "[green]ok[/]     ", "missing": "[yellow]missing[/]", "bad": "[red]bad[/]    "}
+_STYLES = {
+    "ok": "[green]ok[/]     ",
+    "note": "[yellow]note[/]   ",
+    "missing": "[yellow]missing[/]",
+    "bad": "[red]bad[/]    ",
+}
 
 
 class _Mechanism(msgspec.Struct):
@@ -36,6 +41,7 @@ class _Mechanism(msgspec.Struct):
     there: bool
     gap: str
     does: str
+    costs: bool = False
 
 
 @click.command()
@@ -74,7 +80,10 @@ def _confinement() -> Iterator[Finding]:
         yield Finding("worker", "bad", f"it does not start: {asked.stderr.strip()}")
         return
     for each in found:
-        yield Finding(each.name, "ok", each.does) if each.there else Finding(each.name, "missing", each.gap)
+        if each.there:
+            yield Finding(each.name, "note" if each.costs else "ok", each.does)
+        else:
+            yield Finding(each.name, "missing", each.gap)
 
 
 def _look_there(user: User) -> Iterator[Finding]:

@@ -4,8 +4,11 @@ import msgspec
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One line of `cloudpar doctor`. "missing" says what could be better, "bad" what does not work."""
+    """One line of `cloudpar doctor`.
+
+    "note" says what tasks go without, "missing" what could be better, "bad" what does not work.
+    """
 
     what: str
-    verdict: Literal["ok", "missing", "bad"]
+    verdict: Literal["ok", "note", "missing", "bad"]
     detail: str

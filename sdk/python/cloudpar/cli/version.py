@@ -10,6 +10,9 @@ from cloudpar_protocol.version import __version__
 from .access import json_option
 from .presentation import print_json
 
+TEXT = f"cloudpar {__version__} (protocol {PROTOCOL_VERSION}, Python {platform.python_version()})"
+"""What `cloudpar version` and `cloudpar --version` print."""
+
 
 @click.command()
 @json_option
@@ -18,4 +21,4 @@ def version(as_json: bool) -> None:
     if as_json:
         print_json({"release": __version__, "protocol": PROTOCOL_VERSION, "python": platform.python_version()})
     else:
-        click.echo(f"cloudpar {__version__} (protocol {PROTOCOL_VERSION}, Python {platform.python_version()})")
+        click.echo(TEXT)

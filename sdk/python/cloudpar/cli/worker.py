@@ -15,6 +15,8 @@ from .process import Events, Process, listen_for_signals
 from .secret_options import overheard, secret_option
 from .worker_supervisor import WorkerSupervisor, role_of
 
+_WHERE = "`cloudpar up` prints it at a terminal, and keeps it as worker_token in connection.json of its data folder"
+
 
 @click.command()
 @endpoint_option
@@ -37,7 +39,7 @@ def worker(
     if not endpoint:
         raise click.UsageError("no endpoint: add --endpoint or CLOUDPAR_ENDPOINT (`cloudpar up` prints it)")
     if not token:
-        raise click.UsageError("no worker token: add --token or CLOUDPAR_WORKER_TOKEN (`cloudpar up` prints it)")
+        raise click.UsageError(f"no worker token: add --token or CLOUDPAR_WORKER_TOKEN ({_WHERE})")
     events = Events()
     if wait:
         listen_for_signals(events)
@@ -48,7 +50,7 @@ def worker(
         # Asked here once, so that a wrong address or token is one clear line and not a log of the agent's retries.
         role = connect(endpoint, token).call(routes.HELLO, Hello()).role
     if role != "worker":
-        raise Forbidden(f"this is a token for the role {role!r}: a worker needs the worker token, which `up` prints")
+        raise Forbidden(f"this is a token for the role {role!r}: a worker needs the worker token ({_WHERE})")
     if isolation == "shared" and (who := overheard(token)):
         click.echo(
             f"cloudpar: warning: tasks can read the worker token among the arguments of {who}: leave out --token, and "

@@ -73,9 +73,9 @@ def find_project(named: Path | None) -> Project:
     for folder in candidates:
         if _is_project(folder):
             return Project(folder.resolve())
-    where = f"{named} holds" if named is not None else "neither the working folder nor one above it holds"
+    where = f"{named} holds no" if named is not None else "neither the working folder nor one above it holds a"
     raise ConfigurationError(
-        f"{where} no Cloud Parallelizer to deploy (cdk.json and infra/): clone the repository, then run this in it or "
+        f"{where} Cloud Parallelizer to deploy (cdk.json and infra/): clone the repository, then run this in it or "
         "name it by --project"
     )
 
