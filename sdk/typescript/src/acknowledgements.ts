@@ -1,10 +1,10 @@
 import type { Connection } from './connection.ts';
 import { BULK_ITEMS } from './limits.ts';
 
-/** Acknowledgements wait this long for others to go with. */
+/** Acknowledgements wait this many milliseconds for others, to be sent in one request. */
 const GATHER_MS = 1000;
 
-/** Packages of which nothing is wanted any more: the master cancels what runs of them, and frees their storage. */
+/** Sends acknowledgements: the master cancels what still runs of these packages, and frees their storage. */
 export class Acknowledgements {
   readonly #connection: Connection;
   readonly #sending = new Set<Promise<void>>();

@@ -102,7 +102,7 @@ export class Attachment<T> implements AsyncIterable<T> {
     await this.#session.cancel(this.packageId);
   }
 
-  /** Free its storage at the master: nobody wants its results any more. A package that still runs is cancelled. */
+  /** Delete its results at the master. A package that still runs is cancelled. */
   async acknowledge(): Promise<void> {
     await this.#session.connection.call('acknowledge', { package_ids: [this.packageId] });
   }
@@ -141,7 +141,7 @@ export async function attach<T>(session: Session, id: string, site: CallSite): P
   return new Attachment<T>(session, packageId, progress, site);
 }
 
-/** The only package of the account whose id begins so. */
+/** The id of the only package of the account that starts with these characters. */
 async function find(session: Session, id: string): Promise<string> {
   const { packages } = await session.connection.call('list_packages', { limit: NEWEST });
   const found = packages.map(({ package_id }) => package_id).filter((each) => each.startsWith(id));

@@ -51,7 +51,7 @@ export class Awaiting {
     }
   }
 
-  /** Ask no more for a package; it goes on. */
+  /** Ask no more for a package, which continues to run. */
   drop(dropped: Package): void {
     this.#underWay.delete(dropped);
   }
@@ -69,7 +69,7 @@ export class Awaiting {
     return this.#due > now ? { waitS: this.#due - now } : { ask: this.#question() };
   }
 
-  /** Those whose results have room. */
+  /** The packages whose results have room in their buffers. */
   get #active(): Package[] {
     return [...this.#underWay].filter(({ paused }) => !paused);
   }

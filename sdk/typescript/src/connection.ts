@@ -173,7 +173,7 @@ function sendable(link: Link): Record<string, string> {
 
 function refusal(body: Uint8Array, status: number): RequestError {
   const error = decodeError(body, status);
-  // Somebody else's page: no use in asking again.
+  // Another server's page: repeating the request does not help.
   return error instanceof InternalError && status < 500 ? new RequestError(error.message) : error;
 }
 

@@ -16,7 +16,7 @@ export interface Output {
   readonly stderr: string;
 }
 
-/** Who gets a package's results. One that is also a gate says when there is room for large ones. */
+/** Receives a package's results. A receiver that is also a gate decides when large results are downloaded. */
 export interface Receiver extends Partial<Gate> {
   /** The package is at the master. */
   started?(started: Package): void;
@@ -24,7 +24,7 @@ export interface Receiver extends Partial<Gate> {
   receive(results: readonly TaskResult[]): void;
   /** Tasks without a result will never have one; payloads of others may still come. */
   fail?(failure: CloudparError): void;
-  /** Nothing more will come; why not everything came, if so. */
+  /** Nothing more will come. `failure` says why, if results are missing. */
   end(failure: CloudparError | undefined): void;
 }
 
@@ -43,7 +43,7 @@ export class Deliveries {
     this.#downloads = new Downloads(connection, session);
   }
 
-  /** The packages whose results somebody receives. */
+  /** The packages that have a receiver. */
   get packages(): readonly Package[] {
     return [...this.#receivers.keys()];
   }
@@ -63,7 +63,7 @@ export class Deliveries {
     this.#receivers.delete(forgotten);
   }
 
-  /** There will be no more news of a package: tell its receiver, and forget it. */
+  /** No more news of a package will come: end its receiver with the reason, and forget the package. */
   lose(lost: Package, reason: CloudparError): void {
     const receiver = this.#receivers.get(lost);
     this.forget(lost);

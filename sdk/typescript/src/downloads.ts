@@ -128,7 +128,7 @@ export class Downloads {
         }
       }
     }
-    // The link may have grown old: this computer may have slept.
+    // The link may have expired, for example while this computer slept.
     return this.#connection.get(await this.#freshLink(from, key, news.page), start, end);
   }
 

@@ -167,7 +167,7 @@ export class PackageFailed extends CloudparError {
   }
 }
 
-/** Client and executor run different minor versions of Python. It does not come to packages of this SDK. */
+/** Client and executor run different minor versions of Python. Packages of this SDK never raise it. */
 export class PythonMismatch extends PackageFailed {}
 
 /** Code, data or a result is not what its seal says, or has none: it was not read. */
@@ -223,7 +223,7 @@ export class RemoteTraceback extends Error {
 
   constructor(traceback: string) {
     super(traceback);
-    this.stack = `${this.name}: ${traceback.trimEnd()}`; // where the answer was read is no news to anybody
+    this.stack = `${this.name}: ${traceback.trimEnd()}`; // the stack of this SDK's own code does not help
   }
 }
 

@@ -11,7 +11,7 @@ export class Breaks {
   #since = performance.now();
   #steps = 0;
 
-  /** Counts a step; says whether it is time for a break. */
+  /** Counts a step; returns whether it is time for a break. */
   isDue(): boolean {
     this.#steps += 1;
     return this.#steps % STEPS === 0 && performance.now() - this.#since >= LONGEST_MS;
@@ -22,7 +22,7 @@ export class Breaks {
     return performance.now() - this.#since >= LONGEST_MS;
   }
 
-  /** Lets everything else that waits for the event loop go first. */
+  /** Lets the event loop run everything else that waits for it. */
   async take(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     this.#since = performance.now();

@@ -24,7 +24,7 @@ export type PoolEvent =
     }
   /** News of a package. */
   | { readonly type: 'progress'; readonly packageId: string; readonly progress: Progress }
-  /** A map has failed, or tasks of it have, and nobody has read its results. */
+  /** A map or some of its tasks have failed, and the program has not read its results. */
   | { readonly type: 'unread_error'; readonly packageId: string | undefined; readonly error: CloudparError | Error };
 
 /** `node:diagnostics_channel` subscribers of this name get every event of every pool. */
@@ -82,8 +82,8 @@ function textOf(event: Exclude<PoolEvent, { type: 'progress' }>): string {
     }
     default:
       return (
-        `nobody has read the results of a map that failed: ${event.error.name}: ${event.error.message}; read them ` +
-        'by `for await`, or start tasks whose results nobody here reads by pool.start()'
+        `a map failed, and its results were not read: ${event.error.name}: ${event.error.message}; read them by ` +
+        '`for await`, or use pool.start() for tasks whose results this program does not read'
       );
   }
 }

@@ -2,10 +2,10 @@ import type { Events } from './events.ts';
 import type { Reply } from './messages.ts';
 import type { Package } from './package.ts';
 
-/** A package without a result for so long is reported to the program. */
+/** The pool reports a package that has had no result for this long. */
 const FIRST_S = 5;
 
-/** Times between two reports of the same waiting grow by this, so that a long one is not told without end. */
+/** The time between two reports of the same package grows by this factor, so that a long wait gives few reports. */
 const GROWTH = 2;
 
 type Fleet = Reply<'await_tasks'>['fleet'];
@@ -25,18 +25,18 @@ export class FleetWatch {
     this.#now = now;
   }
 
-  /** A package was started: look after it. */
+  /** A package was started: watch it. */
   begin(): void {
     this.#timer ??= setTimeout(() => this.#look(), this.#pauseS * 1000);
     this.#timer.unref();
   }
 
-  /** The master has answered. It tells of the fleet while a package waits, if it knows of one. */
+  /** The master has answered. While a package waits, the answer describes the fleet, if the master knows of one. */
   answered(fleet: Fleet): void {
     const isNews = fleet !== null && fleet.message !== null && fleet.message !== this.#fleet?.message;
     this.#fleet = fleet;
     if (isNews) {
-      this.#tell(this.#waiting(0));
+      this.#report(this.#waiting(0));
     }
   }
 
@@ -48,13 +48,13 @@ export class FleetWatch {
     this.#timer = undefined;
     const waiting = this.#waiting(FIRST_S);
     this.#pauseS = waiting.length > 0 ? this.#pauseS * GROWTH : FIRST_S;
-    this.#tell(waiting);
+    this.#report(waiting);
     if (this.#underWay().length > 0) {
       this.begin();
     }
   }
 
-  /** Packages of which no result is known for so long, nor that a worker is at them. */
+  /** Packages that have had neither a result nor a worker for this long. */
   #waiting(leastS: number): Package[] {
     const since = this.#now() - leastS;
     return this.#underWay().filter(({ startedAt, progress }) => {
@@ -62,7 +62,7 @@ export class FleetWatch {
     });
   }
 
-  #tell(waiting: readonly Package[]): void {
+  #report(waiting: readonly Package[]): void {
     if (waiting.length === 0) {
       return;
     }

@@ -1,4 +1,4 @@
-// The part of fetch that is needed here, told without the types of the DOM or of Node: a program has either, or both.
+// The part of fetch that is needed here, declared without the types of the DOM or of Node: a program may have either.
 
 /** What a request is sent with. */
 export interface FetchInit {

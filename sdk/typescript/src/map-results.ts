@@ -9,7 +9,7 @@ import { ResultBuffer } from './result-buffer.ts';
 import type { Session } from './session.ts';
 import type { Source } from './source.ts';
 
-/** The program has this long to begin reading a map that failed, before it is warned that nobody reads it. */
+/** A map that failed gives a warning if the program has not started to read it after this many milliseconds. */
 const UNREAD_MS = 1000;
 
 /** A new package starts when this share of the buffer is free, so that packages are neither tiny nor late. */
@@ -18,7 +18,7 @@ const FREE_SHARE = 1 / 4;
 /** Starts a package with the next values, at most `limit`; undefined if there is none. */
 export type StartNext = (limit: number, receiver: Receiver, signal: AbortSignal) => Promise<Package | undefined>;
 
-/** What a map is made of. */
+/** What a map runs, and how its results are read. */
 export interface MapPlan {
   readonly startNext: StartNext;
   /** Undefined for a range, which is never collected. */
@@ -35,8 +35,8 @@ export interface MapPlan {
  * - `for await (const value of results)` gives the values. The first error ends the loop.
  * - `for await (const each of results.settled())` gives values and errors, each with its task's number.
  *
- * A loop that is left early, by an error or a `break`, cancels what still runs. A map that nobody reads runs to its end,
- * for its effect; if it fails, the program is warned. Results that wait for the reader take about 64 MiB at most.
+ * A loop that is left early, by an error or a `break`, cancels what still runs. A map that is not read runs to its end,
+ * for its effect; if it fails, the program gets a warning. Results that wait for the reader take about 64 MiB at most.
  */
 export class MapResults<T> implements AsyncIterable<T> {
   readonly #session: Session;
@@ -64,7 +64,7 @@ export class MapResults<T> implements AsyncIterable<T> {
       onAbort(plan.signal, () => void this.cancel(), this.#over.signal);
     }
     this.#first = new Promise((resolve, reject) => void this.#startAll().then(resolve, reject));
-    this.#first.catch(() => undefined); // the reader gets the error, or the warning has it
+    this.#first.catch(() => undefined); // the reader gets the error, or the warning shows it
     onAbort(session.ending, () => this.#warnNow(), this.#over.signal);
     if (plan.signal?.aborted) {
       void this.cancel();
@@ -117,7 +117,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     return started;
   }
 
-  /** Warn of a part that ended badly, if nobody reads by then. */
+  /** Warn of a part that ended with errors, if the program does not read the map by then. */
   async #watch(part: { readonly ended: boolean; readonly failure: CloudparError | undefined }): Promise<void> {
     while (!part.ended && part.failure === undefined && !this.#wanted && !this.#over.signal.aborted) {
       await this.#buffer.news();
@@ -159,7 +159,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     }
   }
 
-  /** Somebody reads, cancels or detaches: errors reach the program. */
+  /** The program reads, cancels or detaches: it gets the errors, so no warning is needed. */
   #wantIt(): void {
     this.#wanted = true;
     clearTimeout(this.#unreadTimer);
@@ -175,7 +175,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     return this.#buffer.progress;
   }
 
-  /** Stop what runs of it, and drop the rest. Whoever reads on gets TaskCancelled. */
+  /** Stop the tasks that run, and drop the others. Reading on throws TaskCancelled. */
   async cancel(): Promise<void> {
     this.#wantIt();
     this.#failure ??= { error: new TaskCancelled('the map was cancelled') };
@@ -188,7 +188,7 @@ export class MapResults<T> implements AsyncIterable<T> {
   }
 
   /**
-   * Let the package go on when this pool is closed, or this process ends. Nothing more can be read here.
+   * Let the package continue when this pool is closed, or this process ends. Nothing more can be read here.
    *
    * @returns The package's id, for `pool.attach`, also in another process.
    * @throws TypeError when there is nothing to detach: no task, or (with `buffersize`) several packages.
@@ -249,7 +249,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     }
   }
 
-  /** Whether nothing more comes. Throws why, if that is no good end. */
+  /** Whether all results were read. Throws the reason if the others will never come. */
   #isRead(): boolean {
     const failure = this.#buffer.failure();
     if (failure !== undefined) {

@@ -50,7 +50,7 @@ interface Rule {
   readonly must: string;
 }
 
-/** The longest time that an option takes, in seconds: the master takes no longer one. */
+/** The longest time that an option accepts, in seconds, because the master accepts no longer one. */
 const MOST_SECONDS = 1e9;
 const MOST_RETRIES = 100;
 const MOST_NAMES = 20;

@@ -5,7 +5,7 @@ import { CloudparError, OUTCOME_ERRORS, RemoteTraceback, TaskError } from './err
 import type { TaskResult } from './package.ts';
 import type { Seals } from './seals.ts';
 
-/** What one task came to: the shape of Promise.allSettled, with the task's number. */
+/** The value or the error of one task: the shape of Promise.allSettled, with the task's number. */
 export type Settled<T> =
   | { readonly index: number; readonly status: 'fulfilled'; readonly value: T }
   | { readonly index: number; readonly status: 'rejected'; readonly reason: CloudparError };
@@ -20,7 +20,7 @@ export interface About {
   readonly inputs?: Inputs | undefined;
 }
 
-/** What is told of a task beside its result. */
+/** What errors say about a task beside its result. */
 export interface TaskContext extends About {
   readonly packageId: string;
   /** The number of the package's first task in the whole map. */
@@ -29,7 +29,7 @@ export interface TaskContext extends About {
   readonly seals: Seals | undefined;
 }
 
-/** From the wire to a value or an error. The value is taken to be a T: nothing checks what a function returns. */
+/** Turn a task's result into its value or its error. The type of the value is not checked. */
 export function settle<T>(arrived: TaskResult, context: TaskContext): Settled<T> {
   const result = context.seals?.verified(arrived) ?? arrived;
   const index = context.base + result.index;

@@ -13,7 +13,7 @@ import type { Seals } from './seals.ts';
 
 type Outcome = Message<'TaskResult'>[1];
 
-/** What became of one task. */
+/** The result of one task, as it came from the master. */
 export interface TaskResult {
   readonly index: number;
   readonly outcome: Outcome;
@@ -25,11 +25,11 @@ export interface TaskResult {
   readonly seal: Uint8Array | null;
   /** Of a task that raised: what it was called with, as a text. */
   readonly input: string | null;
-  /** Where it lies, of a large one. */
+  /** Where a large result lies. */
   readonly blob: Message<'TaskResult'>[4];
   /** The cursor that the status with it answered. */
   readonly page: number;
-  /** Why it is not to be read. */
+  /** Why the result must not be read. */
   readonly broken?: CloudparError;
 }
 
@@ -166,12 +166,12 @@ export class Package {
     return index < 0 ? undefined : index;
   }
 
-  /** The reader has been told that a task is lost. */
+  /** The reader has got the error of a lost task. */
   giveUp(index: number): void {
     this.#seen[index] = SEEN;
   }
 
-  /** So many payloads have come in. */
+  /** This number of payloads have been downloaded. */
   fetched(count: number): void {
     this.#fetching -= count;
     this.#received += count;

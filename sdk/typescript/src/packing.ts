@@ -32,7 +32,7 @@ export interface Blob {
 const CHECKED_BYTES = 1 << 22;
 
 /**
- * Collect and serialize the data of a package. Other work of the program goes on meanwhile, about every 10 ms.
+ * Collect and serialize the data of a package. About every 10 ms the event loop runs other work of the program.
  *
  * @param source Where the values come from; a range travels as its ends.
  * @param seals The package's, if it is to be sealed.

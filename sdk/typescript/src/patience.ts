@@ -1,6 +1,6 @@
-// How long to go on asking a master that does not answer: pure, like cloudpar/patience.py.
+// How long to repeat requests to a master that does not answer: without I/O, like cloudpar/patience.py.
 
-/** A master that never answered is given up after this: so a wrong endpoint is an error within 10 s. */
+/** How long to try a master that has never answered, in seconds: a wrong endpoint is an error within 10 s. */
 export const FIRST_CONTACT_S = 8;
 
 /** How long to wait for a master that has gone away. */
@@ -11,10 +11,10 @@ const SHORTEST_S = 0.02;
 const LONGEST_S = 5;
 const MOST_DOUBLINGS = 30;
 
-/** The program is told that the master does not answer after this. */
+/** The pool reports that the master does not answer after this many seconds. */
 const AWAY_S = 1;
 
-/** The program is told that a request waits at the master's wish after this, and no more often than the second. */
+/** The pool reports a request that the master delays after the first time, and again only after the second. */
 const NOTICE_S = 5;
 const NOTICE_EVERY_S = 60;
 
@@ -24,31 +24,31 @@ export class Acquaintance {
   /** Whether the master ever answered. */
   met = false;
   #awaySince: number | undefined;
-  #told = false;
+  #reported = false;
   #noticedAt: number | undefined;
 
   constructor(patienceS: number) {
     this.patienceS = patienceS;
   }
 
-  /** The master answered; for how long it was away, if the program was told that it is. */
+  /** The master answered. Returns for how long it was away, if the pool has reported that. */
   answered(now: number): number | undefined {
-    const awayS = this.#told && this.#awaySince !== undefined ? now - this.#awaySince : undefined;
+    const awayS = this.#reported && this.#awaySince !== undefined ? now - this.#awaySince : undefined;
     this.met = true;
     this.#awaySince = undefined;
-    this.#told = false;
+    this.#reported = false;
     return awayS;
   }
 
-  /** No answer, or none that helps; whether to tell the program now. */
+  /** No answer came, or none that helps. Returns whether to report that now. */
   failed(now: number): boolean {
     this.#awaySince ??= now;
-    const tell = this.met && !this.#told && now - this.#awaySince >= AWAY_S;
-    this.#told ||= tell;
-    return tell;
+    const report = this.met && !this.#reported && now - this.#awaySince >= AWAY_S;
+    this.#reported ||= report;
+    return report;
   }
 
-  /** The master has had a request wait since then; whether to tell the program now. */
+  /** The master has delayed a request since then. Returns whether to report that now. */
   paced(since: number, now: number): boolean {
     const recent = this.#noticedAt !== undefined && now - this.#noticedAt < NOTICE_EVERY_S;
     if (now - since < NOTICE_S || recent) {
@@ -68,7 +68,7 @@ export class Tries {
   #count = 0;
   #paces = 0;
 
-  /** When the master first had it wait. */
+  /** When the master first delayed it. */
   pacedSince: number | undefined;
 
   /** From when on time counts: for a master that never answered the first try, otherwise its failure. */
@@ -82,7 +82,7 @@ export class Tries {
     this.began = now;
   }
 
-  /** How long to go on in all. */
+  /** How long to repeat it in all. */
   get allowanceS(): number {
     return this.#strange ? Math.min(FIRST_CONTACT_S, this.#master.patienceS) : this.#master.patienceS;
   }
@@ -93,8 +93,8 @@ export class Tries {
   }
 
   /**
-   * How long to wait because the master says so: it is there, so this is no failure and never the end. Not before what
-   * it says, and ever more seldom.
+   * How long to wait because the master limits the rate. The master is there, so this is no failure, and the request is
+   * never given up. The pause is at least what the master says, and grows with each try.
    */
   paced(now: number, askedS = 0): number {
     this.#paces += 1;
@@ -104,7 +104,7 @@ export class Tries {
     return Math.max(askedS, grownS(this.#paces)) * (1 + 0.25 * this.#random());
   }
 
-  /** How long to wait before the next try; undefined: give up. `askedS` is the master's own wish. */
+  /** How long to wait before the next try; undefined: give up. `askedS` is the pause that the master requests. */
   failed(now: number, askedS = 0): number | undefined {
     this.#count += 1;
     if (this.#count === 1 && !this.#strange) {

@@ -92,7 +92,7 @@ export class Pool {
 
   /** Who we are for the master, and what compute time there is. */
   async hello(): Promise<Omit<Reply<'hello'>, 'seal_key'>> {
-    // Whoever logs what is public here must not log the key for seals.
+    // Programs may log this reply, and must not log the key for seals.
     const { seal_key: _, ...who } = await this.#session.hello();
     return who;
   }
@@ -103,8 +103,8 @@ export class Pool {
    * @param reference "package.module:function", which the workers import.
    * @param values null, booleans, numbers, bigints of at most 64 bits, strings, ArrayBuffers, typed arrays, Dates, and
    *   arrays and plain objects of these. A `range` costs nothing to send. Without `buffersize` all are collected first.
-   * @returns The results in the order of the values, each as soon as it and those before it are there. Of what type
-   *   they are is only said here, not checked.
+   * @returns The results in the order of the values, each as soon as it and those before it are there. Their type T is
+   *   not checked.
    * @throws TypeError when the reference names no function, the values are none, or an option is misspelt.
    */
   map<T = unknown>(reference: string, values: Values, options: MapOptions = {}): MapResults<T> {
@@ -112,7 +112,7 @@ export class Pool {
     return this.#map(reference, values, options, true, new CallSite(this.map));
   }
 
-  /** Like `map`, but the results come in the order in which tasks end; `settled()` tells their numbers. */
+  /** Like `map`, but the results come in the order in which tasks end; `settled()` has their numbers. */
   mapUnordered<T = unknown>(reference: string, values: Values, options: MapOptions = {}): MapResults<T> {
     checkOptions('mapUnordered', options);
     return this.#map(reference, values, options, false, new CallSite(this.mapUnordered));
@@ -144,6 +144,7 @@ export class Pool {
     const { call = 'value', chunksize, taskTimeoutS, retries, retryOn } = options;
     signal.throwIfAborted();
     const code = await taskCode(reference);
+    signal.throwIfAborted(); // the pool may have been closed meanwhile
     const origin = await this.#session.origin();
     const packed = await pack(values, origin.seals, signal, limit);
     const order = { code, packed, call, chunksize, taskTimeoutS, retries, retryOn, origin };
@@ -208,7 +209,7 @@ export class Pool {
     return this.#submissions.submit(submission) as Promise<T>;
   }
 
-  /** Cancel what is under way, free what it has at the master, and end all requests. */
+  /** Cancel all that is under way, delete its results at the master, and end all requests. */
   async close(): Promise<void> {
     await this.#session.close(closedMeanwhile());
   }

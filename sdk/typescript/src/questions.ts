@@ -36,7 +36,7 @@ export class Questions {
     this.#awaiting.startBegins();
   }
 
-  /** It was started, or it could not be, or nobody here wants its results. */
+  /** The start has ended: `started` is the package, unless the start failed or no results are read here. */
   startEnds(started: Package | undefined): void {
     this.#awaiting.startEnds(started, this.#surroundings.now());
     this.#ask();
@@ -68,7 +68,7 @@ export class Questions {
     this.#ask();
   }
 
-  /** Ask no more for a package; it goes on. */
+  /** Ask no more for a package, which continues to run. */
   drop(dropped: Package): void {
     this.#awaiting.drop(dropped);
   }
@@ -89,7 +89,7 @@ export class Questions {
     this.#held?.interruption.abort(new Error('the question is put again: it has changed'));
   }
 
-  /** See that somebody asks for news as long as there is a package under way. */
+  /** Keep requesting news as long as a package is under way. */
   #ask(): void {
     this.#wake.abort();
     this.#wake = new AbortController();
@@ -131,7 +131,7 @@ export class Questions {
       }
     } catch (error) {
       if (interruption.signal.aborted) {
-        return; // what was answered meanwhile is answered again: the cursors still stand before it
+        return; // the next answer repeats what this one had: the cursors have not moved
       }
       const reason = error instanceof CloudparError ? error : new CloudparError(`an error in the pool: ${error}`);
       this.#awaiting.unanswered(question, reason);

@@ -15,7 +15,7 @@ export interface CallOptions {
   readonly lastTry?: AbortSignal | undefined;
 }
 
-/** Requests that are made again, with growing delays, until they are answered or have no more chance. */
+/** Repeats requests, with growing delays, until they are answered or cannot succeed. */
 export class Repetition {
   readonly #endpoint: string;
   readonly #master: Acquaintance;
@@ -77,7 +77,8 @@ export class Repetition {
       throw this.#refused(error);
     }
     const askedS = error instanceof RequestError ? error.retryAfterS : undefined;
-    // However long: the master is there, and there will be room. Before the first answer it may be anybody's page.
+    // No limit of time: the master is there, and takes the request later. Before its first answer, another server may
+    // have sent this.
     if (error instanceof RateLimited && (this.#master.met || askedS !== undefined)) {
       this.#answered();
       const pauseS = tries.paced(now, askedS);
@@ -126,7 +127,7 @@ export class Repetition {
   }
 
   #refused(error: RequestError): CloudparError {
-    // A plain RequestError is no answer of ours: somebody answers, but it is no master.
+    // A plain RequestError is no answer of a master: another server answers at this endpoint.
     if (error.constructor === RequestError && !this.#master.met) {
       return this.#unreachable(error, 0);
     }

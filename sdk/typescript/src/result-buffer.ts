@@ -14,7 +14,7 @@ import { Wakeup } from './wakeup.ts';
 const UNREAD_BYTES = 64 << 20;
 
 /**
- * While an ordered map's reader waits for a slow task, results of later tasks go on arriving. Beyond these bytes more,
+ * While an ordered map's reader waits for a slow task, results of later tasks continue to arrive. Beyond these bytes more,
  * those of the last tasks are dropped: the master has them, and sends them again when the reader comes near.
  */
 const AHEAD_BYTES = 16 << 20;
@@ -27,7 +27,7 @@ export interface Supply {
   download(): void;
   /** Ask again for the results that were left at the master. */
   rewind(left: Package): void;
-  /** Nothing more is wanted of a package. */
+  /** No more results of a package are needed. */
   read(done: Package): void;
 }
 
@@ -77,27 +77,27 @@ export class ResultBuffer {
 
   put(part: Part, results: readonly TaskResult[]): void {
     this.#arrivals.add(part, results);
-    const waitsForLate = this.#ordered && this.#reading && this.#waitsInVain;
+    const waitsForLate = this.#ordered && this.#reading && this.#lacksNext;
     if (waitsForLate && this.#arrivals.bytes > UNREAD_BYTES + AHEAD_BYTES) {
       this.#arrivals.shrink(UNREAD_BYTES + AHEAD_BYTES / 2);
     }
     this.changed();
   }
 
-  /** Something came, began or ended: whoever waits looks again. */
+  /** Results came, or a package started or ended: wake all that wait for news. */
   changed(): void {
     this.#regulate();
     this.#news.wake();
   }
 
-  /** Resolves when something comes, begins or ends next. */
+  /** Resolves when results come next, or a package starts or ends. */
   news(): Promise<void> {
     return this.#news.wait();
   }
 
   admits(numbers: readonly number[], bytes: number): boolean {
     const needed = this.#reading && (!this.#ordered || numbers.includes(this.#next));
-    const admitted = !this.#isFull || (needed && this.#waitsInVain);
+    const admitted = !this.#isFull || (needed && this.#lacksNext);
     this.#downloadingBytes += admitted ? bytes : 0;
     return admitted;
   }
@@ -111,13 +111,13 @@ export class ResultBuffer {
     return this.#arrivals.bytes + this.#downloadingBytes >= UNREAD_BYTES;
   }
 
-  /** Whether nothing that has come, or is being downloaded, helps the reader. */
-  get #waitsInVain(): boolean {
+  /** Whether the result that the reader needs has neither come nor is being downloaded. */
+  get #lacksNext(): boolean {
     return this.#ordered ? !this.#arrivals.has(this.#next) : this.#arrivals.isEmpty && this.#downloadingBytes === 0;
   }
 
   #regulate(): void {
-    const paused = this.#isFull && !(this.#reading && this.#waitsInVain);
+    const paused = this.#isFull && !(this.#reading && this.#lacksNext);
     for (const part of this.#parts) {
       if (part.package !== undefined && !part.ended) {
         this.#supply.pause(part.package, paused);
@@ -166,7 +166,7 @@ export class ResultBuffer {
     return undefined;
   }
 
-  /** Kept with the part: one object for each result would take longer than reading the result. */
+  /** Kept with the part: creating an object for each result takes longer than reading the result. */
   #context(part: Part): TaskContext {
     const { id: packageId, seals } = part.package as Package;
     part.context ??= { ...this.#about, packageId, base: part.base, seals };
@@ -222,7 +222,7 @@ export class ResultBuffer {
     this.#news.wake();
   }
 
-  /** Want nothing more: what still runs is cancelled, and its storage freed. */
+  /** Drop all results: what still runs is cancelled, and its storage freed. */
   clear(): void {
     for (const part of [...this.#parts]) {
       this.#drop(part);

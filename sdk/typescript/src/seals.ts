@@ -13,7 +13,7 @@ const TEXT = new TextEncoder();
 /** In place of a larger payload stands its BLAKE2b digest. */
 const LARGE_BYTES = 64 * 1024;
 
-/** What a short message is, with its text: for these the call of node:crypto costs more than the hash. */
+/** Messages up to this size are hashed in JavaScript: for these a call of node:crypto costs more than the hash. */
 const SHORT_BYTES = 256;
 
 /** Of a sealed package's id; those of others begin with a hexadecimal digit. */
@@ -39,12 +39,12 @@ export function sealedPackageId(accountId: string, idempotencyKey: string): stri
   return SEALED + createHash('sha256').update(`${accountId}#${idempotencyKey}`).digest('hex').slice(0, 31);
 }
 
-/** Whether a package's code, data and results have seals: its id says so, which nobody can change. */
+/** Whether a package's code, data and results have seals: its id says so, and the id cannot be changed. */
 export function isSealed(packageId: string): boolean {
   return packageId.startsWith(SEALED);
 }
 
-/** The seals of one package. Whoever has the account's key makes and verifies them. */
+/** Makes and verifies the seals of one package with the account's key. */
 export class Seals {
   readonly packageId: string;
   readonly #key: Uint8Array;
@@ -117,15 +117,15 @@ export class Seals {
     }
     const lacks = seal === null ? 'came without its seal' : 'is not what its seal says';
     const broken = new SealBroken(
-      `the result of task ${index} of package ${this.packageId} ${lacks}: it was not read. Somebody changed it, it is ` +
-        "another task's, or the master's secret is a new one since: run the task again, in a new pool, and if it comes " +
-        "again see what may write to the master's storage",
+      `the result of task ${index} of package ${this.packageId} ${lacks}: it was not read. It was changed, it is ` +
+        "another task's, or the master has a new secret: run the task again in a new pool. If the error comes again, " +
+        "check who can write to the master's storage",
     );
     return { ...result, broken };
   }
 }
 
-/** Whether two seals are equal, in the same time wherever they differ. A call of node:crypto takes ten times as long. */
+/** Whether two seals are equal, in constant time. A call of node:crypto takes ten times as long for so few bytes. */
 function same(seal: Uint8Array | null, expected: Uint8Array): boolean {
   if (seal === null || seal.length !== expected.length) {
     return false;

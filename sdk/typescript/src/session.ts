@@ -15,7 +15,7 @@ import { isSealed, Seals, sealedPackageId } from './seals.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
 import { upload } from './uploads.ts';
 
-/** Closing waits for a master that does not answer no longer than this, at each of two steps. */
+/** Closing waits at most this many seconds for a master that does not answer, at each of two steps. */
 const CLOSE_S = 2;
 
 /** Everything that is under way between this client and its master. */
@@ -72,7 +72,7 @@ export class Session {
     return asked;
   }
 
-  /** What a new package begins with. Only `hello` tells the key for seals, so no package starts before it. */
+  /** The key and the seals of a new package. Only `hello` returns the key for seals, so no package starts before it. */
   async origin(): Promise<Origin> {
     const key = randomBytes(16).toString('hex');
     const { seal_key, account_id } = await (this.#who ?? this.hello());
@@ -123,7 +123,7 @@ export class Session {
     }
   }
 
-  /** Ask for the results of a package that was started elsewhere: it goes on when this session ends. */
+  /** Ask for the results of a package that was started elsewhere: it continues when this session ends. */
   async attach(packageId: string, tasks: number, receiver: Receiver): Promise<Package> {
     this.checkOpen();
     const { seal_key } = await (this.#who ?? this.hello());
@@ -157,14 +157,14 @@ export class Session {
     return reply.cancelled;
   }
 
-  /** Hand on nothing more of a package, and let it go on. */
+  /** Hand on nothing more of a package, which continues to run. */
   forget(forgotten: Package): void {
     this.#questions.drop(forgotten);
     this.#deliveries.forget(forgotten);
     this.#attached.delete(forgotten);
   }
 
-  /** Nothing of a package is wanted any more: what runs of it is cancelled, and its storage freed, soon. */
+  /** No more results of a package are needed: its tasks are cancelled and its storage is freed, soon. */
   read(done: Package): void {
     const isOurs = this.#deliveries.has(done);
     this.forget(done);
@@ -173,7 +173,7 @@ export class Session {
     }
   }
 
-  /** Cancel and free whatever is under way, and end all requests. */
+  /** Cancel and free all that is under way, and end all requests. */
   async close(reason: CloudparError): Promise<void> {
     this.#ending.abort(reason);
     await this.#briefly(Promise.allSettled(this.#starting));
@@ -190,7 +190,7 @@ export class Session {
     this.connection.close();
   }
 
-  /** Wait for something, but not for a master that is away. */
+  /** Wait for something, but at most CLOSE_S: the master may be away. */
   async #briefly(something: Promise<unknown>): Promise<void> {
     const enough = new AbortController();
     const late = this.#surroundings.sleep(CLOSE_S, enough.signal);

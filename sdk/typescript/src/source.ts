@@ -11,7 +11,7 @@ export type Values = Iterable<unknown> | AsyncIterable<unknown>;
 const GATHER_MS = 50;
 
 /**
- * Check what a map got as its values.
+ * Check the values of a map.
  *
  * @throws TypeError when it is nothing to iterate over, or a string, which is hardly ever meant as its characters.
  */
@@ -100,7 +100,7 @@ export class Source {
     this.ended = true;
     try {
       const released = this.#iterator.return?.();
-      Promise.resolve(released).catch(() => undefined); // the error that ended the map is the one to tell
+      Promise.resolve(released).catch(() => undefined); // the program gets the error that ended the map instead
     } catch {
       // The same, of a source that is not asynchronous.
     }

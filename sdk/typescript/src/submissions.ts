@@ -70,8 +70,9 @@ class Batch {
   readonly #inputs: Inputs;
   readonly #open: Map<number, Waiting>;
   readonly #over = new AbortController();
-  readonly #nobody = new AbortController();
-  /** Whose callers do not want them any more, before there was a package. */
+  /** Aborted when all callers have aborted. */
+  readonly #abandoned = new AbortController();
+  /** Tasks whose callers aborted before there was a package. */
   readonly #unwanted: number[] = [];
   #started: Package | undefined;
 
@@ -107,8 +108,9 @@ class Batch {
     }
     const code: Draft<'TaskCode'> = await taskCode(first.reference);
     const { taskTimeoutS, retries, retryOn } = first;
-    const wanted = anyOf(this.#nobody.signal, this.#session.ending);
+    const wanted = anyOf(this.#abandoned.signal, this.#session.ending);
     try {
+      wanted.signal.throwIfAborted(); // the pool may have been closed meanwhile
       const origin = await this.#session.origin();
       const packed = await pack(new Source(this.#inputs.values), origin.seals, wanted.signal);
       await this.#session.start(
@@ -128,7 +130,7 @@ class Batch {
     await this.#stop(this.#unwanted);
   }
 
-  /** That they came together was our idea. One after the other: the second may have to wait for room. */
+  /** The program submitted the tasks one by one, so only some may fail. The halves start one after the other. */
   async #startHalves(): Promise<void> {
     this.#over.abort();
     const all = [...this.#open.values()];
@@ -157,7 +159,7 @@ class Batch {
     const reason = failure ?? new CloudparError("the package ended without this task's result");
     for (const waiting of this.#open.values()) {
       if (reason instanceof Error && this.#open.size === 1) {
-        waiting.site.mark(reason); // shared by several callers, it can show the place of none
+        waiting.site.mark(reason); // an error that several callers share shows no caller's place
       }
       waiting.reject(reason);
     }
@@ -168,19 +170,19 @@ class Batch {
     }
   }
 
-  /** Its caller does not want it any more. */
+  /** The task's caller has aborted. */
   async #cancel(index: number, reason: unknown): Promise<void> {
     this.#open.get(index)?.reject(reason ?? new TaskCancelled('the task was cancelled'));
     if (this.#open.delete(index)) {
       this.#unwanted.push(index);
       if (this.#open.size === 0 && this.#started === undefined) {
-        this.#nobody.abort(reason);
+        this.#abandoned.abort(reason);
       }
       await this.#stop([index]);
     }
   }
 
-  /** Whether they are stopped is the master's affair. */
+  /** Cancel tasks at the master. If that fails, they run to their end. */
   async #stop(indices: readonly number[]): Promise<void> {
     if (this.#started !== undefined && indices.length > 0) {
       const ranges = indices.map((index): [number, number] => [index, index + 1]);
@@ -197,7 +199,7 @@ function isWanted({ signal, reject }: Waiting): boolean {
   return !signal?.aborted;
 }
 
-/** Whether it may be the fault of some tasks only. */
+/** Whether some of the tasks alone may have caused it. */
 function ofSome(error: unknown): boolean {
   return error instanceof TooLarge || error instanceof SerializationError;
 }

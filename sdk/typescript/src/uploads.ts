@@ -59,7 +59,7 @@ async function prepare(
 }
 
 /**
- * One payload on its way in parts. A link may grow old while others are used. So whenever one is refused, all are
+ * One payload on its way in parts. A link may expire while others are used. So whenever one is refused, all are
  * renewed, and what is there already is not sent again; one that is refused although it is fresh ends the upload.
  */
 class PartedUpload {

@@ -1,4 +1,4 @@
-/** Wakes all that wait. */
+/** Wakes all callers that wait. */
 export class Wakeup {
   #waiting: (() => void)[] = [];
 

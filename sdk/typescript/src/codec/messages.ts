@@ -82,7 +82,7 @@ function* eachOf(items: Uint8Array, where: string): Generator<unknown> {
 
 /** Make the error from an error answer; a body that is none of ours is quoted. */
 export function decodeError(body: Uint8Array, status: number): RequestError {
-  // Whoever says 429: a gateway before the master paces as it does.
+  // A gateway in front of the master may send a 429, too: it limits the rate as the master does.
   const Unknown = status === 429 ? RateLimited : RETRYABLE_STATUS.has(status) ? InternalError : RequestError;
   let reply: Message<'ErrorReply'>;
   try {

@@ -22,11 +22,11 @@ export function writeValue(writer: Writer, value: unknown, where: string): void 
   }
 }
 
-/** One for all values: making a decoder takes longer than decoding a small value. */
+/** All values share one decoder: creating one takes longer than decoding a small value. */
 const DECODER = new Decoder({ useBigInt64: true });
 
 /**
- * What a task came to. An integer is a number where that is exact, otherwise a bigint.
+ * Decode the value that a task returned. An integer becomes a number where that is exact, otherwise a bigint.
  *
  * @throws SerializationError when JavaScript cannot hold it.
  */

@@ -25,8 +25,8 @@ export class NotPlain extends Error {
 /**
  * MessagePack, appended value by value, in the shortest forms: the bytes that the Python side writes.
  *
- * Encoders of libraries choose between integer and float by the value, and JavaScript does not tell 1.0 from 1. Here
- * the caller chooses, who knows the field.
+ * Encoders of libraries choose between integer and float by the value, and JavaScript does not distinguish 1.0 from 1.
+ * Here the caller chooses, because it knows the type of the field.
  */
 export class Writer {
   #bytes = new Uint8Array(SMALLEST_BYTES);

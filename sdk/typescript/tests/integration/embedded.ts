@@ -28,7 +28,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return start(project, []);
 }
 
-/** Start them, with code of these folders before what is installed, and tell the tests where the master is. */
+/** Start them, with code of these folders before what is installed, and give the tests the master's address. */
 export async function start(project: TestProject, code: readonly string[]): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'cloudpar-sdk-'));
   const tasks = join(PACKAGE, 'tests/integration/python');

@@ -39,7 +39,7 @@ test('a package that was started here is read later, here and in Python', async 
   await attached.acknowledge();
 });
 
-test('a map that is detached goes on', async () => {
+test('a map that is detached continues', async () => {
   const first = await Pool.open(address);
   const packageId = await first.map('sdk_tasks:square', range(100)).detach();
   await first.close();

@@ -34,26 +34,26 @@ const python = JSON.parse(execFileSync(PYTHON, ['-c', SCRIPT], { encoding: 'utf8
 const names = (kinds: Readonly<Record<string, { name: string }>>) =>
   Object.fromEntries(Object.entries(kinds).map(([key, { name }]) => [key, name]));
 
-test('the version', () => {
+test('the version of the protocol is that of Python', () => {
   const ours = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
   expect(ours.version).toBe(python.version);
 });
 
-test('limits', () => {
+test('limits are those of Python', () => {
   expect(python.limits).toMatchObject({ ...limits });
 });
 
-test('errors of requests', () => {
+test('errors of requests are those of Python', () => {
   const own = [...errors.REQUEST_ERRORS].map(([code, kind]) => [code, [kind.name, kind.status, kind.retryable]]);
   expect(Object.fromEntries(own)).toEqual(python.requests);
 });
 
-test('errors of tasks and packages', () => {
+test('errors of tasks and packages are those of Python', () => {
   expect(names(errors.OUTCOME_ERRORS as never)).toEqual(python.outcomes);
   expect(names(errors.FAILURE_ERRORS)).toEqual(python.failures);
 });
 
-test('the tree', () => {
+test('the tree of errors is that of Python', () => {
   const own = Object.entries(errors).filter(([, kind]) => typeof kind === 'function');
   const bases = own.map(([name, kind]) => [name, (Object.getPrototypeOf(kind) as { name: string }).name]);
   const { CloudparError, RemoteTraceback, ConfigurationError, ...shared } = Object.fromEntries(bases);

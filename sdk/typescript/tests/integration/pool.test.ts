@@ -41,7 +41,7 @@ async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-/** What the master says of a package, whoever asks. */
+/** A package's status, as the master returns it to each client. */
 async function summaryOf(packageId: string | undefined): Promise<Message<'PackageSummary'> | undefined> {
   const { packages } = await new Connection(address).call('list_packages', {});
   return packages.find(({ package_id }) => package_id === packageId);
@@ -85,13 +85,13 @@ describe('a map', () => {
     expect(await reader.next()).toMatchObject({ done: true });
   });
 
-  test('of nothing is nothing', async () => {
+  test('of no values has no results', async () => {
     const results = pool.map('sdk_tasks:square', []);
     expect(await all(results)).toEqual([]);
     expect(await results.packageId).toBeUndefined();
   });
 
-  test('calls as it is told', async () => {
+  test('calls the function in the style of its option call', async () => {
     const args = pool.map('sdk_tasks:call', [[1, 2]], { call: 'args' });
     expect(await all(args)).toEqual([[[1, 2], {}]]);
     const both = pool.map('sdk_tasks:call', [[[1], { b: 2 }]], { call: 'args_kwargs' });
@@ -118,7 +118,7 @@ describe('a map', () => {
     expect(copies.map((copy, index) => Buffer.compare(copy, payloads[index] ?? copy))).toEqual([0, 0, 0]);
   });
 
-  test('several go on at the same time', async () => {
+  test('runs beside other maps', async () => {
     const maps = [...range(5)].map((number) => all(pool.map('sdk_tasks:square', range(number, number + 20))));
     const found = await Promise.all(maps);
     expect(found.map((values) => values[1])).toEqual([1, 4, 9, 16, 25]);
@@ -172,7 +172,7 @@ describe('errors', () => {
     expect((cause as RemoteTraceback).message).toContain('in odd_fails');
   });
 
-  test('of a module that is missing name the mend', async () => {
+  test('of a module that is missing say how to fix it', async () => {
     const missing = pool.submit('not_installed_anywhere:f');
     await expect(missing).rejects.toThrow(/no module 'not_installed_anywhere'.*install the package.*PYTHONPATH/);
   });
@@ -196,7 +196,7 @@ describe('errors', () => {
     await expect(slow).rejects.toThrow(TaskTimeout);
   });
 
-  test('of a token that nobody knows', async () => {
+  test('of a token that the master does not know', async () => {
     const opening = Pool.open({ endpoint: address.endpoint, token: 'nobody' });
     await expect(opening).rejects.toThrow(InvalidToken);
   });
@@ -232,7 +232,7 @@ describe('submitted tasks', () => {
   });
 });
 
-describe('what nobody wants is cancelled', () => {
+describe('tasks whose results are not needed are cancelled', () => {
   test('when a loop is left', async () => {
     const values = [folder, join(folder, 'never')];
     const results = pool.map('sdk_tasks:wait_for', values, { chunksize: 1 });
@@ -281,7 +281,7 @@ describe('what nobody wants is cancelled', () => {
   });
 });
 
-test('what is read is freed', async () => {
+test('results that were read are deleted at the master', async () => {
   const own = Pool.at(address);
   const results = own.map('sdk_tasks:square', range(3));
   await all(results);
@@ -293,7 +293,7 @@ test('what is read is freed', async () => {
   ]);
 });
 
-test('what tasks print can be seen', async () => {
+test('onOutput gets what tasks print', async () => {
   const outputs: Output[] = [];
   await using own = Pool.at(address, { onOutput: (output) => outputs.push(output) });
   await all(own.map('sdk_tasks:say', ['hello', 'you']));
@@ -303,7 +303,7 @@ test('what tasks print can be seen', async () => {
   ]);
 });
 
-test('a pool knows who it is', async () => {
+test('hello returns the role and the account', async () => {
   const own = await Pool.open(address);
   expect(await own.hello()).toMatchObject({ role: 'user' });
   expect(own.endpoint).toBe(address.endpoint);

@@ -41,7 +41,7 @@ async function run(program: string, address: { endpoint: string; token: string }
 test("the reader's own module is found by the workers that the README's command starts", async () => {
   const module = /`(\w+\.py)`/.exec(readme)?.[1] ?? '';
   await writeFile(join(folder, module), blocks('python')[0] ?? '');
-  // A command of this name that chooses a free port, and tells the address as JSON: other tests run beside this one.
+  // A command of this name that chooses a free port, and prints the address as JSON: other tests run beside this one.
   const command = join(folder, 'cloudpar');
   const data = join(folder, 'data');
   await writeFile(
@@ -63,7 +63,7 @@ test("the reader's own module is found by the workers that the README's command 
   }
 });
 
-test('the other example prints what is said', async () => {
+test('the other example prints the output that the README shows', async () => {
   const address = { endpoint: inject('endpoint'), token: inject('token') };
   expect(await run(blocks('js')[1] ?? '', address)).toBe(blocks('text')[1]);
 });

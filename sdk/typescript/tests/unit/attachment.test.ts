@@ -66,7 +66,7 @@ test('reading does not wait for the question about another package that the mast
   await pool.close();
 });
 
-test('what cannot be attached to says why', async ({ master }) => {
+test('attach to a package that cannot be read says why', async ({ master }) => {
   const pool = master.pool();
   await expect(pool.attach('f'.repeat(32))).rejects.toThrow(NotFound);
   const { packageId } = await pool.start('m:f', range(1));
@@ -82,7 +82,7 @@ test('what cannot be attached to says why', async ({ master }) => {
   await pool.close();
 });
 
-test('the results of a sealed package are verified, whoever started it', async ({ master }) => {
+test('the results of a sealed package are verified, also if another process started it', async ({ master }) => {
   master.sealKey = new Uint8Array(32).fill(7);
   const pool = master.pool();
   const { packageId } = await pool.start('m:f', range(2));

@@ -27,7 +27,7 @@ function replyOf(
   return whole('AwaitTasksReply', { packages, ...rest });
 }
 
-test('it rests until a package is started, asks at once, and rests when that has ended', () => {
+test('Awaiting rests until a package is started, asks at once, and rests when that has ended', () => {
   const awaiting = new Awaiting('me');
   expect(awaiting.next(0)).toBe('rest');
   const pack = started(awaiting, 'p');
@@ -35,11 +35,11 @@ test('it rests until a package is started, asks at once, and rests when that has
   expect(asked.request).toEqual({ session: 'me', packages: [{ package_id: 'p', cursor: 0 }], hold_s: HOLD_S });
   const results = [resultOf(0), resultOf(1)];
   const news = awaiting.answered(asked, replyOf([statusOf('p', { state: 'completed', results })]), 1, 1);
-  expect(news.get(pack)?.results).toHaveLength(2);
+  expect([...(news.get(pack)?.results ?? [])]).toHaveLength(2);
   expect(awaiting.next(1)).toBe('rest');
 });
 
-test('it goes on from the cursor, at once while more is ready, and then is not held', () => {
+test('the next question starts at the cursor, at once while more is ready, and then is not held', () => {
   const awaiting = new Awaiting('me');
   started(awaiting, 'p');
   const reply = replyOf([statusOf('p', { cursor: 7, more: true, results: [resultOf(0)] })]);
@@ -74,7 +74,7 @@ describe('a master that holds', () => {
     expect(question(awaiting.next(20)).holdS).toBe(HOLD_S);
   });
 
-  test('that answers at once without news, again and again, is asked no faster than it can bear', () => {
+  test('that answers at once without news, again and again, is asked at most every 50 ms', () => {
     const awaiting = new Awaiting('me');
     started(awaiting, 'p');
     const waits = Array.from({ length: 6 }, () => {

@@ -6,7 +6,7 @@ import { all, settled } from './fake-master.ts';
 import { test } from './scene.ts';
 import { resultOf } from './statuses.ts';
 
-describe('results that nobody reads yet', () => {
+describe('results that are not read yet', () => {
   const MEGABYTE = 1 << 20;
   const DATA = new Uint8Array(MEGABYTE).fill(0xc0);
 

@@ -25,7 +25,7 @@ describe('messages', () => {
     expect(decode('BlobRef', encodeMessagePack(['key', 7, 1, 'more']))).toEqual(['key', 7, 1]);
   });
 
-  test('an integer is good where a float is meant', () => {
+  test('an integer is accepted for a float', () => {
     const body = encodeMessagePack({ packages: [], retry_after_s: 2 });
     expect(decode('AwaitTasksReply', body).retry_after_s).toBe(2);
   });
@@ -48,7 +48,7 @@ describe('messages', () => {
     expect(() => decode('StartTasksReply', encodeMessagePack({ v: 2 }))).toThrow(UnsupportedVersion);
   });
 
-  test('a draft that is no message is refused', () => {
+  test('a message with a wrong or missing field is not written', () => {
     expect(() => encode('Cursor', { package_id: 'p', cursor: 1.5 })).toThrow(/cursor is 1.5, and must be an integer/);
     expect(() => encode('Cursor', {} as never)).toThrow(/package_id is undefined/);
     expect(() => encode('InlineData', { type: 'inline', items: ['text' as never] })).toThrow(/must be bytes/);
@@ -136,7 +136,7 @@ describe('errors', () => {
     expect(decodeError(body, 418).constructor).toBe(RequestError);
   });
 
-  test('a page of somebody else is quoted', () => {
+  test('the error quotes a page of another server', () => {
     const error = decodeError(Buffer.from('<html>Bad gateway'), 502);
     expect(error.constructor).toBe(InternalError);
     expect(error.message).toContain('<html>Bad gateway');

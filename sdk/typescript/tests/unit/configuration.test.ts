@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true }));
 
-const nobody = () => ({ XDG_CONFIG_HOME: join(folder, 'nothing') });
+const emptyEnvironment = () => ({ XDG_CONFIG_HOME: join(folder, 'nothing') });
 
 function stackOf(answer: { endpoint: string; token?: string }) {
   const asked: unknown[] = [];
@@ -37,7 +37,7 @@ test('arguments come before the environment, and that before the profile', async
   expect(await configure({}, { CLOUDPAR_PROFILE: profile })).toEqual({ endpoint: 'https://p', token: 'tp' });
 });
 
-describe('what is missing is said', () => {
+describe('the error names what is missing', () => {
   test.each([
     [{}, /no endpoint and token in .*options.*CLOUDPAR_ENDPOINT.*profile file/],
     [{ endpoint: 'http://a' }, /no token in/],
@@ -45,11 +45,11 @@ describe('what is missing is said', () => {
     [{ endpoint: 'a:1', token: 't' }, /"a:1" is no URL/],
     [{ endpoint: 'local' }, /"local" is a pool that Python starts: give the URL/],
   ])('%j', async (given, text) => {
-    await expect(configure(given, nobody())).rejects.toThrow(ConfigurationError);
-    await expect(configure(given, nobody())).rejects.toThrow(text);
+    await expect(configure(given, emptyEnvironment())).rejects.toThrow(ConfigurationError);
+    await expect(configure(given, emptyEnvironment())).rejects.toThrow(text);
   });
 
-  test('a token goes only where it was written down', async () => {
+  test('a token is sent only to the endpoint that it was configured with', async () => {
     const environment = { CLOUDPAR_PROFILE: profile };
     await expect(configure({ endpoint: 'http://elsewhere' }, environment)).rejects.toThrow(/no token/);
   });
@@ -75,18 +75,18 @@ describe('a deployed stack', () => {
   test('names the endpoint, and its secret the token', async () => {
     const { asked, describeStack } = stackOf({ endpoint: 'https://s', token: 'ts' });
     const given = { stack: 'Cloudpar-dev', tokenSecret: 'mine' };
-    expect(await configure(given, nobody(), describeStack)).toEqual({ endpoint: 'https://s', token: 'ts' });
+    expect(await configure(given, emptyEnvironment(), describeStack)).toEqual({ endpoint: 'https://s', token: 'ts' });
     expect(asked).toEqual([given]);
-    const environment = { ...nobody(), CLOUDPAR_STACK: 'Cloudpar-dev', CLOUDPAR_TOKEN_SECRET: 'mine' };
+    const environment = { ...emptyEnvironment(), CLOUDPAR_STACK: 'Cloudpar-dev', CLOUDPAR_TOKEN_SECRET: 'mine' };
     expect(await configure({}, environment, describeStack)).toEqual({ endpoint: 'https://s', token: 'ts' });
   });
 
   test('is not asked when all is known, and for no secret when the token is', async () => {
     const { asked, describeStack } = stackOf({ endpoint: 'https://s' });
-    expect(await configure({ ...ARGUMENTS, stack: 's' }, nobody(), describeStack)).toEqual(ARGUMENTS);
+    expect(await configure({ ...ARGUMENTS, stack: 's' }, emptyEnvironment(), describeStack)).toEqual(ARGUMENTS);
     expect(asked).toEqual([]);
     const given = { token: 't', stack: 's', tokenSecret: 'mine' };
-    expect(await configure(given, nobody(), describeStack)).toEqual({ endpoint: 'https://s', token: 't' });
+    expect(await configure(given, emptyEnvironment(), describeStack)).toEqual({ endpoint: 'https://s', token: 't' });
     expect(asked).toEqual([{ stack: 's', tokenSecret: undefined }]);
   });
 

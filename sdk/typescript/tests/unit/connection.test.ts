@@ -34,7 +34,7 @@ describe('calls', () => {
     expect(decode('StartTasks', sent[0]?.body ?? new Uint8Array())).toMatchObject(ORDER);
   });
 
-  test('are repeated as they were, after growing delays, while the error is worth it', async () => {
+  test('are repeated unchanged, after growing delays, while the error is retryable', async () => {
     const faults = [silence, error('internal', 500), error('unavailable', 503), error('rate_limited', 429), silence];
     const [connection, { sent, slept }] = connect(STARTED, ...faults, STARTED);
     await connection.call('start_tasks', ORDER);
@@ -66,7 +66,7 @@ describe('calls', () => {
     expect(scripted.now()).toBeLessThan(10);
   });
 
-  test('to somebody else fail at once', async () => {
+  test('to a server that is no master fail at once', async () => {
     const [connection, { sent }] = connect(() => new Response('<html>', { status: 404 }));
     await expect(connection.call('hello', {})).rejects.toThrow(/not from a Cloud Parallelizer master/);
     expect(sent).toHaveLength(1);
@@ -80,7 +80,7 @@ describe('calls', () => {
     expect(scripted.now()).toBeLessThanOrEqual(300);
   });
 
-  test('to a master that fails on and on fail with its error', async () => {
+  test('to a master that fails each time fail with its error', async () => {
     const [connection] = connect(STARTED, error('internal', 500));
     await connection.call('start_tasks', ORDER);
     await expect(connection.call('start_tasks', ORDER)).rejects.toThrow(new InternalError('because of internal'));
@@ -101,16 +101,16 @@ describe('calls', () => {
 
 describe('events', () => {
   const events: PoolEvent[] = [];
-  const told = (...answers: Answer[]): [Connection, Scripted] => {
+  const reporting = (...answers: Answer[]): [Connection, Scripted] => {
     events.length = 0;
     const scripted = new Scripted(...answers);
     const heard = new Events((event) => events.push(event));
     return [new Connection({ endpoint: 'http://master', token: 't' }, {}, heard, scripted), scripted];
   };
 
-  test('tell of a master that does not answer, and that it is back', async () => {
+  test('report a master that does not answer, and that it is back', async () => {
     const away = Array.from({ length: 8 }, () => silence);
-    const [connection] = told(STARTED, ...away, STARTED);
+    const [connection] = reporting(STARTED, ...away, STARTED);
     await connection.call('start_tasks', ORDER);
     expect(events).toEqual([]);
     await connection.call('start_tasks', ORDER);
@@ -120,9 +120,9 @@ describe('events', () => {
     ]);
   });
 
-  test('tell of a request that waits long because the account is at a limit, once a minute', async () => {
+  test('report a request that waits long because the account is at a limit, once a minute', async () => {
     const busy = Array.from({ length: 6 }, () => error('rate_limited', 429, 2));
-    const [connection] = told(STARTED, ...busy, STARTED);
+    const [connection] = reporting(STARTED, ...busy, STARTED);
     await connection.call('start_tasks', ORDER);
     await connection.call('start_tasks', ORDER);
     const message = 'because of rate_limited';
@@ -176,7 +176,7 @@ describe('payloads', () => {
     expect(scripted.sent[0]?.url).toBe('https://proxy/pools/one/blobs/key?signature=s');
   });
 
-  test('that are there already are there', async () => {
+  test('that the store has already are accepted', async () => {
     const [connection, { sent }] = connect(
       () => new Response('<Code>ConditionalRequestConflict</Code>', { status: 409 }),
       () => new Response('<Code>PreconditionFailed</Code>', { status: 412 }),
@@ -210,7 +210,7 @@ describe('payloads', () => {
     expect(sent).toHaveLength(2);
   });
 
-  test('of a link that has grown old are an error of the request', async () => {
+  test('of a link that has expired end with a RequestError', async () => {
     const [connection] = connect(STARTED, () => new Response('expired', { status: 403 }));
     await connection.call('start_tasks', ORDER);
     await expect(connection.get(get, 0, 1)).rejects.toBeInstanceOf(RequestError);

@@ -62,7 +62,7 @@ test('each result gets its part', async () => {
   expect(sent.map(({ headers }) => headers.get('range'))).toEqual(['bytes=4-6']);
 });
 
-test('nothing is not asked for', async () => {
+test('an empty result is not downloaded', async () => {
   const { arrived, sent } = await download([[0, ['key', 0, 4]]], { key: LINK });
   expect(arrived).toMatchObject([{ data: new Uint8Array() }]);
   expect(sent).toHaveLength(0);
@@ -72,7 +72,7 @@ const fresh = reply('AwaitTasksReply', {
   packages: [statusOf('p', { links: { key: { ...LINK, url: 'http://new' } } })],
 });
 
-test('a link that has grown old is renewed from the page that brought it', async () => {
+test('a link that has expired is renewed from the page that brought it', async () => {
   const old = () => new Response('expired', { status: 403 });
   const { arrived, sent } = await download([[0, ['key', 1, 0]]], { key: LINK }, old, fresh, partial(7));
   expect(arrived).toMatchObject([{ index: 0, data: new Uint8Array([7]) }]);

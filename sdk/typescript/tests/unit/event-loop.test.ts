@@ -136,7 +136,7 @@ test('closing the pool while the results of one answer are handed on ends the re
   await expect(read).rejects.toThrow('the pool was closed while this call was running');
 });
 
-test('the warning of an unread map takes no result from a program that reads it later', async ({
+test('the warning of an unread map removes no result from a program that reads it later', async ({
   master,
   pool,
   events,

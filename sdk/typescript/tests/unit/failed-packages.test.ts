@@ -76,7 +76,7 @@ describe.each([
   });
 });
 
-test('a failed map that nobody reads is warned of, also when its results have no room', async ({
+test('a failed map that is not read gives a warning, also when its results have no room', async ({
   master,
   pool,
   events,

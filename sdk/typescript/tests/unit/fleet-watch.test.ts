@@ -4,19 +4,19 @@ import { FleetWatch } from '../../src/fleet-watch.ts';
 import { Package } from '../../src/package.ts';
 import { progressOf } from './statuses.ts';
 
-let told: PoolEvent[];
+let reported: PoolEvent[];
 let waiting: Package;
 let underWay: Package[];
 let watch: FleetWatch;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  told = [];
+  reported = [];
   waiting = new Package('p', 3, 0);
   underWay = [waiting];
   const now = () => (Date.now() - began) / 1000;
   const began = Date.now();
-  watch = new FleetWatch(new Events((event) => told.push(event)), () => underWay, now);
+  watch = new FleetWatch(new Events((event) => reported.push(event)), () => underWay, now);
   watch.begin();
 });
 
@@ -24,36 +24,36 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('a package without a result is told after 5 s, and then after ever longer times', () => {
+test('a package without a result is reported after 5 s, and then after growing times', () => {
   vi.advanceTimersByTime(4900);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   vi.advanceTimersByTime(100);
   const unknown = { running: null, starting: null, message: null };
-  expect(told).toEqual([{ type: 'waiting_for_workers', packageIds: ['p'], waitedS: 5, ...unknown }]);
+  expect(reported).toEqual([{ type: 'waiting_for_workers', packageIds: ['p'], waitedS: 5, ...unknown }]);
   vi.advanceTimersByTime(95_000);
-  expect(told.map((event) => event.type === 'waiting_for_workers' && event.waitedS)).toEqual([5, 15, 35, 75]);
+  expect(reported.map((event) => event.type === 'waiting_for_workers' && event.waitedS)).toEqual([5, 15, 35, 75]);
 });
 
-test('a package with a result, or with a worker, is not told', () => {
+test('a package with a result, or with a worker, is not reported', () => {
   waiting.progress = progressOf({ tasks: 3, done: 1 });
   vi.advanceTimersByTime(20_000);
   waiting.progress = progressOf({ tasks: 3, executors: 1 });
   vi.advanceTimersByTime(20_000);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
 });
 
-test('what the master says of the fleet is told, why no worker can start at once', () => {
+test('the report has the fleet status of the master; a reason why no worker can start is reported at once', () => {
   watch.answered({ running: 1, starting: 2, message: 'no capacity' });
   watch.answered({ running: 1, starting: 3, message: 'no capacity' });
-  expect(told).toMatchObject([{ waitedS: 0, running: 1, starting: 2, message: 'no capacity' }]);
+  expect(reported).toMatchObject([{ waitedS: 0, running: 1, starting: 2, message: 'no capacity' }]);
   vi.advanceTimersByTime(5000);
-  expect(told.at(-1)).toMatchObject({ waitedS: 5, starting: 3 });
+  expect(reported.at(-1)).toMatchObject({ waitedS: 5, starting: 3 });
 });
 
-test('nothing is told once the pool is closed, and no timer goes on without packages', () => {
+test('nothing is reported once the pool is closed, and no timer runs without packages', () => {
   watch.end();
   vi.advanceTimersByTime(20_000);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   underWay = [];
   watch.begin();
   vi.advanceTimersByTime(20_000);

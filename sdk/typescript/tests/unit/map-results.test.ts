@@ -25,7 +25,7 @@ function endless(began: () => void = () => undefined): {
 }
 
 describe('an aborted map', () => {
-  test('whose signal was aborted before it begins sends nothing', async ({ master, pool }) => {
+  test('whose signal was aborted before it starts sends nothing', async ({ master, pool }) => {
     const signal = AbortSignal.abort(new Error('before'));
     await expect(all(pool.map('m:f', range(20), { signal }))).rejects.toThrow('before');
     await expect(pool.start('m:f', range(20), { signal })).rejects.toThrow('before');
@@ -185,7 +185,7 @@ describe('with buffersize', () => {
   });
 });
 
-test('a detached map goes on when the pool is closed', async ({ master, pool }) => {
+test('a detached map continues when the pool is closed', async ({ master, pool }) => {
   const results = pool.map('m:f', range(3));
   expect(await results.detach()).toBe(idOf(0));
   await expect(all(results)).rejects.toThrow(`attach('${idOf(0)}')`);
@@ -193,7 +193,7 @@ test('a detached map goes on when the pool is closed', async ({ master, pool }) 
   expect(master.acknowledged).toEqual([]);
 });
 
-test('a map tells its progress', async ({ pool, events }) => {
+test('a map reports its progress', async ({ pool, events }) => {
   const results = pool.map('m:f', range(3));
   expect(results.progress).toBeUndefined();
   const reader = results[Symbol.asyncIterator]();

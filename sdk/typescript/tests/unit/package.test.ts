@@ -14,7 +14,7 @@ test('each result is handed on once, and the last one ends the package', () => {
   expect([...pack.take(statusOf('p', { results: [resultOf(1)] })).results]).toEqual([]);
 });
 
-test('it ends only when what lies in blobs has come in', () => {
+test('a package ends only when its results in blobs have been downloaded', () => {
   const pack = new Package('p', 2, 0);
   const news = pack.take(statusOf('p', { state: 'completed', results: [resultOf(0), resultOf(1, ['key', 9, 4])] }));
   expect(news.fetches).toMatchObject([{ key: 'key', size: 9, offset: 4, result: { index: 1 } }]);
@@ -45,14 +45,14 @@ test('a package that failed says why, once all of its results are there', () => 
   expect(pack.failure).toMatchObject({ message: 'ask the operator', reason: 'quota' });
 });
 
-test('the reason makes the kind of error', () => {
+test('the class of the error depends on the reason of the failure', () => {
   const pack = new Package('p', 1, 0);
   pack.take(statusOf('p', { state: 'failed', reason: 'python' }));
   expect(pack.failure).toBeInstanceOf(PythonMismatch);
   expect(pack.failure?.message).toContain('python');
 });
 
-test('a master that forgets results is reported', () => {
+test('a package whose master never sends some results fails', () => {
   const pack = new Package('p', 2, 0);
   pack.take(statusOf('p', { state: 'completed', results: [resultOf(0)] }));
   expect(pack.failure?.message).toContain('1 of its results never came');

@@ -25,11 +25,11 @@ test('values may come over time', async () => {
   expect(await pack(values())).toEqual(await pack([1, 2]));
 });
 
-test('no values are no tasks', async () => {
+test('without values there are no tasks', async () => {
   expect(await pack([])).toEqual({ n: 0, data: { type: 'inline', items: [], seals: new Uint8Array() } });
 });
 
-test('a range is its numbers, and travels as such', async () => {
+test('a range yields its numbers, and is sent as start and step', async () => {
   expect(await pack(range(PACKAGE_TASKS))).toEqual({ n: PACKAGE_TASKS, data: { type: 'range', start: 0, step: 1 } });
   expect(await pack(range(9, 2, -3))).toEqual({ n: 3, data: { type: 'range', start: 9, step: -3 } });
   expect([...range(3)]).toEqual([0, 1, 2]);
@@ -89,7 +89,7 @@ test('a value that is too large alone may be sent as a reference', async () => {
   }
 });
 
-test('other work of the program goes on while many small values are packed and sealed', async () => {
+test('the event loop turns while many small values are packed and sealed', async () => {
   let clock = 0;
   const looks = vi.spyOn(performance, 'now').mockImplementation(() => clock++); // each look at it takes 1 ms
   let turns = 0;

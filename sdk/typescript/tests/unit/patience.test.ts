@@ -22,7 +22,7 @@ test('delays are jittered by a quarter', () => {
   expect(delays(new Tries(master(true), 30, 0, () => 1), 2)).toEqual([0.025, 0.05]);
 });
 
-test('a master that was met is waited for from its failure on', () => {
+test('the patience with a master that has answered counts from its first failure', () => {
   const tries = new Tries(master(true), 30, 0, () => 0.5);
   expect(tries.failed(1000)).toBeDefined();
   expect(tries.failed(1299)).toBeDefined();
@@ -30,7 +30,7 @@ test('a master that was met is waited for from its failure on', () => {
   expect(tries.timeoutS(1000)).toBe(30);
 });
 
-test('a stranger is waited for 8 s from the first try on', () => {
+test('a master that never answered is given up 8 s after the first try', () => {
   const tries = new Tries(master(false), 30, 100, () => 0.5);
   expect(tries.timeoutS(102)).toBe(6);
   expect(tries.failed(107)).toBeDefined();
@@ -46,6 +46,6 @@ test('a master that asks to wait is never given up', () => {
   expect(tries.failed(10_000)).toBeDefined(); // its absence counts from here
 });
 
-test('the wish of the master is kept', () => {
+test('the pause is at least what the master requests', () => {
   expect(new Tries(master(true), 30, 0, () => 0.5).failed(0, 12)).toBe(12);
 });

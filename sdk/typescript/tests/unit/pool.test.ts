@@ -7,7 +7,7 @@ import { reply, Scripted } from './scripted-fetch.ts';
 const ADDRESS = { endpoint: 'http://master/', token: 'secret' };
 const WHO = { release: '0.3.0', role: 'user', account_id: 'a', name: 'ann', seal_key: new Uint8Array(32) } as const;
 
-test('whom a pool is told to be shows no key for seals', async () => {
+test('hello of a pool does not return the key for seals', async () => {
   const scripted = () => new Scripted(reply('HelloReply', WHO));
   expect(await new Connection(ADDRESS, {}, new Events(), scripted()).call('hello', {})).toHaveProperty('seal_key');
   const pool = Pool.at(ADDRESS, {}, scripted());
@@ -16,7 +16,7 @@ test('whom a pool is told to be shows no key for seals', async () => {
   expect(who).not.toHaveProperty('seal_key');
 });
 
-test('a pool is made by Pool.open alone', () => {
+test('only Pool.open creates a pool', () => {
   const PublicPool = Pool as unknown as new (address: object) => Pool;
   expect(() => new PublicPool(ADDRESS)).toThrow('a pool is opened by `await Pool.open({ endpoint, token })`');
 });
@@ -49,7 +49,7 @@ test('every request goes through the fetch that was given', async () => {
   );
 });
 
-test('a package that waits for its first worker is told, with the words of the master', async () => {
+test('a package that waits for its first worker is reported, with the message of the master', async () => {
   const master = new FakeMaster();
   master.fleet = { running: 0, starting: 2, message: 'no capacity in eu-west-1a' };
   const before = master.fetch;

@@ -6,7 +6,7 @@ import { FakeMaster } from './fake-master.ts';
 /** What each test of this `test` has for itself. */
 export interface Scene {
   readonly master: FakeMaster;
-  /** What the pool has told. */
+  /** The events of the pool. */
   readonly events: PoolEvent[];
   /** A pool of the master, which is closed at the end. */
   readonly pool: Pool;

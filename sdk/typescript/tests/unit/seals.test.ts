@@ -73,14 +73,14 @@ test('a changed result is refused, unread', () => {
     const settled = settle({ ...good, ...change }, context);
     expect(settled.status === 'rejected' && settled.reason).toBeInstanceOf(SealBroken);
     expect(settled.status === 'rejected' && settled.reason).toMatchObject({
-      message: expect.stringContaining('secret is a new one'),
+      message: expect.stringContaining('the master has a new secret'),
     });
   }
   const lost = taskResult({ index: 3, outcome: 'lost' });
   expect(seals.verified(lost)).toBe(lost);
 });
 
-test('a place is good for what lay there', () => {
+test('the seal of a place is accepted for the result that lay there', () => {
   const seals = new Seals(KEY, 'sp');
   const blob: [string, number, number] = ['results/p/l/0', 1, 7];
   const seal = seals.place(3, 'ok', blob);

@@ -132,7 +132,7 @@ test('what was aborted meanwhile is not sent again', async () => {
   expect(master.tried).toEqual([2, 1]);
 });
 
-test('an abort is heard while the start waits, and the task cancelled once it has started', async () => {
+test('a task that is aborted while its start waits is cancelled once it has started', async () => {
   const abort = new AbortController();
   const master = new Slow();
   const pool = poolOf(master);

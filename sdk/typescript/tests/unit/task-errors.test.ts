@@ -5,7 +5,7 @@ import { test } from './scene.ts';
 import { failureOf, resultOf } from './statuses.ts';
 
 describe('errors', () => {
-  test('of a task tell its number, its package, the remote class and the code', async ({ master, pool }) => {
+  test('of a task have its number, its package, the remote class and the code', async ({ master, pool }) => {
     master.outcome = (index) => (index === 1 ? failureOf(index) : resultOf(index));
     const [, second] = await all(pool.map('m:f', range(2)).settled());
     const reason = second?.status === 'rejected' ? second.reason : undefined;
@@ -13,7 +13,7 @@ describe('errors', () => {
     expect(reason).toMatchObject({ taskIndex: 1, packageId: idOf(0), remoteClass: 'my.errors.Bad', code: 'error' });
   });
 
-  test('tell what the task was called with, as the executor says it', async ({ master, pool }) => {
+  test('show what the task was called with, as the executor describes it', async ({ master, pool }) => {
     master.outcome = (index) => failureOf(index, "value Decimal('1.5')");
     const [first] = await all(pool.mapUnordered('m:f', new Set([1])).settled());
     expect(first).toMatchObject({
@@ -26,7 +26,7 @@ describe('errors', () => {
     });
   });
 
-  test('of an executor that is gone, or of an earlier release, tell what the program still has', async ({
+  test('of an executor that is gone, or of an earlier release, show what the program still has', async ({
     master,
     pool,
   }) => {
@@ -72,7 +72,7 @@ describe('errors', () => {
     expect(submitted).toMatch(/^TaskRaised: Bad: no good\ntask 0, arguments \(1\)\n {4}at theCaller /);
   });
 
-  test('of a map that nobody reads are told', async ({ master, pool, events }) => {
+  test('of a map that is not read are reported', async ({ master, pool, events }) => {
     master.outcome = (index) => failureOf(index);
     pool.map('m:f', range(2));
     await vi.waitFor(() => expect(events.map(({ type }) => type)).toContain('unread_error'), { timeout: 5000 });
@@ -82,7 +82,7 @@ describe('errors', () => {
     });
   });
 
-  test('of a map that nobody reads are told at the latest when the pool is closed', async ({ master, events }) => {
+  test('of a map that is not read are reported at the latest when the pool is closed', async ({ master, events }) => {
     master.before = (route) => {
       if (route === 'start_tasks') {
         throw new TypeError('fetch failed');
@@ -95,7 +95,7 @@ describe('errors', () => {
     expect(events.find(({ type }) => type === 'unread_error')).toMatchObject({ error: { name: 'MasterUnreachable' } });
   });
 
-  test('of a map that is read are not told twice', async ({ master, pool, events }) => {
+  test('of a map that is read are not reported twice', async ({ master, pool, events }) => {
     master.outcome = (index) => failureOf(index);
     await expect(all(pool.map('m:f', range(2)))).rejects.toThrow('no good');
     await pool.close();

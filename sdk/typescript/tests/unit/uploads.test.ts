@@ -101,7 +101,7 @@ test('a part that fails is sent again, alone', async () => {
   expect(store.prepared).toHaveLength(1);
 });
 
-test('links that have grown old are renewed, and what is there is not sent again', async () => {
+test('links that have expired are renewed, and parts that the store has are not sent again', async () => {
   const store = new Store();
   store.faults.set('part4', [refusal('AccessDenied', 403)]);
   expect(await send(store)).toEqual(DATA);
@@ -109,14 +109,14 @@ test('links that have grown old are renewed, and what is there is not sent again
   expect(store.asked.slice(5)).toEqual(['PUT part4?2', 'POST complete?2']);
 });
 
-test('an error in an answer with status 200 is one', async () => {
+test('an error in an answer with status 200 fails the upload', async () => {
   const store = new Store();
   store.faults.set('complete', [refusal('InternalError', 200)]);
   expect(await send(store)).toEqual(DATA);
   expect(store.asked.slice(5)).toEqual(['POST complete?1', 'POST complete?1']);
 });
 
-test('a payload that is there already is there', async () => {
+test('a payload that the store has already is accepted', async () => {
   const store = new Store();
   store.faults.set('complete', [refusal('PreconditionFailed', 412)]);
   expect(await send(store)).toEqual(DATA);

@@ -33,7 +33,7 @@ test.each([
   expect(decode(written(value), { useBigInt64: true })).toBeDefined();
 });
 
-test('what is equal to a smaller form takes it', () => {
+test('a value is written in the shortest form that holds it', () => {
   expect(written(1n)).toEqual(written(1));
   expect(written(-(2n ** 31n))).toEqual(written(-(2 ** 31)));
   expect(written(1.0)).toEqual(new Uint8Array([1]));
@@ -60,7 +60,7 @@ test('every number of a float array is a float, also one that is whole', () => {
   expect(written(new Float32Array([1]))).toEqual(new Uint8Array([0x91, 0xca, 0x3f, 0x80, 0, 0]));
 });
 
-test('what holds bytes is bytes, and a part of a buffer is that part', () => {
+test('buffers are written as bytes, and a view of a buffer as its part only', () => {
   const bytes = written(new Uint8Array([2, 3]));
   const { buffer } = new Uint8Array([1, 2, 3, 4]);
   expect(written(new DataView(buffer, 1, 2))).toEqual(bytes);
@@ -106,6 +106,6 @@ test('a result that JavaScript cannot hold says so', () => {
   expect(() => readValue(prototype)).toThrow(SerializationError);
 });
 
-test('numbers as keys are good', () => {
+test('keys may be numbers', () => {
   expect(readValue(new Uint8Array([0x81, 0x07, 0x01]))).toEqual({ 7: 1 });
 });
