@@ -12,6 +12,7 @@ from cloudpar._client.package import Package
 from cloudpar._client.package_handle import PackageHandle
 from cloudpar._client.result_buffer import ResultBuffer
 from cloudpar._display.progress import Bars
+from cloudpar.errors import CloudparError
 from cloudpar.future import FutureReceiver
 from cloudpar_protocol.client_messages import FleetStatus, PackageStatus, Progress
 
@@ -206,6 +207,22 @@ def test_a_terminal_shows_the_functions_name_and_the_time_that_is_left(monkeypat
     assert "simulate" in shown
     assert "2/4" in shown
     assert "60 s left" in shown
+
+
+def test_a_bar_ends_before_the_program_has_the_last_results(capsys: pytest.CaptureFixture[str]) -> None:
+    shown: list[str] = []
+    handle = package(Bars(progress=True, endpoint="http://here:1"))
+    news(handle, None, executors=2, done=2)
+    end = handle.receiver.end
+
+    def read(failure: CloudparError | None) -> None:
+        shown.append(capsys.readouterr().err)
+        end(failure)
+
+    handle.receiver.end = read  # type: ignore[method-assign]
+    news(handle, None, state="cancelled", done=2)
+    assert shown[0].endswith("simulate: 0 of 4, 0 errors, 0 s\n")
+    assert not capsys.readouterr().err
 
 
 def test_a_file_gets_lines_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,16 +160,18 @@ class PackageHandle:
         if self.ended.is_set():
             return
         if results:
-            if self.package.phase == "ended":
-                self.ended_at = time.monotonic()
             self._execute_us += sum(result.duration_us for result in results)
             if self._show is not None:
                 for result in results:
                     if result.stdout or result.stderr:
                         self._show(self._numbered(result))
-            self.receiver.receive(results)
         if self.package.phase == "ended":
             self.ended_at = self.ended_at or time.monotonic()
+            # Before the program has the last results: what it prints next must not land on the line of a bar.
+            self._on_news(self)
+        if results:
+            self.receiver.receive(results)
+        if self.package.phase == "ended":
             self.receiver.end(self.package.failure)
             self.ended.set()
             self.caught_up.set()

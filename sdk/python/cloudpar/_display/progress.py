@@ -70,7 +70,7 @@ class Bars:
             self._tell(handle)
             return
         with self._lock:
-            if handle.ended.is_set():
+            if handle.package.phase == "ended":
                 self._end(handle)
             elif self._forced or time.monotonic() - handle.started_at > AFTER_S:
                 self._show(handle)
