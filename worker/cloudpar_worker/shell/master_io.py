@@ -8,6 +8,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from uuid import uuid4
 
 from cloudpar_protocol import routes
@@ -198,7 +199,7 @@ class MasterIO:
     def _publish(self, part: list[Publication]) -> list[PublishResultsReply]:
         try:
             # The blobs come first: once the master has the publication, a client may download them at any moment.
-            made = upload_large(self._client, part, lambda unwritable: self._not_written(part, unwritable))
+            made = upload_large(self._client, part, partial(self._not_written, part))
             request = PublishResults(worker_id=self.worker_id, executors=self._executors, publications=made, seals=True)
             return [self._client.call(routes.PUBLISH_RESULTS, request)]
         except InvalidToken:
@@ -209,22 +210,22 @@ class MasterIO:
             warn(f"the master refused results of package {part[0].package_id}: {error}")
             return []
 
-    def _not_written(self, part: list[Publication], unwritable: Unwritable) -> None:
+    def _not_written(self, part: list[Publication], made: Publication, unwritable: Unwritable) -> None:
         """Tell the master why publications are late, and renew their leases.
 
         The last publication of a lease ends its beats. Without this renewal the master would hand its tasks out again
         while their results wait for room on the disk.
 
         Raises:
-            PayloadRefused: All their packages have ended. A result too large for the disk would otherwise keep this
-                thread for as long as the worker runs.
+            PayloadRefused: The master no longer wants the results that are being written. Results too large for the
+                disk would otherwise keep this thread for as long as the worker runs.
         """
         leases = [LeaseRef(**made.identity()) for made in part[:BULK_ITEMS]]
         request = ExtendLeases(worker_id=self.worker_id, leases=leases, unwritable=unwritable)
         with suppress(RequestError, Stopped):
             views = self._client.call(routes.EXTEND_LEASES, request, repeat=False).leases
-            if views and all(view.state == "ended" for view in views):
-                raise PayloadRefused(f"its package has ended, and {unwritable.why}")
+            if any(view.lease_id == made.lease_id and view.state != "wanted" for view in views):
+                raise PayloadRefused(f"its tasks are no longer wanted, and {unwritable.why}")
 
     def extend(self, leases: list[LeaseRef]) -> None:
         """Renew leases in one attempt: the next beat comes soon anyway."""

@@ -1,17 +1,21 @@
 """Uploads large results of publications to the blob store, and puts references in their place."""
 
+from collections.abc import Callable
+from functools import partial
+
 from msgspec.structs import replace
 
 from cloudpar_protocol import routes
 from cloudpar_protocol.limits import BULK_ITEMS, INLINE_RESULT_BYTES
 from cloudpar_protocol.parts import NOT_CHECKED, PartedUpload, checksums
 from cloudpar_protocol.payload_folder import PayloadFolder
-from cloudpar_protocol.payloads import BlobRef, Link, Parts, TaskResult
+from cloudpar_protocol.payloads import BlobRef, Link, Parts, TaskResult, Unwritable
 from cloudpar_protocol.worker_messages import PreparedResult, PrepareResult, PrepareResults, Publication
 
-from .master_client import MasterClient, PayloadRefused, Report
+from .master_client import MasterClient, PayloadRefused
 
 _ATTEMPTS = 3
+PublicationReport = Callable[[Publication, Unwritable], None]
 """How many links the agent tries for one blob."""
 
 
@@ -21,7 +25,7 @@ def is_large(result: TaskResult) -> bool:
 
 
 def upload_large(
-    client: MasterClient, publications: list[Publication], report: Report = lambda _: None
+    client: MasterClient, publications: list[Publication], report: PublicationReport = lambda _made, _unwritable: None
 ) -> list[Publication]:
     """Upload the large results of each publication as one blob; return the publications with references to them.
 
@@ -45,7 +49,7 @@ def _upload(
     part: list[Publication],
     done: dict[tuple[str, int], Publication],
     attempt: int,
-    report: Report,
+    report: PublicationReport,
 ) -> list[Publication]:
     """Make one attempt for each publication; return those whose link was refused, since it may have expired.
 
@@ -69,7 +73,7 @@ def _upload(
     for made, blob, wanted, place in zip(part, blobs, announced, places, strict=True):
         try:
             if place.parts is None:
-                client.upload(place.link, blob, report)
+                client.upload(place.link, blob, partial(report, made))
             else:
                 _Parted(client, wanted, blob[0]).run(place.parts)
         except PayloadRefused as why:
