@@ -6,7 +6,8 @@ import { BadRequest, InternalError, REQUEST_ERRORS, RequestError, UnsupportedVer
 describe('messages', () => {
   test('what is left out is written as its default', () => {
     const short = encode('AwaitTasks', { packages: [{ package_id: 'p' }] });
-    const long = { v: 1, session: '-', packages: [{ package_id: 'p', cursor: 0 }], hold_s: 0 };
+    const packages = [{ package_id: 'p', cursor: 0 }];
+    const long = { v: 1, session: '-', packages, hold_s: 0, unwritable: false };
     expect(decode('AwaitTasks', short)).toEqual(long);
     expect(short).toEqual(encode('AwaitTasks', long));
   });
