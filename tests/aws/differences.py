@@ -33,7 +33,7 @@ AWS = {
     "test_packages_in_besides_are_left_out": CHOICE,
     "test_packages_take_turns": CHOICE,
     "test_the_first_chunk_of_a_package_comes_before_all_others": CHOICE,
-    "test_the_dead_stay_until_they_are_deleted": DEAD,
+    "test_dead_messages_stay_until_they_are_deleted": DEAD,
     "test_the_same_upload_again_succeeds": UPLOADED,
 }
 """What AWS itself answers otherwise, and why that is right here."""
@@ -49,20 +49,20 @@ ORDER = "it orders no messages of the same millisecond, as SQS promises for one 
 
 UNREPEATED = {
     "test_an_attempt_again_brings_the_same": ATTEMPTS,
-    "test_an_attempt_again_brings_what_is_left": ATTEMPTS,
-    "test_what_an_attempt_brings_again_is_hidden_anew": ATTEMPTS,
+    "test_a_repeated_attempt_brings_the_messages_that_are_left": ATTEMPTS,
+    "test_messages_that_a_repeated_attempt_brings_are_hidden_again": ATTEMPTS,
     "test_one_attempt_by_many_takes_no_more_than_one_would": ATTEMPTS,
 }
 TIMELESS = {
     "test_a_receipt_that_is_no_longer_good_is_ignored": TIME,
-    "test_an_attempt_does_not_bring_what_another_has": TIME,
+    "test_an_attempt_does_not_bring_messages_of_another": TIME,
     "test_an_extended_message_stays_away": TIME,
     "test_an_old_attempt_is_a_new_one": TIME,
     "test_extending_may_shorten": TIME,
     "test_later_it_is_another_message": TIME,
-    "test_the_dead_hold_nobody_back": TIME,
+    "test_dead_messages_do_not_hold_back_others": TIME,
     "test_the_last_holder_has_its_time": TIME,
-    "test_what_is_not_deleted_surfaces_again": TIME,
+    "test_a_message_that_is_not_deleted_surfaces_again": TIME,
 }
 
 MOTO = UNREPEATED | {

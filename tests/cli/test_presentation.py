@@ -42,7 +42,7 @@ def test_a_name_changes_no_terminal() -> None:
         assert text.count("\n") == drawn(table("name")).count("\n")
 
 
-def listed(columns: int, names: dict[str, str]) -> list[str]:
+def listed(columns: int, names: dict[str, str] | None) -> list[str]:
     """The lines of a list of packages with the largest figures, in a terminal of some width."""
     progress = Progress(tasks=10_000_000, done=10_000_000, errors=99_999, executors=999, charged_us=99 * 86_400_000_000)
     found = [
@@ -58,8 +58,8 @@ def listed(columns: int, names: dict[str, str]) -> list[str]:
     return capture.get().splitlines()[1:]
 
 
-@pytest.mark.parametrize("names", [{}, {"a" * 16: "somebody with a long name"}])
-def test_a_list_of_packages_fits_80_columns_with_ids_that_can_be_pasted(names: dict[str, str]) -> None:
+@pytest.mark.parametrize("names", [None, {"a" * 16: "somebody with a long name"}])
+def test_a_list_of_packages_fits_80_columns_with_ids_that_can_be_pasted(names: dict[str, str] | None) -> None:
     headings, *rows = listed(80, names)
     assert headings.split() == [
         *("package", "function", "state"), *(["account"] if names else []), *("tasks", "done", "errors", "age")

@@ -21,12 +21,13 @@ ID_COLUMNS = 160
 NAME_CHARS, ACCOUNT_CHARS = 40, 12
 
 
-def packages(listed: Sequence[PackageSummary], names: Mapping[str, str], columns: int) -> Table:
+def packages(listed: Sequence[PackageSummary], names: Mapping[str, str] | None, columns: int) -> Table:
     """Packages with their progress.
 
     Args:
         listed: In this order.
-        names: Of accounts, by id, for a caller who sees those of several; otherwise empty, and no account is shown.
+        names: Of accounts, by id, if the list has packages of several; an account without a name is shown by its id.
+            None: no account is shown.
         columns: How wide the terminal is, in characters.
     """
     wide = columns >= COST_COLUMNS
@@ -35,7 +36,7 @@ def packages(listed: Sequence[PackageSummary], names: Mapping[str, str], columns
     table.add_column("package", no_wrap=True)
     table.add_column("function", no_wrap=True, overflow="ellipsis", min_width=6, max_width=NAME_CHARS, ratio=1)
     table.add_column("state", no_wrap=True)
-    if names:
+    if names is not None:
         table.add_column("account", no_wrap=True, overflow="ellipsis", max_width=ACCOUNT_CHARS)
     for heading in ("tasks", "done", "errors", *(("executors", "charged") if wide else ()), "age"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -46,7 +47,7 @@ def packages(listed: Sequence[PackageSummary], names: Mapping[str, str], columns
         cost = str(progress.executors) if each.state == "running" else "-", spans.show(progress.charged_us)
         table.add_row(
             each.package_id[:chars], words(each.name) or "-", state(each.state),
-            *([words(names.get(each.account_id, each.account_id))] if names else []),
+            *([words(names.get(each.account_id, each.account_id))] if names is not None else []),
             f"{progress.tasks:,}", f"{progress.done:,}", f"{progress.errors:,}", *(cost if wide else ()),
             age(each.started_at, now),
         )  # fmt: skip

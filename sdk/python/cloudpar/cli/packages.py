@@ -44,7 +44,7 @@ def list_packages(*, limit: int, as_json: bool, **user: Unpack[User]) -> None:
         print_json({"packages": found})
         return
     out = console()
-    names = account_names(master) if len({each.account_id for each in found}) > 1 else {}
+    names = account_names(master) if len({each.account_id for each in found}) > 1 else None
     out.print(package_tables.packages(found, names, out.width) if found else "No packages yet.")
     for line in set_aside.of_packages(found):
         out.print(line)
@@ -71,7 +71,7 @@ def show(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
         print_json({"package": found})
         return
     out = console()
-    out.print(package_tables.packages([found], {}, out.width))
+    out.print(package_tables.packages([found], None, out.width))
     out.print(f"package {found.package_id}", soft_wrap=True)
     account = account_names(master).get(found.account_id, found.account_id)
     out.print(f"account {words(account)}, {spans.show(found.progress.mean_us)} a task")
