@@ -13,13 +13,19 @@ ROOT = Path(__file__).parents[2]
 LAST_OF = {"0.1.0": "b82d0118", "0.2.0": "f76d7c74"}
 """The last whole commit of each release: later ones already hold part of the next release's messages."""
 
-_STAND_IN = """import os, pathlib, sys
-pathlib.Path({started!r}).touch()
-os.execv({python!r}, [{python!r}, "-P", "-m", {module!r}, *sys.argv[1:]])
-"""
 _WHENCE = """import cloudpar_protocol, {module}, json
 print(json.dumps([cloudpar_protocol.__version__, cloudpar_protocol.__file__, {module}.__file__]))
 """
+_STAND_IN = """import os, pathlib, subprocess, sys
+folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+users = os.pathsep.join(x for x in folders if x and not list(pathlib.Path(x).glob("cloudpar*")))
+os.environ["PYTHONPATH"] = users
+started = subprocess.run([{python!r}, "-P", "-c", {whence!r}], stdout=subprocess.PIPE, check=True).stdout
+pathlib.Path({started!r}).write_bytes(started)
+os.execv({python!r}, [{python!r}, "-P", "-m", {module!r}, *sys.argv[1:]])
+"""
+"""Writes down whose code it hands over to. The SDK's process takes its own code's folders for a project of the user's,
+as they are not installed, and names them in PYTHONPATH: with them, workers would have messages of another release."""
 
 
 class Release(NamedTuple):
@@ -69,22 +75,26 @@ class Mixture(NamedTuple):
             package = stand_ins / module
             package.mkdir(parents=True)
             started = str(folder / f"{module}-started")
-            stand_in = _STAND_IN.format(python=str(python), module=module, started=started)
+            whence = _WHENCE.format(module=module)
+            stand_in = _STAND_IN.format(python=str(python), module=module, started=started, whence=whence)
             (package / "__main__.py").write_text(stand_in)
         return _interpreter(folder / "cloudpar", [*self.sdk.folders("sdk/python"), stand_ins])
 
     def check(self, folder: Path) -> None:
-        """Whether each part's interpreter has its release's code, and the stand-ins have handed over to theirs."""
-        for module, release in (
-            ("cloudpar", self.sdk),
-            ("cloudpar_worker", self.worker),
-            ("cloudpar_master", self.master),
+        """Whether each part ran its release's code, and has run at all."""
+        command = [str(folder / "cloudpar/bin/python"), "-P", "-c", _WHENCE.format(module="cloudpar")]
+        sdk = subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
+        started = {part: folder / f"{part}-started" for part in ("cloudpar_worker", "cloudpar_master")}
+        for part, file in started.items():
+            assert file.exists(), f"no {part} was started"
+        for release, said in (
+            (self.sdk, sdk),
+            (self.worker, started["cloudpar_worker"].read_bytes()),
+            (self.master, started["cloudpar_master"].read_bytes()),
         ):
-            command = [str(folder / module / "bin/python"), "-P", "-c", _WHENCE.format(module=module)]
-            version, *files = json.loads(subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout)
+            version, *files = json.loads(said)
             assert version == release.version
             assert all(Path(file).is_relative_to(release.root) for file in files), files
-            assert module == "cloudpar" or (folder / f"{module}-started").exists(), f"no {module} was started"
 
 
 def _interpreter(folder: Path, sources: list[Path]) -> Path:

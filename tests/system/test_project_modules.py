@@ -255,7 +255,8 @@ def test_nothing_of_the_project_stays_at_the_worker(
 @pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
 def test_workers_and_masters_of_earlier_releases_run_it(version: str, tmp_path: Path, quant: Path) -> None:
     old = unpack(version, tmp_path / "old")
-    python = Mixture(TODAY, old, old).interpreter(tmp_path / "mixture")
+    mixture = Mixture(TODAY, old, old)
+    python = mixture.interpreter(tmp_path / "mixture")
     (tmp_path / "script.py").write_text(
         POOL
         + """
@@ -275,3 +276,4 @@ pool.shutdown()
         command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False, timeout=90
     )
     assert (ended.stdout, ended.stderr) == ("done\n", "")
+    mixture.check(tmp_path / "mixture")
