@@ -39,7 +39,7 @@ def cloudpar(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
 def cloudpar_json(*arguments: str) -> Any:
     """Run a command that succeeds, and read the one object that it prints."""
     ended = cloudpar(*arguments, "--json")
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
     assert ended.stdout.count("\n") == 1
     return json.loads(ended.stdout)
 

@@ -20,7 +20,7 @@ def test_its_program_runs_on_the_deployment(cluster: Deployment, tmp_path: Path)
     (session,) = [block.text for block in PAGE if block.language == "console"]
     script = tmp_path / "pi.py"
     script.write_text(program, encoding="utf-8")
-    own = {"CLOUDPAR_ENDPOINT": cluster.endpoint, "CLOUDPAR_TOKEN": Customer(cluster, "reader").token}
+    own = {"CLOUDPAR_ENDPOINT": cluster.endpoint, "CLOUDPAR_TOKEN": Customer(cluster, "tutorial").token}
     printed = run([CLOUDPAR[0], str(script)], cluster.aws.environment | own)
     assert printed.splitlines()[-1] == session.splitlines()[-1]
 
