@@ -4,13 +4,14 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 	"$$python" -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
 	&& echo "$$python" && break; done)
 VENV := .venv
-# A venv knows the folder it was made in, and so does its stamp: in a clone that was moved or copied it is made anew.
+# A venv works only in the folder that it was made in. The stamp's name contains that folder, so `make setup` replaces the
+# venv of a clone that was moved or copied.
 COMPLETE := .complete-$(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/$(COMPLETE)
 RUN := $(VENV)/bin/
 LINKS := tests/aws/test_g20_links.py tests/aws/test_parted_uploads.py
 SYNTHESIZED := $(addprefix build/synth/,dev staging prod)
-# Whoever inspects the traffic of this machine is known to the machine, and not to uv by itself.
+# A proxy that inspects TLS has its certificate in the system's store, which uv does not read by default.
 export UV_SYSTEM_CERTS := 1
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN)python -m pip --quiet --no-input
 
@@ -34,7 +35,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@$(RUN)pip --version 2>/dev/null | grep -qF "$$(pwd)/$(VENV)/" || { \
 		test -n "$(PYTHON)" || { \
 			echo "make setup: no Python 3.11 to 3.14 with venv and ensurepip on the PATH." >&2; \
-			echo "Mend: install one (Debian: apt install python3 python3-venv; macOS: brew install python@3.13)," >&2; \
+			echo "Fix: install one (Debian: apt install python3 python3-venv; macOS: brew install python@3.13)," >&2; \
 			echo "or name one: make setup PYTHON=/path/to/python3.11" >&2; \
 			exit 1; }; \
 		echo "setup: $(VENV) with $$($(PYTHON) --version)"; \
@@ -64,7 +65,7 @@ checks: $(SYNTHESIZED) build/checks/$(COMPLETE) ## The stack of each environment
 	build/checks/bin/hadolint worker/Dockerfile
 	build/checks/bin/shellcheck .ci/run $$(git ls-files '*.sh')
 
-# As it is deployed, with the functions' code; cdk-nag is part of the app. Nobody is asked which AWS account this is.
+# As it is deployed, with the functions' code; cdk-nag is part of the app. No request to AWS asks which account this is.
 $(SYNTHESIZED): build/synth/%: build/functions node_modules/.complete
 	@rm -rf $@
 	AWS_ENDPOINT_URL=http://127.0.0.1:9 AWS_EC2_METADATA_DISABLED=true CDK_DISABLE_CLI_TELEMETRY=1 \
@@ -74,7 +75,7 @@ build/functions: setup
 	functions/bundle.sh $@
 
 node_modules/.complete: package-lock.json
-	@command -v npm >/dev/null || { echo "make: no npm on the PATH. Mend: install Node.js 20 or later" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "make: no npm on the PATH. Fix: install Node.js 20 or later" >&2; exit 1; }
 	@echo "setup: node_modules"
 	@npm ci --silent --no-audit --no-fund
 	@touch $@

@@ -126,7 +126,7 @@ def record(folder: Path) -> Iterator[State]:
 def _read(terminal: int) -> str:
     try:
         return os.read(terminal, 65_536).decode()
-    except OSError:  # how a terminal says that nobody writes to it any more
+    except OSError:  # the terminal's end: no process writes to it any more
         return ""
 
 

@@ -203,7 +203,7 @@ def _entries(places: list[str], inner: list[str]) -> Iterator[str]:
 
 
 def main(folder: Path) -> None:
-    """Write pages and configuration into a folder, which is made anew."""
+    """Write pages and configuration into a folder; what was in it is deleted first."""
     pages = collect()
     settings = _SETTINGS.format(navigation=navigation(pages))
     shutil.rmtree(folder, ignore_errors=True)

@@ -15,7 +15,7 @@ from cloudpar import Pool
 
 PEOPLE, INFECTED = 100_000, 10
 CONTACTS, INFECTIOUS_DAYS = 0.3, 7.0
-"""How many people somebody infects a day at the start, and for how many days."""
+"""How many people one infected person infects a day at the start, and for how many days."""
 
 
 def main() -> None:
