@@ -13,8 +13,7 @@ from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import State
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol import limits
-from cloudpar_protocol.errors import OUTCOME_ERRORS, REQUEST_ERRORS
-from cloudpar_protocol.payloads import Outcome
+from cloudpar_protocol.errors import OUTCOME_ERRORS, REQUEST_ERRORS, Outcome
 from cloudpar_protocol.routes import ROUTES
 from docs import pages
 from docs.pages import ROOT

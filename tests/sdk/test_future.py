@@ -22,7 +22,8 @@ from cloudpar.errors import (
     TaskTimeout,
 )
 from cloudpar.future import TaskFuture
-from cloudpar_protocol.payloads import Outcome, TaskResult
+from cloudpar_protocol.errors import Outcome
+from cloudpar_protocol.payloads import TaskResult
 from sdk.fake_master import TOKEN, FakeMaster
 
 

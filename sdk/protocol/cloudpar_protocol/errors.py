@@ -32,7 +32,7 @@ An exception that task code raises is not in this tree: it comes back as itself,
 Only where it cannot (it does not pickle, or the task code is a reference) a TaskRaised comes in its place.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 
 class CloudparError(Exception):
@@ -198,6 +198,9 @@ REQUEST_ERRORS: dict[str, type[RequestError]] = {
     )
 }  # fmt: skip
 """By the code on the wire."""
+
+Outcome = Literal["ok", "error", "timeout", "quota", "cancelled", "crashed", "memory", "lost", "unpicklable"]
+"""How a task ended, in one word. Only "ok" has a value; OUTCOME_ERRORS has an exception for each of the others."""
 
 OUTCOME_ERRORS: dict[str, type[CloudparError]] = {
     "error": TaskRaised,

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from .errors import Outcome
 from .limits import BLOB_BYTES, INPUT_CHARS, NESTING, PACKAGE_TASKS, PART_BYTES, THREADS
 
 Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
@@ -49,7 +50,6 @@ ExceptionNames = Annotated[list[Name], Meta(max_length=20)]
 Input = Annotated[str, Meta(max_length=INPUT_CHARS)]
 """What a task was called with, as a short text."""
 
-Outcome = Literal["ok", "error", "timeout", "quota", "cancelled", "crashed", "memory", "lost", "unpicklable"]
 CallStyle = Literal["value", "args", "args_kwargs"]
 """How the executor calls the task code with a task's data d: f(d), f(*d), or f(*d[0], **d[1])."""
 Codec = Literal["pickle", "msgpack"]

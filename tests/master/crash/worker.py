@@ -9,7 +9,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from cloudpar_protocol import routes
-from cloudpar_protocol.payloads import BlobRef, Outcome, TaskResult, Unfit
+from cloudpar_protocol.errors import Outcome
+from cloudpar_protocol.payloads import BlobRef, TaskResult, Unfit
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     GiveBack,

@@ -3,7 +3,7 @@
 import pytest
 
 from cloudpar_master.ports import LARGEST_RECEIVES, AccountRecord
-from cloudpar_protocol.payloads import Outcome
+from cloudpar_protocol.errors import Outcome
 from master.services.world import POLICY, World, all_results, publication
 
 LOSSES = 4

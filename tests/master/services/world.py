@@ -28,7 +28,8 @@ from cloudpar_protocol.client_messages import (
     PackageStatus,
     StartTasks,
 )
-from cloudpar_protocol.payloads import Outcome, Range, RangeData, TaskCode, TaskResult
+from cloudpar_protocol.errors import Outcome
+from cloudpar_protocol.payloads import Range, RangeData, TaskCode, TaskResult
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     GiveBack,

@@ -16,7 +16,8 @@ import pytest
 from cloudpar import Pool
 from cloudpar._client.places import Places
 from cloudpar.errors import PackageFailed, QuotaExhausted, SerializationError, TaskTimeout
-from cloudpar_protocol.payloads import Outcome, TaskResult
+from cloudpar_protocol.errors import Outcome
+from cloudpar_protocol.payloads import TaskResult
 from sdk.fake_master import FakeMaster
 
 

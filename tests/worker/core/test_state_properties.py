@@ -8,7 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from cloudpar_protocol.payloads import BlobData, BlobRef, Outcome, RangeData, TaskCode
+from cloudpar_protocol.errors import Outcome
+from cloudpar_protocol.payloads import BlobData, BlobRef, RangeData, TaskCode
 from cloudpar_protocol.worker_messages import Lease, LeaseView, Publication, Return
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on

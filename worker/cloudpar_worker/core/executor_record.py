@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cloudpar_protocol.payloads import Outcome
+from cloudpar_protocol.errors import Outcome
 from cloudpar_protocol.worker_messages import Lease
 
 from .executor_result import SKIPPED, ExecutorResult

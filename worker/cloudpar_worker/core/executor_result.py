@@ -2,7 +2,8 @@
 
 from typing import Final, Literal
 
-from cloudpar_protocol.payloads import Outcome, TaskResult
+from cloudpar_protocol.errors import Outcome
+from cloudpar_protocol.payloads import TaskResult
 
 SKIPPED: Final = "skipped"
 """The executor did not run the task, because the agent had recalled it."""

@@ -21,7 +21,8 @@ from cloudpar_master.core.events import (
 from cloudpar_master.core.head import HEAD_BYTES, Head, OpenRange, stored
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol import ranges
-from cloudpar_protocol.payloads import Outcome, Range
+from cloudpar_protocol.errors import Outcome
+from cloudpar_protocol.payloads import Range
 from master.core.folds import new, published, take
 
 POLICY = Policy(first_window=2, largest_window=12, lifetime_s=10_000.0, retention_s=1_000.0, tombstone_s=100.0)

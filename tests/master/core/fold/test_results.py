@@ -3,7 +3,7 @@ from msgspec.structs import replace
 from cloudpar_master.core.events import Published
 from cloudpar_master.core.head import FLEET, number_of
 from cloudpar_master.core.quota import MOST_US
-from cloudpar_protocol.payloads import Outcome
+from cloudpar_protocol.errors import Outcome
 from master.core.folds import NOW, POLICY, finished, published, result, running, spans, take, then
 
 
