@@ -22,6 +22,9 @@ export interface TaskOptions {
   readonly signal?: Signal | undefined;
 }
 
+/** The options that every package has, by whichever call it starts. */
+export type PackageOptions = Omit<TaskOptions, 'signal'>;
+
 /** What may be set for `start`. */
 export interface StartOptions extends TaskOptions {
   /** How many tasks a worker takes at a time; by default the master decides by the durations that it measures. */

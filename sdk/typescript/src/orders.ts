@@ -1,16 +1,14 @@
 import type { CallStyle, Draft } from './messages.ts';
+import type { PackageOptions } from './options.ts';
 import type { Packed } from './packing.ts';
 import type { Seals } from './seals.ts';
 
 /** What to start: code, data, and how the one is called with the other. */
-export interface Order {
+export interface Order extends PackageOptions {
   readonly code: Draft<'TaskCode'>;
   readonly packed: Packed;
   readonly call: CallStyle;
   readonly chunksize?: number | undefined;
-  readonly taskTimeoutS?: number | undefined;
-  readonly retries?: number | undefined;
-  readonly retryOn?: readonly string[] | undefined;
   readonly origin: Origin;
 }
 

@@ -141,13 +141,13 @@ export class Pool {
     signal: AbortSignal,
     limit?: number,
   ): Promise<Package | undefined> {
-    const { call = 'value', chunksize, taskTimeoutS, retries, retryOn } = options;
+    const { call = 'value' } = options;
     signal.throwIfAborted();
     const code = await taskCode(reference);
     signal.throwIfAborted(); // the pool may have been closed meanwhile
     const origin = await this.#session.origin();
     const packed = await pack(values, origin.seals, signal, limit);
-    const order = { code, packed, call, chunksize, taskTimeoutS, retries, retryOn, origin };
+    const order = { ...options, code, packed, call, origin };
     return packed.n === 0 ? undefined : this.#session.start(order, receiver, signal);
   }
 
@@ -203,9 +203,9 @@ export class Pool {
     if (!Array.isArray(args)) {
       throw new TypeError(`the arguments of submit must be an array, such as ['x'] for f('x')`);
     }
-    const { kwargs = {}, taskTimeoutS, retries, retryOn } = options;
-    const signal = options.signal as AbortSignal | undefined;
-    const submission = { reference, args, kwargs, taskTimeoutS, retries, retryOn, signal, site };
+    const { kwargs = {}, signal: aborting, ...chosen } = options;
+    const signal = aborting as AbortSignal | undefined;
+    const submission = { reference, args, kwargs, options: chosen, signal, site };
     return this.#submissions.submit(submission) as Promise<T>;
   }
 

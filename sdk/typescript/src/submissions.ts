@@ -4,6 +4,7 @@ import type { CallSite } from './call-site.ts';
 import type { Inputs } from './called-with.ts';
 import { CloudparError, SerializationError, TaskCancelled, TooLarge } from './errors.ts';
 import type { CallStyle, Draft } from './messages.ts';
+import type { PackageOptions } from './options.ts';
 import { settle } from './outcomes.ts';
 import type { Package, TaskResult } from './package.ts';
 import { pack } from './packing.ts';
@@ -16,9 +17,7 @@ export interface Submission {
   readonly reference: string;
   readonly args: readonly unknown[];
   readonly kwargs: Readonly<Record<string, unknown>>;
-  readonly taskTimeoutS: number | undefined;
-  readonly retries: number | undefined;
-  readonly retryOn: readonly string[] | undefined;
+  readonly options: PackageOptions;
   readonly signal: AbortSignal | undefined;
   readonly site: CallSite;
 }
@@ -46,8 +45,8 @@ export class Submissions {
       if (this.#waiting.size === 0) {
         setImmediate(() => this.#startAll());
       }
-      const { reference, taskTimeoutS, retries, retryOn } = submission;
-      const kind = JSON.stringify([reference, taskTimeoutS, retries, retryOn]);
+      const { reference, options } = submission;
+      const kind = JSON.stringify([reference, options]);
       const batch = this.#waiting.get(kind) ?? [];
       this.#waiting.set(kind, batch);
       batch.push({ ...submission, resolve, reject });
@@ -107,14 +106,13 @@ class Batch {
       return;
     }
     const code: Draft<'TaskCode'> = await taskCode(first.reference);
-    const { taskTimeoutS, retries, retryOn } = first;
     const wanted = anyOf(this.#abandoned.signal, this.#session.ending);
     try {
       wanted.signal.throwIfAborted(); // the pool may have been closed meanwhile
       const origin = await this.#session.origin();
       const packed = await pack(new Source(this.#inputs.values), origin.seals, wanted.signal);
       await this.#session.start(
-        { code, packed, call: CALL, taskTimeoutS, retries, retryOn, origin },
+        { ...first.options, code, packed, call: CALL, origin },
         {
           started: (started) => {
             this.#started = started;

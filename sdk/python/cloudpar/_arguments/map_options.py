@@ -1,7 +1,7 @@
 """What a caller of map may set, and how its iterables become task data."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .argument_types import check_iterables, flag, seconds_or_none, time_limit, whole, whole_or_none
@@ -9,6 +9,7 @@ from .argument_types import check_iterables, flag, seconds_or_none, time_limit, 
 if TYPE_CHECKING:
     from cloudpar_protocol.payloads import CallStyle
 
+    from .pool_options import PoolOptions
     from .retry import Retry
 
 
@@ -37,6 +38,10 @@ class MapOptions:
             vars(self)["buffersize"] = whole("buffersize", self.buffersize, takes=takes)
         if self.buffersize is not None and self.buffersize < 1:
             raise ValueError("buffersize must be None or > 0")
+
+    def completed(self, pool: "PoolOptions") -> "MapOptions":
+        """These options, with the pool's in place of those that the call does not give."""
+        return replace(self, task_timeout_s=self.task_timeout_s or pool.task_timeout_s, retry=self.retry or pool.retry)
 
 
 def arguments(call: str, iterables: tuple[Iterable[Any], ...]) -> "tuple[Iterable[Any], CallStyle]":

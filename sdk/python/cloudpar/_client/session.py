@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from cloudpar._arguments.retry import ONCE, Retry
+from cloudpar._arguments.map_options import MapOptions
+from cloudpar._arguments.retry import ONCE
 from cloudpar._serialization.packing import Blob, Packed
 from cloudpar._serialization.task_code import Code
 from cloudpar.errors import CloudparError
@@ -64,10 +65,8 @@ class Order:
     code: Code
     packed: Packed
     call: CallStyle
-    chunksize: int | None = None
-    task_timeout_s: float | None = None
+    options: MapOptions
     serialize_s: float = 0.0
-    retry: Retry = ONCE
     package_key: PackageKey | None = None
     places: Places | None = None
 
@@ -140,12 +139,13 @@ class Session:
         self._awaiter.get_ready()
         code, data = self._code(order.code), self._data(order.packed.data)
         key, seals, _ = order.package_key or PackageKey(secrets.token_hex(16), None)
+        options, retry = order.options, order.options.retry or ONCE
         message = StartTasks(
             idempotency_key=key, session=self.id, name=order.code.name, n=order.packed.n,
             code=code, data=data, call=order.call, codec=order.code.codec, python=PYTHON,
-            chunksize=order.chunksize or self._lengths.chunksize(order.code.hash, order.packed.n),
-            task_timeout_s=order.task_timeout_s,
-            retries=order.retry.retries, retry_on=list(order.retry.names), threads_per_task=self._threads_per_task,
+            chunksize=options.chunksize or self._lengths.chunksize(order.code.hash, order.packed.n),
+            task_timeout_s=options.task_timeout_s,
+            retries=retry.retries, retry_on=list(retry.names), threads_per_task=self._threads_per_task,
             depth=self._nesting.depth(),
             seal=None if seals is None else seals.code(
                 code, data, call=order.call, codec=order.code.codec, python=PYTHON, tasks=order.packed.n

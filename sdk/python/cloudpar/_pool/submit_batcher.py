@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+from cloudpar._arguments.map_options import MapOptions
 from cloudpar._arguments.pool_options import PoolOptions
 from cloudpar._client.package_key import PackageKey
 from cloudpar._client.places import Places
@@ -191,8 +192,7 @@ def order_for(
         code=shipper.ship(code if same else _call_code(), packer.needs),
         packed=Packed(len(batch), packer.finish(), packer.needs),
         call="args_kwargs" if same else "args",
-        task_timeout_s=options.task_timeout_s,
-        retry=options.retry,
+        options=MapOptions().completed(options),
         serialize_s=sum(submission.serialize_s for submission in batch),
         package_key=package_key,
         places=Places(),
