@@ -9,12 +9,13 @@ from .blob_store import BlobStore
 from .clock import Clock, Ids
 from .fleet import Fleet, FleetWatch
 from .key_safe import KeySafe
-from .package_store import InboxItem, Opened, PackageStore, ResultPage, Running
+from .package_store import RUNNING_FIGURES, InboxItem, Opened, PackageStore, ResultPage, Running
 from .task_queue import LARGEST_RECEIVES, Fit, Message, Needs, Sending, StaleAttempt, TaskQueue
 from .worker_registry import WorkerRecord, WorkerRegistry
 
 __all__ = [
     "LARGEST_RECEIVES",
+    "RUNNING_FIGURES",
     "AccountRecord",
     "AccountStore",
     "BlobStore",

@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
@@ -37,6 +37,19 @@ class Running(NamedTuple):
     packages: int
     tasks: int
     data_bytes: int
+
+    @classmethod
+    def of(cls, head: Head) -> "Running":
+        """What one package counts for while it runs. It must never change, since adapters store it only once."""
+        return cls(packages=1, tasks=head.tasks.count, data_bytes=head.data_bytes)
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """What adapters store of a package, by RUNNING_FIGURES. They count packages by their rows."""
+        return {name: getattr(self, name) for name in RUNNING_FIGURES}
+
+
+RUNNING_FIGURES: Final = Running._fields[1:]
 
 
 class PackageStore(Protocol):

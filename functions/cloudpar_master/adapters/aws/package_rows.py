@@ -8,7 +8,7 @@ import msgspec
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec, stored
-from cloudpar_master.ports import InboxItem, Running
+from cloudpar_master.ports import RUNNING_FIGURES, InboxItem, Running
 
 from .compression import compress, pack, unpack
 from .rows import Row
@@ -21,6 +21,7 @@ SHARDS = 4
 """Of the registry of what is due: one partition takes 1,000 writes a second."""
 
 UNCUT = "0"
+
 KEY_BYTES = 1000
 """A sort key has 1,024 bytes at most; a longer key is addressed by its hash."""
 
@@ -54,14 +55,15 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
     if not head.life.settled:
         row |= {"unsettled": head.account_id or None}
     if not head.life.ended:
-        row |= {"tasks": head.tasks.count, "data_bytes": head.data_bytes}
+        row |= Running.of(head).figures
     return row
 
 
 def read_running(found: Iterable[Row]) -> Running:
     """What runs, by rows of the index of what is unsettled: only what runs has figures."""
-    figures = [(int(row["tasks"]), int(row["data_bytes"])) for row in found if "tasks" in row]
-    return Running(len(figures), sum(tasks for tasks, _ in figures), sum(size for _, size in figures))
+    running = [row for row in found if "tasks" in row]
+    sums = (sum(int(row.get(name, 0)) for row in running) for name in RUNNING_FIGURES)
+    return Running(len(running), *sums)
 
 
 def shard(package_id: str) -> int:

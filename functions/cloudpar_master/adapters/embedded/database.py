@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .columns import add_missing
 from .migrations import FORMAT, convert
 
 SCHEMA = """
@@ -80,6 +81,7 @@ class Database:
         """Nothing was stored here before."""
         if tables:
             convert(self._connection, path)
+            add_missing(self._connection, SCHEMA)
         else:
             self._connection.execute(f"PRAGMA user_version = {FORMAT}")
 

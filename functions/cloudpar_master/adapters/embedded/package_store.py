@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec, stored
-from cloudpar_master.ports import InboxItem, Opened, ResultPage, Running
+from cloudpar_master.ports import RUNNING_FIGURES, InboxItem, Opened, ResultPage, Running
 from cloudpar_protocol.payloads import InlineData, TaskResult
 
 from .database import Database
@@ -40,13 +40,16 @@ class SqlitePackageStore:
 
     def create(self, spec: Spec, head: Head) -> Spec:
         """See the port."""
-        row = (
-            spec.package_id, spec.account_id, spec.started_at, head.version, spec.started_at, head.uncut > 0,
-            not head.life.settled, not head.life.ended, head.tasks.count, head.data_bytes, stored.encode(head),
-        )  # fmt: skip
+        row = {
+            "package_id": spec.package_id, "account_id": spec.account_id, "started_at": spec.started_at,
+            "version": head.version, "due_at": spec.started_at, "uncut": head.uncut > 0,
+            "unsettled": not head.life.settled, "running": not head.life.ended, "head": stored.encode(head),
+        }  # fmt: skip
+        row |= Running.of(head).figures
+        places = ", ".join(f":{name}" for name in row)
         with self._db.transaction():
             done = self._db.execute(
-                "INSERT OR IGNORE INTO packages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+                f"INSERT OR IGNORE INTO packages ({', '.join(row)}) VALUES ({places})", row
             ).rowcount
             if done:
                 self._db.execute("INSERT INTO specs VALUES (?, ?)", (spec.package_id, _encode(spec)))
@@ -177,10 +180,8 @@ class SqlitePackageStore:
 
     def running(self, account_id: str) -> Running:
         """See the port. Read from an index alone."""
-        select = (
-            "SELECT count(*), coalesce(sum(tasks), 0), coalesce(sum(data_bytes), 0) FROM packages"
-            " WHERE account_id = ? AND unsettled AND running = 1"
-        )
+        sums = ", ".join(f"coalesce(sum({name}), 0)" for name in RUNNING_FIGURES)
+        select = f"SELECT count(*), {sums} FROM packages WHERE account_id = ? AND unsettled AND running = 1"
         return Running(*self._db.execute(select, (account_id,)).fetchone())
 
     def unsettled(self, account_id: str) -> list[Head]:

@@ -14,12 +14,14 @@ COUNTED = 1_000
 """Counting stops here: no caller needs to know how many more wait."""
 
 
-_OLDEST = "SELECT id, account, package, first, cost_us, python FROM messages WHERE state = 'waiting'"
+_TURN = Line._fields[1:]
+_LINE = ", ".join(("id", *_TURN))
+_OLDEST = f"SELECT {_LINE}, python FROM messages WHERE state = 'waiting'"
 _LINES = f"""
-WITH RECURSIVE lines (id, account, package, first, cost_us, python) AS (
+WITH RECURSIVE lines ({_LINE}, python) AS (
     SELECT * FROM ({_OLDEST} ORDER BY account, package, id LIMIT 1)
     UNION ALL
-    SELECT next.id, next.account, next.package, next.first, next.cost_us, next.python FROM lines JOIN messages AS next
+    SELECT {", ".join(f"next.{name}" for name in ("id", *_TURN, "python"))} FROM lines JOIN messages AS next
     ON next.id = coalesce(
         (SELECT id FROM messages WHERE state = 'waiting' AND account = lines.account AND package > lines.package
             ORDER BY package, id LIMIT 1),
@@ -27,9 +29,14 @@ WITH RECURSIVE lines (id, account, package, first, cost_us, python) AS (
             ORDER BY account, package, id LIMIT 1)
     )
 )
-SELECT id, account, package, first, cost_us, python FROM lines
+SELECT {_LINE}, python FROM lines
 """
 """The oldest waiting message of each package: one look at an index for each, however many messages wait."""
+
+_INSERT = (
+    f"INSERT INTO messages (state, body, visible_at, python, {', '.join(_TURN)})"
+    f" VALUES ('waiting', ?, ?, ?{', ?' * len(_TURN)})"
+)
 
 
 class SqliteTaskQueue:
@@ -56,12 +63,8 @@ class SqliteTaskQueue:
                 self._sweep(now)
             for message in messages:
                 if self._first(message.group, now):
-                    insert = (
-                        "INSERT INTO messages (body, state, visible_at, account, package, first, cost_us, python)"
-                        " VALUES (?, 'waiting', ?, ?, ?, ?, ?, ?)"
-                    )
-                    line = (message.account, message.package, message.first, message.cost_us, message.python)
-                    self._db.execute(insert, (message.body, now, *line))
+                    turn = [getattr(message, name) for name in _TURN]
+                    self._db.execute(_INSERT, (message.body, now, message.python, *turn))
                     sent.append((message.package, message.python))
         if sent:
             self._signals.chunks_sent(sent)
@@ -127,7 +130,7 @@ class SqliteTaskQueue:
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
         """See the port."""
-        select = "SELECT id, account, package, first, cost_us FROM messages WHERE receipt = ?"
+        select = f"SELECT {_LINE} FROM messages WHERE receipt = ?"
         for receipt in receipts:
             for row in self._db.execute(select, (receipt,)).fetchall():
                 self._turns.give_back(Line(*row))

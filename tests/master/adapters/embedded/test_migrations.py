@@ -265,3 +265,21 @@ def test_each_release_has_its_format_and_a_way_to_todays() -> None:
     assert set(migrations.RELEASES.values()) <= set(LAST_OF)
     for number in migrations.RELEASES:
         assert number == FORMAT or migrations._steps(number)
+
+
+def test_a_column_and_an_index_that_came_later_are_added_to_an_earlier_database(tmp_path: Path) -> None:
+    path = tmp_path / "master.sqlite"
+    Database(path).close()
+    today = tables(path)
+    index = "SELECT sql FROM sqlite_master WHERE name = 'packages_unsettled'"
+    wanted = query(path, index)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO messages (body, state, visible_at) VALUES ('p1#0#3#1', 'waiting', 1.0)")
+        connection.execute("ALTER TABLE messages DROP COLUMN cost_us")
+        connection.execute("DROP INDEX packages_unsettled")
+        connection.execute("CREATE INDEX packages_unsettled ON packages (account_id) WHERE unsettled")
+        connection.commit()
+    Database(path).close()
+    assert tables(path) == today
+    assert query(path, index) == wanted
+    assert query(path, "SELECT body, cost_us FROM messages") == [("p1#0#3#1", 1)]

@@ -1,0 +1,40 @@
+"""Columns and indexes that were added to the tables since a database was made.
+
+A column that earlier rows can have by its default needs neither a format of its own nor a step in migrations.py: an
+earlier release names the columns that it writes, and does not see the others.
+"""
+
+import sqlite3
+from contextlib import closing
+
+
+def add_missing(connection: sqlite3.Connection, schema: str) -> None:
+    """Add the columns that a database lacks, and drop the indexes that are others in the schema.
+
+    The schema's own statements make these indexes again. A process that dies in here has added some columns, and the
+    next start adds the rest.
+
+    Args:
+        connection: In autocommit mode.
+        schema: The statements that make all tables and indexes.
+
+    Raises:
+        sqlite3.OperationalError: A new column has no default.
+    """
+    with closing(sqlite3.connect(":memory:")) as wanted:
+        wanted.executescript(schema)
+        for table, _ in _statements(wanted, "table"):
+            there = {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
+            for _, name, kind, _, default, _ in wanted.execute(f"PRAGMA table_info({table})"):
+                if there and name not in there:
+                    connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind} NOT NULL DEFAULT {default}")
+        statements = dict(_statements(wanted, "index"))
+    for index, statement in _statements(connection, "index"):
+        if statements.get(index, statement) != statement:
+            connection.execute(f"DROP INDEX {index}")
+
+
+def _statements(connection: sqlite3.Connection, kind: str) -> list[tuple[str, str]]:
+    """The tables or indexes that statements made, by name. SQLite makes others itself, without a statement."""
+    select = "SELECT name, sql FROM sqlite_master WHERE type = ? AND sql IS NOT NULL"
+    return connection.execute(select, (kind,)).fetchall()
