@@ -10,7 +10,7 @@ import { NagSuppressions } from 'cdk-nag';
 import { Construct } from 'constructs';
 import contract from './contract.json';
 import type { Queue } from './queue';
-import { limits, type Settings, SettingsError } from './settings';
+import { type Settings, SettingsError } from './settings';
 import type { Storage } from './storage';
 
 /** The DLQ's visibility follows from it. */
@@ -130,7 +130,7 @@ export class Services extends Construct {
         CLOUDPAR_BUCKET: storage.blobs.bucketName,
         CLOUDPAR_WORKER_TOKEN_SECRET: storage.workerToken.secretArn,
         CLOUDPAR_KEY_PARAMETER: storage.keyParameter,
-        CLOUDPAR_POLICY: JSON.stringify({ ...contract.policy, ...limits(settings) }),
+        CLOUDPAR_POLICY: JSON.stringify({ ...contract.policy, ...settings.limits }),
         POWERTOOLS_SERVICE_NAME: name,
         POWERTOOLS_METRICS_NAMESPACE: contract.metricsNamespace,
         LOG_LEVEL: settings.logLevel,

@@ -27,14 +27,8 @@ export interface Settings {
   readonly burstLimit: number;
   /** Concurrent environments kept for, and at most used by, each function that the API calls; 0: not reserved. */
   readonly reservedConcurrency: number;
-  /** Requests of one account that each warm instance of a function takes a second. */
-  readonly requestsPerS: number;
-  /** The most that one task may run. */
-  readonly taskTimeoutS: number;
-  /** What one account may have running: packages, all their tasks, and bytes of their task data. */
-  readonly runningPackages: number;
-  readonly runningTasks: number;
-  readonly runningBytes: number;
+  /** The limits of an account, by their names in the master's policy; contract.json has the largest value of each. */
+  readonly limits: Readonly<Record<string, number>>;
   readonly maxInstances: number;
   readonly instanceSize: InstanceSize;
   readonly architectures: readonly Architecture[];
@@ -70,7 +64,14 @@ export interface Settings {
 }
 
 /** What the context holds beside settings: which deployment, what this machine or region has, and `unset` names. */
-const NOT_RECORDED = ['env', 'bundle', 'unavailableFamilies', 'unset', 'recorded'];
+const NOT_RECORDED = ['env', 'bundle', 'unavailableFamilies', 'unset', 'recorded', 'limits'];
+
+const LIMITS = Object.keys(contract.largestLimits) as (keyof typeof contract.largestLimits)[];
+
+/** The setting that changes a limit: `running_packages` is set by `runningPackages`. */
+function settingOf(limit: string): string {
+  return limit.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
 
 /** A setting that cannot be used; the text names the setting and the mend. */
 export class SettingsError extends Error {
@@ -105,12 +106,9 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     rateLimit: read.whole('rateLimit', defaults.rateLimit, 1, 100_000),
     burstLimit: read.whole('burstLimit', defaults.burstLimit, 1, 100_000),
     reservedConcurrency: read.whole('reservedConcurrency', 0, 0, 1_000),
-    requestsPerS: read.whole('requestsPerS', contract.policy.requests_per_s, 1, 100_000),
-    taskTimeoutS: read.whole('taskTimeoutS', contract.policy.task_timeout_s, 1, 21_600),
-    // Each start reads what runs.
-    runningPackages: read.whole('runningPackages', contract.policy.running_packages, 1, 1_000),
-    runningTasks: read.whole('runningTasks', contract.policy.running_tasks, 1, 1e12),
-    runningBytes: read.whole('runningBytes', contract.policy.running_bytes, 1, 1e15),
+    limits: Object.fromEntries(
+      LIMITS.map((limit) => [limit, read.whole(settingOf(limit), contract.policy[limit], 1, contract.largestLimits[limit])]),
+    ),
     maxInstances,
     instanceSize: read.oneOf('instanceSize', defaults.instanceSize, Object.keys(EXECUTORS)) as InstanceSize,
     architectures: read.list('architectures', ['arm64', 'x86_64'], ['arm64', 'x86_64']) as Architecture[],
@@ -151,7 +149,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
       );
     }
   }
-  const names = Object.keys(settings).filter((name) => !NOT_RECORDED.includes(name));
+  const names = [...Object.keys(settings), ...LIMITS.map(settingOf)].filter((name) => !NOT_RECORDED.includes(name));
   refuseStrangers(given, [...names, ...NOT_RECORDED]);
   refuseStrangers(read.text('unset')?.split(',') ?? [], names);
   return settings;
@@ -169,17 +167,6 @@ function refuseStrangers(given: readonly string[], known: readonly string[]): vo
     const names = known.filter((name) => name !== 'unset' && name !== 'recorded').toSorted();
     throw new SettingsError(`${stranger}: there is no such setting; there are ${names.join(', ')}`);
   }
-}
-
-/** The limits that a deployment may set, as the master's policy names them. */
-export function limits(settings: Settings): Record<string, number> {
-  return {
-    task_timeout_s: settings.taskTimeoutS,
-    requests_per_s: settings.requestsPerS,
-    running_packages: settings.runningPackages,
-    running_tasks: settings.runningTasks,
-    running_bytes: settings.runningBytes,
-  };
 }
 
 function environmentName(value: unknown): EnvironmentName {
