@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
     "examples/README.md": "examples/index.md",
     "sdk/typescript/README.md": "javascript.md",
 }
@@ -58,6 +59,7 @@ NAVIGATION: dict[str, list[str]] = {
         "threat-model.md",
         "cost-model.md",
         "benchmarks.md",
+        "contributing.md",
     ],
     "Decisions": ["adr/README.md"],
 }

@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "examples/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "examples/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
 """Pages that are followed from their first line to their last: their blocks are no examples by themselves."""

@@ -2,7 +2,7 @@
 
 import ast
 import doctest
-import importlib
+import importlib.util
 import os
 import pkgutil
 import shlex
@@ -170,6 +170,12 @@ def test_command_exists(block: Block) -> None:
                 assert f"\n{target}: " in (ROOT / "Makefile").read_text()
             case [("cloudpar" | ".venv/bin/cloudpar"), *arguments]:
                 parse(arguments)
+            case [".venv/bin/pytest", place, *_]:
+                assert (ROOT / place).exists()
+            case [".venv/bin/python", "-m", module]:
+                assert importlib.util.find_spec(module) is not None
+            case ["rm", path]:
+                assert (ROOT / path).is_file()
             case [".venv/bin/python", script, *_]:
                 assert (ROOT / script).is_file()
             case ["export", setting]:

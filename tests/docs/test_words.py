@@ -33,7 +33,7 @@ WORDS: Final = {
 
 PLACES: Final = [
     "docs", "examples", "requirements", ".ci",
-    "README.md", "CHANGELOG.md", "Makefile", "pyproject.toml",
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml",
 ]  # fmt: skip
 """What is searched."""
 
