@@ -59,7 +59,7 @@ def test_a_recipe_names_the_files_to_change_and_tests(recipe: str) -> None:
         ("Running.of", "functions/cloudpar_master/ports/package_store.py"),
         ("packages_unsettled", "functions/cloudpar_master/adapters/embedded/database.py"),
         ("Identity", "functions/cloudpar_master/core/head/package.py"),
-        ("start_tasks", "functions/cloudpar_master/services/client_service.py"),
+        ("Head.first", "functions/cloudpar_master/core/head/package.py"),
         ("FACTORIES", "tests/master/stores.py"),
         ("Outcome", "sdk/protocol/cloudpar_protocol/errors.py"),
         ("OUTCOME_ERRORS", "sdk/typescript/src/errors.ts"),

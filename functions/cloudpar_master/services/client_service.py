@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from cloudpar_master.core import pacing, planning
 from cloudpar_master.core.events import Acknowledged, CancelAsked
 from cloudpar_master.core.fold import fold
-from cloudpar_master.core.head import BLOB_BYTES, CANCELLED_RANGES, Head, Life, Pace, Quota, Spec, Tasks
+from cloudpar_master.core.head import CANCELLED_RANGES, Head, Spec, size_of
 from cloudpar_master.ports import AccountRecord, Opened, Running
 from cloudpar_protocol import codec, limits, ranges, seals
 from cloudpar_protocol.client_messages import (
@@ -37,7 +37,7 @@ from cloudpar_protocol.errors import (
     RateLimited,
     TooLarge,
 )
-from cloudpar_protocol.payloads import BlobData, InlineData, TaskData, Unfit
+from cloudpar_protocol.payloads import Unfit
 
 from .account_limits import check_fits, check_room
 from .backend import Backend
@@ -46,7 +46,7 @@ from .folding import Folding
 from .formatting import moment, span
 from .placement import Placement
 from .result_pages import Results, read_results
-from .submission import check_owner, check_submission, needed_python
+from .submission import check_owner, check_submission
 from .upload_links import UploadLinks
 
 CANCEL_ALL = "cancel the whole package instead"
@@ -90,7 +90,7 @@ class ClientService:
         """Start a package: one head and one window of chunks, however many tasks it has."""
         on = self._backend
         check_submission(account, request)
-        data_bytes = _data_bytes(request.data)
+        data_bytes = size_of(request.data)
         check_fits(account, request.n, data_bytes, on.policy)
         package_id = seals.package_id(account.account_id, request.idempotency_key, sealed=request.seal is not None)
         if self._used_up(account) and on.packages.spec(package_id) is None:
@@ -110,21 +110,7 @@ class ClientService:
             start=request,
             started_at=now,
         )
-        empty = Head(
-            package_id=package_id,
-            account_id=account.account_id,
-            name=request.name,
-            codec=request.codec,
-            python=needed_python(request),
-            data_bytes=data_bytes,
-            started_at=now,
-            now=now,
-            tasks=Tasks(count=request.n, chunksize=request.chunksize),
-            quota=Quota(),
-            pace=Pace(window=self._first_window(running, request)),
-            life=Life(stored_bytes=data_bytes + (BLOB_BYTES if isinstance(request.data, BlobData) else 0)),
-        )
-        head = fold(empty, [], now, on.policy).head
+        head = fold(Head.first(spec, self._first_window(running, request)), [], now, on.policy).head
         stored = on.packages.create(spec, head)
         if stored.request_hash != spec.request_hash:
             text = "this idempotency key was used before with another package: make a new key for each package"
@@ -285,9 +271,3 @@ class ClientService:
 def _set_aside(head: Head) -> list[Unfit]:
     """The workers that could not run it. If none can, they run it all the same, and its errors say what they lack."""
     return [] if head.life.run_anyway else head.life.set_aside
-
-
-def _data_bytes(data: TaskData) -> int:
-    if isinstance(data, BlobData):
-        return data.blob.size
-    return sum(map(len, data.items)) if isinstance(data, InlineData) else 0

@@ -62,8 +62,3 @@ def is_name(text: str) -> bool:
     (True, False, False)
     """
     return text.isascii() and text.isalnum()
-
-
-def needed_python(start: StartTasks) -> str:
-    """The version of Python that a package needs; "": any, since it is called by name and has plain data."""
-    return start.python if start.codec == "pickle" else ""

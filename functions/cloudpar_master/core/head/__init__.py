@@ -2,7 +2,7 @@
 
 from .life import BLOB_BYTES, HOST_BYTES, LACKS_BYTES, MESSAGE_BYTES, SET_ASIDE, Life, State, cut
 from .pace import FLEET, Member, Pace, number_of
-from .package import HEAD_BYTES, SCHEMA, Head, Spec
+from .package import HEAD_BYTES, SCHEMA, Head, Spec, size_of
 from .quota import Quota
 from .tasks import CANCELLED_RANGES, ENTRIES, FAILED_RANGES, OpenRange, Tasks
 
@@ -29,5 +29,6 @@ __all__ = [
     "Tasks",
     "cut",
     "number_of",
+    "size_of",
     "stored",
 ]

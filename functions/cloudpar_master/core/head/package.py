@@ -6,9 +6,9 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from cloudpar_protocol.client_messages import PackageState, Progress, StartTasks
-from cloudpar_protocol.payloads import Codec, Range
+from cloudpar_protocol.payloads import BlobData, Codec, InlineData, Range, TaskData
 
-from .life import Life
+from .life import BLOB_BYTES, Life
 from .pace import Pace
 from .quota import Quota
 from .tasks import Tasks
@@ -59,6 +59,13 @@ class Identity(Struct, kw_only=True):
     now: float
 
 
+def size_of(data: TaskData) -> int:
+    """How many bytes of task data a package has; a range needs none."""
+    if isinstance(data, BlobData):
+        return data.blob.size
+    return sum(map(len, data.items)) if isinstance(data, InlineData) else 0
+
+
 class Head(Identity, kw_only=True):
     """The state of one package, in groups. stored.py writes and reads it."""
 
@@ -66,6 +73,30 @@ class Head(Identity, kw_only=True):
     quota: Quota
     pace: Pace
     life: Life
+
+    @classmethod
+    def first(cls, spec: Spec, window: int) -> "Head":
+        """The head of a package to which nothing has happened yet.
+
+        Args:
+            spec: Its request, and whose it is.
+            window: How many chunks it may have in the queue; 0: it waits until others have ended.
+        """
+        start, data_bytes = spec.start, size_of(spec.start.data)
+        return cls(
+            package_id=spec.package_id,
+            account_id=spec.account_id,
+            name=start.name,
+            codec=start.codec,
+            python=start.python if start.codec == "pickle" else "",
+            data_bytes=data_bytes,
+            started_at=spec.started_at,
+            now=spec.started_at,
+            tasks=Tasks(count=start.n, chunksize=start.chunksize),
+            quota=Quota(),
+            pace=Pace(window=window),
+            life=Life(stored_bytes=data_bytes + (BLOB_BYTES if isinstance(start.data, BlobData) else 0)),
+        )
 
     def draft(self) -> "Head":
         """A copy that a fold may change. After a lost race the original is still what was loaded."""
