@@ -27,7 +27,10 @@ export interface Settings {
   readonly burstLimit: number;
   /** Concurrent environments kept for, and at most used by, each function that the API calls; 0: not reserved. */
   readonly reservedConcurrency: number;
-  /** The limits of an account, by their names in the master's policy; contract.json has the largest value of each. */
+  /**
+   * The limits of an account, by their names in the master's policy; contract.json has the largest value of each. That
+   * of packages is low, since each start reads what runs.
+   */
   readonly limits: Readonly<Record<string, number>>;
   readonly maxInstances: number;
   readonly instanceSize: InstanceSize;
@@ -107,7 +110,10 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     burstLimit: read.whole('burstLimit', defaults.burstLimit, 1, 100_000),
     reservedConcurrency: read.whole('reservedConcurrency', 0, 0, 1_000),
     limits: Object.fromEntries(
-      LIMITS.map((limit) => [limit, read.whole(settingOf(limit), contract.policy[limit], 1, contract.largestLimits[limit])]),
+      LIMITS.map((limit) => [
+        limit,
+        read.whole(settingOf(limit), contract.policy[limit], 1, contract.largestLimits[limit]),
+      ]),
     ),
     maxInstances,
     instanceSize: read.oneOf('instanceSize', defaults.instanceSize, Object.keys(EXECUTORS)) as InstanceSize,
