@@ -15,7 +15,7 @@ SYNTHESIZED := $(addprefix build/synth/,dev staging prod)
 export UV_SYSTEM_CERTS := 1
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN)python -m pip --quiet --no-input
 
-# A Python that is named wins over that of the venv that there is.
+# `make PYTHON=...` replaces a venv of another Python.
 WHICH := import sys; print(sys.base_prefix, *sys.version_info[:2])
 ifeq ($(origin PYTHON),command line)
 ifneq ($(shell $(PYTHON) -c '$(WHICH)'),$(shell $(RUN)python -c '$(WHICH)' 2>/dev/null))
@@ -65,7 +65,7 @@ checks: $(SYNTHESIZED) build/checks/$(COMPLETE) ## The stack of each environment
 	build/checks/bin/hadolint worker/Dockerfile
 	build/checks/bin/shellcheck .ci/run $$(git ls-files '*.sh')
 
-# As it is deployed, with the functions' code; cdk-nag is part of the app. No request to AWS asks which account this is.
+# The stack as it is deployed, with the functions' code; cdk-nag is part of the app. No request to AWS asks which account this is.
 $(SYNTHESIZED): build/synth/%: build/functions node_modules/.complete
 	@rm -rf $@
 	AWS_ENDPOINT_URL=http://127.0.0.1:9 AWS_EC2_METADATA_DISABLED=true CDK_DISABLE_CLI_TELEMETRY=1 \
@@ -93,7 +93,7 @@ e2e: setup build/e2e/$(COMPLETE) node_modules/.complete ## Deploy to a stand-in 
 runtimes: setup build/runtimes/$(COMPLETE) node_modules/.complete ## The JavaScript SDK on Node 22 to 26, Bun and Deno, with TypeScript 5.4 to 7.0, and bundled by webpack
 	npm run --silent runtimes --workspace sdk/typescript
 
-# Binaries for Linux on x64, a gigabyte: npm fails elsewhere.
+# These are a gigabyte of binaries for Linux on x64; elsewhere npm fails.
 build/runtimes/$(COMPLETE): sdk/typescript/runtimes/package-lock.json
 	@echo "runtimes: installing $<"
 	@mkdir -p build/runtimes
@@ -101,12 +101,12 @@ build/runtimes/$(COMPLETE): sdk/typescript/runtimes/package-lock.json
 	@npm ci --prefix build/runtimes --silent --no-audit --no-fund
 	@touch $@
 
-# S3's own checks once more, by a server that comes as source in Go alone: for who has Go, and not part of CI.
+# A second server that checks requests as S3 does. It exists only as source in Go, so CI does not run it.
 versitygw: setup ## The tests of payloads and their links on versitygw (needs Go)
 	GOBIN=$(CURDIR)/build/versitygw go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 	CLOUDPAR_STAND_IN=versitygw $(RUN)pytest tests/master/conformance/test_blob_store.py $(LINKS)
 
-# These tools pin packages that we do not, so each has a venv of its own.
+# These tools pin other versions of packages than the project, so each has a venv of its own.
 build/%/$(COMPLETE): requirements/%.txt | setup
 	@echo "$*: installing $<"
 	@$(RUN)uv venv --quiet --clear --python $(RUN)python build/$*
