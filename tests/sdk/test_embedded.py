@@ -3,6 +3,7 @@
 import concurrent.futures as cf
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import psutil
 import pytest
 
 from cloudpar import Pool
-from cloudpar._local.child import Child
+from cloudpar._local.child import Child, Report
 from cloudpar.errors import (
     ExecutorCrashed,
     ExecutorOutOfMemory,
@@ -132,9 +133,36 @@ def test_what_a_killed_agent_has_half_written_is_removed_before_the_next_one_wor
 
 
 def test_a_master_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar._local.cluster.socket.create_server", lambda *_, **__: NoSocket())
-    with Pool(workers=1) as pool, pytest.raises(LocalClusterFailed, match="keeps dying"):
+    monkeypatch.setattr("cloudpar._local.programs.socket.create_server", lambda *_, **__: NoSocket())
+    text = r"that this pool started keeps dying \(exit status 1\)\. Its last lines:\ncloudpar master: .* non-socket"
+    with Pool(workers=1) as pool, pytest.raises(LocalClusterFailed, match=text):
         pool.submit(abs, 1).result(60)
+
+
+def test_a_pool_whose_temporary_folder_is_removed_says_so_instead_of_waiting() -> None:
+    with Pool(workers=1) as pool:
+        assert pool.submit(abs, -1).result() == 1
+        assert pool._lifetime.cluster is not None
+        shutil.rmtree(pool._lifetime.cluster.folder)
+        os.kill(pids(pool)[0], signal.SIGKILL)
+        with pytest.raises(LocalClusterFailed, match=r"(?s)keeps dying.*\(it left no log\)"):
+            pool.submit(abs, -1).result()
+
+
+def test_a_cluster_whose_agent_cannot_start_leaves_no_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    masters: list[subprocess.Popen[bytes]] = []
+
+    def popen(command: list[str], **more: Any) -> "subprocess.Popen[bytes]":
+        if masters:
+            raise BlockingIOError("no more processes")
+        masters.append(Popen(command, **more))
+        return masters[0]
+
+    Popen = subprocess.Popen  # noqa: N806 - a class
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    with pytest.raises(BlockingIOError):
+        Pool(workers=1)
+    assert masters[0].poll() is not None
 
 
 class NoSocket:
@@ -201,7 +229,7 @@ def kill_worker() -> None:
 
 def test_tasks_that_take_their_worker_along_harm_only_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many do at once: each is lost, with the reason, and all others have their results."""
-    monkeypatch.setattr("cloudpar._local.cluster.Child", hurried)
+    monkeypatch.setattr("cloudpar._local.programs.Child", hurried)
     deadly = {0, 1, 4}
     with Pool(workers=2) as pool:
         results = pool.map(lambda x: kill_worker() if x in deadly else x, range(8), chunksize=2)
@@ -220,10 +248,10 @@ def end(results: Iterator[object]) -> object:
         return error
 
 
-def hurried(name: str, command: list[str], greeting: dict[str, object], folder: Path, **more: Any) -> Child:
+def hurried(name: str, command: list[str], greeting: dict[str, object], report: Report, **more: Any) -> Child:
     """A master that waits for a silent worker no longer than a second."""
     settings = {"settings": {"lease_s": 1.0}} if name == "master" else {}
-    return Child(name, command, greeting | settings, folder, **more)
+    return Child(name, command, greeting | settings, report, **more)
 
 
 def test_a_time_limit(embedded: Pool) -> None:

@@ -88,7 +88,7 @@ MOVED = {
     "from cloudpar.connection import": "from cloudpar._client.connection import",
     "from cloudpar.deaths import": "from cloudpar._local.restart_policy import",
     "from cloudpar.patience import Patience": "from cloudpar._client.retry_policy import RetryPolicy as Patience",
-    '"cloudpar.local.': '"cloudpar._local.cluster.',
+    '"cloudpar.local.': '"cloudpar._local.programs.',
 }
 """Where the private modules are today that tests of earlier releases name."""
 WITH_OLD_CLIENTS = {

@@ -1,158 +1,164 @@
-"""A process that the pool starts and keeps alive: the master or the agent."""
+"""A child process that is watched, and started again when it dies: a master or an agent on this machine."""
 
-import contextlib
 import json
-import logging
-import os
-import shutil
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal, NamedTuple
 
-from cloudpar.errors import LocalClusterFailed
-
-from .restart_policy import RestartPolicy, fate
+from .restart_policy import RestartPolicy
 
 STOP_S = 5.0
-"""A process that is asked to end and has not after this long is killed."""
+"""How long `join` waits for a process that was asked to end, in seconds; then it kills the process."""
 
 READY = b'"event":"ready"'
-"""In the line of its log by which the agent says that it can work."""
+"""A line of standard output that contains this says that the process can work."""
 
-LOG_TAIL_BYTES = 2000
+LAST_LINES_S = 1.0
+"""How long the end of standard output may follow the end of its process, in seconds."""
 
-LEAST_ROOM_BYTES = 1 << 20
-"""With less room than this, a process that keeps dying may not have been able to write its files."""
 
-log = logging.getLogger("cloudpar")
+class Event(NamedTuple):
+    """What happened to a child.
+
+    Attributes:
+        what: "ready": it can work. "restarting": it died, and the next process starts when the report returns.
+            "ended": it ended, and no other process follows.
+        name: The child's name.
+        code: The exit status of the process that ended, negative for a signal.
+    """
+
+    what: Literal["ready", "restarting", "ended"]
+    name: str
+    code: int = 0
+
+
+Report = Callable[[Event], None]
+"""Receives the events of a child, in a thread of the child's. It must not call the child."""
 
 
 class Child:
-    """Runs `python -m module`, gives it one line of JSON, and starts it again when it crashes."""
+    """Runs `python -m module` and gives it one line of JSON on its standard input, which then stays open.
+
+    The process ends when its standard input does. So it also ends when this process dies, however that happens.
+
+    Args:
+        name, command, greeting: "master" or "worker"; the module and its arguments; the line of JSON.
+        report, policy: Receives what happens; decides whether another process follows one that died.
+        pass_fds, environment: Descriptors and environment variables of the process; None: those of this process.
+        log_path: The file that its standard error is appended to; None: the standard error of this process.
+    """
 
     def __init__(
-        self,
-        name: str,
-        command: Sequence[str],
-        greeting: Mapping[str, Any],
-        folder: Path,
-        *,
-        gave_up: Callable[[LocalClusterFailed], None],
-        pass_fds: Sequence[int] = (),
-        environment: Mapping[str, str] | None = None,
-        runs_tasks: bool = False,
-        ended: Callable[[int], None] = lambda _: None,
-    ) -> None:
+        self, name: str, command: Sequence[str], greeting: Mapping[str, Any], report: Report, *,
+        policy: RestartPolicy, pass_fds: Sequence[int] = (), environment: Mapping[str, str] | None = None,
+        log_path: Path | None = None,
+    ) -> None:  # fmt: skip
         self.name = name
+        self.exit_code: int | None = None
+        """The exit status of the last process, negative for a signal; None while it runs, or another one follows."""
         self._command = command
         self._greeting = json.dumps(greeting).encode() + b"\n"
-        self._log_path = folder / f"{name}.log"
-        self._gave_up = gave_up
-        self._ended = ended
-        """Called with the id of a process that has crashed, before the next one starts."""
+        self._report = report
+        self._policy = policy
         self._pass_fds = pass_fds
         self._environment = environment
+        self._log_path = log_path
         self._lock = threading.Lock()
-        self._stopping = False
-        self._restart_policy = RestartPolicy(runs_tasks=runs_tasks)
+        self._stopping = self._is_ready = False
         self._process: subprocess.Popen[bytes] | None = None
-        self._log_start = 0
         self._watcher = threading.Thread(target=self._watch, name=f"cloudpar-{name}", daemon=True)
 
     @property
     def pid(self) -> int | None:
-        """Of the process as it is now."""
+        """The id of the present process; in a report of a process that ended, the id of that one."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start it, and watch it from now on."""
+        """Start the process, and watch it from now on.
+
+        Raises:
+            OSError: The system cannot start it, or cannot write its log.
+        """
         self._spawn()
         self._watcher.start()
 
     def _spawn(self) -> None:
+        self._is_ready = False
         # -P: files of the user's working folder must not take the place of modules that this process needs.
-        # Its own session: Ctrl-C at the terminal is for the client, which ends its children in good order.
-        with self._log_path.open("ab") as log_file:
-            self._log_start = log_file.tell()
-            self._process = subprocess.Popen(
+        # A session of its own: Ctrl-C at the terminal is for this process, which ends its children in good order.
+        with self._log_path.open("ab") if self._log_path else nullcontext() as log_file:
+            process = subprocess.Popen(
                 [sys.executable, "-P", "-m", *self._command],
-                stdin=subprocess.PIPE, stdout=log_file, stderr=log_file,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log_file,
                 pass_fds=self._pass_fds, env=self._environment, start_new_session=True, bufsize=0,
             )  # fmt: skip
-        if self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):  # it died at once; the watcher says so
-                self._process.stdin.write(self._greeting)
+        if process.stdin is None or process.stdout is None:
+            raise AssertionError(self.name)
+        self._listener = threading.Thread(
+            target=self._listen, args=(process.stdout,), name=f"cloudpar-{self.name}-output", daemon=True
+        )
+        self._listener.start()
+        self._process = process
+        with suppress(BrokenPipeError):  # it died at once; the watcher reports that
+            process.stdin.write(self._greeting)
+
+    def _listen(self, output: IO[bytes]) -> None:
+        with output:
+            for line in output:  # to its end: a pipe that nothing reads would block what writes to it
+                if READY in line:
+                    self._is_ready = True
+                    self._report(Event("ready", self.name))
 
     def _watch(self) -> None:
         while self._process is not None:
-            process = self._process
-            code = process.wait()
+            # Not the end of its output, which processes of its own may keep open when it is killed, and may hang.
+            code = self._process.wait()
             with self._lock:
-                if process.stdin is not None:
-                    process.stdin.close()
-                if self._stopping:
-                    return
-                with contextlib.suppress(OSError):
-                    self._ended(process.pid)
-                if self._restart_policy.allow(code, was_ready=self._was_ready()):
-                    log.warning("cloudpar: the pool's %s ended (%s); starting it again", self.name, fate(code))
-                    with contextlib.suppress(OSError, RuntimeError):  # no process can be started, or no more
-                        self._spawn()
-                        continue
-            text = f"the {self.name} that this pool started keeps dying ({fate(code)}{self._no_room()})"
-            self._gave_up(LocalClusterFailed(f"{text}. Its last lines:\n{self._tail()}"))
+                self._close_stdin()
+                if not self._stopping:
+                    self._listener.join(LAST_LINES_S)  # it may have been ready for a moment only
+                    if self._policy.allow(code, was_ready=self._is_ready):
+                        self._report(Event("restarting", self.name, code))
+                        with suppress(OSError, RuntimeError):  # the system, or a Python that ends, starts no process
+                            self._spawn()
+                            continue
+                self.exit_code = code
+            self._report(Event("ended", self.name, code))
             return
 
-    def _no_room(self) -> str:
-        """What is missing on the disk of its log: then the log cannot say it."""
-        folder = self._log_path.parent
-        if shutil.disk_usage(folder).free >= LEAST_ROOM_BYTES:
-            return ""
-        return f"; the disk of {folder} is full: free space there, or set TMPDIR to a folder with more"
-
-    def _was_ready(self) -> bool:
-        with contextlib.suppress(OSError), self._log_path.open("rb") as file:
-            file.seek(self._log_start)
-            return any(READY in line for line in file)
-        return False
-
-    def _tail(self) -> str:
-        with contextlib.suppress(OSError), self._log_path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
-            return file.read().decode(errors="replace").strip() or "(it wrote nothing)"
-        return "(it left no log)"
-
-    def stop(self) -> None:
-        """Ask it to end, at once: the end of its standard input says that nobody wants anything of it any more."""
+    def drain(self) -> None:
+        """Ask an agent to end as soon as its running tasks are finished and their results are published."""
         with self._lock:
             self._stopping = True
-            process = self._process
-            if process is None:
-                return
-            if process.stdin is not None:
-                process.stdin.close()
-            if process.poll() is None:
-                process.terminate()
+            if self._process is not None:
+                self._process.terminate()
+
+    def stop(self) -> None:
+        """Ask the process to end at once. Its standard input ends too, which an agent that drains obeys as well."""
+        with self._lock:
+            self._stopping = True
+            if self._process is not None:
+                self._close_stdin()
+                self._process.terminate()
 
     def join(self) -> None:
-        """Wait for its end, for a while, and then enforce it."""
-        process = self._process
-        if process is None:
+        """Wait until a process that was asked to end has ended; kill it if that takes too long."""
+        if self._process is None or self._watcher is threading.current_thread():
             return
-        try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # the agent's executors are in its process group
-        if self._watcher is not threading.current_thread():
+        self._watcher.join(STOP_S)
+        if self._watcher.is_alive():
+            self._process.kill()  # zygotes and executors end with their agent
             self._watcher.join()
 
     def abandon(self) -> None:
-        """In a forked child: hold the process's standard input open no longer."""
+        """In a forked child of this process: do not keep the standard input of the process open."""
+        with suppress(OSError):
+            self._close_stdin()
+
+    def _close_stdin(self) -> None:
         if self._process is not None and self._process.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
+            self._process.stdin.close()

@@ -1,24 +1,21 @@
-"""A master and an agent of one's own: started with the pool, on temporary data, and ended with it."""
+"""A pool's own master and agent: they start with the pool, on temporary data, and end with it."""
 
+import logging
 import os
 import secrets
-import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 from cloudpar._serialization.installed import project_path
 from cloudpar.errors import LocalClusterFailed
 
-from .child import Child
+from .child import Event
+from .process_log import ProcessLog
+from .programs import agent, listen, master
+from .restart_policy import RestartPolicy, fate
 from .temporary_folder import TemporaryFolder, sweep
 
-BACKLOG = 512
-
-
-def default_workers() -> int:
-    """One executor for each core that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+log = logging.getLogger("cloudpar")
 
 
 def _python_path() -> str:
@@ -29,8 +26,15 @@ def _python_path() -> str:
 class LocalCluster:
     """A master process and an agent process with its executors, on this machine only.
 
-    Both end when the standard input that we hold open for them ends: with `close`, or with this process, however
-    it dies.
+    Both end with `close`, or with this process, however it dies.
+
+    Args:
+        workers: How many executors the agent has.
+        failed: Called once a process cannot be kept alive, in another thread.
+        memory_mb: The memory limit of an executor.
+
+    Raises:
+        OSError: The system cannot start the processes, or give them a folder and a socket.
     """
 
     def __init__(
@@ -39,61 +43,73 @@ class LocalCluster:
         self.workers = workers
         self.token = secrets.token_urlsafe(32)
         worker_token, admin_token = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._failed = failed
+        self._closing = False
         self._temporary = TemporaryFolder()
         self.folder = self._temporary.path
-        self.data = str(self.folder / "data")
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
-        self.endpoint = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._logs = {name: ProcessLog(self.folder, name) for name in ("master", "worker")}
+        data = self.folder / "data"
+        self.data = str(data)
+        self._listening = listen()
+        self.endpoint = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         tokens = {"user_token": self.token, "worker_token": worker_token, "admin_token": admin_token}
-        agent = {
-            "endpoint": self.endpoint,
-            "token": worker_token,
-            "executors": workers,
-            "memory_mb": memory_mb,
-            "pool_token": self.token,
-            "payload_folder": self.data,
-        }
-        listen_fd = self._socket.fileno()
-        self._children = (
-            Child(
-                "master",
-                ["cloudpar_master", "--data", self.data, "--listen-fd", str(listen_fd), "--stdin"],
-                tokens, self.folder, pass_fds=(listen_fd,), gave_up=failed,
-            ),
-            Child(
-                "worker", ["cloudpar_worker", "--stdin"], agent, self.folder, gave_up=failed,
-                environment={**os.environ, "PYTHONPATH": _python_path()}, runs_tasks=True,
-                ended=self._remove_drafts,
-            ),
+        settings = {
+            "endpoint": self.endpoint, "token": worker_token, "executors": workers, "memory_mb": memory_mb,
+            "pool_token": self.token, "payload_folder": self.data,
+        }  # fmt: skip
+        self._master = master(
+            data, self._listening, tokens, self._report, RestartPolicy(), log_path=self._logs["master"].path
+        )
+        self._agent = agent(
+            settings, self._report, RestartPolicy(runs_tasks=True),
+            environment={**os.environ, "PYTHONPATH": _python_path()}, log_path=self._logs["worker"].path,
         )  # fmt: skip
-        for child in self._children:
-            child.start()
+        try:
+            self._master.start()
+            self._agent.start()
+        except OSError:
+            self.close()
+            raise
 
     @property
     def pids(self) -> tuple[int | None, int | None]:
         """Process ids of the master and the agent, as they are now."""
-        master, agent = self._children
-        return master.pid, agent.pid
+        return self._master.pid, self._agent.pid
 
-    def _remove_drafts(self, pid: int) -> None:
-        """Remove what an agent that was killed has half written: nothing else knows of it before the pool ends."""
+    def _report(self, event: Event) -> None:
+        if event.what == "ready" or self._closing:
+            return
+        if event.name == "worker":
+            self._remove_drafts()
+        if event.what == "restarting":
+            log.warning("cloudpar: the pool's %s ended (%s); starting it again", event.name, fate(event.code))
+            return
+        its_log = self._logs[event.name]
+        text = f"the {event.name} that this pool started keeps dying ({fate(event.code)}{its_log.full_disk()})"
+        self._failed(LocalClusterFailed(f"{text}. Its last lines:\n{its_log.tail()}"))
+
+    def _remove_drafts(self) -> None:
+        """Remove what an agent that died has half written: nothing else knows of it before the pool ends."""
         from cloudpar_protocol.payload_folder import PayloadFolder
 
-        PayloadFolder(self.data).remove_drafts(pid)
+        if self._agent.pid is not None:
+            with suppress(OSError):
+                PayloadFolder(self.data).remove_drafts(self._agent.pid)
 
     def close(self) -> None:
         """End both processes and remove their data."""
-        for child in reversed(self._children):
-            child.stop()
-        for child in reversed(self._children):
-            child.join()
-        self._socket.close()
+        self._closing = True
+        self._agent.stop()
+        self._master.stop()
+        self._agent.join()
+        self._master.join()
+        self._listening.close()
         self._temporary.close()
         sweep()
 
     def abandon(self) -> None:
         """In a forked child of this process: let go of what only the parent may hold."""
-        for child in self._children:
-            child.abandon()
+        self._agent.abandon()
+        self._master.abandon()
         self._temporary.abandon()
-        self._socket.close()
+        self._listening.close()

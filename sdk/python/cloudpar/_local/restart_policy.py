@@ -1,7 +1,8 @@
-"""Whether a process that dies is started again: the master or the agent of a pool, or of `cloudpar up`."""
+"""Whether a process that dies is started again: a master or an agent on this machine."""
 
 import signal
 import time
+from collections.abc import Container
 
 MOST, WITHIN_S = 5, 20.0
 """A process that dies by itself this often within this time is not started again."""
@@ -11,21 +12,25 @@ OWN_ERRORS = range(1, 128)
 
 
 class RestartPolicy:
-    """Those of one process, which is started again after each.
+    """Decides for one child, whose processes follow each other.
 
     Args:
-        runs_tasks: It is an agent.
+        runs_tasks: The child is an agent.
+        must_start: If the first process ends before it is ready, no other one follows: it would end in the same way.
+        final: Exit statuses after which no other process follows.
     """
 
-    def __init__(self, *, runs_tasks: bool = False) -> None:
+    def __init__(self, *, runs_tasks: bool = False, must_start: bool = False, final: Container[int] = ()) -> None:
         self._runs_tasks = runs_tasks
+        self._must_start = must_start
+        self._final = final
         self._times: list[float] = []
 
     def allow(self, code: int, *, was_ready: bool) -> bool:
         """Whether to start it again after this one.
 
-        An agent that was ready and was ended from outside is most likely what a task took along. There may be any
-        number of such tasks; each does so a few times and is then `TaskLost`, so that comes to an end without us.
+        An agent that was ready and was ended from outside was most likely ended by one of its tasks. There may be any
+        number of such tasks. Each of them ends a few agents and is then `TaskLost`, so this comes to an end by itself.
 
         Args:
             code: Its exit status, negative for a signal.
@@ -36,7 +41,12 @@ class RestartPolicy:
         [True, True, True, True, True, True]
         >>> [agent.allow(1, was_ready=True) for _ in range(5)]
         [True, True, True, True, False]
+        >>> RestartPolicy(must_start=True).allow(1, was_ready=False)
+        False
         """
+        self._must_start = self._must_start and not was_ready
+        if self._must_start or code in self._final:
+            return False
         if self._runs_tasks and was_ready and code not in OWN_ERRORS:
             self._times.clear()
             return True

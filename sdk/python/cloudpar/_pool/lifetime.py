@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from cloudpar._arguments.pool_options import PoolOptions
 from cloudpar._client.configuration import Configuration
-from cloudpar._local.cluster import LocalCluster, default_workers
+from cloudpar._local.cluster import LocalCluster
+from cloudpar._local.programs import default_workers
 from cloudpar.errors import CloudparError, Forbidden, MasterUnreachable
 
 from .exit_status import exit_as_interrupted

@@ -1,21 +1,35 @@
 """`cloudpar worker`: an agent for a master that is somewhere else."""
 
+from contextlib import suppress
+from queue import Empty
+
 import click
 
-from cloudpar._local.cluster import default_workers
+from cloudpar._client.connection import Connection
+from cloudpar._client.retry_policy import RetryPolicy
+from cloudpar._local import programs
+from cloudpar._local.child import Child
+from cloudpar._local.restart_policy import RestartPolicy, fate
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
-from cloudpar_protocol.errors import Forbidden
+from cloudpar_protocol.errors import CloudparError, Forbidden, MasterUnreachable
 from cloudpar_protocol.limits import EXECUTORS
 
 from .access import connect, endpoint_option
 from .executor_options import memory_option, threads_option
+from .foreground import Foreground, Interrupted, log_line
 from .isolation import isolation_options
-from .process import Events, Process, listen_for_signals
 from .secret_options import overheard, secret_option
-from .worker_supervisor import WorkerSupervisor, role_of
 
 _WHERE = "`cloudpar up` prints it at a terminal, and keeps it as worker_token in connection.json of its data folder"
+
+FINAL = {0, 2, 3, 4, 130}
+"""Exit statuses of an agent that has drained, refused to start, had its token refused, could not publish its results,
+or was interrupted. Another start would end in the same way, or was not asked for."""
+
+_TRY_S, _PAUSE_S = 2.0, 1.0
+_REMIND = 20
+"""While a worker waits for its master, one attempt in so many is logged: about one a minute."""
 
 
 @click.command()
@@ -28,9 +42,8 @@ _WHERE = "`cloudpar up` prints it at a terminal, and keeps it as worker_token in
 @isolation_options("shared")
 @click.pass_context
 def worker(
-    context: click.Context, *, endpoint: str | None, token: str | None, executors: int | None, wait: bool,
-    memory_mb: int | None, threads_per_task: int | None, isolation: str, readable: tuple[str, ...],
-    writable: tuple[str, ...],
+    context: click.Context, /, *, endpoint: str | None, token: str | None, executors: int | None, wait: bool,
+    **limits: object,
 ) -> None:  # fmt: skip
     """Run tasks for a master until Ctrl-C or SIGTERM, which lets running tasks finish; a second one stops at once.
 
@@ -40,34 +53,68 @@ def worker(
         raise click.UsageError("no endpoint: add --endpoint or CLOUDPAR_ENDPOINT (`cloudpar up` prints it)")
     if not token:
         raise click.UsageError(f"no worker token: add --token or CLOUDPAR_WORKER_TOKEN ({_WHERE})")
-    events = Events()
+    foreground = Foreground()
     if wait:
-        listen_for_signals(events)
-        role = role_of(endpoint, token, events)
-        if role is None:
+        foreground.listen_for_signals()
+        try:
+            role = _wait_for_role(endpoint, token, foreground)
+        except Interrupted:
             return
     else:
         # Asked here once, so that a wrong address or token is one clear line and not a log of the agent's retries.
         role = connect(endpoint, token).call(routes.HELLO, Hello()).role
     if role != "worker":
         raise Forbidden(f"this is a token for the role {role!r}: a worker needs the worker token ({_WHERE})")
-    if isolation == "shared" and (who := overheard(token)):
+    if limits["isolation"] == "shared" and (who := overheard(token)):
         click.echo(
             f"cloudpar: warning: tasks can read the worker token among the arguments of {who}: leave out --token, and "
             "export CLOUDPAR_WORKER_TOKEN instead (for sudo: --preserve-env=CLOUDPAR_WORKER_TOKEN)",
             err=True,
         )
-    listen_for_signals(events)
-    # By standard input, not as an argument: every user of the machine may read the arguments of a process.
-    greeting = {
-        "endpoint": endpoint.rstrip("/"),
-        "token": token,
-        "executors": executors or default_workers(),
-        "memory_mb": memory_mb,
-        "threads_per_task": threads_per_task,
-        "isolation": isolation,
-        "readable": readable,
-        "writable": writable,
-    }
-    agent = Process("worker", ["cloudpar_worker", "--stdin"], greeting, events)
-    context.exit(WorkerSupervisor(agent, events, endpoint).run())
+    foreground.listen_for_signals()
+    executors = executors or programs.default_workers()
+    settings = {"endpoint": endpoint.rstrip("/"), "token": token, "executors": executors} | limits
+    agent = programs.agent(settings, foreground.report, RestartPolicy(runs_tasks=True, final=FINAL))
+    context.exit(_run(agent, foreground, endpoint))
+
+
+def _wait_for_role(endpoint: str, token: str, foreground: Foreground) -> str:
+    """Ask the master for the role of a token as soon as it answers.
+
+    Raises:
+        Interrupted: A signal asks to end before that.
+        RequestError: The master refuses the token.
+    """
+    attempts = 0
+    while True:
+        connection = Connection(endpoint, token, RetryPolicy(_TRY_S, first_contact_s=_TRY_S))
+        try:
+            return connection.call(routes.HELLO, Hello()).role
+        except MasterUnreachable as error:
+            if attempts % _REMIND == 0:
+                log_line(f"waiting for a master at {endpoint} ({error.__cause__ or error})")
+            attempts += 1
+        finally:
+            connection.close()
+        with suppress(Empty):
+            foreground.next(_PAUSE_S)
+
+
+def _run(agent: Child, foreground: Foreground, endpoint: str) -> int:
+    """Run an agent until it ends for good, or drains because of a signal; its exit status, as a shell counts it.
+
+    Raises:
+        CloudparError: It cannot be kept alive.
+    """
+    agent.start()
+    try:
+        while (event := foreground.next()).what == "ready":
+            log_line(f"working for {endpoint}; Ctrl-C drains")
+    except Interrupted:
+        code = foreground.end(agent)
+        if code < 0:
+            log_line(f"the worker ended ({fate(code)}) before it had handed in everything")
+        return code if code >= 0 else 128 - code
+    if event.code not in FINAL:
+        raise CloudparError(f"the worker keeps dying ({fate(event.code)}); it says why above")
+    return event.code

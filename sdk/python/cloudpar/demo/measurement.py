@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cloudpar._formatting.quantity import quantity
-from cloudpar._local.cluster import LocalCluster, default_workers
+from cloudpar._local.cluster import LocalCluster
+from cloudpar._local.programs import default_workers
 from cloudpar.errors import LocalClusterFailed
 from cloudpar.pool import Pool
 from cloudpar.report import Report

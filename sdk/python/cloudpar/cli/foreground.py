@@ -1,0 +1,101 @@
+"""A command that runs processes in the foreground until a signal ends it."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+
+import click
+
+from cloudpar._local.child import Child, Event
+from cloudpar._local.restart_policy import fate
+from cloudpar_protocol.errors import CloudparError
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def log_line(text: str) -> None:
+    """Write one dated line to standard error, which may be a log that is read days later."""
+    click.echo(f"{time.strftime('%Y-%m-%d %H:%M:%S')} cloudpar: {text}", err=True)
+
+
+class Interrupted(Exception):
+    """A signal asks this command to end."""
+
+
+class Foreground:
+    """Waits for what happens next: an event of a child, or a signal for this command."""
+
+    def __init__(self) -> None:
+        self._happened: SimpleQueue[Event | signal.Signals] = SimpleQueue()
+        self._ready: set[str] = set()
+
+    def listen_for_signals(self) -> None:
+        """Receive the signals that ask a process to end, instead of ending."""
+        for number in ENDING:
+            signal.signal(number, lambda number, _frame: self._happened.put(signal.Signals(number)))
+
+    def report(self, event: Event) -> None:
+        """Receive an event of a child."""
+        if event.what == "restarting":
+            log_line(f"warning: the {event.name} ended ({fate(event.code)}); starting it again")
+        else:
+            self._happened.put(event)
+
+    def next(self, timeout_s: float | None = None) -> Event:
+        """Wait for the next event.
+
+        Raises:
+            Interrupted: A signal came before it.
+            queue.Empty: Nothing happened for `timeout_s` seconds.
+        """
+        happened = self._happened.get(timeout=timeout_s)
+        if isinstance(happened, signal.Signals):
+            raise Interrupted
+        return happened
+
+    def wait_until_ready(self) -> str:
+        """Wait until a child can work, also once more after it died; its name.
+
+        Raises:
+            Interrupted: A signal came before it.
+            CloudparError: A child ended and is not started again.
+        """
+        event = self.next()
+        if event.what == "ended":
+            trouble = "keeps dying" if event.name in self._ready else "ended before it was ready"
+            raise CloudparError(f"the {event.name} {trouble} ({fate(event.code)}); it says why above")
+        self._ready.add(event.name)
+        return event.name
+
+    @contextmanager
+    def running(self, child: Child) -> Iterator[None]:
+        """Start a child, wait until it can work, and end it after the body.
+
+        Raises:
+            Interrupted: A signal came before it.
+            CloudparError: It ended before it was ready.
+        """
+        child.start()
+        try:
+            while self.wait_until_ready() != child.name:
+                pass
+            yield
+        finally:
+            if child.exit_code is None:
+                self.end(child)
+
+    def end(self, child: Child) -> int:
+        """Let a child end in good order: an agent finishes its running tasks. A signal meanwhile ends it at once.
+
+        Returns:
+            Its exit status, negative for a signal.
+        """
+        if child.name == "worker":
+            click.echo("cloudpar: draining; Ctrl-C again stops at once", err=True)
+        child.drain()
+        while child.exit_code is None:
+            if isinstance(self._happened.get(), signal.Signals):
+                child.stop()
+        return child.exit_code
