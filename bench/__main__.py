@@ -1,4 +1,4 @@
-"""`python -m bench`: every figure that the project promises, measured now, beside ProcessPoolExecutor's."""
+"""`python -m bench` measures every figure that the project promises, and ProcessPoolExecutor beside it."""
 
 import sys
 
@@ -34,7 +34,6 @@ def main(only: tuple[str, ...], as_json: bool) -> None:
 
 
 def as_object(found: Found) -> dict[str, object]:
-    """For scripts."""
     figure = found.figure
     return {
         "what": figure.what,
@@ -48,7 +47,6 @@ def as_object(found: Found) -> dict[str, object]:
 
 
 def as_table(found: list[Found]) -> Table:
-    """For people."""
     table = Table("name", "figure", title=f"medians of {REPEATS}, ProcessPoolExecutor in turn in the same run")
     for column in ("cloudpar", "ProcessPoolExecutor", "target"):
         table.add_column(column, justify="right")
@@ -63,7 +61,7 @@ def as_table(found: list[Found]) -> Table:
 
 
 def amount(figure: Figure, value: float) -> str:
-    """With its unit, and three digits that count."""
+    """Format a value with its unit and three significant digits."""
     return f"{value:.3g} {figure.unit}".strip()
 
 

@@ -1,4 +1,4 @@
-"""What is measured: warm pools, and clusters that are started as an operator does."""
+"""Warm pools, and clusters that are started by `cloudpar up`, for the measurements."""
 
 import json
 import os
@@ -23,7 +23,7 @@ EXECUTORS = 2
 
 @dataclass(frozen=True)
 class Warm:
-    """A pool on a cluster of its own and its peer, whose executors have all run a task."""
+    """A pool with a cluster of its own and a ProcessPoolExecutor. All executors have already run a task."""
 
     pool: Pool
     cluster: LocalCluster
@@ -31,13 +31,13 @@ class Warm:
 
 
 def complain(error: Exception) -> None:
-    """A process of the cluster keeps dying."""
+    """Report that a process of the cluster keeps ending."""
     os.write(2, f"bench: {error}\n".encode())
 
 
 @contextmanager
 def warm(function: Callable[[int], object] = abs) -> Iterator[Warm]:
-    """Both pools, each with two executors. The peer's are forked by a server, as forks beside our threads may hang."""
+    """Yield both pools, each with two executors. A server forks the peer's: forks of threaded processes may hang."""
     with ProcessPoolExecutor(EXECUTORS, get_context("forkserver")) as peer:
         list(peer.map(function, repeat(3, 4 * EXECUTORS)))
         cluster = LocalCluster(EXECUTORS, complain)
@@ -51,20 +51,20 @@ def warm(function: Callable[[int], object] = abs) -> Iterator[Warm]:
 
 
 def timed(action: Callable[[], object]) -> float:
-    """How long it takes, in seconds."""
+    """Return the duration of a call in seconds."""
     began = time.perf_counter()
     action()
     return time.perf_counter() - began
 
 
 def environment() -> dict[str, str]:
-    """This process's, without anybody's configuration."""
+    """Return this process's environment without the user's configuration of Cloud Parallelizer."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDPAR_")}
     return clean | {"XDG_CONFIG_HOME": os.devnull}
 
 
 class Up:
-    """`cloudpar up --json` on a free port and temporary data."""
+    """`cloudpar up --json` on a free port, with temporary data."""
 
     def __init__(self, executors: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="cloudpar-bench-")
@@ -79,11 +79,11 @@ class Up:
         self.endpoint = self.connection["endpoint"]
 
     def pool(self, token: str | None = None) -> Pool:
-        """As the default account, or another."""
+        """Open a pool with the default account, or with another one's token."""
         return Pool(self.endpoint, token or self.connection["token"], progress=False)
 
     def account(self, name: str) -> str:
-        """Make an account; its token."""
+        """Create an account and return its token."""
         command = ["account", "create", name, "--quota", "1000h", "--endpoint", self.endpoint, "--json"]
         made = subprocess.run(
             [sys.executable, "-m", "cloudpar", *command, "--admin-token", self.connection["admin_token"]],
@@ -93,11 +93,11 @@ class Up:
         return token
 
     def child(self, module: str) -> psutil.Process:
-        """The process that runs `python -m module`."""
+        """Return the process that runs `python -m module`."""
         return next(child for child in psutil.Process(self.process.pid).children() if module in child.cmdline())
 
     def close(self) -> None:
-        """End it at once: what runs is of no interest."""
+        """Kill the cluster without waiting for running tasks."""
         self.process.kill()
         self.process.communicate()
         self._folder.cleanup()
@@ -105,7 +105,6 @@ class Up:
 
 @contextmanager
 def up(executors: int) -> Iterator[Up]:
-    """A cluster for one measurement."""
     cluster = Up(executors)
     try:
         yield cluster

@@ -1,8 +1,8 @@
-"""Run the programs of other libraries on docs/coming-from.md, as far as this Python has the libraries.
+"""Run the programs of other libraries on docs/coming-from.md, if their library is installed in this Python.
 
     python -m bench.coming_from
 
-Exit code 1: a program prints something else than ours.
+Exit code 1: a program prints something else than its counterpart.
 """
 
 import re
@@ -20,25 +20,25 @@ _LIBRARY = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
 
 
 class Pair(NamedTuple):
-    """A program of another library, and what ours, which follows it on the page, prints."""
+    """A program of another library, and what its counterpart on the page prints."""
 
     there: str
     prints: str
 
     @property
     def library(self) -> str:
-        """The module that it imports first."""
+        """The first module that the program imports."""
         found = _LIBRARY.search(self.there)
         return found[1] if found else ""
 
 
 def pairs() -> list[Pair]:
-    """All of the page."""
+    """Return all pairs of the page."""
     return [Pair(found["there"], found["prints"]) for found in _PAIR.finditer(PAGE.read_text(encoding="utf-8"))]
 
 
 def run(program: str, folder: Path) -> str:
-    """What a program prints."""
+    """Run a program and return what it prints."""
     path = folder / "there.py"
     path.write_text(program, encoding="utf-8")
     ended = subprocess.run([sys.executable, str(path)], cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
@@ -46,7 +46,7 @@ def run(program: str, folder: Path) -> str:
 
 
 def main() -> int:
-    """One line for each program."""
+    """Run all programs and print a line for each."""
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for pair in pairs():

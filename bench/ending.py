@@ -1,4 +1,4 @@
-"""A client that is killed, and what it leaves."""
+"""How long the processes of a killed client outlive it."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ list(results)
 
 
 def end_s() -> float:
-    """From the signal to the last process's end."""
+    """Return the seconds from the signal to the end of the last process."""
     with subprocess.Popen(
         [sys.executable, "-c", CLIENT], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as client:
@@ -39,7 +39,7 @@ def end_s() -> float:
 
 
 def run() -> Iterator[Reading]:
-    """In processes of their own."""
+    """Yield readings of clients that run in processes of their own."""
     for _ in range(REPEATS):
         yield Reading(ENDING.name, end_s())
 

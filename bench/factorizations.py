@@ -1,4 +1,4 @@
-"""The main job: 500 factorizations on two executors, and who used the processors meanwhile."""
+"""The main job: 500 factorizations on two executors, and how much processor time everything else used meanwhile."""
 
 import time
 from collections.abc import Iterator
@@ -17,13 +17,12 @@ TASKS, SEED = 500, 1
 
 
 def cpu_s(process: psutil.Process) -> float:
-    """Processor time that a process has used."""
     times = process.cpu_times()
     return times.user + times.system
 
 
 class Usage:
-    """Processor time of everything that a pool is, from now on."""
+    """The processor time that all processes of a pool have used since this was made."""
 
     def __init__(self, on: Warm) -> None:
         master, agent = (psutil.Process(pid) for pid in on.cluster.pids)
@@ -35,13 +34,13 @@ class Usage:
         return sum(map(cpu_s, self._overhead)), sum(map(cpu_s, self._executors))
 
     def share(self) -> float:
-        """The part that is not the executors', in percent."""
+        """The percentage that the executors did not use."""
         overhead_s, executors_s = (now - then for now, then in zip(self._now(), self._before, strict=True))
         return 100 * overhead_s / (overhead_s + executors_s)
 
 
 def run() -> Iterator[Reading]:
-    """On warm pools. The peer's efficiency takes the executors' time from ours: it does not know its own."""
+    """Measure on warm pools. The peer cannot report its executors' time, so its efficiency is computed from ours."""
     numbers = problem(TASKS, calibrate(TASKS), SEED)
     with warm(factorize) as on:
         for _ in range(REPEATS):

@@ -1,4 +1,4 @@
-"""A small package beside a huge one of another account."""
+"""How long a small package takes beside a huge package of another account."""
 
 import time
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ FAIRNESS = Figure("fairness", "another account's 10 tasks beside 100,000 of 10 m
 
 
 def ten_milliseconds(number: int) -> int:
-    """What each task of both accounts does."""
+    """Sleep for 10 ms, as the tasks of both accounts do."""
     time.sleep(0.01)
     return number
 
 
 def run() -> Iterator[Reading]:
-    """The huge package goes on all the time. Fresh executors are forked for the other account each time."""
+    """Measure repeatedly while the huge package runs. The other account's executors are new each time."""
     with up(EXECUTORS) as cluster, cluster.pool(cluster.account("small")) as small, cluster.pool() as huge:
         many = huge.map(ten_milliseconds, range(100_000))
         for number in range(200):

@@ -1,4 +1,4 @@
-"""What is measured against what: a figure, its target, and the readings it is made of."""
+"""Figures with their targets, and the readings that they are computed from."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ Unit = Literal["s", "ms", "MB", "%", ""]
 
 @dataclass(frozen=True)
 class Figure:
-    """One promise.
+    """One promised figure.
 
     Attributes:
-        name: How it is asked for.
-        what: What is measured, for people.
-        unit: Of both columns and the limit.
+        name: The name that `--only` takes.
+        what: A description for people.
+        unit: The unit of both columns and of the limit.
         limit: The target.
-        at_least: Whether the limit is a lower bound; usually it is an upper one.
+        at_least: Whether the limit is a lower bound. By default it is an upper bound.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Figure:
 
 
 class Reading(NamedTuple):
-    """One repeat: ours, and what ProcessPoolExecutor took for the same right before or after."""
+    """One repetition: the pool's value, and ProcessPoolExecutor's value measured right before or after it."""
 
     figure: str
     ours: float
@@ -43,14 +43,14 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """Figures that come from one run. `run` yields readings as they are made."""
+    """Figures that one run measures. `run` yields each reading when it is made."""
 
     figures: tuple[Figure, ...]
     run: Callable[[], Iterator[Reading]]
 
 
 class Found(NamedTuple):
-    """A figure's medians."""
+    """The medians of a figure."""
 
     figure: Figure
     ours: float
@@ -63,7 +63,7 @@ class Found(NamedTuple):
 
 
 def measure(part: Part) -> list[Found]:
-    """Run a part, and reduce its readings."""
+    """Run a part and compute the medians of its readings."""
     readings = list(part.run())
     found = []
     for figure in part.figures:

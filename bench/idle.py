@@ -1,4 +1,4 @@
-"""An agent with nothing to do."""
+"""The processor time of an agent that has nothing to do."""
 
 import time
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ IDLE_S = 60.0
 
 
 def run() -> Iterator[Reading]:
-    """Once: it takes its time."""
+    """Measure once, since one reading takes a minute."""
     with up(EXECUTORS) as cluster, cluster.pool() as pool:
         assert list(pool.map(abs, range(100))) == list(range(100))
         agent = cluster.child("cloudpar_worker")
@@ -26,7 +26,7 @@ def run() -> Iterator[Reading]:
 
 
 def used_s(family: list[psutil.Process]) -> float:
-    """Of the agent, its zygote and its executors."""
+    """Return the processor time of the agent, its zygote and its executors."""
     return sum(map(cpu_s, family))
 
 

@@ -1,4 +1,4 @@
-"""Packages of a million tasks: what starting one costs, and what the master holds while it runs."""
+"""Packages of a million tasks: the time to start one, and the master's memory while it runs."""
 
 import re
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ STARTS = 15
 
 
 def peak_mb(pid: int) -> float:
-    """The most memory that a process has had resident."""
+    """Return the largest resident memory that a process has had."""
     found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found is not None
     return int(found[1]) / 1024
 
 
 def start_s(pool: Pool, tasks: int) -> float:
-    """From the call of map to the master's acknowledgement; nobody runs them."""
+    """Return the seconds from the call of `map` to the master's acknowledgement. No worker runs the tasks."""
 
     def start() -> None:
         pool.map(abs, range(tasks)).cancel()
@@ -34,7 +34,7 @@ def start_s(pool: Pool, tasks: int) -> float:
 
 
 def starts() -> Iterator[Reading]:
-    """On a master without executors, in turn."""
+    """Start large and small packages in turn, on a master without executors."""
     with up(0) as cluster, cluster.pool() as pool:
         start_s(pool, FEW)
         for _ in range(REPEATS):
@@ -43,7 +43,7 @@ def starts() -> Iterator[Reading]:
 
 
 def run() -> Iterator[Reading]:
-    """Both; the whole run once, since it is the peak that counts."""
+    """Measure both. The memory is measured in a single run, since only its peak counts."""
     yield from starts()
     with up(EXECUTORS) as cluster, cluster.pool() as pool:
         assert sum(1 for _ in pool.map(abs, range(MANY))) == MANY

@@ -1,4 +1,4 @@
-"""What a task costs beyond itself: many at once, many one by one, and one alone."""
+"""What the pool adds to a task's duration: for many tasks in one map, many submitted one by one, and a single one."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -16,29 +16,29 @@ ROUND_TRIPS = 50
 
 
 def no_op(_: int) -> None:
-    """The least that a task can do."""
+    """Do nothing."""
 
 
 def map_all(pool: Executor, chunksize: int | None) -> None:
-    """10,000 tasks at once. The peer is given a chunksize, without which it sends them one by one."""
+    """Map 10,000 tasks. The peer gets a chunksize: without it, it sends tasks one by one."""
     chunks = {} if chunksize is None else {"chunksize": chunksize}
     for _ in pool.map(no_op, range(10_000), **chunks):
         pass
 
 
 def submit_all(pool: Executor) -> None:
-    """1,000 tasks, one by one."""
+    """Submit 1,000 tasks one by one."""
     wait([pool.submit(no_op, number) for number in range(1_000)])
 
 
 def round_trip_s(pool: Executor) -> float:
-    """The median of some, each alone."""
+    """Return the median duration of single calls."""
     times = sorted(timed(lambda: pool.submit(no_op, 0).result()) for _ in range(ROUND_TRIPS))
     return times[len(times) // 2]
 
 
 def run() -> Iterator[Reading]:
-    """All three, on warm pools."""
+    """Measure all three on warm pools."""
     with warm(no_op) as on:
         actions: list[tuple[Figure, Callable[[], object], Callable[[], object]]] = [
             (MAP, partial(map_all, on.pool, None), partial(map_all, on.peer, 100)),
@@ -47,7 +47,7 @@ def run() -> Iterator[Reading]:
         for figure, ours, peer in actions:
             for _ in range(REPEATS):
                 yield Reading(figure.name, timed(ours), timed(peer))
-        time.sleep(1.0)  # what was read is acknowledged a second later
+        time.sleep(1.0)  # the pool acknowledges packages up to a second after it has read their results
         for _ in range(REPEATS):
             yield Reading(ROUND_TRIP.name, round_trip_s(on.pool) * 1000, round_trip_s(on.peer) * 1000)
 

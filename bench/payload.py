@@ -1,4 +1,4 @@
-"""Large task data: 10 times 5 MB."""
+"""Large task data: 10 arguments of 5 MB."""
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -12,12 +12,12 @@ VALUES = [bytes([number]) * 5_000_000 for number in range(10)]
 
 
 def send(pool: Executor) -> None:
-    """Have them counted."""
+    """Have tasks return the length of large arguments."""
     assert list(pool.map(len, VALUES)) == [5_000_000] * 10
 
 
 def run() -> Iterator[Reading]:
-    """On warm pools."""
+    """Measure on warm pools."""
     with warm() as on:
         for _ in range(REPEATS):
             yield Reading(PAYLOAD.name, timed(lambda: send(on.pool)), timed(lambda: send(on.peer)))

@@ -1,4 +1,4 @@
-"""How long one waits before anything happens: imports, a cold pool, a master alone."""
+"""How long users wait at the start: imports, a cold pool, a master alone."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def python(*arguments: str) -> str:
 
 
 def import_ms(module: str) -> float:
-    """Above an interpreter that imports nothing; the best of some of both, taken in turn."""
+    """Return how much longer an interpreter takes with the module imported: the best of several runs of both."""
     bare, full = [], []
     for _ in range(IMPORTS):
         bare.append(timed(lambda: python("-c", "pass")))
@@ -43,12 +43,12 @@ def import_ms(module: str) -> float:
 
 
 def cold_s(module: str, pool: str) -> float:
-    """In a process of its own."""
+    """Return the seconds of a first result, in a process of its own."""
     return float(python("-c", COLD_POOL.format(module=module, pool=pool)))
 
 
 def master_s() -> float:
-    """From the process's start to its ready line."""
+    """Return the seconds from the process's start to its ready line."""
     with tempfile.TemporaryDirectory(prefix="cloudpar-bench-") as folder:
         began = time.perf_counter()
         with subprocess.Popen(
@@ -62,8 +62,7 @@ def master_s() -> float:
 
 
 def run() -> Iterator[Reading]:
-    """Everything, in processes of its own."""
-    python("-c", "import cloudpar")  # what is on disk is in memory from now on
+    python("-c", "import cloudpar")  # loads the files from the disk into memory
     for _ in range(REPEATS):
         yield Reading(IMPORT.name, import_ms("cloudpar"), import_ms("concurrent.futures.process"))
         yield Reading(COLD.name, cold_s("cloudpar", "Pool"), cold_s("concurrent.futures", "ProcessPoolExecutor"))

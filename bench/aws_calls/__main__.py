@@ -1,4 +1,4 @@
-"""`python -m bench.aws_calls`: what packages cost on AWS, counted with clients of AWS in memory."""
+"""`python -m bench.aws_calls` counts what packages cost on AWS, with AWS clients that work in memory."""
 
 import sys
 
@@ -17,7 +17,7 @@ LOADS = [Load(tasks, task_us) for task_us in (1_000, 1_000_000) for tasks in (1,
 
 
 @click.command()
-@click.option("--tasks", type=int, multiple=True, help="Only packages of so many tasks; may be repeated.")
+@click.option("--tasks", type=int, multiple=True, help="Only packages of this many tasks; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(tasks: tuple[int, ...], as_json: bool) -> None:
     """Count, print, and end with exit code 1 if a goal is missed."""
@@ -36,7 +36,7 @@ def main(tasks: tuple[int, ...], as_json: bool) -> None:
         for bill in bills:
             Console().print(as_table(bill))
         Console().print(f"{IDLE_AGENTS} idle agents: {idle.requests_per_s:.1f} requests/s together")
-        Console().print(f"a package that comes then is begun after {idle.start_s:.2f} s")
+        Console().print(f"a new package gets its first lease after {idle.start_s:.2f} s")
     missed = [text for bill in bills for text in bill.missed()] + idle.missed
     for text in missed:
         console.print(f"[bold red]not ok[/] {text}")
@@ -44,7 +44,6 @@ def main(tasks: tuple[int, ...], as_json: bool) -> None:
 
 
 def as_table(bill: Bill) -> Table:
-    """For people."""
     load = bill.load
     title = f"{load.tasks:,} tasks of {load.task_us // 1000} ms, {AGENTS * EXECUTORS} executors on {AGENTS} agents"
     table = Table("", title=title)

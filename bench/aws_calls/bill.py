@@ -1,4 +1,4 @@
-"""Counts as AWS bills them, and the goals."""
+"""AWS's bill for one package, and the goals that it is compared with."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,17 +9,17 @@ from cloudpar.deployment import prices
 from .package import Counted, Load
 
 HTTP_USD = 1.00 / 1e6
-"""API Gateway's HTTP API, a request; a body counts as one for every 512 KB."""
+"""API Gateway's price of one request to an HTTP API. A body counts as one request for every 512 KB."""
 
 WRITE_UNIT_USD = 0.625 / 1e6
 PUT_USD, GET_USD = 5.0 / 1e6, 0.4 / 1e6
 CALL_S, CALL_GB = 0.03, 0.5
-"""What a call of a function lasts, about, and its memory."""
+"""The assumed duration and memory of one call of a function."""
 
 SERVICES = ("API Gateway", "Lambda", "SQS", "DynamoDB", "S3", "AutoScaling")
 LINES = (*SERVICES, "calls", "read units", "write units", "USD")
 ASIDE = ("idle polls", "timer", "set up", "forget")
-"""What no package causes: agents that idle, the minutes, the pool's greeting. A tombstone goes a day later."""
+"""Purposes that no package causes: idle agents, the timer, a pool's first request, deleting tombstones a day later."""
 
 CALLS_OF_ONE, CALLS_OF_MILLION, USD_OF_MILLION, REQUESTS_OF_CHUNK = 30, 5_000, 0.01, 3.0
 
@@ -33,7 +33,7 @@ class Bill:
         self.seconds = counted.seconds
 
     def by_purpose(self) -> dict[str, Counter[str]]:
-        """A line each, the package's own ones first, then their sum, then what is counted aside."""
+        """Return one line for each purpose of the package, then their sum, then the purposes in `ASIDE`."""
         lines: dict[str, Counter[str]] = {}
         for (purpose, what), number in self._counts.of.items():
             line = lines.setdefault(purpose, Counter())
@@ -61,17 +61,17 @@ class Bill:
 
     @property
     def chunks(self) -> int:
-        """How many chunks it was cut into."""
+        """Into how many chunks the master cut the package."""
         return self._counts.of["publish", "chunks"]
 
     @property
     def requests_of_chunk(self) -> float:
-        """Requests of the workers for each chunk."""
+        """How many requests the workers sent for each chunk."""
         worker = ("retrieve", "publish", "extend", "give back")
         return sum(self._counts.of[purpose, "API Gateway"] for purpose in worker) / max(1, self.chunks)
 
     def missed(self) -> Iterator[str]:
-        """The goals that it misses."""
+        """Yield the goals that the package misses."""
         line = self.by_purpose()["package"]
         if self.load.tasks == 1 and line["calls"] > CALLS_OF_ONE:
             yield f"a package of one task: {line['calls']} calls, at most {CALLS_OF_ONE} are wanted"
@@ -83,7 +83,6 @@ class Bill:
             yield f"{self.load}: {self.requests_of_chunk:.2f} requests a chunk, at most {REQUESTS_OF_CHUNK} are wanted"
 
     def as_object(self) -> dict[str, Any]:
-        """For scripts."""
         lines = self.by_purpose()
         return {
             "tasks": self.load.tasks,

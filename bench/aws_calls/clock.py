@@ -1,4 +1,4 @@
-"""Simulated time: what is to happen when."""
+"""Simulated time, and the events that are due in it."""
 
 import heapq
 from collections.abc import Callable
@@ -8,7 +8,7 @@ BEGIN_S = 1_800_000_000.0
 
 
 class Clock:
-    """Events in order of their time, and the time of the one that happens now."""
+    """Runs events in the order of their time. The time stands still while an event runs."""
 
     def __init__(self) -> None:
         self.now_us = 0
@@ -16,18 +16,16 @@ class Clock:
         self._numbers = count()
 
     def now(self) -> float:
-        """For the masters, in seconds."""
+        """Return the time in seconds, as the masters want it."""
         return BEGIN_S + self.now_us / 1e6
 
     def at(self, time_us: int, event: Callable[[], object]) -> None:
-        """Let something happen."""
         heapq.heappush(self._events, (max(time_us, self.now_us), next(self._numbers), event))
 
     def after(self, delay_us: int, event: Callable[[], object]) -> None:
-        """Let something happen later."""
         self.at(self.now_us + delay_us, event)
 
     def step(self) -> None:
-        """The next thing."""
+        """Run the next event."""
         self.now_us, _, event = heapq.heappop(self._events)
         event()

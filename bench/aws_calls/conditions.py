@@ -1,4 +1,4 @@
-"""As much of DynamoDB's expressions as the adapters use."""
+"""The part of DynamoDB's expression language that the adapters use."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,13 +15,13 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def plain(value: Any) -> Any:
-    """A value without its type: {"N": "1"} is 1."""
+    """Return a value without its type: {"N": "1"} becomes 1."""
     ((kind, content),) = value.items()
     return float(content) if kind == "N" else content
 
 
 def holds(condition: str, row: Row | None, values: Values) -> bool:
-    """Whether a condition holds for a row as it is stored (None: it is not). #name stands for name, as adapters say it.
+    """Whether a condition holds for a stored row (None: there is no row). `#name` in a condition stands for `name`.
 
     >>> row = {"held": {"N": "5"}}
     >>> holds("#held = :five AND attribute_not_exists(gone)", row, {":five": {"N": "5"}})
@@ -40,7 +40,7 @@ def _term(term: str, row: Row, values: Values) -> bool:
 
 
 def updated(expression: str, row: Row, values: Values, names: Mapping[str, str]) -> dict[str, Any]:
-    """A row after an update.
+    """Return the attributes that an update expression changes.
 
     >>> updated("ADD n :one SET m = m - :one", {"m": {"N": "3"}}, {":one": {"N": "1"}}, {})
     {'m': {'N': '2'}, 'n': {'N': '1'}}

@@ -1,27 +1,26 @@
-"""Who called what: requests and units by purpose."""
+"""Counts requests and units by purpose."""
 
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 Name = tuple[str, str]
-"""Purpose, and what is counted."""
+"""A purpose, and the kind of request or unit that is counted."""
 
 
 class Counts:
-    """Everything that happened, each under the purpose of its time."""
+    """Adds up requests and units under the purpose that is current."""
 
     def __init__(self) -> None:
         self.of: Counter[Name] = Counter()
         self._purpose = "set up"
 
     def add(self, what: str, number: float = 1) -> None:
-        """It happened so often."""
         self.of[self._purpose, what] += number  # type: ignore[assignment]  # units come in halves
 
     @contextmanager
     def during(self, purpose: str) -> Iterator["Counter[str]"]:
-        """What happens meanwhile is for this purpose. Yields what happened, once it is over."""
+        """Make this the purpose for a while. The yielded counter is filled at the end of the block."""
         before, self._purpose = self._purpose, purpose
         earlier = self.of.copy()
         here: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Agents that have nothing to do: how often they ask, and how soon they are there when something comes."""
+"""Idle agents: how often they send requests, and how soon one of them leases a chunk of a new package."""
 
 from typing import Any, NamedTuple
 
@@ -22,7 +22,6 @@ class Idle(NamedTuple):
 
     @property
     def missed(self) -> list[str]:
-        """The goals that it misses."""
         texts = []
         if self.requests_per_s >= REQUESTS_PER_S:
             texts.append(
@@ -33,12 +32,11 @@ class Idle(NamedTuple):
         return texts
 
     def as_object(self) -> dict[str, Any]:
-        """For scripts."""
         return {"agents": AGENTS, **self._asdict(), "missed": self.missed}
 
 
 def count_idle() -> Idle:
-    """All agents come at the same moment, as after an update of all instances; they spread by themselves."""
+    """Start all agents at once, as an update of all instances does. Their requests spread over time by themselves."""
     clock, counts = Clock(), Counts()
     master = Master(clock, counts)
     for number in range(AGENTS):

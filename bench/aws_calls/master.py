@@ -1,4 +1,4 @@
-"""A master on AWS, in memory: the real adapters and services over counting clients."""
+"""A master on AWS in memory: the real services and adapters on clients that count calls."""
 
 from typing import Any
 
@@ -31,19 +31,17 @@ USER, WORKER = "a user's token", "the workers' token"
 
 
 class _Safe:
-    """One key for all, so that the seals are the same in every run."""
+    """Uses one key for all accounts, so that seals are the same in every run."""
 
     def make(self, account_id: str) -> bytes:
-        """See the port."""
         return account_id.encode()
 
     def open(self, account_id: str, encrypted: bytes) -> bytes | None:
-        """See the port."""
         return b"k" * KEY_BYTES if encrypted == account_id.encode() else None
 
 
 class _Ids:
-    """The same names in every run."""
+    """Yields the same ids in every run."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -54,7 +52,7 @@ class _Ids:
 
 
 class Master:
-    """Its functions: each has caches of its own, which are warm."""
+    """The deployed functions, with warm caches of their own."""
 
     def __init__(self, clock: Clock, counts: Counts) -> None:
         self.counts = counts
@@ -85,7 +83,7 @@ class Master:
         )
 
     def call(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
-        """One request, over the wire and back."""
+        """Send one request through the codec, as over the wire."""
         self.counts.add("API Gateway")
         self.counts.add("Lambda")
         dispatcher = self._worker if BY_NAME[route.name].role == "worker" else self._client
@@ -94,6 +92,6 @@ class Master:
         return codec.decode(codec.encode(answer), route.reply)
 
     def tick(self) -> None:
-        """The timer comes."""
+        """Run the timer's function once."""
         self.counts.add("Lambda")
         self._timer.fold_due()

@@ -1,4 +1,4 @@
-"""One package from its start to the end of its tombstone, and what it cost."""
+"""Runs one package from its start until its tombstone is deleted, and counts what that costs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,29 +19,29 @@ from .workers import PYTHON, ROUND_TRIP_US, Agent
 
 AGENTS, EXECUTORS = 25, 4
 IDLE_US = 20_000_000
-"""So long the agents idle before the package comes."""
+"""How long the agents are idle before the package starts."""
 
 TICK_US = 60_000_000
 
 
 class Load(Struct, frozen=True):
-    """A package to be counted."""
+    """The shape of a package whose cost is counted."""
 
     tasks: int
     task_us: int
 
 
 class Counted(NamedTuple):
-    """What happened, and how long the package took from its start to its last result, in simulated seconds."""
+    """The counts, and the simulated seconds from the package's start to its last result."""
 
     counts: Counts
     seconds: float
 
 
 def count_package(load: Load, progress: Callable[[int], None] = lambda _done: None) -> Counted:
-    """Start it, run it on idle agents, await it, acknowledge it, and let its tombstone go.
+    """Start a package, run it on idle agents, read and acknowledge the results, and wait until its tombstone is gone.
 
-    The client asks as often as the master tells it to; it asks once about a single task, when that is done.
+    The client asks for results as often as the master tells it to: for one task only once, when that is done.
     """
     clock, counts = Clock(), Counts()
     master = Master(clock, counts)
@@ -65,13 +65,13 @@ def count_package(load: Load, progress: Callable[[int], None] = lambda _done: No
 
 
 def greet(master: Master) -> HelloReply:
-    """As a pool does, once, whatever it starts then."""
+    """Send the request that each pool sends once, when it opens."""
     with master.counts.during("set up"):
         return master.call(USER, routes.HELLO, Hello())
 
 
 def start_package(master: Master, who: HelloReply, tasks: int) -> str:
-    """Start a sealed package of small code and numbers."""
+    """Start a sealed package with small code and numbers as data."""
     assert who.seal_key is not None
     assert who.account_id is not None
     code, data = TaskCode("0" * 64, b"code"), RangeData(0, 1)
@@ -104,7 +104,7 @@ def _await(clock: Clock, master: Master, package: str, tasks: int, progress: Cal
 
 
 def advance(clock: Clock, until_us: int) -> None:
-    """Let everything happen until then."""
+    """Run all events until an instant."""
     arrived: list[bool] = []
     clock.at(until_us, lambda: arrived.append(True))
     while not arrived:
@@ -112,7 +112,7 @@ def advance(clock: Clock, until_us: int) -> None:
 
 
 def watch_minutes(clock: Clock, master: Master) -> None:
-    """The timer comes once a minute."""
+    """Run the timer once a minute."""
 
     def tick() -> None:
         with master.counts.during("timer"):

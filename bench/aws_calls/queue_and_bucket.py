@@ -1,4 +1,4 @@
-"""SQS, S3 and the Auto Scaling group, as far as the adapters use them, in memory."""
+"""SQS, S3 and the Auto Scaling group in memory, as far as the adapters use them."""
 
 import io
 from collections import defaultdict, deque
@@ -8,7 +8,7 @@ from .counts import Counts
 
 
 class Queue:
-    """A client of SQS. No worker holds a message for longer than its visibility."""
+    """A client of SQS. Messages never become visible again: no worker holds one for longer than its visibility."""
 
     def __init__(self, counts: Counts, now: Any) -> None:
         self._counts = counts
@@ -18,7 +18,6 @@ class Queue:
         self._number = 0
 
     def send_message_batch(self, *, QueueUrl: str, Entries: Any) -> dict[str, Any]:
-        """Each deduplication id once."""
         self._counts.add("SQS SendMessageBatch")
         for entry in Entries:
             if entry["MessageDeduplicationId"] not in self._groups:
@@ -28,61 +27,53 @@ class Queue:
         return {}
 
     def receive_message(self, *, QueueUrl: str, MaxNumberOfMessages: int, **_: Any) -> dict[str, Any]:
-        """The oldest."""
         self._counts.add("SQS ReceiveMessage")
         found: list[dict[str, Any]] = []
         waiting = self._waiting[QueueUrl]
         while waiting and len(found) < MaxNumberOfMessages:
             self._number += 1
-            # As long as AWS's receipts are.
+            # AWS's receipts are as long as this.
             found.append({**waiting.popleft(), "ReceiptHandle": f"{self._number:0>412}"})
         return {"Messages": found}
 
     def delete_message_batch(self, **_: Any) -> dict[str, Any]:
-        """They are gone already."""
         self._counts.add("SQS DeleteMessageBatch")
         return {}
 
     def change_message_visibility_batch(self, **_: Any) -> dict[str, Any]:
-        """They are invisible anyway."""
         self._counts.add("SQS ChangeMessageVisibilityBatch")
         return {}
 
     def get_queue_attributes(self, *, QueueUrl: str, **_: Any) -> dict[str, Any]:
-        """How many wait."""
         self._counts.add("SQS GetQueueAttributes")
         return {"Attributes": {"ApproximateNumberOfMessages": str(len(self._waiting[QueueUrl]))}}
 
 
 class Bucket:
-    """A client of S3. Signing a link is no call."""
+    """Stands in for a client of S3. Signing a link sends no request, so it is not counted."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
         self._objects: dict[str, bytes] = {}
 
     def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:
-        """Store an object."""
         del Bucket
         self._counts.add("S3 PUT")
         self._objects[Key] = Body
 
     def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
-        """Read one."""
         del Bucket
         self._counts.add("S3 GET")
         return {"Body": io.BytesIO(self._objects[Key])}
 
     def generate_presigned_url(self, *_: Any, **__: Any) -> str:
-        """A link."""
         return "https://bucket.example/object"
 
     def get_paginator(self, _name: str) -> "Bucket":
-        """Of list_objects_v2."""
         return self
 
     def paginate(self, *, Bucket: str, Prefix: str) -> list[dict[str, Any]]:
-        """Objects by prefix, a thousand a call."""
+        """List objects by prefix; one call returns a thousand."""
         del Bucket
         keys = [{"Key": key} for key in self._objects if key.startswith(Prefix)]
         pages = [{"Contents": keys[first : first + 1000]} for first in range(0, max(1, len(keys)), 1000)]
@@ -91,7 +82,7 @@ class Bucket:
         return pages
 
     def delete_objects(self, *, Bucket: str, Delete: Any) -> dict[str, Any]:
-        """Free of charge."""
+        """Delete objects. AWS counts the call and charges nothing for it."""
         del Bucket
         self._counts.add("S3 DELETE")
         for entry in Delete["Objects"]:
@@ -100,13 +91,12 @@ class Bucket:
 
 
 class Group:
-    """A client of Auto Scaling, whose group is awake."""
+    """Stands in for a client of Auto Scaling whose group has a running instance."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
 
     def describe_auto_scaling_groups(self, **_: Any) -> dict[str, Any]:
-        """One group."""
         self._counts.add("AutoScaling")
         instances = [{"LifecycleState": "InService"}]
         return {"AutoScalingGroups": [{"DesiredCapacity": 1, "MaxSize": 4, "Instances": instances}]}

@@ -1,4 +1,4 @@
-"""DynamoDB, as far as the adapters use it, in memory: it counts calls and the units that they are charged."""
+"""DynamoDB in memory, as far as the adapters use it. It counts calls and the units that AWS charges for them."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 class Index(NamedTuple):
-    """A sparse global index: its keys, and what it holds beside them."""
+    """A sparse global index: its keys, and the other attributes that it holds."""
 
     partition: str
     sort: str
@@ -32,7 +32,7 @@ INDEXES = {
 
 
 class Cancelled(ClientError):
-    """A transaction was cancelled."""
+    """A cancelled transaction."""
 
 
 class _Exceptions:
@@ -40,7 +40,7 @@ class _Exceptions:
 
 
 class Tables:
-    """A client of DynamoDB."""
+    """Stands in for a client of DynamoDB."""
 
     exceptions = _Exceptions()
 
@@ -51,14 +51,13 @@ class Tables:
         self._listed: dict[tuple[str, str], list[tuple[float, str, str]]] = defaultdict(list)
 
     def get_item(self, *, TableName: str, Key: Row, ConsistentRead: bool) -> dict[str, Any]:
-        """One row."""
         self._call("GetItem")
         row = self._find(TableName, Key)
         self._read(_size(row) if row else 0, strongly=ConsistentRead)
         return {"Item": row} if row else {}
 
     def batch_get_item(self, *, RequestItems: Any) -> dict[str, Any]:
-        """Several rows, each charged alone."""
+        """Read several rows; AWS charges each of them separately."""
         self._call("BatchGetItem")
         found: dict[str, list[Row]] = {}
         for table, wanted in RequestItems.items():
@@ -69,7 +68,7 @@ class Tables:
         return {"Responses": found}
 
     def query(self, **asked: Any) -> dict[str, Any]:
-        """Rows of one partition, charged together; a megabyte at most."""
+        """Read up to a megabyte of rows of one partition; AWS charges for their total size."""
         self._call("Query")
         table, values = asked["TableName"], asked["ExpressionAttributeValues"]
         rows = self._index(asked, values) if "IndexName" in asked else self._between(table, asked, values)
@@ -87,17 +86,15 @@ class Tables:
         return {"Items": found, **last}
 
     def put_item(self, **action: Any) -> dict[str, Any]:
-        """One row."""
         self._call("PutItem")
         return self._write_one(action, action["Item"])
 
     def update_item(self, **action: Any) -> dict[str, Any]:
-        """One row, by an expression."""
         self._call("UpdateItem")
         return self._write_one(action, self._after(action))
 
     def transact_write_items(self, *, TransactItems: Any) -> dict[str, Any]:
-        """All or none, for twice the units."""
+        """Carry out all actions or none, for twice the units."""
         self._call("TransactWriteItems")
         actions = [next(iter(item.values())) for item in TransactItems]
         stored = [self._find(action["TableName"], action.get("Item") or action["Key"]) for action in actions]
@@ -118,7 +115,6 @@ class Tables:
         return {}
 
     def batch_write_item(self, *, RequestItems: Any) -> dict[str, Any]:
-        """Removals."""
         self._call("BatchWriteItem")
         for table, requests in RequestItems.items():
             for request in requests:
@@ -143,7 +139,7 @@ class Tables:
         names = action.get("ExpressionAttributeNames", {})
         return updated(action["UpdateExpression"], row, action.get("ExpressionAttributeValues", {}), names)
 
-    # what is stored
+    # storage
 
     def _find(self, table: str, key: Row) -> Row | None:
         return self._rows[table, key["pk"]["S"]].get(key["sk"]["S"])
@@ -201,7 +197,7 @@ class Tables:
             row = self._rows[asked["TableName"], pk][sk]
             yield {name: value for name, value in row.items() if name in kept}
 
-    # what it costs
+    # charged units
 
     def _call(self, name: str) -> None:
         self._counts.add(f"DynamoDB {name}")
@@ -224,7 +220,7 @@ def _entry(index: Index, row: Row | None) -> tuple[Any, ...] | None:
 
 
 def _size(row: Row) -> int:
-    """Names and values; a number takes about half a byte a digit."""
+    """Return the size of names and values; a digit of a number takes about half a byte."""
     total = 0
     for name, value in row.items():
         ((kind, content),) = value.items()

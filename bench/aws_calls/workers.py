@@ -1,4 +1,4 @@
-"""Agents with simulated executors: the real state machine, and a master that answers after a while."""
+"""Agents with simulated executors: the real state machine, and a master that takes a while to answer."""
 
 from collections import deque
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from .master import WORKER, Master
 
 ROUND_TRIP_US = 30_000
 READ_US = 50_000
-"""Results of short tasks are read together, as the agent does."""
+"""The agent reads the results of short tasks together, this long after it fed them."""
 
 RESULT = b"8 bytes."
 PYTHON = "3.11"
@@ -34,7 +34,7 @@ class _Executor:
 
 
 class Agent:
-    """One worker, all of whose tasks last equally long."""
+    """A worker whose tasks all have the same duration."""
 
     def __init__(self, clock: Clock, master: Master, name: str, executors: int, task_us: int) -> None:
         self._clock = clock
@@ -47,7 +47,7 @@ class Agent:
         self._executors: dict[int, _Executor] = {}
         self._waked_us = 0
         self._state = WorkerState(executors=executors, memory_bytes=2**40, pythons=[PYTHON])
-        self._state.facts.measure_at_us = NEVER  # nobody has memory to be looked at
+        self._state.facts.measure_at_us = NEVER  # the simulated executors have no memory to measure
         self._handle(on.TimePassed())
 
     def _handle(self, stimulus: on.Stimulus) -> None:
@@ -138,7 +138,7 @@ class Agent:
             self._clock.at(executor.began_us + self._until(executor), self._reader(number))
 
     def _until(self, executor: _Executor) -> int:
-        """When results of what it was fed are read: those of short tasks together."""
+        """Return when the agent reads the results of what it fed: those of short tasks together."""
         tasks = max(1, min(len(executor.fed), READ_US // self._task_us))
         return tasks * self._task_us
 
@@ -147,7 +147,7 @@ class Agent:
             executor = self._executors[number]
             done = min(len(executor.fed), (self._clock.now_us - executor.began_us) // self._task_us)
             results = [ExecutorResult(executor.fed.popleft(), "ok", self._task_us, data=RESULT) for _ in range(done)]
-            assert self._seals is not None  # seals are not to be compressed, so they cost bytes
+            assert self._seals is not None  # compressed seals would change the counted bytes
             executor.began_us += done * self._task_us
             executor.reading = bool(executor.fed)
             if executor.fed:

@@ -1,1 +1,1 @@
-"""Programs as users write them, run on the pool and beside it on joblib and Dask: `make programs`."""
+"""Programs as users write them, run on the pool, joblib and Dask: `make programs`."""

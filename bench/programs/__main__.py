@@ -1,4 +1,4 @@
-"""`python -m bench.programs`: timed programs on the pool, beside joblib and Dask; then those with a behaviour only."""
+"""`python -m bench.programs` times programs on the pool, joblib and Dask, then checks the behaviour of others."""
 
 import gc
 import sys
@@ -17,13 +17,13 @@ from .program import ALL, CLOUDPAR, JOBLIB, Outcome, Program
 PROGRAMS = (*numbers.PROGRAMS, *tables.PROGRAMS, *learning.PROGRAMS, *flow.PROGRAMS)
 NAMES = [each.name for each in (*PROGRAMS, *EXPECTATIONS)]
 LIMIT = 1.5
-"""How many times joblib's time the pool may need."""
+"""The pool may take at most this many times joblib's time."""
 
 
 def measure(program: Program, rounds: int) -> Outcome:
-    """The pool in turn with each of the other engines: a warm-up on both, then both in each round.
+    """Run the pool in turn with each of the other engines: a warm-up on both, then both in each round.
 
-    The others do not run at the same time: what a client of Dask keeps in memory slows all in its process.
+    Only two engines exist at a time: what a client of Dask keeps in memory slows everything in its process.
     """
     outcome = Outcome(program)
     if program.prepare is not None:
@@ -39,7 +39,7 @@ def measure(program: Program, rounds: int) -> Outcome:
 
 
 def timed(program: Program, engine: Engine) -> float:
-    """Seconds."""
+    """Return the seconds that one run takes."""
     began = time.perf_counter()
     program.run(engine)
     return time.perf_counter() - began
@@ -66,23 +66,22 @@ def main(only: tuple[str, ...], rounds: int, as_json: bool) -> None:
 
 
 def holds(expectation: Expectation) -> bool:
-    """Whether a program behaves as it should; one line says so."""
+    """Whether a program behaves as it is expected to. Prints one line."""
     try:
         verdict = f"ok {expectation.run()}"
-    except Exception as error:  # noqa: BLE001 - a program that fails is not ok, and the others run all the same
+    except Exception as error:  # noqa: BLE001 - the other programs run although one fails
         verdict = f"not ok: {error!r}"
     click.echo(f"{expectation.name}: {expectation.what}: {verdict.strip()}", err=True)
     return verdict.startswith("ok")
 
 
 def summary(outcome: Outcome) -> str:
-    """One line, while the next program runs."""
+    """Describe the outcome in one line, to be read while the next program runs."""
     medians = [f"{engine} {outcome.median_s(engine):.3g} s" for engine in outcome.program.engines]
     return ", ".join([*medians, *outcome.failures.values()])
 
 
 def as_table(outcomes: list[Outcome], rounds: int) -> Table:
-    """For people."""
     table = Table("name", "program", title=f"seconds: medians of {rounds} rounds, the pool in turn with each")
     for column in (*ALL, "/ joblib", "/ dask"):
         table.add_column(column, justify="right")

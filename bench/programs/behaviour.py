@@ -1,4 +1,4 @@
-"""Programs that are right or wrong, whatever their time: what joblib and Dask do otherwise or not at all."""
+"""Programs whose behaviour counts, not their time: what joblib and Dask do differently or cannot do."""
 
 import contextlib
 import io
@@ -24,7 +24,7 @@ class Expectation(NamedTuple):
     """A program with an expected behaviour.
 
     Attributes:
-        name: As `--only` takes it.
+        name: The name that `--only` takes.
         what: One line for the table.
         run: Raises AssertionError if the pool behaves otherwise. Returns a figure to show, or an empty text.
     """
@@ -35,14 +35,14 @@ class Expectation(NamedTuple):
 
 
 def nap(seconds: float) -> float:
-    """Waits; when it began."""
+    """Sleep, and return when it began."""
     began = time.time()
     time.sleep(seconds)
     return began
 
 
 def bars() -> str:
-    """A map that tells a log how far it is."""
+    """A map reports its progress to a log."""
     with contextlib.redirect_stderr(io.StringIO()) as shown, Pool("local", workers=2, progress=True) as pool:
         list(pool.map(nap, [0.02] * 40))
     assert "nap" in shown.getvalue(), shown.getvalue()
@@ -51,12 +51,11 @@ def bars() -> str:
 
 
 def greet(number: int) -> None:
-    """Prints."""
     print(f"hello {number}")
 
 
 def logs() -> str:
-    """What tasks print arrives with their numbers."""
+    """The lines that tasks print arrive with the numbers of their tasks."""
     lines: dict[int, str] = {}
     with Pool("local", workers=2, output=lambda index, out, _: lines.update({index: out})) as pool:
         list(pool.map(greet, range(20)))
@@ -65,12 +64,12 @@ def logs() -> str:
 
 
 def parse(text: str) -> int:
-    """Fails at one of 10,000 texts."""
+    """Parse a text; one of the 10,000 texts is invalid."""
     return int(text)
 
 
 def one_error() -> str:
-    """One bad row of 10,000 says which it is, and hides no other."""
+    """An error names the one bad row of 10,000, and hides no other error."""
     texts = ["12"] * 10_000
     texts[7_312] = "twelve"
     with Pool("local", workers=2, progress=False) as pool:
@@ -94,7 +93,7 @@ with Pool("local", workers=2, progress=False) as pool:
 
 
 def interrupt() -> str:
-    """Ctrl-C ends the script at once, stops its tasks and says what they cost."""
+    """Ctrl-C ends the script at once, stops its tasks and prints what they cost."""
     program = [sys.executable, "-c", SLEEPER]
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as script:
         assert script.stdout is not None
@@ -121,14 +120,14 @@ pool.shutdown()
 
 
 def notebook() -> str:
-    """A session without a file: functions of `__main__`, edited between two calls of one pool."""
+    """A pool runs functions of a `__main__` that has no file, also after an edit between two calls."""
     done = subprocess.run([sys.executable, "-"], input=CELLS, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[0, 3, 6, 9]", "[0, 5, 10, 15]"], done.stdout
     return ""
 
 
 def detach() -> str:
-    """A package is started by one pool, and read by another one later."""
+    """One pool starts a package, and another pool reads it later."""
     with up(2) as cluster:
         with cluster.pool() as pool:
             results = pool.map(nap, [0.05] * 40)
@@ -139,12 +138,12 @@ def detach() -> str:
 
 
 def allocate(megabytes: int) -> int:
-    """Takes memory."""
+    """Allocate memory."""
     return len(bytearray(os.urandom(1) * (megabytes << 20))) >> 20
 
 
 def memory() -> str:
-    """One task that takes too much fails alone, and says so."""
+    """A task that takes too much memory fails alone, and its error says why."""
     with Pool("local", workers=2, memory_mb=300, progress=False) as pool:
         results = list(pool.map(allocate, [1, 1, 2_000, 1], return_exceptions=True))
     assert [results[0], results[1], results[3]] == [1, 1, 1], results
@@ -153,7 +152,7 @@ def memory() -> str:
 
 
 def urgent() -> str:
-    """A call beside a long map starts when a task ends, not when the map does."""
+    """A call beside a long map starts when a task ends, not when the map ends."""
     with CloudparEngine(2) as ours, DaskEngine(2) as dask:
         before, waited_s = _waited_s(ours)
         _, dask_s = _waited_s(dask)
@@ -162,7 +161,7 @@ def urgent() -> str:
 
 
 def _waited_s(engine: CloudparEngine | DaskEngine) -> tuple[int, float]:
-    """How many tasks of a long job began before a small call that came a second later, and how long that waited."""
+    """Return how many tasks of a long job began before a call that came a second later, and how long that waited."""
     engine.map(nap, [0.0] * 4)
     long = [engine.submit(nap, 0.5) for _ in range(LONG_TASKS)]
     time.sleep(1.0)
@@ -172,9 +171,9 @@ def _waited_s(engine: CloudparEngine | DaskEngine) -> tuple[int, float]:
 
 
 EXPECTATIONS: Final = (
-    Expectation("bars", "a map of 40 tasks shows in a log how far it is", bars),
+    Expectation("bars", "a map of 40 tasks reports its progress to a log", bars),
     Expectation("logs", "20 tasks print, and their lines arrive with their numbers", logs),
-    Expectation("one-error", "one bad row of 10,000 is named, and hides no other", one_error),
+    Expectation("one-error", "an error names the one bad row of 10,000", one_error),
     Expectation("ctrl-c", "Ctrl-C stops a script and its tasks", interrupt),
     Expectation("notebook", "functions of a session without a file, edited between two calls", notebook),
     Expectation("detach", "a package is started by one pool and read by another", detach),

@@ -1,4 +1,4 @@
-"""The pool and its peers behind the two calls that programs make: `map` and `submit`."""
+"""The pool, joblib and Dask behind the two calls that programs make: `map` and `submit`."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -12,16 +12,16 @@ from cloudpar import Pool
 
 
 class Engine(Protocol):
-    """What a program may ask of the pool and of each peer."""
+    """The calls that a program may make."""
 
     name: str
 
     def map(self, function: Callable[..., Any], values: Iterable[Any]) -> list[Any]:
-        """The results in the order of the values."""
+        """Return the results in the order of the values."""
         ...
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """A call's future."""
+        """Start a call and return its future."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -40,11 +40,9 @@ class CloudparEngine:
         self.pool = Pool("local", workers=workers, progress=False)
 
     def map(self, function: Callable[..., Any], values: Iterable[Any]) -> list[Any]:
-        """As `pool.map`."""
         return list(self.pool.map(function, values))
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """As `pool.submit`."""
         return self.pool.submit(function, *args)
 
     def __enter__(self) -> Self:
@@ -55,7 +53,7 @@ class CloudparEngine:
 
 
 class JoblibEngine:
-    """joblib's default: loky's processes, which it keeps from call to call."""
+    """joblib with its default backend, loky, which keeps its processes from call to call."""
 
     name = "joblib"
 
@@ -63,12 +61,11 @@ class JoblibEngine:
         self._workers = workers
 
     def map(self, function: Callable[..., Any], values: Iterable[Any]) -> list[Any]:
-        """As `Parallel()(delayed(f)(x) for x in xs)`."""
         parallel = joblib.Parallel(n_jobs=self._workers)
         return list(parallel(joblib.delayed(function)(value) for value in values))
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Joblib has none: programs that submit do not name it among their engines."""
+        """Joblib cannot submit a call, so programs that submit do not list it among their engines."""
         raise NotImplementedError(f"joblib cannot submit {function.__name__}{args}")
 
     def __enter__(self) -> Self:
@@ -90,12 +87,10 @@ class DaskEngine:
         self._client = Client(self._cluster)
 
     def map(self, function: Callable[..., Any], values: Iterable[Any]) -> list[Any]:
-        """As `client.gather(client.map(f, xs))`."""
         results: list[Any] = self._client.gather(self._client.map(function, list(values), pure=False))
         return results
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """As `client.submit`."""
         future: Future[Any] = self._client.submit(function, *args, pure=False)
         return future
 

@@ -18,13 +18,13 @@ MODEL = Path(tempfile.gettempdir()) / "cloudpar-bench-model.joblib"
 
 @cache
 def samples() -> tuple[Any, Any]:
-    """1,500 samples of 20 features."""
+    """Return 1,500 samples of 20 features."""
     x, y = make_classification(1_500, 20, random_state=1)
     return x, y
 
 
 def grid_search(engine: Engine) -> object:
-    """12 points of a grid, three folds each; the samples travel with the function."""
+    """Fit three folds for each of 12 points; the samples travel with the function."""
     x, y = samples()
 
     def score(parameters: dict[str, Any]) -> float:
@@ -43,18 +43,16 @@ def train() -> None:
 
 @cache
 def model() -> Any:
-    """Loads the file once in each process."""
+    """Load the model once in each process."""
     return joblib.load(MODEL)
 
 
 def predict(row: int) -> int:
-    """One sample."""
     x, _ = samples()
     return int(model().predict(x[row : row + 1])[0])
 
 
 def models(engine: Engine) -> object:
-    """200 predictions."""
     return sum(engine.map(predict, range(200)))
 
 

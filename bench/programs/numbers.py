@@ -11,36 +11,34 @@ from .program import Program
 
 
 def asian_option(seed: int) -> float:
-    """The price of an Asian option from 20,000 paths of 64 steps."""
+    """Price an Asian option from 20,000 paths of 64 steps."""
     draws = np.random.default_rng(seed).standard_normal((20_000, 64))
     paths = 100 * np.exp(np.cumsum(draws * 0.025 - 0.0003, axis=1))
     return float(np.maximum(paths.mean(axis=1) - 100, 0).mean())
 
 
 def monte_carlo(engine: Engine) -> object:
-    """60 blocks of paths."""
     return round(float(np.mean(engine.map(asian_option, range(60)))), 9)
 
 
 def largest_singular_value(seed: int) -> float:
-    """Of a matrix of 300 x 300: BLAS starts as many threads as it may."""
+    """Compute it for a matrix of 300 x 300; BLAS starts as many threads as it may."""
     matrix = np.random.default_rng(seed).standard_normal((300, 300))
     return float(np.linalg.svd(matrix)[1][0])
 
 
 def svds(engine: Engine) -> object:
-    """60 decompositions."""
     return [round(value, 6) for value in engine.map(largest_singular_value, range(60))]
 
 
 def rosenbrock(point: Any) -> float:
-    """With work beside it, as a simulation has."""
+    """Evaluate Rosenbrock's function, with extra work as in a simulation."""
     np.linalg.eigvalsh(np.outer(point, point).repeat(12, 0).repeat(12, 1))
     return float(np.sum(100 * (point[1:] - point[:-1] ** 2) ** 2 + (1 - point[:-1]) ** 2))
 
 
 def evolution(engine: Engine) -> object:
-    """SciPy's differential evolution takes any map."""
+    """Run SciPy's differential evolution, which accepts any map."""
     found = differential_evolution(
         rosenbrock, [(-2, 2)] * 4, workers=engine.map, updating="deferred", seed=1, maxiter=15, polish=False
     )
@@ -48,7 +46,7 @@ def evolution(engine: Engine) -> object:
 
 
 def objective(parameters: dict[str, float]) -> float:
-    """What a trial costs: some milliseconds of fitting."""
+    """Evaluate a trial, with some milliseconds of fitting."""
     x = np.linspace(0, 1, 20_000)
     for _ in range(10):
         y = np.sin(parameters["frequency"] * x) * np.exp(-parameters["damping"] * x)
@@ -56,7 +54,7 @@ def objective(parameters: dict[str, float]) -> float:
 
 
 def optuna_study(engine: Engine) -> object:
-    """Optuna's ask and tell, twelve trials at a time."""
+    """Run Optuna's ask-and-tell interface with twelve trials at a time."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=1))
     for _ in range(6):
@@ -68,12 +66,12 @@ def optuna_study(engine: Engine) -> object:
 
 
 def draw(_: int) -> float:
-    """From NumPy's global generator, which a fork would duplicate."""
+    """Draw from NumPy's global generator, whose state a fork would duplicate."""
     return float(np.random.random())  # noqa: NPY002 - that is the program
 
 
 def seeds(engine: Engine) -> object:
-    """No two tasks draw the same number."""
+    """All tasks draw different numbers."""
     return len(set(engine.map(draw, range(200))))
 
 

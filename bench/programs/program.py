@@ -1,4 +1,4 @@
-"""What a program is, and what its runs showed."""
+"""A program, and the outcome of its runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ class Program:
     """One program.
 
     Attributes:
-        name: As `--only` takes it.
+        name: The name that `--only` takes.
         what: One line for the table.
         run: The program. Returns what it computed, which must be equal on every engine.
         engines: The engines whose API can express it.
         workers: Processes that each engine starts.
-        prepare: Runs once, before any engine, and is not timed: it writes the files that the program reads.
+        prepare: Runs once before any engine and is not timed; it writes the files that the program reads.
     """
 
     name: str
@@ -36,11 +36,11 @@ class Program:
 
 @dataclass
 class Outcome:
-    """What the runs of one program showed.
+    """The outcome of the runs of one program.
 
     Attributes:
-        pairs: For each of the other engines the pool's seconds and that engine's, one pair a round.
-        failures: Why an engine has no times, or that its result is another one.
+        pairs: For each of the other engines, one pair of seconds (the pool's, that engine's) for each round.
+        failures: Why an engine has no times, or that its result differs.
     """
 
     program: Program
@@ -48,11 +48,11 @@ class Outcome:
     failures: dict[str, str] = field(default_factory=dict)
 
     def median_s(self, engine: str) -> float | None:
-        """The median reading of an engine; of the pool, beside the first of the others."""
+        """Return an engine's median. The pool's is that beside the first of the other engines."""
         if engine == CLOUDPAR:
             return median(ours for ours, _ in next(iter(self.pairs.values()))) if self.pairs else None
         return median(theirs for _, theirs in self.pairs[engine]) if engine in self.pairs else None
 
     def ratio(self, peer: str) -> float | None:
-        """The pool's time over the peer's: the median of the ratios of each round, since the machine's speed drifts."""
+        """Return the pool's time over the peer's: the median of all rounds' ratios, as the machine's speed drifts."""
         return median(ours / theirs for ours, theirs in self.pairs[peer]) if peer in self.pairs else None

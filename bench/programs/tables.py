@@ -1,4 +1,4 @@
-"""Data frames: a captured one, its rows, and Polars."""
+"""Data frames: a frame that the function captures, rows of a frame, and Polars."""
 
 from functools import cache
 from typing import Any
@@ -13,13 +13,12 @@ from .program import Program
 
 @cache
 def frame(rows: int) -> pd.DataFrame:
-    """Three columns of numbers."""
+    """Return three columns of numbers."""
     draws = np.random.default_rng(1).standard_normal((rows, 3))
     return pd.DataFrame(draws, columns=["a", "b", "c"])
 
 
 def bootstrap(engine: Engine) -> object:
-    """40 resamples of a frame of 48 MB that the function captures."""
     data = frame(2_000_000)
 
     def resample(seed: int) -> float:
@@ -30,24 +29,23 @@ def bootstrap(engine: Engine) -> object:
 
 
 def total(row: Any) -> float:
-    """Of one row, as `itertuples` gives it."""
+    """Add up one row, as `itertuples` yields it."""
     return float(row.a + row.b + row.c)
 
 
 def rows(engine: Engine) -> object:
-    """20,000 rows by `itertuples`, whose class pandas makes at run time."""
+    """Map over rows of `itertuples`, whose class pandas makes at run time."""
     return round(sum(engine.map(total, frame(20_000).itertuples())), 6)
 
 
 def by_group(seed: int) -> float:
-    """A group-by over 300,000 rows, which Polars would spread over all cores."""
+    """Group 300,000 rows; Polars would spread this over all cores."""
     draws = np.random.default_rng(seed)
     table = pl.DataFrame({"key": draws.integers(0, 1_000, 300_000), "value": draws.standard_normal(300_000)})
     return float(table.group_by("key").agg(pl.col("value").sum()).sort("key")["value"].to_numpy()[:10].sum())
 
 
 def polars(engine: Engine) -> object:
-    """40 of them."""
     return [round(value, 6) for value in engine.map(by_group, range(40))]
 
 

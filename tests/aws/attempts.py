@@ -1,4 +1,4 @@
-"""What moto does not know of queues: the same attempt to receive brings the same messages."""
+"""Adds to moto what SQS does when a request to receive is repeated: the same attempt id brings the same messages."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ REFUSED = (
 
 
 class _Attempt(NamedTuple):
-    """What it brought, until when each message is hidden by that, and when it was."""
+    """What an attempt brought, until when it hides each message, and when it was made."""
 
     messages: list[dict[str, Any]]
     hidden: dict[str, float]
@@ -26,16 +26,16 @@ class _Attempt(NamedTuple):
 
 
 class Attempts:
-    """Answers requests of SQS as AWS does, where `respond` does not."""
+    """Answers requests of SQS as AWS does where `respond` does not."""
 
     def __init__(self, respond: Callable[[AWSPreparedRequest], AWSResponse], region: str) -> None:
         self._respond = respond
         self._region = region
         self._known: dict[tuple[str, str], _Attempt] = {}
-        """By queue and id."""
+        """Attempts by queue and attempt id."""
 
     def carry_out(self, request: AWSPreparedRequest) -> AWSResponse:
-        """Do it, or bring again what an earlier attempt brought; refuse that if any of its messages was changed."""
+        """Carry out a request, or repeat an earlier attempt's answer unless one of its messages was changed."""
         body: Any = request.body
         asked = json.loads(body)
         if "ReceiveRequestAttemptId" not in asked:
@@ -67,14 +67,14 @@ class Attempts:
         }
 
     def _is_changed(self, url: str, before: _Attempt) -> bool:
-        """Whether a message was deleted, or hidden for another time. Those whose time is over just come again."""
+        """Whether a message was deleted or its time hidden was changed. Visible messages are just received again."""
         hidden = self._hidden(url, before.messages)
         stored = {each.id for each in self._queue(url)._messages}
         deleted = any(message["MessageId"] not in stored for message in before.messages)
         return deleted or any(before.hidden[receipt] != until for receipt, until in hidden.items())
 
     def _hide(self, url: str, before: _Attempt, visibility_s: int | None) -> None:
-        """Anew: whoever lost the first answer has the whole time for the second."""
+        """Hide the messages for the whole time again: a receiver that lost the first answer starts with the second."""
         queue = self._queue(url)
         for each in queue._messages:
             if each.receipt_handle in before.hidden:

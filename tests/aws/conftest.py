@@ -9,7 +9,7 @@ from master.stores import SetClock, Stores
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What a stand-in answers otherwise is no test of it (aws.differences says what and why)."""
+    """Leave out the tests that a stand-in cannot pass (aws.differences lists them with the reasons)."""
     if ON_MINISTACK:
         gone = [item for item in items if getattr(item, "originalname", "") in MINISTACK]
         config.hook.pytest_deselected(items=gone)
@@ -23,21 +23,20 @@ def clock() -> SetClock:
 
 @pytest.fixture
 def stores(tmp_path: Path, clock: SetClock) -> Iterator[Stores]:
-    """Everything on moto."""
     with on_moto(tmp_path, clock) as stores:
         yield stores
 
 
 @pytest.fixture
 def real_tables(tmp_path: Path, clock: SetClock) -> Iterator[Stores]:
-    """Tables on AWS's own engine."""
+    """The adapters with their tables on DynamoDB Local, AWS's own engine."""
     with on_dynamodb_local(tmp_path, clock) as stores:
         yield stores
 
 
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Waits before the next attempt are noted, not waited."""
+    """Record the waits between attempts instead of waiting."""
     waits: list[float] = []
     monkeypatch.setattr("cloudpar_master.adapters.aws.backoff.time.sleep", waits.append)
     return waits

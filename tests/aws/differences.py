@@ -1,4 +1,4 @@
-"""Which stand-ins for AWS the ports' suites run on, and which of their tests do not, and why."""
+"""Which stand-ins for AWS the ports' suites run on, which tests are left out on which stand-in, and why."""
 
 import os
 
@@ -9,20 +9,20 @@ from master.stores import FACTORIES, Factory
 from .stores import on_dynamodb_local, on_elasticmq, on_engines, on_ministack, on_moto, on_versitygw
 
 ON_MINISTACK = os.environ.get("CLOUDPAR_STAND_IN") == "ministack"
-"""Whether the suites run on ministack, and on nothing else: so `make e2e` wants it."""
+"""Whether the suites run on ministack only, as in `make e2e`."""
 
 ON_VERSITYGW = os.environ.get("CLOUDPAR_STAND_IN") == "versitygw"
-"""Whether what is about blobs runs on versitygw, and on nothing else: so `make versitygw` wants it."""
+"""Whether the tests of blobs run on versitygw only, as in `make versitygw`."""
 
 TABLES = {"test_accounts", "test_heads", "test_inbox", "test_pages", "test_quota", "test_registry"}
 QUEUES = {"test_queue_delivery", "test_task_queue"}
 
-UPLOADED = "S3 answers 412 to the same upload as well; its holder takes that for success"
-DOTS = "an HTTP client resolves the dots of a path; no key of ours has any"
-SURFACED = "since when a message has waited that surfaced again, SQS does not say"
-DEAD = "a dead letter that was looked at is hidden for a while, as every message of SQS"
+UPLOADED = "S3 answers 412 to the same upload as well; the uploader takes that for success"
+DOTS = "an HTTP client resolves the dots of a path; our keys have none"
+SURFACED = "SQS does not say how long a message has waited that became visible again"
+DEAD = "SQS hides a dead letter for a while after it was read, as every message"
 
-CHOICE = "SQS hands out what comes, and leaves nothing out"
+CHOICE = "SQS hands out messages in order and skips none"
 
 AWS = {
     "test_a_chunk_that_came_back_unused_does_not_count_when_packages_take_turns": CHOICE,
@@ -36,16 +36,16 @@ AWS = {
     "test_dead_messages_stay_until_they_are_deleted": DEAD,
     "test_the_same_upload_again_succeeds": UPLOADED,
 }
-"""What AWS itself answers otherwise, and why that is right here."""
+"""Where AWS itself behaves differently, and why that is right here."""
 
-ANYBODY = "it serves whoever sends no signature at all; signed_links.py, before moto, does not"
-ATTEMPTS = "it repeats no attempt as AWS does; test_task_queue.py checks that its id is sent"
-DELETED = "it forgets what it deduplicates by when a message is deleted; ElasticMQ and ministack remember"
-EXPIRED = "it takes a receipt that has expired; test_task_queue.py has AWS's answer"
-MANY = "hundreds of calls, for which it is slow; another stand-in has this"
-TIME = "it goes by its own time, and no test waits; moto has this, and test_surfacing.py surfaces messages at once"
-LONG_AGO = "its clock does not move; test_g20_links.py has links that were made long ago"
-ORDER = "it orders no messages of the same millisecond, as SQS promises for one group only"
+UNSIGNED = "it serves requests without any signature; signed_links.py, before moto, does not"
+ATTEMPTS = "it does not repeat an attempt as AWS does; test_task_queue.py checks that its id is sent"
+DELETED = "it forgets the deduplication id of a deleted message; ElasticMQ and ministack remember"
+EXPIRED = "it accepts an expired receipt; test_task_queue.py has AWS's answer"
+MANY = "it is too slow for hundreds of calls; another stand-in runs this"
+TIME = "it has its own clock, and no test waits; moto runs this, and test_surfacing.py makes messages visible at once"
+LONG_AGO = "its clock cannot be set; test_g20_links.py has links that were made long ago"
+ORDER = "it does not order messages of the same millisecond; SQS promises order in one group only"
 
 UNREPEATED = {
     "test_an_attempt_again_brings_the_same": ATTEMPTS,
@@ -78,15 +78,15 @@ ELASTICMQ = UNREPEATED | TIMELESS | {
 VERSITYGW = {
     "test_a_link_expires": LONG_AGO,
     "test_g20_one_object_one_method_fifteen_minutes": LONG_AGO,
-    "test_delete_one": "it keeps blobs as files, so that no key lies below another; no key of ours does",
-    "test_no_key_deletes_everything": "it refuses names like '..'; no key of ours has any",
+    "test_delete_one": "it keeps blobs as files, so no key may be a prefix folder of another; ours never are",
+    "test_no_key_deletes_everything": "it refuses names like '..'; our keys have none",
 }
 MINISTACK = UNREPEATED | TIMELESS | {
     "test_a_link_expires": LONG_AGO,
     "test_g20_one_object_one_method_fifteen_minutes": LONG_AGO,
-    "test_a_link_is_not_good_without_its_signature": ANYBODY,
-    "test_no_character_of_a_links_query_may_change": ANYBODY,
-    "test_one_more_header_of_amazons": "it takes headers that are not signed; signed_links.py, before moto, does not",
+    "test_a_link_is_not_good_without_its_signature": UNSIGNED,
+    "test_no_character_of_a_links_query_may_change": UNSIGNED,
+    "test_one_more_header_of_amazons": "it accepts unsigned headers; signed_links.py, before moto, does not",
 }  # fmt: skip
 
 S3 = on_versitygw if ON_VERSITYGW else on_ministack if ON_MINISTACK else on_moto
@@ -94,11 +94,11 @@ S3 = on_versitygw if ON_VERSITYGW else on_ministack if ON_MINISTACK else on_moto
 
 
 SOUND: list[Factory] = [*FACTORIES, on_engines, *([on_ministack] if SCALE.full else [])]
-"""What keeps its conditions whoever calls at once. ministack is there under `make guarantees`, which installs it."""
+"""Stand-ins that keep their conditions under concurrent calls. Only `make guarantees` installs ministack."""
 
 
 def conforming(suite: str, test: str) -> list[Factory]:
-    """The factories that a test of a port's suite runs on."""
+    """Return the factories that a test of a port's suite runs on."""
     if ON_VERSITYGW:
         return [] if test in AWS | VERSITYGW else [on_versitygw]
     ours = [*FACTORIES, in_memory] if suite in TABLES | QUEUES else FACTORIES

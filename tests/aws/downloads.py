@@ -1,4 +1,4 @@
-"""Java programs that stand in for AWS, fetched once by Maven into a folder that git ignores."""
+"""Java programs that stand in for AWS. Maven downloads each of them once into a folder that git ignores."""
 
 import fcntl
 import shutil
@@ -18,11 +18,11 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 
 def jars(group: str, artifact: str, version: str) -> Path:
-    """The folder with a program and all it needs."""
+    """Return the folder with a program and its dependencies."""
     folder = CACHE / f"{artifact}-{version}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes test at once
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may download at once
         if not folder.exists():
             _fetch(folder, POM.format(group=group, artifact=artifact, version=version))
     return folder

@@ -1,6 +1,6 @@
-"""What stands in for AWS: moto in this process; DynamoDB Local, ElasticMQ, ministack, versitygw as processes.
+"""The stand-ins for AWS: moto in this process; DynamoDB Local, ElasticMQ, ministack and versitygw as processes.
 
-Each starts when it is first asked for, and all end with `stop`.
+Each starts at its first use, and `stop` ends them all.
 """
 
 import atexit
@@ -28,7 +28,7 @@ READY_S = 60.0
 VERSITYGW = Path(__file__).parents[2] / "build" / "versitygw" / "versitygw"
 
 LIFE_LINE = '"$@" & cat; kill -9 $!'
-"""Runs a program until standard input ends: with `stop`, or with this process, however that ends."""
+"""Runs a program until its standard input ends: at `stop`, or with this process, even if it is killed."""
 
 running = ExitStack()
 
@@ -43,7 +43,6 @@ class _Silent(WSGIRequestHandler):
 
 
 def stop() -> None:
-    """End what was started."""
     running.close()
     for start in (moto, dynamodb_local, elasticmq, ministack, versitygw):
         start.cache_clear()
@@ -54,9 +53,9 @@ atexit.register(stop)
 
 @cache
 def moto() -> str:
-    """The endpoint of moto. It takes one request at a time, since under threads its conditions do not hold.
+    """Return moto's endpoint. It serves one request at a time: with several threads its conditional writes fail.
 
-    It knows no signatures: `in_front_of_moto` looks at those of links.
+    It does not check signatures; `in_front_of_moto` checks those of links.
     """
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = make_server("127.0.0.1", 0, in_front_of_moto, threaded=False, request_handler=_Silent)
@@ -74,7 +73,7 @@ def moto() -> str:
 
 @cache
 def dynamodb_local() -> str:
-    """The endpoint of DynamoDB Local, AWS's own engine, in memory."""
+    """Return the endpoint of DynamoDB Local, AWS's own engine, in memory."""
     lib = jars("com.amazonaws", "DynamoDBLocal", "2.6.1")
     port = free_port()
     _start_java(
@@ -86,7 +85,6 @@ def dynamodb_local() -> str:
 
 @cache
 def elasticmq() -> str:
-    """The endpoint of ElasticMQ."""
     lib = jars("org.elasticmq", "elasticmq-server_2.13", "1.7.1")
     port = free_port()
     folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
@@ -102,15 +100,15 @@ def elasticmq() -> str:
 
 @cache
 def ministack() -> str:
-    """The endpoint of ministack, which `make e2e` installs."""
+    """Return the endpoint of ministack, which `make e2e` installs."""
     folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
     return running.enter_context(StandIn(folder)).url
 
 
 @cache
 def versitygw() -> str:
-    """The endpoint of versitygw, which checks signatures, checksums and conditions as S3 does. `make versitygw`
-    builds it, where there is Go."""
+    """Return the endpoint of versitygw, which checks signatures, checksums and conditions as S3 does.
+    `make versitygw` builds it, if Go is installed."""
     port = free_port()
     folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
     where = ["--port", f"127.0.0.1:{port}", "--region", "us-east-1", "--access", "test", "--secret", "test"]
@@ -138,7 +136,7 @@ def _start(command: list[str], folder: Path, port: int) -> None:
 
 
 def _wait(process: "subprocess.Popen[bytes]", port: int, log: IO[bytes]) -> None:
-    """Until it answers anything at all."""
+    """Wait until the process answers any request."""
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
     deadline = time.monotonic() + READY_S
     patience = urllib3.Retry(total=20, backoff_factor=0.02, backoff_max=0.1)

@@ -1,4 +1,4 @@
-"""moto as a function call: no server and no sockets, which takes half the time. For one caller at a time."""
+"""moto as a function call, without server and sockets, which halves the time. It serves one caller at a time."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -20,33 +20,33 @@ from .attempts import Attempts
 from .stores import REGION, clients, create, let_queue_go_by, name_of, stores
 
 ENDPOINT = "http://127.0.0.1:9"
-"""Nobody's: a call that is not answered here fails."""
+"""No server listens here, so a call that is not answered in this process fails."""
 
 _moto = BotocoreStubber()
 
 
 class Watcher(Protocol):
-    """Whoever wants to know of each call, and may raise."""
+    """Watches the calls of AWS, and may raise an error instead of them."""
 
     def before(self, operation: str) -> None:
-        """A call begins, for which the library may send several requests."""
+        """A call starts; the library may send several requests for it."""
         ...
 
     def asked(self, service: str, request: AWSPreparedRequest) -> AWSResponse | None:
-        """A request arrives; with an answer, it is not carried out."""
+        """A request arrives. If this returns an answer, the request is not carried out."""
         ...
 
     def sent(self, request: AWSPreparedRequest) -> AWSResponse | None:
-        """A request was carried out, and its answer has not arrived; with an answer, that one comes instead."""
+        """A request was carried out and is not answered yet. An answer that this returns replaces the real one."""
         ...
 
     def after(self) -> None:
-        """The call has its answer."""
+        """The call ends."""
         ...
 
 
 class _Transport:
-    """What is there in the place of a network."""
+    """Takes the place of the network."""
 
     def __init__(self) -> None:
         self.watcher: Watcher | None = None
@@ -54,7 +54,7 @@ class _Transport:
         self._attempts = Attempts(partial(respond, "sqs"), REGION)
 
     def join(self, service: str, client: Any) -> None:
-        """Answer a client."""
+        """Make a client send its requests here."""
         events = client.meta.events
         events.register("before-call", self._before)
         events.register("before-send", partial(self._send, service))
@@ -73,7 +73,7 @@ class _Transport:
         return answer if instead is None else instead
 
     def _carry_out(self, service: str, request: AWSPreparedRequest) -> AWSResponse:
-        """moto knows no tokens of transactions: AWS carries out what comes again once, and answers the same."""
+        """Carry out a request; one with a known transaction token only once, since moto ignores the tokens."""
         if service == "sqs":
             return self._attempts.carry_out(request)
         token = _token(request)
@@ -90,15 +90,16 @@ class _Transport:
 
 
 def _token(request: Any) -> str:
-    """Of a transaction that writes; others have none."""
+    """Return the token of a transaction that writes; other requests have none."""
     if b"TransactWriteItems" not in bytes(request.headers.get("X-Amz-Target", b"")):
         return ""
     return str(json.loads(request.body)["ClientRequestToken"])
 
 
 def respond(service: str, request: AWSPreparedRequest) -> AWSResponse:
-    """What moto answers to a request."""
-    url = request.url.replace(ENDPOINT, f"http://{service}.{REGION}.amazonaws.com")  # how moto knows a service
+    """Return moto's answer to a request."""
+    # Moto identifies a service by its host name.
+    url = request.url.replace(ENDPOINT, f"http://{service}.{REGION}.amazonaws.com")
     asked = AWSPreparedRequest(request.method, url, request.headers, request.body, stream_output=False)
     answer = _moto.process_request(asked)
     assert answer is not None, url
@@ -111,7 +112,7 @@ _transport = _Transport()
 
 @contextmanager
 def watched_by(watcher: Watcher) -> Iterator[None]:
-    """Tell somebody of each call."""
+    """Have a watcher see all calls."""
     _transport.watcher = watcher
     try:
         yield
@@ -127,7 +128,6 @@ def _join() -> None:
 
 
 def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
-    """Do exactly what a link says."""
     sent = {**link.headers, **(headers or {})}
     if link.method != "GET":
         sent["Content-Length"] = str(len(body))
@@ -138,7 +138,7 @@ def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = 
 
 @contextmanager
 def in_process(folder: Path, clock: SetClock) -> Iterator[Stores]:
-    """Everything on moto without a server."""
+    """Yield adapters on moto without a server."""
     _join()
     let_queue_go_by(clock)
     names = create(name_of(folder) + "-i", ENDPOINT, ENDPOINT, ENDPOINT)
@@ -146,10 +146,10 @@ def in_process(folder: Path, clock: SetClock) -> Iterator[Stores]:
 
 
 def remove(folder: Path) -> None:
-    """Free what belongs to a folder."""
+    """Delete what belongs to a folder."""
     at, names = clients(ENDPOINT), create(name_of(folder) + "-i", ENDPOINT, ENDPOINT, ENDPOINT)
     for table in (names.packages, names.accounts):
         at.dynamodb.delete_table(TableName=table)
     for url in (names.queue_url, names.dead_letter_url, names.express_url):
         at.sqs.delete_queue(QueueUrl=url)
-    reset_model_data()  # otherwise moto keeps every row that ever was
+    reset_model_data()  # otherwise moto keeps all rows in memory

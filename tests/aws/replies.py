@@ -9,14 +9,14 @@ from moto.core.botocore_stubber import MockRawResponse
 
 
 class Reply(NamedTuple):
-    """What comes over the wire."""
+    """An answer as it comes over the wire."""
 
     status: int
     body: bytes = b"{}"
     headers: tuple[tuple[str, str], ...] = ()
 
     def to(self, url: str) -> AWSResponse:
-        """As the library gets it."""
+        """Return it in the library's form."""
         return AWSResponse(url, self.status, HTTPHeaders.from_dict(dict(self.headers)), MockRawResponse(self.body))
 
 
@@ -25,7 +25,7 @@ def dynamodb_error(code: str, status: int = 400) -> Reply:
 
 
 def conflict(rows: int) -> Reply:
-    """Somebody else's transaction writes the last of these rows."""
+    """Another transaction is writing the last of these rows."""
     reasons = [{"Code": "None"}] * (rows - 1) + [{"Code": "TransactionConflict", "Message": "x"}]
     name = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"
     return Reply(400, json.dumps({"__type": name, "Message": "x", "CancellationReasons": reasons}).encode())

@@ -1,7 +1,7 @@
-"""What S3 looks at before it does what a link says, written down once more from AWS's description of signatures.
+"""What S3 checks before it carries out a request by a link, implemented from AWS's description of signatures.
 
-No stand-in that comes as a package of Python, Node or Java looks at all of it, so this stands before moto.
-test_g20_links.py holds it to AWS's own example; `make versitygw` holds the links to a server that looks by itself.
+No stand-in for Python, Node or Java checks all of it, so this stands before moto. test_g20_links.py compares it with
+AWS's own example, and `make versitygw` runs the tests of links on a server that checks signatures itself.
 """
 
 import base64
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 SECRETS = {"test": "test"}
-"""By access key."""
+"""Secret keys by access key."""
 
 EARLY_S = 900
 SIGNATURE = "X-Amz-Signature"
@@ -27,7 +27,7 @@ Application = Callable[[Environment, StartResponse], Iterable[bytes]]
 
 
 class Refusal(Exception):
-    """S3's code for it, and the status."""
+    """A request that S3 refuses, with S3's error code and the status."""
 
     def __init__(self, code: str, status: int = 403) -> None:
         super().__init__(code)
@@ -35,7 +35,7 @@ class Refusal(Exception):
 
 
 class Request(NamedTuple):
-    """One request as it arrives; header names in lower case."""
+    """A request; header names are in lower case."""
 
     method: str
     target: str
@@ -44,10 +44,10 @@ class Request(NamedTuple):
 
 
 def check(request: Request, now: float, secrets: Mapping[str, str] = SECRETS) -> None:
-    """Whether a request is one that a link was made for.
+    """Check that a request is one that its link was made for.
 
     Raises:
-        Refusal: It is not, or not any more, or the body is another.
+        Refusal: It is another request, the link has expired, or the body is another one.
     """
     query = parse_qsl(urlsplit(request.target).query, keep_blank_values=True)
     signature = dict(query).get(SIGNATURE)
@@ -112,14 +112,13 @@ def _quote(text: str) -> str:
 
 
 class Checked:
-    """An application that is asked only what S3 would do. Calls that are signed by headers pass unseen."""
+    """A WSGI application behind this check. Calls that are signed by headers are not checked."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
         self.now = time.time
 
     def __call__(self, environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
-        """WSGI."""
         if "HTTP_AUTHORIZATION" in environment:
             return self._application(environment, start_response)
         body = environment["wsgi.input"].read(int(environment.get("CONTENT_LENGTH") or 0))

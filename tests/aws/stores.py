@@ -1,4 +1,4 @@
-"""The AWS adapters on what stands in for AWS, for this folder's tests and for the suites of the ports."""
+"""The adapters of AWS on its stand-ins, for this folder's tests and for the suites of the ports."""
 
 import hashlib
 import json
@@ -34,13 +34,13 @@ REGION = "us-east-1"
 KEPT_S = 30 * 86400.0
 
 CONTRACT: Any = json.loads((Path(__file__).parents[2] / "infra/lib/contract.json").read_text())
-"""What the stack is made by, and so are the resources of these tests."""
+"""The file from which the stack makes its resources; these tests make theirs from it, too."""
 
 _http = urllib3.PoolManager(retries=False, maxsize=16)
 
 
 class Names(NamedTuple):
-    """What one deployment's resources are called."""
+    """The names of one deployment's resources."""
 
     packages: str
     accounts: str
@@ -52,14 +52,14 @@ class Names(NamedTuple):
 
 @cache
 def clients(endpoint: str) -> Clients:
-    """Clients are slow to make, and good for many threads."""
+    """Return clients, shared by all threads: they are slow to make."""
     made = Clients(REGION, endpoint)
     _ = made.dynamodb, made.sqs, made.s3
     return made
 
 
 def create_tables(at: Clients, name: str) -> tuple[str, str]:
-    """The two tables, as the stack makes them."""
+    """Create the two tables as the stack does."""
     packages, accounts = f"{name}-packages", f"{name}-accounts"
     _create_table(at, packages, CONTRACT["packageTable"])
     _create_table(at, accounts, CONTRACT["accountTable"])
@@ -82,7 +82,8 @@ def _create_table(at: Clients, name: str, table: Any) -> None:
         types |= {keys["partitionKey"]: "S", keys["sortKey"]: "N"}
     attributes: Any = [{"AttributeName": attribute, "AttributeType": kind} for attribute, kind in types.items()]
     more: Any = {"GlobalSecondaryIndexes": indexes} if indexes else {}
-    with suppress(at.dynamodb.exceptions.ResourceInUseException):  # a busy engine answers late, and is asked again
+    # A busy engine answers late, so the library asks again.
+    with suppress(at.dynamodb.exceptions.ResourceInUseException):
         at.dynamodb.create_table(
             TableName=name, KeySchema=_keys(table), AttributeDefinitions=attributes,
             BillingMode="PAY_PER_REQUEST", **more,
@@ -97,7 +98,7 @@ def _keys(of: Any) -> Any:
 
 
 def create_queues(at: Clients, name: str) -> tuple[str, str, str]:
-    """The main queue, the one for dead letters, and the express queue."""
+    """Create the main queue, the dead-letter queue and the express queue."""
     fifo: Any = {"FifoQueue": "true", "ContentBasedDeduplication": "false"}
     dead = at.sqs.create_queue(QueueName=f"{name}-dead.fifo", Attributes=fifo)["QueueUrl"]
     arn = at.sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
@@ -113,22 +114,22 @@ def create_queues(at: Clients, name: str) -> tuple[str, str, str]:
 
 @cache
 def create(name: str, tables: str, queues: str, blobs: str) -> Names:
-    """A deployment's resources; made once."""
+    """Create a deployment's resources if they do not exist."""
     bucket = f"bucket-{name}"
     clients(blobs).s3.create_bucket(Bucket=bucket)
     return Names(*create_tables(clients(tables), name), *create_queues(clients(queues), name), bucket)
 
 
 def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
-    """Do exactly what a link says, with a body of whatever length it has."""
+    """Send the request that a link describes, with a body of any length."""
     sent = {**link.headers, **(headers or {})}
-    sent.pop("Content-Length", None)  # the library says it by itself
+    sent.pop("Content-Length", None)  # the library sets it
     answer = _http.request(link.method, link.url, body=None if link.method == "GET" else body, headers=sent)
     return Answer(answer.status, {name.lower(): value for name, value in answer.headers.items()}, answer.data)
 
 
 def stores(names: Names, clock: SetClock, tables: str, queues: str, blobs: str) -> Stores:
-    """One process's adapters."""
+    """Return the adapters of one process."""
     ids, dynamodb = RandomIds(), clients(tables).dynamodb
     return Stores(
         packages=DynamoPackageStore(
@@ -150,20 +151,20 @@ def stores(names: Names, clock: SetClock, tables: str, queues: str, blobs: str) 
 
 
 def name_of(folder: Path) -> str:
-    """What the resources that belong to a folder are called."""
+    """Return the name of a folder's resources."""
     return hashlib.sha256(str(folder).encode()).hexdigest()[:16]
 
 
 def let_queue_go_by(clock: SetClock) -> None:
-    """Give moto's queues this clock."""
-    ticks = count()  # never the same time twice: what ends at a time has ended when it is that time
+    """Set moto's queues to this clock."""
+    ticks = count()  # no time comes twice: a period that ends at an instant is over at that instant
     moto.sqs.models.unix_time = lambda *_: clock.now() + next(ticks) * 1e-6  # type: ignore[attr-defined]
     moto.sqs.models.unix_time_millis = lambda *_: clock.now() * 1000 + next(ticks) * 1e-3  # type: ignore[attr-defined]
 
 
 @contextmanager
 def moto_at(clock: SetClock) -> Iterator[str]:
-    """The endpoint of moto, where links are made and looked at by the test's clock."""
+    """Start moto and set its links and their checks to the test's clock."""
 
     def now() -> float:
         return time.time() + clock.now() - NOW
@@ -176,7 +177,7 @@ def moto_at(clock: SetClock) -> Iterator[str]:
 
 @contextmanager
 def on_moto(folder: Path, clock: SetClock) -> Iterator[Stores]:
-    """Everything on moto, whose queue goes by the test's clock."""
+    """Yield adapters on moto, whose queue uses the test's clock."""
     let_queue_go_by(clock)
     with moto_at(clock) as endpoint:
         names = create(name_of(folder), endpoint, endpoint, endpoint)
@@ -185,7 +186,7 @@ def on_moto(folder: Path, clock: SetClock) -> Iterator[Stores]:
 
 @contextmanager
 def on_dynamodb_local(folder: Path, clock: SetClock) -> Iterator[Stores]:
-    """Tables on AWS's own engine, the rest on moto."""
+    """Yield adapters with tables on AWS's own engine, the rest on moto."""
     tables = engines.dynamodb_local()
     with moto_at(clock) as others:
         names = create(name_of(folder) + "-d", tables, others, others)
@@ -194,7 +195,6 @@ def on_dynamodb_local(folder: Path, clock: SetClock) -> Iterator[Stores]:
 
 @contextmanager
 def on_elasticmq(folder: Path, clock: SetClock) -> Iterator[Stores]:
-    """Queues on ElasticMQ, the rest on moto."""
     queues = engines.elasticmq()
     with moto_at(clock) as others:
         names = create(name_of(folder) + "-e", others, queues, others)
@@ -203,7 +203,7 @@ def on_elasticmq(folder: Path, clock: SetClock) -> Iterator[Stores]:
 
 @contextmanager
 def on_engines(folder: Path, clock: SetClock) -> Iterator[Stores]:
-    """Tables on AWS's own engine, queues on ElasticMQ: for many callers at once, which moto is not."""
+    """Yield adapters with tables on AWS's own engine and queues on ElasticMQ, which serve many concurrent callers."""
     tables, queues = engines.dynamodb_local(), engines.elasticmq()
     with moto_at(clock) as others:
         names = create(name_of(folder) + "-de", tables, queues, others)
@@ -212,7 +212,7 @@ def on_engines(folder: Path, clock: SetClock) -> Iterator[Stores]:
 
 @contextmanager
 def on_ministack(folder: Path, clock: SetClock) -> Iterator[Stores]:
-    """Everything on what `make e2e` deploys to."""
+    """Yield adapters on ministack, which `make e2e` deploys to."""
     endpoint = engines.ministack()
     names = create(name_of(folder) + "-m", endpoint, endpoint, endpoint)
     yield stores(names, clock, endpoint, endpoint, endpoint)
@@ -220,7 +220,7 @@ def on_ministack(folder: Path, clock: SetClock) -> Iterator[Stores]:
 
 @contextmanager
 def on_versitygw(folder: Path, clock: SetClock) -> Iterator[Stores]:
-    """Blobs on a server that checks signatures by itself, the rest on moto."""
+    """Yield adapters with blobs on a server that checks signatures, the rest on moto."""
     blobs, others = engines.versitygw(), engines.moto()
     names = create(name_of(folder) + "-v", others, others, blobs)
     yield stores(names, clock, others, others, blobs)

@@ -1,4 +1,4 @@
-"""Answers of AWS that no stand-in gives."""
+"""Clients of AWS with scripted answers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,19 +15,18 @@ __all__ = ["ANY", "Stubber", "client_error", "offline", "stubbed"]
 
 @cache
 def offline() -> Clients:
-    """Clients that reach nobody; one of each, since they are slow to make."""
+    """Clients that reach no server, made once because they are slow to make."""
     return Clients("us-east-1", "http://127.0.0.1:9")
 
 
 @contextmanager
 def stubbed(client: Any) -> Iterator[Stubber]:
-    """A client whose answers are scripted, and all given."""
+    """Script a client's answers; all of them must be used."""
     with Stubber(client) as stub:
         yield stub
         stub.assert_no_pending_responses()
 
 
 def client_error(code: str, status: int = 400, operation: str = "Call") -> ClientError:
-    """An error as the library raises it."""
     metadata: Any = {"HTTPStatusCode": status}
     return ClientError({"Error": {"Code": code, "Message": code}, "ResponseMetadata": metadata}, operation)

@@ -1,4 +1,4 @@
-"""The stack's template as the app makes it, and what its policies allow."""
+"""The stack's template as the app generates it, and what its policies allow."""
 
 import json
 import os
@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 SYNTH_S = 300.0
-"""Only a hang takes this long."""
+"""A time that only a hanging process exceeds."""
 
 
 class Right(NamedTuple):
-    """An action on a resource, and for a listing the prefix of its keys. As a grant, each may hold wildcards."""
+    """An action on a resource, with the key prefix if it is a listing. In a grant, each may contain wildcards."""
 
     action: str
     resource: str
     prefix: str = ""
 
     def covers(self, need: "Right") -> bool:
-        """Whether it allows this."""
+        """Whether this grant allows a need."""
         return self.action == need.action and all(
             fnmatchcase(theirs, ours) for theirs, ours in zip(need[1:], self[1:], strict=True)
         )
@@ -32,7 +32,7 @@ class Right(NamedTuple):
 
 @cache
 def synthesized() -> dict[str, Any]:
-    """The template of dev."""
+    """Generate the template of the environment dev."""
     with tempfile.TemporaryDirectory() as name:
         bundle = Path(name) / "bundle"
         bundle.mkdir()
@@ -46,7 +46,7 @@ def synthesized() -> dict[str, Any]:
 
 
 def function(name: str) -> dict[str, Any]:
-    """The properties of a function, by its handler."""
+    """Return the properties of a function with this handler."""
     (found,) = (
         each["Properties"]
         for each in synthesized()["Resources"].values()
@@ -57,7 +57,7 @@ def function(name: str) -> dict[str, Any]:
 
 
 def grants(name: str) -> set[Right]:
-    """All that the policies of a function's role allow."""
+    """Return what the policies of a function's role allow."""
     role = {"Ref": function(name)["Role"]["Fn::GetAtt"][0]}
     policies = [
         each["Properties"] for each in synthesized()["Resources"].values() if each["Type"] == "AWS::IAM::Policy"
@@ -82,7 +82,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def text(value: Any) -> str:
-    """A value of the template, with resources by the names that the app gave them.
+    """Return a value of the template, with the app's names for resources.
 
     >>> text({"Fn::Join": ["", [{"Fn::GetAtt": ["StoragePackages1A2B3C4D", "Arn"]}, "/index/due"]]})
     'StoragePackages/index/due'

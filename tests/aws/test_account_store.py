@@ -1,4 +1,4 @@
-"""DynamoAccountStore: what the port's suite cannot know of."""
+"""DynamoAccountStore, beyond what the port's suite tests."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def rows(stores: Stores) -> dict[tuple[str, str], dict[str, Any]]:
     return {(str(item["pk"]["S"]), str(item["sk"]["S"])): item for item in items}
 
 
-def test_what_is_free_is_kept_beside_its_parts(stores: Stores) -> None:
+def test_the_free_quota_is_stored_beside_its_parts(stores: Stores) -> None:
     accounts = stores.accounts
     accounts.create(make_account())
     accounts.reserve("a", "p", 0, 300)
@@ -39,7 +39,7 @@ def test_what_is_free_is_kept_beside_its_parts(stores: Stores) -> None:
     assert rows(stores)["a#a", "account"]["free_us"]["N"] == str(account.free_us) == "300"
 
 
-def test_all_but_accounts_have_a_last_day(stores: Stores) -> None:
+def test_all_rows_but_accounts_expire(stores: Stores) -> None:
     stores.accounts.create(make_account())
     stores.accounts.reserve("a", "p", 0, 300)
     stores.accounts.grant("a", "k", 5)
@@ -70,7 +70,7 @@ def test_an_account_found_by_its_token_is_a_few_seconds_old_at_most(stores: Stor
     assert found.state == "revoked"
 
 
-def test_what_an_operator_changed_by_this_process_shows_at_once(stores: Stores) -> None:
+def test_an_operators_change_by_this_process_shows_at_once(stores: Stores) -> None:
     stores.accounts.create(make_account())
 
     def seen() -> AccountRecord:
@@ -86,7 +86,7 @@ def test_what_an_operator_changed_by_this_process_shows_at_once(stores: Stores) 
     assert seen().state == "revoked"
 
 
-def test_of_plenty_what_is_free_may_be_old(stores: Stores, clock: SetClock) -> None:
+def test_a_large_free_quota_may_be_read_from_the_cache(stores: Stores, clock: SetClock) -> None:
     stores.accounts.create(make_account()._replace(granted_us=PLENTY_US + 100))
     assert stores.accounts.free_us("a") == PLENTY_US + 100
     stores.accounts.reserve("a", "p", 0, 101)
@@ -94,7 +94,7 @@ def test_of_plenty_what_is_free_may_be_old(stores: Stores, clock: SetClock) -> N
     clock.move(MEMORY_S)
     assert stores.accounts.free_us("a") == PLENTY_US - 1
     stores.accounts.reserve("a", "p", 1, 10)
-    assert stores.accounts.free_us("a") == PLENTY_US - 11, "where little is left, it counts"
+    assert stores.accounts.free_us("a") == PLENTY_US - 11, "a small rest is read from the table"
 
 
 @pytest.mark.parametrize("hint_us", [0, 1, 449, 450, 451, 10**6])
@@ -109,7 +109,7 @@ def test_a_wrong_hint_changes_no_charge(stores: Stores, hint_us: int) -> None:
     assert (account.spent_us, account.reserved_us, account.free_us) == (400, 0, 600)
 
 
-def test_tokens_that_are_remembered_are_bounded(stores: Stores) -> None:
+def test_the_number_of_cached_tokens_is_bounded(stores: Stores) -> None:
     accounts = stores.accounts
     assert isinstance(accounts, DynamoAccountStore)
     accounts.create(make_account())
@@ -118,7 +118,7 @@ def test_tokens_that_are_remembered_are_bounded(stores: Stores) -> None:
     assert len(accounts._owners) == KNOWN_TOKENS
 
 
-def test_nothing_wanted_keeps_no_slice(stores: Stores) -> None:
+def test_a_slice_of_nothing_is_not_stored(stores: Stores) -> None:
     stores.accounts.create(make_account())
     assert stores.accounts.reserve("a", "p", 0, 0).granted_us == 0
     assert stores.accounts.reserve("a", "p", 0, 300) == Reservation(300, exhausted=False)
@@ -142,8 +142,8 @@ def test_a_busy_account(clock: SetClock, no_waiting: list[float]) -> None:
     assert no_waiting
 
 
-def test_what_others_take_in_between_is_not_reserved_twice(clock: SetClock, no_waiting: list[float]) -> None:
-    """What was free when the condition failed is gone when it is asked for."""
+def test_quota_that_others_take_in_between_is_not_reserved_twice(clock: SetClock, no_waiting: list[float]) -> None:
+    """The quota that was free when the condition failed is gone at the next attempt."""
     client = offline().dynamodb
     store = DynamoAccountStore(Table(client, "t"), clock)
     account = {"pk": {"S": "a#a"}, "state": {"S": "active"}, "free_us": {"N": "3"}, "reserved_us": {"N": "9"}}

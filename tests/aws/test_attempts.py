@@ -1,6 +1,6 @@
-"""The stand-in for the tests of crashes and bad days repeats attempts as AWS does.
+"""The stand-in in the tests of crashes and bad days repeats an attempt to receive as AWS documents it:
 
-By its documentation: as long as none of the messages was deleted or changed.
+as long as none of its messages was deleted or changed.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ def test_an_attempt_whose_messages_were_changed_is_refused(stores: Stores, deed:
 
 
 class LostReply(AwsFuse):
-    """The first request is carried out, and its reply does not come."""
+    """Loses the reply to the first request, which is carried out."""
 
     lost = 0
 

@@ -1,4 +1,4 @@
-"""What a master on AWS is put together from."""
+"""What a master on AWS is made of."""
 
 import msgspec
 import pytest
@@ -20,7 +20,7 @@ ENVIRONMENT = {
 
 
 def test_the_queue_forgets_no_chunk_of_a_package_that_may_run_still() -> None:
-    """However long nobody is there to run it; SQS keeps a message for 14 days at most."""
+    """SQS keeps a message for 14 days at most, and a chunk may wait that long for a worker."""
     retention_s = CONTRACT["queue"]["retentionDays"] * DAY_S
     assert POLICY.lifetime_s <= retention_s <= 14 * DAY_S
 
@@ -39,14 +39,13 @@ def test_with_a_fleet() -> None:
     assert isinstance(deployment.watch, GroupWatch)
 
 
-def test_who_checks_no_token_reads_no_secret() -> None:
-    """There is nobody who could answer."""
+def test_a_function_that_checks_no_worker_token_reads_no_secret() -> None:
     secret = ENVIRONMENT | {"CLOUDPAR_WORKER_TOKEN_SECRET": "arn"}
     assert from_environment(secret, worker_token=False).worker_token_hash == ""
 
 
 @pytest.mark.parametrize("name", ENVIRONMENT)
-def test_what_is_missing_is_named(name: str) -> None:
+def test_a_missing_variable_is_named(name: str) -> None:
     with pytest.raises(KeyError, match=name):
         from_environment({other: value for other, value in ENVIRONMENT.items() if other != name})
 
@@ -57,6 +56,6 @@ def test_a_policy_overrides_figures() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"nonsense": 1}', "[]", '{"first_window": 1.5}', "x"])
-def test_a_policy_that_is_none(text: str) -> None:
+def test_an_invalid_policy_is_refused(text: str) -> None:
     with pytest.raises((ValueError, msgspec.DecodeError)):
         read_policy(text)

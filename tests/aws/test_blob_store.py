@@ -1,4 +1,4 @@
-"""S3BlobStore: what its links sign, how long code is kept, and what S3 leaves undone."""
+"""S3BlobStore: what its links sign, how long code is kept, and how it repeats what S3 did not do."""
 
 import base64
 import zlib
@@ -96,13 +96,13 @@ def test_the_last_step_is_signed_with_the_size_of_the_whole_and_that_it_is_the_f
 
 def test_a_link_names_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL")
-    client = Clients("eu-west-1").s3  # makes links, and no request
+    client = Clients("eu-west-1").s3  # makes links and sends no request
     url = urlsplit(store(client).get_link("k").url)
     assert (url.scheme, url.hostname) == ("https", "bucket.s3.eu-west-1.amazonaws.com")
 
 
 def test_a_second_upload_is_answered_with_412(stores: Stores) -> None:
-    """Which its holder takes for success: sdk and worker test that."""
+    """The uploader takes this for success, as the tests of the SDK and the worker show."""
     link = stores.blobs.put_link("k", len(BODY), CRC32)
     assert [stores.transfer(link, BODY).status for _ in range(2)] == [200, 412]
 
@@ -118,7 +118,7 @@ def test_fresh_code_is_left_alone() -> None:
         assert store(client).exists("code/a/h")
 
 
-def test_old_code_is_written_anew() -> None:
+def test_old_code_is_written_again() -> None:
     client = offline().s3
     with stubbed(client) as stub:
         stub.add_response("head_object", head(FRESH_S + 1))
@@ -132,14 +132,14 @@ def test_old_code_is_written_anew() -> None:
         assert store(client).exists("code/a/h")
 
 
-def test_a_blob_keeps_its_content_when_it_is_written_anew(stores: Stores, clock: SetClock) -> None:
+def test_a_blob_keeps_its_content_when_it_is_written_again(stores: Stores, clock: SetClock) -> None:
     stores.transfer(stores.blobs.put_link("code/a/h", len(BODY), CRC32), BODY)
     clock.move(100 * 365 * 86400.0)
     assert stores.blobs.exists("code/a/h")
     assert stores.transfer(stores.blobs.get_link("code/a/h")).body == BODY
 
 
-def test_what_is_swept_while_it_is_looked_at() -> None:
+def test_code_that_expires_while_it_is_looked_at_is_missing() -> None:
     client = offline().s3
     with stubbed(client) as stub:
         stub.add_response("head_object", head(FRESH_S + 1))
@@ -147,7 +147,7 @@ def test_what_is_swept_while_it_is_looked_at() -> None:
         assert not store(client).exists("code/a/h")
 
 
-def test_what_is_missing_is_forbidden_to_whom_may_not_list() -> None:
+def test_a_missing_blob_is_answered_with_403_without_the_right_to_list() -> None:
     client = offline().s3
     with stubbed(client) as stub:
         stub.add_client_error("head_object", "403", http_status_code=403)
@@ -170,7 +170,7 @@ def deletion(*keys: str) -> dict[str, Any]:
     return {"Bucket": "bucket", "Delete": {"Objects": [{"Key": key} for key in keys], "Quiet": True}}
 
 
-def test_what_was_not_deleted_is_deleted_again(no_waiting: list[float]) -> None:
+def test_blobs_that_were_not_deleted_are_deleted_again(no_waiting: list[float]) -> None:
     client = offline().s3
     errors = [{"Key": "r/2", "Code": "SlowDown"}]
     with stubbed(client) as stub:
@@ -181,7 +181,7 @@ def test_what_was_not_deleted_is_deleted_again(no_waiting: list[float]) -> None:
     assert len(no_waiting) == 1
 
 
-def test_what_is_never_deleted(no_waiting: list[float]) -> None:
+def test_a_blob_that_is_never_deleted_is_a_retryable_error(no_waiting: list[float]) -> None:
     client = offline().s3
     with stubbed(client) as stub:
         stub.add_response("list_objects_v2", listing("r/1"))

@@ -1,4 +1,4 @@
-"""What packages cost on AWS, as `python -m bench.aws_calls` counts it: the goals that a minute can show."""
+"""The goals of `python -m bench.aws_calls` that can be checked in a minute."""
 
 import pytest
 from bench.aws_calls.bill import Bill

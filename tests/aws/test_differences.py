@@ -1,4 +1,4 @@
-"""The tests that a stand-in does not run are named by hand; a renamed test would run there without its entry."""
+"""The tests that a stand-in does not run are listed by name; a renamed test would run there without its entry."""
 
 import re
 from pathlib import Path

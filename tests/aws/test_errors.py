@@ -1,4 +1,4 @@
-"""What a caller is told of AWS's errors."""
+"""How the adapters translate AWS's errors for callers."""
 
 import pytest
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError, ReadTimeoutError
@@ -21,12 +21,12 @@ from .stubs import client_error
     ],
     ids=str,
 )
-def test_what_passes_may_be_tried_again(error: Exception) -> None:
+def test_temporary_errors_are_retryable(error: Exception) -> None:
     assert isinstance(translate(error), Unavailable)
 
 
 @pytest.mark.parametrize(
     "error", [client_error("AccessDenied", 403), NoCredentialsError(), NotFound("x"), ValueError("x")], ids=str
 )
-def test_everything_else_stays_what_it_is(error: Exception) -> None:
+def test_other_errors_are_not_translated(error: Exception) -> None:
     assert translate(error) is error

@@ -1,4 +1,4 @@
-"""AutoScalingFleet: a group at zero is woken, once."""
+"""AutoScalingFleet wakes a group at zero instances once."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def test_a_group_is_never_made_smaller_nor_larger_than_it_may_be(clock: SetClock
         AutoScalingFleet(lambda: client, "g", clock).wake()
 
 
-def test_a_group_that_cannot_be_woken_stops_nobody(clock: SetClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_group_that_cannot_be_woken_does_not_stop_a_start(clock: SetClock, caplog: pytest.LogCaptureFixture) -> None:
     client = offline().autoscaling
     fleet = AutoScalingFleet(lambda: client, "g", clock)
     with stubbed(client) as stub:

@@ -1,4 +1,4 @@
-"""GroupWatch: how many instances there are, and why there are no more."""
+"""GroupWatch tells how many instances there are, and why there are no more."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def watched(clock: SetClock) -> tuple[GroupWatch, Any]:
     return GroupWatch(lambda: client, "g", clock), client
 
 
-def test_a_group_that_is_complete_is_asked_once_in_a_while(clock: SetClock) -> None:
+def test_a_complete_group_is_described_once_in_a_while(clock: SetClock) -> None:
     watch, client = watched(clock)
     with stubbed(client) as stub:
         group(stub, 1, "InService")
@@ -56,7 +56,7 @@ def test_a_group_that_is_complete_is_asked_once_in_a_while(clock: SetClock) -> N
         assert watch.status() == FleetStatus()
 
 
-def test_instances_that_start(clock: SetClock) -> None:
+def test_starting_instances_are_counted(clock: SetClock) -> None:
     watch, client = watched(clock)
     with stubbed(client) as stub:
         group(stub, 3, "InService", "Pending", "Terminating")
@@ -65,7 +65,7 @@ def test_instances_that_start(clock: SetClock) -> None:
 
 
 @pytest.mark.parametrize("code", ["Failed", "Cancelled", "WaitingForSpotInstanceId"])
-def test_why_none_can_start(clock: SetClock, code: str) -> None:
+def test_the_reason_why_no_instance_starts_is_shown(clock: SetClock, code: str) -> None:
     watch, client = watched(clock)
     with stubbed(client) as stub:
         group(stub, 2)
@@ -73,7 +73,7 @@ def test_why_none_can_start(clock: SetClock, code: str) -> None:
         assert watch.status() == FleetStatus(starting=2, message=FULL)
 
 
-def test_an_old_failure_is_no_news(clock: SetClock) -> None:
+def test_an_old_failure_is_not_shown(clock: SetClock) -> None:
     watch, client = watched(clock)
     with stubbed(client) as stub:
         group(stub, 2, "Pending")
@@ -81,7 +81,9 @@ def test_an_old_failure_is_no_news(clock: SetClock) -> None:
         assert watch.status() == FleetStatus(starting=2)
 
 
-def test_a_group_that_cannot_be_looked_at_stops_nobody(clock: SetClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_group_that_cannot_be_described_does_not_stop_a_request(
+    clock: SetClock, caplog: pytest.LogCaptureFixture
+) -> None:
     watch, client = watched(clock)
     with stubbed(client) as stub:
         stub.add_client_error("describe_auto_scaling_groups", "AccessDenied")

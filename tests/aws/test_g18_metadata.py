@@ -1,7 +1,8 @@
-"""The address where AWS hands out an instance's credentials: confined tasks may use the network, but not get there.
+"""Confined tasks may use the network, but not reach the address where AWS hands out an instance's credentials.
 
-What refuses it is the stack. The metadata service answers one network hop only, and on a bridge the container is two
-away; the host's firewall has it not even connect. Elsewhere the worker itself refuses: see tests/worker/isolation.
+The stack refuses the connection. The metadata service answers across one network hop only, and from a container on a
+bridge it is two; the host's firewall rejects the connection already. On other machines the worker itself refuses it:
+see tests/worker/isolation.
 """
 
 import shlex

@@ -1,8 +1,8 @@
-"""What the stack's template tells whoever may read it: secrets are made by AWS or named, never written.
+"""The stack's template, which many people may read, contains no secret: AWS makes them, or the template names them.
 
-Beside what a field is for, every text of the template is judged by itself, as scanners for secrets do: 32 hexadecimal
-digits in a row, or 32 characters of base64's alphabet and as mixed as chance makes them, look like a token. Names and
-paths are less mixed, since words repeat their letters. Only hashes of the functions' code may look so.
+Besides the known fields, every text of the template is checked as scanners for secrets do: 32 hexadecimal digits in
+a row, or 32 characters of base64's alphabet with the entropy of random data, look like a token. Names and paths have
+less entropy, since words repeat their letters. Only hashes of the functions' code may look so.
 """
 
 import re
@@ -24,7 +24,7 @@ PARAMETER = re.compile(r"/cloudpar/\w+/[a-z-]+")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{32,}")
 _HEX = re.compile(r"[0-9a-fA-F]{32}")
 _MIXED_BITS = 4.5
-"""A character of the template's longest path has 4.43; of a random token of 43, all but one in 200 have more."""
+"""Bits of entropy per character. The template's longest path has 4.43; 199 of 200 random tokens of 43 have more."""
 
 
 def looks_like_a_token(text: str) -> bool:
@@ -32,12 +32,12 @@ def looks_like_a_token(text: str) -> bool:
 
 
 def _bits(run: str) -> float:
-    """Shannon's entropy of a character."""
+    """Return Shannon's entropy per character."""
     return -sum(count / len(run) * log2(count / len(run)) for count in Counter(run).values())
 
 
 def texts(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
-    """What is written in the template and is no reference, by where it stands."""
+    """Yield the texts of the template that are no references, with their places."""
     match value:
         case dict():
             for name, inner in value.items():
@@ -51,7 +51,7 @@ def texts(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
 
 
 def leaks(template: Template) -> Iterator[str]:
-    """Where a secret is written."""
+    """Yield the places of secrets in the template."""
     for at, text in texts(template):
         if looks_like_a_token(text) and not at.endswith("/Properties/Code/S3Key"):
             yield at
@@ -71,7 +71,7 @@ def leaks(template: Template) -> Iterator[str]:
 
 
 def _names(value: Any) -> bool:
-    """Whether it only names a secret."""
+    """Whether a value only names a secret."""
     match value:
         case {"Fn::Join": [_, parts]}:
             return all(_names(part) for part in parts if part not in [":", "/", "-", ""])
@@ -80,7 +80,7 @@ def _names(value: Any) -> bool:
     return len(value) == 1 and not REFERENCES.isdisjoint(value)
 
 
-def test_g19_the_template_tells_no_secret(reached: Callable[[str], None]) -> None:
+def test_g19_the_template_contains_no_secret(reached: Callable[[str], None]) -> None:
     template = synthesized()
     kinds = Counter(resource["Type"] for resource in template["Resources"].values())
     assert kinds["AWS::SecretsManager::Secret"] == 1
@@ -90,7 +90,7 @@ def test_g19_the_template_tells_no_secret(reached: Callable[[str], None]) -> Non
 
 
 def first(template: Template, kind: str) -> dict[str, Any]:
-    """The properties of a resource of this kind."""
+    """Return the properties of the first resource of this kind."""
     found: dict[str, Any] = next(each for each in template["Resources"].values() if each["Type"] == kind)["Properties"]
     return found
 

@@ -1,6 +1,6 @@
-"""Links in the hands of somebody who wants more than they are for. `make versitygw` asks versitygw the same.
+"""Links in the hands of a client that wants to do more than they allow. `make versitygw` runs this on versitygw, too.
 
-Every change is refused with status 403, which is what a signature that does not match is answered with.
+S3 refuses every change with status 403, its answer to a signature that does not match.
 """
 
 import time
@@ -52,7 +52,7 @@ def part_link(stores: Stores) -> tuple[Link, bytes]:
 
 
 def send_parts(stores: Stores, parts: Parts) -> bytes:
-    """Upload all parts; what makes one payload of them."""
+    """Upload all parts and return the request's body that completes the upload."""
     answers = [stores.transfer(link, BODY[start:end]) for link, (start, end) in zip(parts.links, BOUNDS, strict=True)]
     assert [answer.status for answer in answers] == [200] * len(BOUNDS)
     return completion([answer.headers["etag"] for answer in answers], PARTS_CRC32)
@@ -77,7 +77,7 @@ def ids(value: object) -> str:
 
 
 @pytest.mark.parametrize("make", [*WRITING, get_link], ids=ids)
-def test_a_link_does_what_it_is_for(stores: Stores, make: Making) -> None:
+def test_an_unchanged_link_works(stores: Stores, make: Making) -> None:
     assert stores.transfer(*make(stores)).status == 200
 
 
@@ -95,8 +95,10 @@ def test_another_key(stores: Stores, make: Making) -> None:
 
 
 @pytest.mark.parametrize("make", [*WRITING, get_link], ids=ids)
-def test_a_link_of_somebody_else(stores: Stores, make: Making, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has another secret signs something else."""
+def test_a_link_that_is_signed_with_another_secret(
+    stores: Stores, make: Making, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another secret makes another signature."""
     link, body = make(stores)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guessed")
     where = urlsplit(link.url)
@@ -128,7 +130,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("make", "name", "value"), CHANGES, ids=ids)
 def test_another_header(stores: Stores, make: Making, name: str, value: str | None) -> None:
-    """Of another length are bodies that are cut or longer."""
+    """A header with another length stands for a body that is cut or longer."""
     link, body = make(stores)
     if name == "Content-Length":
         assert_refused(stores.transfer(link, body[:-1]))
@@ -140,7 +142,7 @@ def test_another_header(stores: Stores, make: Making, name: str, value: str | No
 
 @pytest.mark.parametrize("make", [*WRITING, get_link], ids=ids)
 def test_one_more_header_of_amazons(stores: Stores, make: Making) -> None:
-    """It could mean another thing than what was signed: for example who may read."""
+    """An additional header could change the request's meaning: for example who may read the object."""
     link, body = make(stores)
     assert_refused(stores.transfer(link, body, {"x-amz-acl": "public-read"}))
 
@@ -159,7 +161,7 @@ def test_any_range_of_bytes(stores: Stores) -> None:
     assert (answer.status, answer.body) == (206, BODY[10:20])
 
 
-def test_a_second_payload_is_refused_by_whichever_link(stores: Stores) -> None:
+def test_every_link_refuses_a_second_payload(stores: Stores) -> None:
     links = [put_link(stores), complete_link(stores)]
     assert stores.transfer(*links[0]).status == 200
     for link, body in links:
@@ -193,7 +195,7 @@ EXAMPLE = Request(
     {"host": "examplebucket.s3.amazonaws.com"},
     b"",
 )
-"""AWS's own, of "Authenticating Requests: Using Query Parameters"; 2013-05-24 is the second 1369353600."""
+"""AWS's example from "Authenticating Requests: Using Query Parameters"; 2013-05-24 is the second 1369353600."""
 
 EXAMPLE_SECRETS = {"AKIAIOSFODNN7EXAMPLE": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
 
@@ -227,12 +229,12 @@ def test_amazons_example_when_it_is_changed(changed: Request) -> None:
 
 
 def assert_refused(answer: Answer) -> None:
-    # Not for the method of the completion's link: there S3 looks first whether there is such a call at all.
+    # Not with the completion link's method: there S3 first checks whether such a call exists.
     assert answer.status in {403, 405}, answer
 
 
 def like(blobs: BlobStore, link: Link) -> Link:
-    """The same link, made anew."""
+    """Return a new link that does the same."""
     upload_id = dict(parse_qsl(urlsplit(link.url).query)).get("uploadId")
     if upload_id is not None:
         parts = blobs.part_links(KEY, len(BODY), PARTS_CRC32, upload_id)

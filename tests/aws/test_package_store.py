@@ -1,4 +1,4 @@
-"""DynamoPackageStore: what the port's suite cannot know of."""
+"""DynamoPackageStore, beyond what the port's suite tests."""
 
 import random
 from typing import Any
@@ -26,7 +26,7 @@ NO_OBJECTS = Objects(lambda: offline().s3, "none")
 
 
 class SetIds:
-    """The same name, again and again."""
+    """Yields the same id each time."""
 
     def fresh(self) -> str:
         return "writer"
@@ -68,7 +68,7 @@ def page_rows(stores: Stores) -> list[Any]:
     return sorted((row for row in rows(stores) if row["sk"]["S"].startswith("r#")), key=lambda row: row["sk"]["S"])
 
 
-def test_every_row_has_its_last_day(stores: Stores) -> None:
+def test_every_row_expires(stores: Stores) -> None:
     spec = make_spec()
     stores.packages.create(spec, make_head(spec))
     stores.packages.append("p", [("k", Acknowledged())])
@@ -81,8 +81,8 @@ def test_every_row_has_its_last_day(stores: Stores) -> None:
         assert last_day % DAY_S == 0
 
 
-def test_a_save_that_was_sent_twice_is_not_taken_for_anothers(clock: SetClock) -> None:
-    """The answer to the first was lost, and the library sent it again."""
+def test_a_save_that_was_sent_twice_counts_as_won(clock: SetClock) -> None:
+    """The answer to the first request was lost, so the library sent it again."""
     client = offline().dynamodb
     store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, clock, SetIds(), KEPT_S)
     for writer, won in (("writer", True), ("another", False)):
@@ -97,10 +97,10 @@ def test_a_save_that_was_sent_twice_is_not_taken_for_anothers(clock: SetClock) -
 @pytest.mark.parametrize(
     ("version", "writer", "won"), [(2, "another", False), (1, "writer", True), (None, None, False)],
 )  # fmt: skip
-def test_a_head_that_somebody_writes_is_looked_at_before_another_try(
+def test_a_head_that_is_being_written_is_read_before_a_retry(
     clock: SetClock, version: int | None, writer: str | None, won: bool
 ) -> None:
-    """Waiting for a race that is lost already would take seconds."""
+    """Retrying a race that is already lost would take seconds."""
     client = offline().dynamodb
     store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, clock, SetIds(), KEPT_S)
     row = {"pk": {"S": "p"}, "sk": {"S": "head"}, "version": {"N": str(version)}, "writer": {"S": str(writer)}}
@@ -111,7 +111,7 @@ def test_a_head_that_somebody_writes_is_looked_at_before_another_try(
         stub.assert_no_pending_responses()
 
 
-def test_a_head_that_is_still_the_one_before_is_tried_again(clock: SetClock, no_waiting: list[float]) -> None:
+def test_a_save_is_retried_while_the_head_is_unchanged(clock: SetClock, no_waiting: list[float]) -> None:
     client = offline().dynamodb
     store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, clock, SetIds(), KEPT_S)
     row = {"pk": {"S": "p"}, "sk": {"S": "head"}, "version": {"N": "0"}, "writer": {"S": "another"}}
@@ -162,7 +162,7 @@ def test_the_registry_has_several_shards_and_is_read_whole(stores: Stores) -> No
 
 
 def test_the_indexes_are_sparse(stores: Stores) -> None:
-    """A package whose tasks are all in chunks costs nothing in the index of those that are not."""
+    """The index of packages with tasks outside of chunks has no row of a package whose tasks are all in chunks."""
     spec = make_spec()
     stores.packages.create(spec, make_head(spec))
     (head,) = (row for row in rows(stores) if row["sk"]["S"] == "head")
@@ -173,8 +173,8 @@ def test_the_indexes_are_sparse(stores: Stores) -> None:
     assert "uncut_since" not in head
 
 
-def test_the_index_of_what_is_unsettled_is_sparse_too(stores: Stores) -> None:
-    """It is read at each start: what has ended leaves its figures, and what is settled leaves it."""
+def test_the_index_of_unsettled_packages_is_sparse_too(stores: Stores) -> None:
+    """Each start reads it: a package that has ended leaves its figures there until it is settled."""
     spec = make_spec()
     stores.packages.create(spec, make_head(spec))
     ended = altered(make_head(spec, 1), state="completed")
@@ -186,13 +186,13 @@ def test_the_index_of_what_is_unsettled_is_sparse_too(stores: Stores) -> None:
 
 
 def unsettled_row(stores: Stores) -> dict[str, str]:
-    """What that index has of the only package."""
+    """Return the only package's row in that index."""
     (head,) = (row for row in rows(stores) if row["sk"]["S"] == "head")
     names = ("unsettled", "tasks", "data_bytes")
     return {name: next(iter(head[name].values())) for name in names if name in head}
 
 
-def test_what_repeats_itself_is_stored_small(stores: Stores) -> None:
+def test_repetitive_rows_are_compressed(stores: Stores) -> None:
     results = [TaskResult(index, "ok", 1000, data=b"\x80\x04K*.") for index in range(4000)]
     version = put_page(stores.packages, results)
     (row,) = page_rows(stores)
@@ -259,7 +259,7 @@ def test_a_long_inbox_is_read_a_megabyte_at_a_time(real_tables: Stores) -> None:
     assert seen == [key for key, _ in events]
 
 
-def test_what_a_crash_of_forget_left_is_forgotten_again(stores: Stores, client: Any, name: str) -> None:
+def test_rows_that_a_crash_of_forget_left_are_forgotten_again(stores: Stores, client: Any, name: str) -> None:
     spec = make_spec()
     stores.packages.create(spec, make_head(spec))
     client.delete_item(TableName=name, Key={"pk": {"S": "p"}, "sk": {"S": "spec"}})
@@ -289,7 +289,7 @@ def test_an_event_of_a_master_whose_clock_is_behind_is_not_lost(stores: Stores, 
     assert [item.key for item in inbox(store)] == ["early"]
 
 
-def test_what_was_left_of_an_earlier_package_is_cleared_away(stores: Stores, client: Any, name: str) -> None:
+def test_rows_of_an_earlier_package_are_cleared_away(stores: Stores, client: Any, name: str) -> None:
     old = {"pk": {"S": "p"}, "sk": {"S": "i#old"}, "event": {"B": b"x"}, "at": {"N": "1"}}
     client.put_item(TableName=name, Item=old)
     spec = make_spec()

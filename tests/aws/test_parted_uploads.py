@@ -1,4 +1,4 @@
-"""Large payloads of the SDK and of workers on their way to S3, interrupted wherever that hurts."""
+"""The SDK and workers upload large payloads to S3, and are interrupted at critical moments."""
 
 import io
 import os
@@ -40,14 +40,14 @@ def stores(tmp_path: Path, clock: SetClock) -> Iterator[Stores]:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the least size that S3 takes, so that some are not too much for a test."""
+    """Set the part size to S3's minimum, so that a test can afford several parts."""
     monkeypatch.setattr("cloudpar_protocol.parts.WHOLE_BYTES", 6_000_000)
     for module in ("cloudpar_protocol.parts", "cloudpar_master.services.upload_links"):
         monkeypatch.setattr(f"{module}.PART_BYTES", 5 * 1024**2)
 
 
 class Client(Connection):
-    """The SDK's connection to a store, and to a master that is here."""
+    """The SDK's connection to a store, and to a master in this process."""
 
     def __init__(self, stores: Stores) -> None:
         super().__init__(NOWHERE, "token", RetryPolicy(30.0, met=True))
@@ -120,7 +120,7 @@ def test_a_part_whose_answer_is_lost_is_sent_again(client: Client, stores: Store
 
 
 def test_a_lost_answer_to_the_last_step(client: Client, stores: Stores) -> None:
-    """The store says that it is done, that something is there, or that it knows no such upload: all mean success."""
+    """The store says that the upload is complete, that the object exists, or that it knows no such upload: success."""
     losses = [True]
     client.lost = lambda link: link.method == "POST" and bool(losses) and losses.pop()
     ref = client.send()
@@ -128,8 +128,10 @@ def test_a_lost_answer_to_the_last_step(client: Client, stores: Stores) -> None:
     assert client.asked[:4] == [*PARTS, "POST 200"]
 
 
-def test_a_store_that_forgot_the_upload(client: Client, stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when the last step was done, or the upload was given up, and nobody remembers which."""
+def test_an_upload_that_the_store_forgot_is_sent_whole(
+    client: Client, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a last step whose answer was lost, or after the upload was given up: the client cannot know which."""
     refused: list[Link] = []
 
     def refuse(link: Link, *_: object) -> None:
@@ -144,7 +146,9 @@ def test_a_store_that_forgot_the_upload(client: Client, stores: Stores, monkeypa
     assert client.asked[-1] == "PUT 200"
 
 
-def test_links_that_grew_old(client: Client, stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_links_are_renewed_during_an_upload(
+    client: Client, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make = stores.blobs.part_links
 
     def old_at_first(key: str, size: int, parts_crc32: list[int], upload_id: str | None) -> Any:
@@ -165,8 +169,8 @@ def test_links_that_grew_old(client: Client, stores: Stores, monkeypatch: pytest
     assert [message.uploads[0].key for message in client.prepared] == [None, "data/a/1"]
 
 
-def test_an_upload_that_is_begun_again(client: Client, stores: Stores) -> None:
-    """What an interrupted one left is in nobody's way."""
+def test_an_interrupted_upload_starts_over(client: Client, stores: Stores) -> None:
+    """The parts of an interrupted upload do not disturb the next one."""
     client.lost = lambda link: "partNumber=2" in link.url
     client.policy.patience_s = 0.0
     with pytest.raises(Exception, match="no blob store answers"):
@@ -177,7 +181,7 @@ def test_an_upload_that_is_begun_again(client: Client, stores: Stores) -> None:
 
 
 class Master(MasterClient):
-    """A worker's client of a master that is here."""
+    """A worker's client of a master in this process."""
 
     def __init__(self, stores: Stores) -> None:
         super().__init__(NOWHERE, "token", Reach(lambda _: None))
@@ -223,8 +227,8 @@ def test_large_results_go_in_parts(master: Master, stores: Stores) -> None:
     assert (len(master.prepared), master.asked) == (1, ["complete"] * 2)
 
 
-def test_results_that_are_there_already_are_there(master: Master, stores: Stores) -> None:
-    """The same publication again, as after a lost answer, under another upload."""
+def test_results_that_are_stored_already_are_not_stored_twice(master: Master, stores: Stores) -> None:
+    """The same results are uploaded twice, as after a lost answer."""
     first, again = upload_large(master, [publication(0, BODY)]), upload_large(master, [publication(0, BODY)])
     assert first == again
     assert stored(stores, "results/p/l/0") == BODY

@@ -1,4 +1,4 @@
-"""Many at once on AWS's own engine."""
+"""Concurrent callers on AWS's own engine."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +44,7 @@ def test_one_creation_wins(real_tables: Stores) -> None:
     assert stored == winners * CALLERS
 
 
-def test_every_event_is_there_once(real_tables: Stores) -> None:
+def test_every_event_is_stored_once(real_tables: Stores) -> None:
     packages, spec = real_tables.packages, make_spec()
     packages.create(spec, make_head(spec))
     at_once(
@@ -71,7 +71,7 @@ def test_never_over_the_quota(real_tables: Stores) -> None:
 
 
 def test_a_late_slice_and_the_end_of_its_package(real_tables: Stores) -> None:
-    """Whichever comes first: nothing stays reserved that nobody gives back."""
+    """In either order, no quota stays reserved."""
     accounts = real_tables.accounts
     accounts.create(AccountRecord("a", "name", "hash", "active", 10_000, 0, 0, NOW))
 

@@ -1,4 +1,4 @@
-"""What the library tries again by itself, and what a caller is told when it gave up."""
+"""What the library retries, and which error a caller gets when the retries are used up."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,7 +47,7 @@ def remove() -> None:
 
 
 FOUND = Reply(200, b"", (("Last-Modified", "Fri, 15 Jan 2027 08:00:00 GMT"),))
-assert NOW == 1_800_000_000.0  # that Friday: nothing is written anew
+assert NOW == 1_800_000_000.0  # a Friday, on which no row is rewritten
 
 TROUBLES: list[tuple[Callable[[], None], Reply | Exception, Reply]] = [
     (get, dynamodb_error("ProvisionedThroughputExceededException"), Reply(200)),
@@ -71,7 +71,7 @@ TROUBLES: list[tuple[Callable[[], None], Reply | Exception, Reply]] = [
 
 @contextmanager
 def answering(replies: Iterator[Reply | Exception]) -> Iterator[list[Any]]:
-    """Give the clients these answers; says what was asked."""
+    """Give the clients these answers; yields the requests."""
     asked: list[Any] = []
 
     def send(request: Any, **_: Any) -> Any:
@@ -98,18 +98,19 @@ def name_of(case: Callable[[], None] | Reply | Exception) -> str:
 
 
 @pytest.mark.parametrize(("call", "trouble", "answer"), TROUBLES, ids=name_of)
-def test_what_passes_is_tried_again(
+def test_a_temporary_error_is_retried(
     call: Callable[[], None], trouble: Reply | Exception, answer: Reply, no_waiting: list[float]
 ) -> None:
     with answering(iter([*[trouble] * (ATTEMPTS - 1), answer])) as asked:
         call()
     assert len(asked) == ATTEMPTS
-    assert len({request.body for request in asked}) == 1  # a transaction's token among it: it is carried out once
+    # With the transaction's token in it, so it is carried out once.
+    assert len({request.body for request in asked}) == 1
     assert len(no_waiting) == ATTEMPTS - 1
 
 
 @pytest.mark.parametrize(("call", "trouble", "answer"), TROUBLES, ids=name_of)
-def test_what_lasts_may_be_tried_again_by_the_caller(
+def test_an_error_that_lasts_is_retryable_for_the_caller(
     call: Callable[[], None], trouble: Reply | Exception, answer: Reply, no_waiting: list[float]
 ) -> None:
     with answering(iter([trouble] * ATTEMPTS)) as asked, pytest.raises(Exception) as raised:  # noqa: PT011 - any
@@ -130,7 +131,7 @@ def test_what_lasts_may_be_tried_again_by_the_caller(
     ],
     ids=name_of,
 )
-def test_what_is_wrong_is_asked_once(call: Callable[[], None], refusal: Reply) -> None:
+def test_a_permanent_error_is_not_retried(call: Callable[[], None], refusal: Reply) -> None:
     with answering(iter([refusal])) as asked, pytest.raises(Exception) as raised:  # noqa: PT011 - any
         call()
     assert len(asked) == 1

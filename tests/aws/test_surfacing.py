@@ -1,6 +1,6 @@
-"""The queue on an engine with its own idea of a FIFO queue, and its own time: so nothing here waits for any to pass.
+"""The queue on engines with their own FIFO queues and their own clock, so no test here waits for time to pass.
 
-What is in flight surfaces when its holder says so. `make test` has ElasticMQ, `make e2e` ministack.
+A message becomes visible again when its holder returns it. `make test` runs this on ElasticMQ, `make e2e` on ministack.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def test_a_group_is_sent_once(queue: SqsTaskQueue) -> None:
     assert queue.receive(10, HOLD_S, "another") == []
 
 
-def test_what_surfaces_is_another_delivery(queue: SqsTaskQueue) -> None:
+def test_a_message_that_is_visible_again_is_another_delivery(queue: SqsTaskQueue) -> None:
     queue.send(sendings(1))
     (first,) = queue.receive(1, HOLD_S, "a")
     queue.extend([first.receipt], 0.0)
@@ -70,7 +70,7 @@ def test_what_surfaces_is_another_delivery(queue: SqsTaskQueue) -> None:
     assert queue.receive(1, HOLD_S, "c") == []
 
 
-def test_delivered_too_often_it_is_dead(queue: SqsTaskQueue) -> None:
+def test_a_message_that_is_delivered_too_often_is_dead(queue: SqsTaskQueue) -> None:
     queue.send(sendings(1))
     for number in range(LARGEST_RECEIVES):
         (message,) = queue.receive(1, HOLD_S, str(number))
@@ -82,7 +82,7 @@ def test_delivered_too_often_it_is_dead(queue: SqsTaskQueue) -> None:
     assert queue.dead(10) == []
 
 
-def test_receipts_that_never_were(queue: SqsTaskQueue) -> None:
+def test_unknown_receipts_are_ignored(queue: SqsTaskQueue) -> None:
     queue.delete(["00000000-0000-0000-0000-000000000000#00000000-0000-0000-0000-000000000000"])
     queue.extend(["00000000-0000-0000-0000-000000000000#00000000-0000-0000-0000-000000000000"], 60.0)
 
@@ -99,12 +99,12 @@ def at_once(call: Callable[[int], T]) -> list[T]:
 
 
 def all_receive(queue: SqsTaskQueue, attempt: str) -> list[Message]:
-    """What many get who ask for one."""
+    """Return what many concurrent receivers get that ask for one message each."""
     return list(chain.from_iterable(at_once(lambda number: queue.receive(1, HOLD_S, f"{attempt} {number}"))))
 
 
 def test_no_message_goes_to_two_while_one_holds_it(queue: SqsTaskQueue) -> None:
-    """Receivers that keep what they get, and go on until nothing comes."""
+    """The receivers keep what they get, and stop when nothing comes."""
     queue.send(sendings(120))
 
     def take_all(number: int) -> list[str]:
@@ -119,12 +119,12 @@ def test_no_message_goes_to_two_while_one_holds_it(queue: SqsTaskQueue) -> None:
 
     taken = list(chain.from_iterable(at_once(take_all)))
     assert len(taken) == len(set(taken))
-    rest = queue.receive(200, HOLD_S, "whoever met a crowd")
+    rest = queue.receive(200, HOLD_S, "the rest after a collision")
     assert sorted([*taken, *(message.body for message in rest)]) == sorted(text.body for text in sendings(120))
 
 
 def test_few_in_flight_while_many_work(queue: SqsTaskQueue) -> None:
-    """Receivers that finish what they get; senders in between, who send everything twice."""
+    """The receivers finish what they get, while senders send everything twice."""
     queue.send(sendings(40))
     done = Event()
 
@@ -149,7 +149,7 @@ def test_few_in_flight_while_many_work(queue: SqsTaskQueue) -> None:
     assert sorted([*finished, *(message.body for message in rest)]) == sorted(text.body for text in sendings(120))
 
 
-def test_one_of_many_gets_what_surfaces(queue: SqsTaskQueue) -> None:
+def test_one_of_many_receivers_gets_a_message_that_is_visible_again(queue: SqsTaskQueue) -> None:
     queue.send(sendings(1))
     (held,) = queue.receive(1, HOLD_S, "first")
     for delivery in range(2, LARGEST_RECEIVES + 1):
@@ -159,7 +159,7 @@ def test_one_of_many_gets_what_surfaces(queue: SqsTaskQueue) -> None:
 
 
 def test_a_group_is_serial(queue: SqsTaskQueue, client: Any) -> None:
-    """Ours has one message; of one with more, nobody gets another while one is in flight."""
+    """Our groups have one message; of a group with more, no other receiver gets one while one is in flight."""
     url = queue._main._url
     for number in range(6):
         client.send_message(

@@ -1,4 +1,4 @@
-"""What DynamoDB leaves undone, and how often it is tried again."""
+"""What the adapters do when DynamoDB leaves part of a request undone, and how often they retry it."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def test_a_cancelled_transaction_is_tried_again(no_waiting: list[float], reason:
     assert len(no_waiting) == 2
 
 
-def test_a_transaction_that_never_gets_through(no_waiting: list[float]) -> None:
+def test_a_transaction_that_is_always_cancelled_is_retryable(no_waiting: list[float]) -> None:
     rows, client = table()
     with stubbed(client) as stub:
         for _ in range(backoff.ATTEMPTS):
@@ -50,14 +50,14 @@ def test_a_transaction_that_never_gets_through(no_waiting: list[float]) -> None:
     assert all(0 <= wait_s <= backoff.LONGEST_S for wait_s in no_waiting)
 
 
-def test_a_condition_that_fails_ends_a_transaction_whatever_else_happened() -> None:
+def test_a_failed_condition_ends_a_transaction_despite_other_conflicts() -> None:
     rows, client = table()
     with stubbed(client) as stub:
         cancelled(stub, "TransactionConflict", CONDITION_FAILED, Item=KEY)
         assert rows.transact([put(ROW, MISSING), put(ROW, MISSING)]) == [None, Refused(ROW)]
 
 
-def test_a_transaction_that_is_wrong_is_no_matter_of_patience() -> None:
+def test_an_invalid_transaction_is_not_retried() -> None:
     rows, client = table()
     with stubbed(client) as stub:
         cancelled(stub, "ValidationError")
@@ -74,7 +74,7 @@ def test_a_write_into_a_transaction_is_tried_again(no_waiting: list[float]) -> N
     assert len(no_waiting) == 1
 
 
-def test_a_write_that_never_gets_through(no_waiting: list[float]) -> None:
+def test_a_write_that_always_conflicts_is_retryable(no_waiting: list[float]) -> None:
     rows, client = table()
     with stubbed(client) as stub:
         for _ in range(backoff.ATTEMPTS):

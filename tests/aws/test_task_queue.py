@@ -1,4 +1,4 @@
-"""SqsTaskQueue: what AWS answers, and what the port's suite cannot ask."""
+"""SqsTaskQueue with AWS's answers, beyond what the port's suite tests."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -47,7 +47,7 @@ def entry(number: int) -> dict[str, str]:
     return {"Id": str(number), "MessageBody": f"body {number}", "MessageGroupId": name, "MessageDeduplicationId": name}
 
 
-def test_ten_at_a_time(scripted: Scripted) -> None:
+def test_messages_are_sent_ten_at_a_time(scripted: Scripted) -> None:
     queue, stub = scripted
     for part in (range(10), range(10, 20), range(20, 23)):
         expected = {"QueueUrl": "live", "Entries": [entry(number) for number in part]}
@@ -55,7 +55,7 @@ def test_ten_at_a_time(scripted: Scripted) -> None:
     assert queue.send(sendings(23)) == [True] * 23
 
 
-def test_what_fails_of_a_batch_is_sent_again(scripted: Scripted, no_waiting: list[float]) -> None:
+def test_failed_entries_of_a_batch_are_sent_again(scripted: Scripted, no_waiting: list[float]) -> None:
     queue, stub = scripted
     stub.add_response("send_message_batch", {"Successful": done(0), "Failed": failed(1, 2)})
     again = {"QueueUrl": "live", "Entries": [entry(1), entry(2)]}
@@ -65,7 +65,7 @@ def test_what_fails_of_a_batch_is_sent_again(scripted: Scripted, no_waiting: lis
     assert len(no_waiting) == 2
 
 
-def test_what_fails_again_and_again_is_for_the_next_fold(scripted: Scripted, no_waiting: list[float]) -> None:
+def test_entries_that_fail_repeatedly_are_left_to_the_next_fold(scripted: Scripted, no_waiting: list[float]) -> None:
     queue, stub = scripted
     for _ in range(ENTRY_ATTEMPTS):
         stub.add_response("send_message_batch", {"Successful": [], "Failed": failed(1)})
@@ -73,8 +73,8 @@ def test_what_fails_again_and_again_is_for_the_next_fold(scripted: Scripted, no_
     assert len(no_waiting) == ENTRY_ATTEMPTS - 1
 
 
-def test_what_the_queue_refuses_was_not_sent(scripted: Scripted) -> None:
-    """Nobody knows why it should; but a chunk that was taken for sent would be lost."""
+def test_an_entry_that_the_queue_refuses_counts_as_not_sent(scripted: Scripted) -> None:
+    """A chunk that was wrongly marked as sent would be lost."""
     queue, stub = scripted
     bad = failed(1, fault=True, code="InvalidMessageContents")
     stub.add_response("send_message_batch", {"Successful": done(0, 2), "Failed": bad})
@@ -83,7 +83,7 @@ def test_what_the_queue_refuses_was_not_sent(scripted: Scripted) -> None:
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "RequestThrottled", "KmsThrottled"])
 def test_an_entry_that_is_throttled_is_sent_again(scripted: Scripted, no_waiting: list[float], code: str) -> None:
-    """AWS calls too much the sender's fault."""
+    """AWS calls throttling the sender's fault."""
     queue, stub = scripted
     stub.add_response("send_message_batch", {"Successful": done(0), "Failed": failed(1, fault=True, code=code)})
     stub.add_response("send_message_batch", {"Successful": done(1), "Failed": []})
@@ -104,7 +104,7 @@ def test_a_throttled_batch_is_for_the_next_fold_and_the_others_go(clock: SetCloc
     assert SqsTaskQueue(Throttled(), "live", "dead", clock).send(sendings(12)) == [False] * 10 + [True] * 2  # type: ignore[arg-type]
 
 
-def test_what_may_not_be_done_is_an_error(scripted: Scripted) -> None:
+def test_a_missing_right_is_an_error(scripted: Scripted) -> None:
     queue, stub = scripted
     stub.add_client_error("send_message_batch", "AccessDenied")
     with pytest.raises(Exception, match="AccessDenied"):
@@ -146,7 +146,7 @@ def test_a_part_that_is_not_full_is_the_last(scripted: Scripted) -> None:
     assert len(queue.receive(100, 60.0, "attempt")) == 9
 
 
-def test_what_is_leased_already_is_not_lost_by_a_later_part(scripted: Scripted) -> None:
+def test_messages_of_earlier_parts_survive_a_failing_part(scripted: Scripted) -> None:
     queue, stub = scripted
     stub.add_response("receive_message", received(*range(10)))
     stub.add_client_error("receive_message", "OverLimit", http_status_code=403)
@@ -181,7 +181,7 @@ def test_an_attempt_id_of_any_kind(attempt_id: str) -> None:
     assert " " not in sent[0]
 
 
-def test_when_it_surfaces_again_its_wait_is_unknown(scripted: Scripted) -> None:
+def test_the_wait_of_a_message_that_is_visible_again_is_unknown(scripted: Scripted) -> None:
     queue, stub = scripted
     stub.add_response("receive_message", received(1, receives=2))
     assert queue.receive(1, 60.0, "attempt") == [Message("body 1", "r1", 2, 0)]
@@ -197,7 +197,7 @@ def test_receipts_that_expired_are_ignored(scripted: Scripted) -> None:
     queue.extend(["old", "good"], 60.0)
 
 
-def test_what_fails_of_deleting_and_extending_is_done_again(scripted: Scripted, no_waiting: list[float]) -> None:
+def test_failed_entries_of_deleting_and_extending_are_sent_again(scripted: Scripted, no_waiting: list[float]) -> None:
     queue, stub = scripted
     receipts = [f"r{number}" for number in range(12)]
     calls: list[tuple[str, dict[str, int]]] = [
@@ -221,7 +221,7 @@ def test_a_delete_that_never_succeeds_is_left_to_the_queue(scripted: Scripted, n
     assert no_waiting
 
 
-def test_twelve_hours_at_most(scripted: Scripted) -> None:
+def test_a_message_is_hidden_for_twelve_hours_at_most(scripted: Scripted) -> None:
     queue, stub = scripted
     expected = {"QueueUrl": "live", "Entries": [{"Id": "0", "ReceiptHandle": "r", "VisibilityTimeout": 43_200}]}
     stub.add_response("change_message_visibility_batch", {"Successful": taken(0), "Failed": []}, expected)
@@ -240,7 +240,7 @@ def test_a_dead_letters_receipt_goes_to_its_own_queue(scripted: Scripted) -> Non
     queue.delete([message.receipt, "r2"])
 
 
-def test_nobody_there(clock: SetClock) -> None:
+def test_a_queue_that_cannot_be_reached_takes_no_chunks(clock: SetClock) -> None:
     class Unreachable:
         def __getattr__(self, name: str) -> Any:
             def call(**_: Any) -> None:
@@ -259,7 +259,7 @@ def on_three_queues(clock: SetClock) -> tuple[SqsTaskQueue, Queue]:
 
 
 def attempt(queue: int) -> Iterator[str]:
-    """Ids of attempts that look into the express queue first (0), or whose turn it is to look into the main queue."""
+    """Ids of attempts that look into the express queue first (0), or into the main queue first."""
     return (name for name in map(str, range(10_000)) if (crc32(name.encode()) % MAIN_FIRST == 0) == bool(queue))
 
 
@@ -319,7 +319,7 @@ def test_receipts_go_back_to_their_queue(clock: SetClock) -> None:
 
 
 def test_a_repeated_attempt_looks_into_both_queues(clock: SetClock) -> None:
-    """The first time only the main queue had something; what it brought must come again."""
+    """At first only the main queue had a message; the repeated attempt must bring it again."""
     client = offline().sqs
     with stubbed(client) as stub:
         queue = SqsTaskQueue(client, "live", "dead", clock, "express")
@@ -355,7 +355,7 @@ def test_a_busy_worker_hears_of_first_chunks_by_one_look_a_second(clock: SetCloc
 
 
 def test_a_worker_that_takes_the_last_first_chunk_hears_of_no_other(clock: SetClock) -> None:
-    """Else it would ask again at once, and its executor would wait for the answers."""
+    """Otherwise it would ask again at once, and its executor would wait for the answers."""
     queue, client = on_three_queues(clock)
     queue.send([NEW])
     assert queue.express_waits()
@@ -365,14 +365,14 @@ def test_a_worker_that_takes_the_last_first_chunk_hears_of_no_other(clock: SetCl
 
 
 class Failing(Queue):
-    """SQS, of which some queues refuse every call."""
+    """SQS with some queues that refuse every call."""
 
     def __init__(self, clock: SetClock, code: str, *urls: str) -> None:
         super().__init__(Counts(), clock.now)
         self._code = code
         self._urls = urls
 
-    def _ask(self, QueueUrl: str) -> None:  # noqa: N803 - AWS's name of a parameter
+    def _ask(self, QueueUrl: str) -> None:  # noqa: N803 - AWS's name of the parameter
         if QueueUrl in self._urls:
             raise client_error(self._code)
 
@@ -431,7 +431,7 @@ def test_an_attempt_that_aws_does_not_repeat_is_stale(scripted: Scripted) -> Non
 
 
 def test_without_an_express_queue_all_chunks_go_by_the_main_one(clock: SetClock) -> None:
-    """Functions may have their new code some moments before their new environment."""
+    """Functions may get their new code some moments before their new environment."""
     client = Queue(Counts(), clock.now)
     queue = SqsTaskQueue(client, "live", "dead", clock)  # type: ignore[arg-type]
     queue.send([*LONG[:1], NEW])

@@ -1,4 +1,4 @@
-"""DynamoWorkerRegistry: instances of the master that hear of a worker at different times."""
+"""DynamoWorkerRegistry: instances of the master that learn of a worker at different times."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ LACKS, FITS = Fit(("3.11",), ("p1",)), Fit(("3.11",))
 
 @pytest.fixture
 def others(tmp_path: Path, clock: SetClock, stores: Stores) -> Iterator[Stores]:
-    """Another instance."""
+    """Another instance of the master."""
     with on_moto(tmp_path, clock) as others:
         yield others
 
@@ -32,7 +32,7 @@ def fits(stores: Stores, *, newest: bool = False) -> list[Fit]:
     return [worker.fit for worker in stores.registry.workers(0.0, newest=newest)]
 
 
-def test_an_instance_goes_by_what_a_worker_told_it_last(stores: Stores, clock: SetClock) -> None:
+def test_an_instance_uses_what_a_worker_told_it_last(stores: Stores, clock: SetClock) -> None:
     assert fits(stores) == []
     tell(stores, clock, LACKS)
     assert fits(stores) == [LACKS]
@@ -48,8 +48,10 @@ def test_an_instance_may_read_what_others_noted_just_now(stores: Stores, others:
     assert fits(stores, newest=True) == [FITS]
 
 
-def test_what_a_worker_took_back_is_written_again(stores: Stores, others: Stores, clock: SetClock) -> None:
-    """It tells one instance, then another one something else, and then the first one the same as before."""
+def test_a_worker_that_returns_to_an_earlier_state_is_written_again(
+    stores: Stores, others: Stores, clock: SetClock
+) -> None:
+    """The worker tells one instance a state, the other instance another one, and the first the first state again."""
     tell(stores, clock, LACKS)
     tell(others, clock, FITS)
     tell(stores, clock, LACKS)

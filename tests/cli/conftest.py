@@ -1,4 +1,4 @@
-"""Clusters that are started by `cloudpar up`, as an operator does."""
+"""Clusters that `cloudpar up` starts, as an operator starts them."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -13,18 +13,17 @@ from cloudpar.cli import access
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A master with one executor, for all tests of a file."""
+    """Start a master with one executor for all tests of a file."""
     with Up(tmp_path_factory.mktemp("data"), workers=1) as up:
         yield up
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An empty data folder."""
     return tmp_path / "data"
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that run in this process give up soon on a master that has never answered, and not after 8 s."""
+    """Have commands in this process give up soon on a master that never answers, not after 8 s."""
     monkeypatch.setattr(access, "RetryPolicy", partial(RetryPolicy, first_contact_s=0.2))

@@ -1,4 +1,4 @@
-"""Operating the command line as processes."""
+"""Runs the command line in processes of its own."""
 
 import json
 import os
@@ -21,11 +21,11 @@ from cloudpar_protocol.account_messages import Account, ListAccounts
 
 CLOUDPAR = [sys.executable, "-m", "cloudpar"]
 END_S = 60.0
-"""Only a hang takes this long."""
+"""A time that only a hanging process exceeds."""
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's environment without anybody's configuration."""
+    """Return this process's environment without the user's configuration of Cloud Parallelizer."""
     return {name: value for name, value in os.environ.items() if not name.startswith("CLOUDPAR_")} | more
 
 
@@ -37,7 +37,7 @@ def cloudpar(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 def cloudpar_json(*arguments: str) -> Any:
-    """Run a command that succeeds, and read the one object that it prints."""
+    """Run a command that succeeds, and return the JSON object that it prints."""
     ended = cloudpar(*arguments, "--json")
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
     assert ended.stdout.count("\n") == 1
@@ -45,13 +45,13 @@ def cloudpar_json(*arguments: str) -> Any:
 
 
 def pipe(path: Path) -> str:
-    """A named pipe: opening one of its ends waits for the other."""
+    """Make a named pipe: opening one of its ends waits for the other."""
     os.mkfifo(path)
     return str(path)
 
 
 def pass_gate(running: str, gate: str) -> str:
-    """A task that says that it runs, and ends when somebody writes to the gate."""
+    """Report that this task runs, and end when the test writes to the gate."""
     Path(running).write_text("running")
     return Path(gate).read_text()
 
@@ -74,7 +74,7 @@ class Up:
         self.endpoint = self.connection["endpoint"]
 
     def pool(self) -> Pool:
-        """As the default account."""
+        """Open a pool of the default account."""
         return Pool(self.endpoint, self.connection["token"], progress=False)
 
     def admin(self) -> list[str]:
@@ -86,7 +86,7 @@ class Up:
         return ["--endpoint", self.endpoint, "--token", self.connection["token"]]
 
     def accounts(self) -> list[Account]:
-        """All accounts, as the operator sees them."""
+        """Return all accounts that the operator sees."""
         connection = Connection(self.endpoint, self.connection["admin_token"], RetryPolicy(END_S))
         try:
             return connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
@@ -94,11 +94,11 @@ class Up:
             connection.close()
 
     def child(self, module: str) -> psutil.Process:
-        """The process that runs `python -m module`."""
+        """Return the process that runs `python -m module`."""
         return next(child for child in psutil.Process(self.process.pid).children() if module in child.cmdline())
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """Ask it to end; its exit code, and what it wrote to standard error."""
+        """Send a signal; returns the exit code and standard error."""
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=END_S)
         return self.process.returncode, errors
@@ -123,7 +123,7 @@ class Up:
 def worker(
     up: Up, executors: int = 1, *more: str, endpoint: str | None = None, **variables: str
 ) -> Iterator["subprocess.Popen[str]"]:
-    """`cloudpar worker`, which is ready; `endpoint` is another way to the master."""
+    """Start `cloudpar worker` and wait until it is ready. `endpoint` is another address of the master."""
     process = subprocess.Popen(
         [
             *CLOUDPAR, "worker", "--endpoint", endpoint or up.endpoint, "--executors", str(executors),

@@ -11,8 +11,8 @@ FILE = {"endpoint": "http://127.0.0.1:1", "token": "user", "worker_token": "work
 
 
 @pytest.fixture(autouse=True)
-def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A home in which nothing is configured."""
+def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Make a home in which nothing is configured."""
     for name in ("CLOUDPAR_ENDPOINT", "CLOUDPAR_TOKEN", "CLOUDPAR_PROFILE", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -33,13 +33,13 @@ def test_a_connection_file_is_read(folder: Path) -> None:
     assert read_connection(folder).admin_token == "admin"
 
 
-def test_a_folder_without_one_names_the_mend(tmp_path: Path) -> None:
+def test_a_folder_without_a_connection_file_names_the_fix(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"no .*connection.json: start a master with `cloudpar up --data"):
         read_connection(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"endpoint": 1}', "\xff"])
-def test_a_broken_one_is_named(tmp_path: Path, text: str) -> None:
+def test_a_broken_connection_file_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "connection.json").write_text(text, encoding="latin-1")
     with pytest.raises(ConfigurationError, match="is not what a master wrote"):
         read_connection(tmp_path)
@@ -52,7 +52,7 @@ def test_options_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     assert connect_user(None, None, None).endpoint == "http://environment"
 
 
-def test_a_folder_that_is_named_comes_first(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_a_named_folder_comes_before_the_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv("CLOUDPAR_ENDPOINT", "http://environment")
     monkeypatch.setenv("CLOUDPAR_TOKEN", "environment")
     assert connect_user(None, None, folder).endpoint == FILE["endpoint"]
@@ -72,7 +72,7 @@ def test_without_anything_it_is_the_default_folder(monkeypatch: pytest.MonkeyPat
         assert connect("local", "a token", None).endpoint == FILE["endpoint"]
 
 
-def test_half_of_an_operators_access_names_the_other_half() -> None:
+def test_an_error_names_the_missing_half_of_an_operators_access() -> None:
     with pytest.raises(ConfigurationError, match="no admin token: add --admin-token"):
         connect_admin("http://option", None, None)
     with pytest.raises(ConfigurationError, match="no endpoint: add --endpoint"):

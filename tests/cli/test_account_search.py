@@ -1,4 +1,4 @@
-"""Which account a name or the beginning of an id means."""
+"""Finding an account by its name or the beginning of its id."""
 
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -42,6 +42,6 @@ def test_an_exact_id_comes_before_a_name_and_a_name_before_a_beginning(text: str
     ("text", "said"),
     [("twin", "2 accounts .*ee77, ee88"), ("ee", "ee77, ee88"), ("zz", "no account 'zz'"), ("", "no account ''")],
 )
-def test_what_means_none_or_several_is_not_found(text: str, said: str) -> None:
+def test_a_text_that_matches_no_or_several_accounts_is_not_found(text: str, said: str) -> None:
     with pytest.raises(NotFound, match=said):
         find_account(Master(), text)

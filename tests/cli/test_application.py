@@ -1,4 +1,4 @@
-"""Errors are one line with a mend and a stable exit code; `import cloudpar` does not pay for the command line."""
+"""An error is one line that names the fix, with a stable exit code; `import cloudpar` loads no terminal library."""
 
 import os
 import subprocess
@@ -14,8 +14,8 @@ UNUSED = "http://127.0.0.1:1"
 
 
 @pytest.fixture(autouse=True)
-def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A home in which nothing is configured."""
+def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Make a home in which nothing is configured."""
     for name in ("ENDPOINT", "TOKEN", "ADMIN_TOKEN", "WORKER_TOKEN", "PROFILE"):
         monkeypatch.delenv(f"CLOUDPAR_{name}", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -63,7 +63,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_cannot_be_understood(
+def test_bad_arguments_end_with_a_line_and_an_exit_code(
     capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
 ) -> None:
     assert run(arguments) == code
@@ -79,7 +79,9 @@ def test_what_cannot_be_understood(
     [["account", "list", "--admin-token", "t"], ["packages", "list", "--token", "t"], ["worker", "--token", "t"]],
     ids=lambda arguments: arguments[0],
 )
-def test_an_endpoint_where_nobody_is(capsys: pytest.CaptureFixture[str], arguments: list[str], impatient: None) -> None:
+def test_an_endpoint_that_does_not_answer_is_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], impatient: None
+) -> None:
     assert run([*arguments, "--endpoint", UNUSED]) == 4
     err = capsys.readouterr().err
     assert UNUSED in err
@@ -113,7 +115,7 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], name: str) -
     assert f"Usage: cloudpar {name}" in capsys.readouterr().out
 
 
-def test_a_reader_that_goes_away_is_no_news() -> None:
+def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
     command = [sys.executable, "-m", "cloudpar", "version"]
     reading, writing = os.pipe()
     os.close(reading)

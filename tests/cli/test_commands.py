@@ -1,4 +1,4 @@
-"""Accounts, packages and top, at a real master."""
+"""The commands for accounts and packages, and top, with a real master."""
 
 import hashlib
 import json
@@ -64,9 +64,9 @@ def test_a_token_is_printed_once_for_people_too(cluster: Up) -> None:
     assert token not in listed.stdout
 
 
-@pytest.mark.parametrize("role", ["token", "worker_token", "nobody"])
-def test_only_the_admin_token_is_good_for_accounts(cluster: Up, role: str) -> None:
-    token = cluster.connection.get(role, "nobody's")
+@pytest.mark.parametrize("role", ["token", "worker_token", "unknown"])
+def test_only_the_admin_token_administers_accounts(cluster: Up, role: str) -> None:
+    token = cluster.connection.get(role, "unknown")
     refused = cloudpar("account", "list", "--endpoint", cluster.endpoint, "--admin-token", token)
     assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)
 
@@ -103,7 +103,7 @@ def test_a_package_while_it_runs_and_after_its_cancellation(cluster: Up, tmp_pat
     assert "cancelled" in listed.stdout
 
 
-def test_anothers_package_is_not_there(cluster: Up) -> None:
+def test_a_package_of_another_account_is_not_found(cluster: Up) -> None:
     with cluster.pool() as pool:
         results = pool.map(abs, [-1])
         assert list(results) == [1]
@@ -114,8 +114,8 @@ def test_anothers_package_is_not_there(cluster: Up) -> None:
             assert cloudpar("packages", command, str(results.package_id), *other).returncode == 5
 
 
-def test_the_admin_token_is_good_for_everybodys_packages(cluster: Up) -> None:
-    """As any token: `--admin-token` is of the commands that are good for no other."""
+def test_the_admin_token_shows_packages_of_all_accounts(cluster: Up) -> None:
+    """These commands take the admin token by --token, too; `--admin-token` is for commands that take no other token."""
     admin = ["--endpoint", cluster.endpoint, "--token", cluster.connection["admin_token"]]
     with cluster.pool() as pool:
         package_id = pool.map(abs, [-1]).package_id
@@ -163,7 +163,7 @@ def test_top_in_a_terminal_draws_until_ctrl_c(cluster: Up) -> None:
         while b"Accounts" not in drawn:
             drawn += os.read(ours, 4096)
         top.send_signal(signal.SIGINT)
-        with suppress(OSError):  # the terminal's other end has gone
+        with suppress(OSError):  # the other end of the terminal has closed
             while os.read(ours, 4096):
                 pass
         assert top.wait(END_S) == 0

@@ -1,4 +1,4 @@
-"""`cloudpar doctor`: a line for each thing that may be wrong."""
+"""`cloudpar doctor` prints a line for each thing that may be wrong."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def examine(*arguments: str, **more: str) -> tuple[int, dict[str, Any]]:
 
 @pytest.fixture
 def examine_here(impatient: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Examine:
-    """The same in this process, where a master that has never answered is given up soon."""
+    """Examine in this process, which gives up soon on a master that never answers."""
 
     def examine_here(*arguments: str, **more: str) -> tuple[int, dict[str, Any]]:
         with monkeypatch.context() as patch:
@@ -59,7 +59,7 @@ def test_all_is_well(cluster: Up) -> None:
 
 
 def legs(up: Up, endpoint: str) -> dict[str, str]:
-    """The verdict on each part of a payload's way, for a client at this address."""
+    """Return the verdict on each part of a payload's way, for a client that uses this address."""
     token = up.connection["token"]
     connection = Connection(endpoint, token, RetryPolicy(1.0))
     try:
@@ -92,7 +92,7 @@ def test_the_part_of_the_way_that_fails_at_a_worker_is_named(tmp_path: Path, met
         worker(up, endpoint=endpoint) as agent,
     ):
         assert legs(up, up.endpoint) == WELL | {leg: "bad"}
-        agent.kill()  # it would try for a minute to hand in what it has
+        agent.kill()  # it would retry for a minute to publish its results
 
 
 def test_the_admin_token_alone_moves_no_payload(cluster: Up) -> None:
@@ -101,13 +101,13 @@ def test_the_admin_token_alone_moves_no_payload(cluster: Up) -> None:
 
 
 def test_a_wrong_token_and_a_wrong_address_are_bad(cluster: Up, examine_here: Examine) -> None:
-    code, found = examine_here("--endpoint", cluster.endpoint, "--token", "nobody")
+    code, found = examine_here("--endpoint", cluster.endpoint, "--token", "unknown")
     assert (code, found["master"]["verdict"], "token" in found) == (1, "bad", False)
-    code, found = examine_here("--endpoint", "http://127.0.0.1:1", "--token", "nobody")
+    code, found = examine_here("--endpoint", "http://127.0.0.1:1", "--token", "unknown")
     assert (code, found["master"]["verdict"]) == (1, "bad")
 
 
-def test_no_master_is_no_fault(tmp_path: Path) -> None:
+def test_doctor_without_a_master_finds_no_fault(tmp_path: Path) -> None:
     code, found = examine(XDG_DATA_HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path))
     assert (code, found["master"]["verdict"]) == (0, "missing")
 
@@ -119,9 +119,7 @@ def test_no_master_is_no_fault(tmp_path: Path) -> None:
         (["--endpoint", "127.0.0.1:1", "--token", "t"], "is no URL"),
     ],
 )  # fmt: skip
-def test_a_master_that_is_named_badly_is_bad(
-    tmp_path: Path, arguments: list[str], named: str, examine_here: Examine
-) -> None:
+def test_a_malformed_endpoint_is_bad(tmp_path: Path, arguments: list[str], named: str, examine_here: Examine) -> None:
     code, found = examine_here(*arguments, XDG_DATA_HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path))
     assert (code, found["master"]["verdict"]) == (1, "bad")
     assert named in found["master"]["detail"]
@@ -134,7 +132,7 @@ def test_people_get_lines(cluster: Up) -> None:
     assert ended.stdout.count("\n") == len(MECHANISMS) + 9
 
 
-def test_metadata_that_answer_are_told() -> None:
+def test_a_metadata_service_that_answers_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         _, found = examine(AWS_EC2_METADATA_SERVICE_ENDPOINT=f"http://127.0.0.1:{port}")
@@ -166,7 +164,7 @@ def _dated(date: str) -> type[_Late]:
 
 
 class _Rude(_Late):
-    """What answers there is no HTTP server."""
+    """Answers something that is not HTTP."""
 
     def do_GET(self) -> None:
         self.wfile.write(b"220 mail ready\r\n")
@@ -190,13 +188,13 @@ def test_a_clock_that_is_off_is_bad() -> None:
 
 
 @pytest.mark.parametrize("date", ["soon", "Thu, 99 Foo 2026", "Thu, 01 Jan 2026 25:61:00 GMT", ""])
-def test_a_date_that_is_none_is_told(date: str) -> None:
+def test_an_invalid_date_is_reported(date: str) -> None:
     with late_master(_dated(date)) as endpoint:
         (clock,) = check_clock(endpoint)
     assert clock.verdict == "missing"
     assert "no time that can be read" in clock.detail
 
 
-def test_what_speaks_no_http_tells_no_time() -> None:
+def test_a_server_without_http_gives_no_time() -> None:
     with late_master(_Rude) as endpoint:
         assert list(check_clock(endpoint)) == []

@@ -39,7 +39,7 @@ def test_an_errors_code(kind: type[CloudparError], code: int) -> None:
     assert exit_codes.exit_code(kind("text")) == code
 
 
-def test_the_documented_codes_are_those_there_are() -> None:
+def test_the_documented_exit_codes_are_the_actual_ones() -> None:
     documented = {int(number) for number in re.findall(r"^    (\d+)  ", exit_codes.__doc__ or "", re.MULTILINE)}
     assert documented == {
         value for name, value in vars(exit_codes).items() if name.isupper() and isinstance(value, int)

@@ -1,4 +1,4 @@
-"""What a user has named stands in an operator's terminal as it is, and does nothing there."""
+"""Names that users choose are shown as they are in an operator's terminal, and have no effect on it."""
 
 import pytest
 from rich.console import Console
@@ -58,7 +58,7 @@ def listed(columns: int, names: dict[str, str] | None) -> list[str]:
     return capture.get().splitlines()[1:]
 
 
-@pytest.mark.parametrize("names", [None, {"a" * 16: "somebody with a long name"}])
+@pytest.mark.parametrize("names", [None, {"a" * 16: "an account with a long name"}])
 def test_a_list_of_packages_fits_80_columns_with_ids_that_can_be_pasted(names: dict[str, str] | None) -> None:
     headings, *rows = listed(80, names)
     assert headings.split() == [
@@ -68,7 +68,7 @@ def test_a_list_of_packages_fits_80_columns_with_ids_that_can_be_pasted(names: d
     for row, start in zip(rows, ("s1012345", "s2012345"), strict=True):
         assert len(row) <= 80
         assert row.split()[0] == start
-        for word in ("a_fun", "cancelled", "10,000,000 10,000,000", "99,999", *(["somebody"] if names else [])):
+        for word in ("a_fun", "cancelled", "10,000,000 10,000,000", "99,999", *(["an account"] if names else [])):
             assert word in row
 
 

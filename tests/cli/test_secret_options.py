@@ -1,4 +1,4 @@
-"""Tokens do not stay among the arguments of processes, or somebody is told."""
+"""Tokens do not stay among the arguments of processes; otherwise a warning names the process."""
 
 import os
 import signal
@@ -14,12 +14,12 @@ import pytest
 from cli.operation import CLOUDPAR, END_S, Up, environment
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere tasks are not confined")
-TOKEN = "the-token-of-somebody"
+TOKEN = "the-token-of-an-account"
 
 
 @contextmanager
 def asking(*command: str) -> Iterator[subprocess.Popen[str]]:
-    """A command that has begun to talk to a master, which says nothing; then it is ended with what it started."""
+    """Start a command that waits for the answer of a silent master; end it with its children at last."""
     with socket.create_server(("127.0.0.1", 0)) as master:
         master.settimeout(END_S)
         endpoint = f"http://127.0.0.1:{master.getsockname()[1]}"

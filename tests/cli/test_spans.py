@@ -28,7 +28,7 @@ def test_parse(text: str, microseconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 s", "5w", "1h-3m", "--5s", "1e3s", "5S", "∞h", "1.h", "h5"])
-def test_what_is_no_span_names_the_form(text: str) -> None:
+def test_an_invalid_span_names_the_form(text: str) -> None:
     with pytest.raises(ValueError, match="write it as 90s"):
         spans.parse(text)
 
@@ -60,7 +60,7 @@ def test_show(microseconds: int, text: str) -> None:
 
 
 @given(seconds=st.integers(0, 10**9))
-def test_what_is_shown_can_be_typed_and_loses_only_the_smaller_units(seconds: int) -> None:
+def test_a_printed_span_can_be_typed_and_loses_only_the_smaller_units(seconds: int) -> None:
     shown = spans.parse(spans.show(seconds * 1_000_000).replace(" ", ""))
     assert shown <= seconds * 1_000_000
     assert seconds * 1_000_000 - shown <= seconds * 1_000_000 // 24

@@ -1,4 +1,4 @@
-"""What is drawn, from snapshots; that they are taken is tested with a real master in test_commands."""
+"""How top draws snapshots. test_commands tests the snapshots of a real master."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def test_the_rate_is_that_since_the_last_snapshot() -> None:
     assert "200 tasks/s" in text(now, before)
 
 
-def test_the_rest_is_estimated_from_the_rate_or_from_the_mean_duration() -> None:
+def test_the_remaining_time_is_estimated_from_the_rate_or_the_mean_duration() -> None:
     before, now = snapshot(10.0, [package(1, "running", 250)]), snapshot(12.0, [package(1, "running", 650)])
     assert " 2s" in text(now, before).splitlines()[3]  # 350 tasks at 200 a second
     slow = package(1, "running", 900)
@@ -68,14 +68,14 @@ def test_the_largest_figures_fit_80_columns() -> None:
     ]  # fmt: skip
     accounts = [
         Account(
-            account_id=f"{number}" * 16, name="somebody of a long name", state="revoked", created_at=0.0,
+            account_id=f"{number}" * 16, name="somewhat long a name", state="revoked", created_at=0.0,
             granted_us=36500 * 86_400_000_000, spent_us=99 * 86_400_000_000 + 3_600_000_000, reserved_us=86_400_000_000,
         )
         for number in (1, 2)
     ]  # fmt: skip
     now = Snapshot(at=10.0, endpoint="http://127.0.0.1:8642", executors=999, packages=packages, accounts=accounts)
     drawn = text(now, width=80)
-    for word in ("11111111", "somebody", "10,000,000", "10 %", "99,999", "999", "4d 3h", "a_func", "left"):
+    for word in ("11111111", "somewhat", "10,000,000", "10 %", "99,999", "999", "4d 3h", "a_func", "left"):
         assert word in drawn
     rows = [line for line in drawn.splitlines() if line.startswith(("11111111", "22222222"))]
     assert len(rows) == 4
@@ -83,7 +83,7 @@ def test_the_largest_figures_fit_80_columns() -> None:
     assert all("running" in row and row.count("…") <= 2 for row in rows[:2])
 
 
-def test_an_older_masters_executors_are_not_counted_once_a_package() -> None:
+def test_executors_of_an_older_master_are_counted_once() -> None:
     replies: dict[str, object] = {
         "hello": HelloReply(release="0.2.0", role="user"),
         "list_packages": ListPackagesReply(packages=[package(1, "running"), package(2, "running")]),

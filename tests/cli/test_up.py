@@ -1,4 +1,4 @@
-"""`cloudpar up`: from its ready line to its end, whatever happens in between."""
+"""`cloudpar up` from its ready line to its end, with the errors in between."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def test_a_signal_ends_everything(folder: Path, number: int) -> None:
         assert not alive
 
 
-def test_it_drains_what_runs_and_keeps_everything(folder: Path, tmp_path: Path) -> None:
+def test_a_signal_drains_running_tasks_and_keeps_all_data(folder: Path, tmp_path: Path) -> None:
     running, gate = pipe(tmp_path / "running"), pipe(tmp_path / "gate")
     with Up(folder, workers=1) as up:
         pool = up.pool()
@@ -83,12 +83,12 @@ def test_a_process_that_crashes_is_started_again(folder: Path, module: str) -> N
     assert "ended (killed by SIGKILL); starting it again" in errors
 
 
-def test_tasks_that_kill_the_worker_leave_the_master_to_others(folder: Path) -> None:
+def test_tasks_that_kill_the_worker_do_not_stop_the_master(folder: Path) -> None:
     with Up(folder, workers=1) as up, Pool(up.endpoint, up.connection["token"], patience_s=5) as pool:
         for _ in range(MOST + 1):
             killed = up.child("cloudpar_worker")
             killed.kill()
-            killed.wait(END_S)  # until it has ended it may be handed the task, and hold its lease
+            killed.wait(END_S)  # until the killed agent has ended, it may still be handed the task and hold its lease
             assert pool.submit(abs, -1).result() == 1
         assert up.process.poll() is None
 
@@ -99,7 +99,7 @@ def test_without_executors_there_is_no_agent(folder: Path) -> None:
         assert not any("cloudpar_worker" in child.cmdline() for child in children)
 
 
-def test_its_own_death_is_its_childrens(folder: Path) -> None:
+def test_killing_up_ends_its_children(folder: Path) -> None:
     with Up(folder, workers=1) as up:
         children = psutil.Process(up.process.pid).children(recursive=True)
         up.process.kill()
@@ -136,7 +136,7 @@ def test_a_master_that_cannot_start(folder: Path) -> None:
     assert "cloudpar: error: the master ended before it was ready" in ended.stderr
 
 
-def test_without_its_secret_it_starts_only_if_it_is_told_to(folder: Path) -> None:
+def test_without_its_secret_it_starts_only_with_an_option(folder: Path) -> None:
     with Up(folder, workers=1) as up, up.pool() as pool:
         assert pool.submit(abs, -1).result() == 1
     (folder / "secret").unlink()
@@ -145,7 +145,7 @@ def test_without_its_secret_it_starts_only_if_it_is_told_to(folder: Path) -> Non
     assert f"{folder / 'secret'} is lost or broken" in ended.stderr
     with Up(folder, workers=1, more=["--new-secret"]) as up, up.pool() as pool:
         assert pool.submit(abs, -2).result() == 2
-        up.child("cloudpar_master").kill()  # whoever starts it again says the same
+        up.child("cloudpar_master").kill()  # the restarted master reports the same
         assert pool.submit(abs, -3).result() == 3
 
 
@@ -155,7 +155,7 @@ def until_ready(folder: Path, output: int) -> "subprocess.Popen[str]":
 
 
 def printed(lines: Iterable[str]) -> list[str]:
-    """What `up` prints until it is ready."""
+    """Return what `up` prints until it is ready."""
     found: list[str] = []
     for line in lines:
         found.append(line.strip())
@@ -164,7 +164,7 @@ def printed(lines: Iterable[str]) -> list[str]:
     raise AssertionError(found)
 
 
-def test_what_it_prints_at_a_terminal_can_be_pasted(folder: Path) -> None:
+def test_commands_that_it_prints_at_a_terminal_can_be_pasted(folder: Path) -> None:
     terminal, output = pty.openpty()
     with os.fdopen(terminal) as lines, until_ready(folder, output) as up:
         pairs = [line.removeprefix("export ").partition("=") for line in printed(lines)]
@@ -190,7 +190,7 @@ def test_it_prints_no_token_into_a_log(folder: Path) -> None:
 
 @pytest.mark.parametrize("is_journal", [False, True])
 def test_json_has_tokens_through_a_socket_unless_it_is_the_journals(folder: Path, is_journal: bool) -> None:
-    """Node.js gives its children sockets as standard streams; so does systemd, and says so."""
+    """Node.js gives its children sockets as standard streams; so does systemd, which announces it in a variable."""
     command = [*CLOUDPAR, "up", "--workers", "0", "--port", "0", "--data", str(folder), "--json"]
     ours, theirs = socket.socketpair()
     status = os.fstat(theirs.fileno())
@@ -225,7 +225,7 @@ def test_json_names_the_file_of_the_tokens_where_its_output_is_kept(folder: Path
         (["--readable", "/"], 2, "--isolation shared"), (["--isolation", "own", "--writable", "/"], 2, "all that you"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(folder: Path, arguments: list[str], code: int, named: str) -> None:
+def test_invalid_options_are_refused(folder: Path, arguments: list[str], code: int, named: str) -> None:
     ended = cloudpar("up", "--port", "0", "--workers", "0", "--data", str(folder), *arguments)
     assert ended.returncode == code
     assert named in ended.stderr

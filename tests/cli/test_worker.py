@@ -1,4 +1,4 @@
-"""`cloudpar worker`: it waits for its master if it is told to, keeps its agent alive, and leaves in good order."""
+"""`cloudpar worker` waits for its master with --wait, restarts its agent, and drains when it ends."""
 
 import re
 import signal
@@ -18,7 +18,7 @@ OWN = ["--executors", "1", "--isolation", "own"]
 DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 
 
-def test_a_worker_of_its_own_command_joins_and_leaves(folder: Path) -> None:
+def test_a_worker_that_a_command_starts_joins_and_leaves(folder: Path) -> None:
     with Up(folder, workers=0) as up:
         with worker(up) as process, up.pool() as pool:
             assert list(pool.map(abs, [-1, -2])) == [1, 2]
@@ -31,9 +31,9 @@ def test_a_worker_of_its_own_command_joins_and_leaves(folder: Path) -> None:
         assert not alive
 
 
-@pytest.mark.parametrize("role", ["token", "admin_token", "nobody"])
+@pytest.mark.parametrize("role", ["token", "admin_token", "unknown"])
 def test_a_worker_with_another_token(cluster: Up, role: str) -> None:
-    token = cluster.connection.get(role, "nobody's")
+    token = cluster.connection.get(role, "unknown")
     refused = cloudpar("worker", "--endpoint", cluster.endpoint, "--token", token)
     assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)
 
@@ -72,7 +72,7 @@ def test_a_worker_that_was_started_first_waits_for_its_master(folder: Path) -> N
 
 
 def test_a_worker_that_waits_ends_when_it_is_asked_to() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:  # it accepts connections and answers nothing
+    with socket.create_server(("127.0.0.1", 0)) as server:  # accepts connections and answers nothing
         with start(f"http://127.0.0.1:{server.getsockname()[1]}", "token", *OWN, "--wait") as process:
             assert process.stderr is not None
             assert "waiting for a master" in process.stderr.readline()
@@ -82,7 +82,7 @@ def test_a_worker_that_waits_ends_when_it_is_asked_to() -> None:
 
 
 def test_a_worker_that_waits_is_refused_with_a_wrong_token(cluster: Up) -> None:
-    refused = cloudpar("worker", "--endpoint", cluster.endpoint, "--token", "nobody's", "--wait")
+    refused = cloudpar("worker", "--endpoint", cluster.endpoint, "--token", "unknown", "--wait")
     assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)
 
 
@@ -99,7 +99,7 @@ def test_an_agent_that_is_killed_is_started_again(folder: Path) -> None:
             assert pool.submit(abs, -number).result() == number
 
 
-def test_an_agent_that_is_killed_while_it_drains_stays_away(folder: Path, tmp_path: Path) -> None:
+def test_an_agent_that_is_killed_while_it_drains_is_not_restarted(folder: Path, tmp_path: Path) -> None:
     running, gate = pipe(tmp_path / "running"), pipe(tmp_path / "never")
     with Up(folder, workers=0) as up, worker(up) as process:
         pool = up.pool()
@@ -116,13 +116,13 @@ def test_an_agent_that_is_killed_while_it_drains_stays_away(folder: Path, tmp_pa
 
 
 def commands(text: str) -> list[list[str]]:
-    """The options of each `cloudpar worker` in a text, without those that name a master."""
+    """Return the options of each `cloudpar worker` in a text, except those that name a master."""
     found = re.findall(r"cloudpar worker --endpoint \S+ (.+)", text)
     return [options.split() for options in found]
 
 
 def test_the_worker_of_the_readme_starts_as_it_stands(folder: Path) -> None:
-    """Also as root with a Python in a home folder, as in many containers."""
+    """It also starts as root with a Python in a home folder, as in many containers."""
     (options,) = commands((ROOT / "README.md").read_text(encoding="utf-8"))
     with Up(folder, workers=0) as up, start(up.endpoint, up.connection["worker_token"], *options) as process:
         assert process.stderr is not None

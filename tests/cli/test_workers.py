@@ -1,4 +1,4 @@
-"""What `cloudpar workers` prints, and what other commands say of workers that are set aside."""
+"""What `cloudpar workers` prints, and how other commands show workers that are set aside."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def test_a_worker_that_has_not_described_itself_shows_what_is_unknown() -> None:
     assert row.split() == ["w", "-", "?", "-", "0s", "ago"]
 
 
-def test_packages_that_a_worker_is_set_aside_for_are_told_by_reason() -> None:
+def test_packages_are_grouped_by_the_reason_for_which_a_worker_is_set_aside() -> None:
     numbers = range(1, 6)
     aside = [SetAside(package_id=f"{number}" * 32, lacks=LACKS) for number in numbers]
     aside += [SetAside(package_id="6" * 32, lacks="no Python 3.12"), SetAside(package_id="7" * 32)]
@@ -81,7 +81,7 @@ def test_top_shows_why_workers_are_set_aside() -> None:
     assert f"set aside on a: {LACKS} (package 11111111)" in [line.rstrip() for line in lines(draw(now))]
 
 
-def test_a_master_of_an_earlier_release_is_told_so() -> None:
+def test_a_master_of_an_earlier_release_gives_a_clear_error() -> None:
     class Master:
         endpoint = "http://m"
 
@@ -92,7 +92,7 @@ def test_a_master_of_an_earlier_release_is_told_so() -> None:
         ask(Master())
 
 
-def test_workers_of_a_master_as_they_come(folder: Any) -> None:
+def test_workers_are_listed_as_they_connect(folder: Any) -> None:
     with Up(folder, workers=0) as up:
         admin = ["--data", str(folder)]
         assert cloudpar_json("workers", *admin)["workers"] == []

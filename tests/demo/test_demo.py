@@ -1,4 +1,4 @@
-"""The whole demo, in a small form."""
+"""The whole demo with small figures."""
 
 import json
 from pathlib import Path
@@ -16,15 +16,15 @@ def test_the_demo_measures_everything_and_prints_one_object(tmp_path: Path) -> N
     assert [run["executors"] for run in told["runs"]] == [1, 2, 4]
     assert all(0 < run["efficiency"] <= 1 for run in told["runs"])
     assert set(told["points_s"]) == {"serialize", "retrieve", "execute", "publish", "deserialize", "await"}
-    # What the last publication took is known to nobody before it is sent, and so small a package may have only one.
+    # The duration of a publication is known only after it was sent, and so small a package may have only one.
     assert all(value > 0 or point == "publish" for point, value in told["points_s"].items())
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_master_of_somebody_else_is_left_alone() -> None:
+def test_the_demo_ignores_a_configured_master() -> None:
     ended = cloudpar(
         "demo", "--tasks", "2", "--repeats", "1", "--largest", "1000",
-        CLOUDPAR_ENDPOINT="http://127.0.0.1:1", CLOUDPAR_TOKEN="nobody's",
+        CLOUDPAR_ENDPOINT="http://127.0.0.1:1", CLOUDPAR_TOKEN="unknown",
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert "ProcessPoolExecutor(2)" in ended.stdout

@@ -47,7 +47,7 @@ def test_calibration_aims_at_ten_seconds(division_s: float) -> None:
 
 
 def _smaller_factor(number: int) -> int:
-    """Of a product of two primes of like size, by going down from the root."""
+    """Return the smaller factor of a product of two primes of similar size, by counting down from the root."""
     candidate = math.isqrt(number) | 1
     while number % candidate:
         candidate -= 2

@@ -1,4 +1,4 @@
-"""What is told about a measurement, from figures that are made up."""
+"""The summary of a measurement, computed from invented figures."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_no_text_lies_on_a_line_or_below_the_legend(found: Measurement, walls_s:
         assert axes.bbox.count_contains(box.corners()) == 4
 
 
-def test_without_matplotlib_the_mend_is_named_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_error_comes_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plot, "find_spec", lambda name: None)
     with pytest.raises(CloudparError, match=r"pip install 'matplotlib>="):
         plot.check_plotting()

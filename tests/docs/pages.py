@@ -11,13 +11,13 @@ PAGES = [
 ]
 
 TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
-"""Pages that are followed from their first line to their last: their blocks are no examples by themselves."""
+"""Pages that a reader follows from the first line to the last: their blocks are no separate examples."""
 
 _FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Block(NamedTuple):
-    """A fenced block. `then` is the text of a ```text block that follows with nothing but "prints" in between."""
+    """A fenced block. `then` is the text of a ```text block that follows after nothing but the word "prints"."""
 
     page: Path
     line: int
@@ -27,12 +27,12 @@ class Block(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Where it stands."""
+        """Return the page and the line."""
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
 
 def blocks(page: Path) -> list[Block]:
-    """All blocks of a page, in order."""
+    """Return all blocks of a page, in order."""
     content = page.read_text(encoding="utf-8")
     found = list(_FENCE.finditer(content))
     made = []
@@ -49,7 +49,7 @@ ALL = [block for page in PAGES for block in blocks(page)]
 
 
 def of(language: str) -> list[Block]:
-    """All blocks of one language, but for the reference's, which are the docstrings'."""
+    """Return all blocks of one language, except those in the reference, which come from docstrings."""
     return [
         block
         for block in ALL

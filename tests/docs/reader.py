@@ -1,4 +1,4 @@
-"""Someone who follows a tutorial: saves its programs, types its commands, and compares what they print."""
+"""A reader who follows a tutorial: saves its programs, types its commands, and compares the output."""
 
 import doctest
 import os
@@ -18,7 +18,7 @@ from docs.pages import Block, blocks
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PORT = "8642"
-"""The master's usual port, for which a tutorial's reader takes a free one."""
+"""The master's default port; the reader replaces it by a free one."""
 
 _SAVED_AS = re.compile(r"[Ss]ave this[^`]* as `([\w.]+)`")
 _CTRL_C = re.compile(r"Press Ctrl-C in the terminal of the second `(cloudpar \w+)`")
@@ -26,7 +26,7 @@ _PRINTED = re.compile(r"export (CLOUDPAR_\w+)=(\S+)")
 
 
 class Terminal:
-    """A command that goes on until Ctrl-C, in a terminal of its own."""
+    """A terminal with a command that runs until Ctrl-C."""
 
     def __init__(self, command: str, folder: Path, variables: dict[str, str]) -> None:
         self.command = command
@@ -39,25 +39,25 @@ class Terminal:
         os.close(inner)
 
     def show(self, wanted: str) -> None:
-        """Wait until it has shown what the page says."""
+        """Wait until the command has shown what the page says."""
         while not doctest.OutputChecker().check_output(wanted, self.shown, OPTIONS):
             assert self._read(), f"{self.command} shows\n{self.shown}\ninstead of\n{wanted}"
 
     def _read(self) -> bool:
-        """Wait for more; False if the command has ended, or shows nothing more within a minute."""
+        """Wait for more output; False if the command has ended, or prints nothing more within a minute."""
         ready, _, _ = select.select([self._screen], [], [], END_S)
         try:
             more = os.read(self._screen, 65_536).decode() if ready else ""
-        except OSError:  # how a terminal says that nobody writes to it any more
+        except OSError:  # a terminal whose last writer has ended
             more = ""
         self.shown += more.replace("\r\n", "\n")
         return bool(more)
 
     def interrupt(self) -> None:
-        """Press Ctrl-C, and see it end."""
+        """Press Ctrl-C and wait for the end."""
         self._process.send_signal(signal.SIGINT)
         while self._read():
-            """A full terminal would stop its last words."""
+            """Read on: a full terminal would block the command's last output."""
         self._process.wait(END_S)
         os.close(self._screen)
         assert self._process.returncode in {0, 130}, self.shown
@@ -81,7 +81,7 @@ class Reader:
         self._page = page
 
     def follow(self) -> int:
-        """All of the page; how many commands were run."""
+        """Follow the whole page and return the number of commands."""
         commands, end = 0, 0
         for block in blocks(self._page):
             start = self._text.index(f"```{block.language}\n{block.text}", end)
@@ -121,7 +121,7 @@ class Reader:
             assert doctest.OutputChecker().check_output(wanted, ended.stdout, OPTIONS), f"{command}\n{ended.stdout}"
 
     def _printed(self, name: str) -> str:
-        """The value that the master has printed for a variable, which a page shows as dots."""
+        """Return the value that the master has printed for a variable, which the page shows as dots."""
         return next(each[2] for each in _PRINTED.finditer(self._terminals[0].shown) if each[1] == name)
 
     def __enter__(self) -> Self:
@@ -136,7 +136,7 @@ class Reader:
 
 
 def steps(block: Block) -> list[tuple[str, str]]:
-    """The commands of a terminal session, each with what it prints."""
+    """Return the commands of a terminal session, each with its output."""
     if block.language != "console":
         return []
     parts = [part.partition("\n") for part in ("\n" + block.text).split("\n$ ")[1:]]

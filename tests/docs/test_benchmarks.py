@@ -1,4 +1,4 @@
-"""The page of benchmarks names the programs that there are, and why some are slower."""
+"""The page of benchmarks names all programs, and why some are slower."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _PROGRAM = re.compile(r'^    (Program|Expectation)\("([a-z-]+)", "([^"]+)"', re.
 
 
 def programs(kind: str) -> Iterator[tuple[str, str]]:
-    """Name and line of each program. The sources are read: their libraries are in a venv of their own."""
+    """Yield name and line of each program. This reads the sources, since their libraries are in another venv."""
     for path in (ROOT / "bench/programs").glob("*.py"):
         for found, name, what in _PROGRAM.findall(path.read_text(encoding="utf-8")):
             if found == kind:

@@ -1,4 +1,4 @@
-"""The programs of other libraries on the page for those who come from them."""
+"""The programs of other libraries on the page "coming from"."""
 
 import ast
 import os
@@ -35,7 +35,7 @@ def test_each_library_has_programs_and_a_table() -> None:
 
 
 def test_a_proxy_of_the_environment_is_not_used(tmp_path: Path) -> None:
-    """The answer to a question: nothing listens at this proxy, and a pool works all the same."""
+    """The FAQ says so: nothing listens at this proxy, and a pool works nevertheless."""
     program = "from cloudpar import Pool\nwith Pool(workers=1) as pool:\n    print(pool.submit(abs, -3).result())\n"
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
     ended = subprocess.run(

@@ -24,18 +24,18 @@ SETTING = re.compile(r"(?:--set|-c) (\w+)=")
 
 EVERY_AWS_COMMAND = {"region", "query", "output"}
 BESIDE_THE_API = {("s3", "rb"): {"force"}, ("logs", "tail"): {"since", "follow"}, ("sso", "login"): {"profile"}}
-"""Commands that the AWS command line has and AWS's models have not."""
+"""Commands of the AWS command line that are not in AWS's models."""
 
 
 class Named(NamedTuple):
-    """A command, and where it stands."""
+    """A text with its place."""
 
     where: Path
     text: str
 
 
 def texts() -> Iterator[Named]:
-    """All pages and all sources, these with strings that go on in the next line joined."""
+    """Yield all pages and all sources; in sources, strings that continue in the next line are joined."""
     for page in pages.PAGES:
         yield Named(page, page.read_text(encoding="utf-8"))
     for source in SOURCES:
@@ -46,13 +46,13 @@ TEXTS = list(texts())
 
 
 def that_name(what: re.Pattern[str]) -> pytest.MarkDecorator:
-    """Those in which there is something to look at."""
+    """Parametrize a test with the texts that match."""
     found = [each for each in TEXTS if what.search(each.text)]
     return pytest.mark.parametrize("page", found, ids=lambda named: str(named.where.relative_to(ROOT)))
 
 
 @that_name(OWN)
-def test_our_own(page: Named) -> None:
+def test_commands_of_this_project_exist_with_their_options(page: Named) -> None:
     for found in OWN.findall(page.text):
         command, words = _command(found.split()[1:])
         known = {option for each in command.params for option in [*each.opts, *each.secondary_opts]} | {"--help"}
@@ -72,7 +72,7 @@ def _command(words: list[str]) -> tuple[click.Command, list[str]]:
 
 
 @that_name(AWS)
-def test_those_of_aws(page: Named) -> None:
+def test_commands_of_aws_exist_with_their_options(page: Named) -> None:
     for service, operation, rest in AWS.findall(page.text):
         options = set(re.findall(r"(?<!\S)--([a-z][a-z-]*)", rest)) - EVERY_AWS_COMMAND
         assert options <= _options(service, operation), f"aws {service} {operation}{rest}"

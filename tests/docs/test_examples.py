@@ -29,7 +29,7 @@ PACKAGES = (cloudpar_protocol, cloudpar, cloudpar_master, cloudpar_worker)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 RUN, CHECKED = {"pycon", "python", "console", "sh", "js", "py"}, {"mermaid", "text", "toml", "json", "csharp"}
-"""Languages whose blocks the tests run (of sh: read), and those in which there is nothing to run."""
+"""The languages whose blocks the tests run (for sh: parse), and those whose blocks contain nothing to run."""
 
 
 def _modules(package: ModuleType) -> list[str]:
@@ -42,7 +42,7 @@ MODULES = {package.__name__: _modules(package) for package in PACKAGES}
 
 def _examples(name: str) -> list[doctest.DocTest]:
     module = importlib.import_module(name)
-    # As in a script of a user, so that functions defined there travel as a user's do.
+    # Functions that are defined here travel as those of a user's script do.
     names = vars(module) | {"__name__": "__main__"}
     found = doctest.DocTestFinder(exclude_empty=True).find(module, name, globs=names)
     return [test for test in found if test.examples]
@@ -53,7 +53,7 @@ EXAMPLES = {name: _examples(name) for names in MODULES.values() for name in name
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A master of its own, for examples that need one."""
+    """Start a master for examples that need one."""
     with Up(tmp_path_factory.mktemp("data"), workers=1) as running:
         yield running
 
@@ -89,7 +89,7 @@ def test_no_example_is_left_out() -> None:
 def test_every_block_says_what_it_is(page: Path) -> None:
     for block in pages.blocks(page):
         assert block.language in RUN | CHECKED, block.name
-    # Indented blocks and unclosed fences would go unseen.
+    # Indented blocks and unclosed fences would go unnoticed.
     lines = page.read_text(encoding="utf-8").splitlines()
     assert sum(line.lstrip().startswith("```") for line in lines) == 2 * len(pages.blocks(page))
     if page.name != "reference.md":
@@ -134,7 +134,7 @@ def test_a_first_program_imports_only_what_pip_install_brings(program: str) -> N
 
 @pytest.mark.parametrize("page", sorted({block.page for block in pages.of("console")}), ids=lambda page: page.name)
 def test_terminal(page: Path, up: Up, tmp_path: Path) -> None:
-    """All commands of a page in one shell, each followed by a mark, so that outputs can be told apart."""
+    """All commands of a page run in one shell, each followed by a mark that separates the outputs."""
     mark = "-- next --"
     sessions = [block for block in pages.of("console") if block.page == page]
     steps = [step for block in sessions for step in _steps(block)]
@@ -187,7 +187,7 @@ def test_command_exists(block: Block) -> None:
 
 
 def parse(arguments: list[str]) -> None:
-    """Read a command line as the program would, without doing anything."""
+    """Parse a command line as the program would, without running it."""
     command: click.Command = application
     while isinstance(command, click.Group):
         command, arguments = command.commands[arguments[0]], arguments[1:]

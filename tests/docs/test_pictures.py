@@ -1,4 +1,4 @@
-"""The pictures of the documentation stand by themselves, and the recorded session is what its script makes."""
+"""The pictures of the documentation need no other file, and the recorded session is what its script makes."""
 
 import re
 import runpy

@@ -1,4 +1,4 @@
-"""The reference is today's, and says something of everything that is public."""
+"""The reference is up to date, and describes everything that is public."""
 
 import inspect
 import runpy
@@ -55,5 +55,5 @@ def test_sections_become_lists_and_examples_code(script: dict[str, Any]) -> None
     )
 
 
-def test_what_is_drawn_stays_as_it_is(script: dict[str, Any]) -> None:
+def test_a_drawing_in_a_docstring_is_not_changed(script: dict[str, Any]) -> None:
     assert script["prose"]("A tree.\n\n    a\n    └── b\n\nEnd.") == "A tree.\n\n```text\na\n└── b\n```\n\nEnd."

@@ -1,4 +1,4 @@
-"""What the pages say in tables is what the code says."""
+"""The tables of the pages agree with the code."""
 
 import re
 import types
@@ -22,7 +22,7 @@ PROTOCOL, STATES = ROOT / "docs/protocol.md", ROOT / "docs/state-machine.md"
 
 
 def table(page: Path, heading: str) -> list[list[str]]:
-    """The cells of the first table after a heading, without its own first two lines; code marks removed."""
+    """Return the rows of the first table after a heading, without its head; code marks are removed."""
     section = page.read_text(encoding="utf-8").partition(f"\n{heading}\n")[2]
     rows = re.search(r"^\|.*\n\|[-|]+\n((?:\|.*\n)+)", section, re.MULTILINE)
     assert rows is not None, heading
@@ -132,6 +132,6 @@ def test_links(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings of a page, as a code host names them in links."""
+    """Return the anchors of a page's headings, as code hosts make them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,7 +1,7 @@
-"""A reader who does what a tutorial says sees what it shows.
+"""A reader who follows a tutorial sees the output that it shows.
 
 Installations (pip, npm) and `ssh` need other machines, so their lines are only compared with the project.
-`cli/deployment/test_tutorial.py` runs the commands of the tutorial of AWS on a stand-in for AWS's control plane, and
+`cli/deployment/test_tutorial.py` runs the commands of the AWS tutorial on a stand-in for AWS's control plane, and
 `e2e/test_tutorial.py` its program on a deployment.
 """
 
@@ -18,13 +18,13 @@ from docs.test_examples import parse
 NAMES = {path.name for path in TUTORIALS}
 
 
-def test_there_are_four() -> None:
+def test_there_are_four_tutorials() -> None:
     assert {"laptop.md", "several-machines.md", "aws.md", "javascript.md"} == NAMES
 
 
 @pytest.mark.parametrize("name", ["laptop.md", "several-machines.md", "aws.md"])
 def test_a_reader_of_python_sees_what_the_page_shows(name: str, tmp_path: Path) -> None:
-    own = {"CLOUDPAR_ENDPOINT": "local"} if name == "aws.md" else {}  # for the pool that the profile file would name
+    own = {"CLOUDPAR_ENDPOINT": "local"} if name == "aws.md" else {}  # instead of the pool in the profile file
     with Reader(ROOT / "docs/tutorials" / name, tmp_path, **own) as reader:
         assert reader.follow() > 0
 

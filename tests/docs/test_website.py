@@ -1,4 +1,4 @@
-"""The documentation site has all pages, and their links work on it. `make docs` also builds it."""
+"""The documentation site has all pages, and their links work there. `make docs` also builds it."""
 
 import re
 import runpy
@@ -58,6 +58,6 @@ def test_a_page_outside_the_navigation_is_refused(script: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_list_starts_after_an_empty_line(page: Path) -> None:
-    """Code hosts show a list without one; the site's dialect of Markdown joins its items to the paragraph above."""
+    """Without the line, the site's dialect of Markdown adds the items to the paragraph above; code hosts do not."""
     text = _FENCE.sub("", page.read_text(encoding="utf-8"))
     assert not re.findall(r"^(?![-*\d|#> ]).+\n(?:[-*]|\d+\.) .*", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Workers that are started against an endpoint, as on an instance of the fleet."""
+"""Workers that are started with an endpoint, as on an instance of the fleet."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ from .deployment import Deployment
 
 
 class Worker:
-    """`cloudpar worker` with one executor, which is ready."""
+    """`cloudpar worker` with one executor that is ready."""
 
     def __init__(self, deployment: Deployment, log: Path) -> None:
         self._log = log
@@ -31,23 +31,22 @@ class Worker:
         return "working for" in self.log()
 
     def log(self) -> str:
-        """What it wrote."""
         return self._log.read_text(errors="replace")
 
     def agent(self) -> psutil.Process:
-        """The process that talks to the master."""
+        """Return the process that talks to the master."""
         children = psutil.Process(self.process.pid).children()
         return next(child for child in children if "cloudpar_worker" in child.cmdline())
 
     def executor(self) -> psutil.Process:
-        """The process that runs tasks."""
+        """Return the process that runs tasks."""
         (zygote,) = self.agent().children()
         (executor,) = zygote.children()
         return executor
 
     def kill(self) -> None:
-        """As an instance that is switched off: nobody gives anything back."""
-        command = psutil.Process(self.process.pid)  # first: it would start another agent
+        """End all processes at once, as when an instance is switched off: no lease is given back."""
+        command = psutil.Process(self.process.pid)  # killed first: it would restart the agent
         family = [command, *command.children(recursive=True)]
         for each in family:
             each.kill()

@@ -1,4 +1,4 @@
-"""One deployment for all scenarios, with two agents. `make e2e` runs them; `make test` does not."""
+"""One deployment with two workers for all scenarios. `make e2e` runs them; `make test` does not."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,25 +18,24 @@ Stage = Callable[[str], AbstractContextManager[None]]
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """With -v, one line a scenario with its seconds."""
+    """With -v, print one line with the seconds for each scenario."""
     if report.when == "call" and report.passed:
         return "passed", ".", f"{report.duration:6.1f} s"
     return None
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Its marker."""
-    config.addinivalue_line("markers", "last: runs behind all others, which leaves time to what takes minutes")
+    config.addinivalue_line("markers", "last: runs after all others, so that effects that take minutes have time")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Stable: otherwise in the order of the files."""
+    """Move the tests with the marker to the end; the others keep their order."""
     items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
 @pytest.fixture(scope="session")
 def stage(request: pytest.FixtureRequest) -> Stage:
-    """Say how long a part of the deployment took."""
+    """Print how long a part of the deployment took."""
     terminal = request.config.pluginmanager.get_plugin("terminalreporter")
 
     @contextmanager
@@ -52,7 +51,7 @@ def stage(request: pytest.FixtureRequest) -> Stage:
 
 @pytest.fixture(scope="session")
 def aws(tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> Iterator[StandIn]:
-    """The stand-in. Every process that this one starts finds it in its environment, and nothing else of AWS."""
+    """Start the stand-in. All processes that this one starts find it in their environment, and no real AWS."""
     folder = tmp_path_factory.mktemp("aws")
     with stage("stand-in starts"):
         stand_in = StandIn(folder)
@@ -65,13 +64,13 @@ def aws(tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> Iterator[Stan
 
 @pytest.fixture(scope="session")
 def bundle(deployed: tuple[Deployment, Path]) -> Path:
-    """The functions' code that is deployed."""
+    """Return the code of the deployed functions."""
     return deployed[1]
 
 
 @pytest.fixture(scope="session")
 def deployed(aws: StandIn, tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> Iterator[tuple[Deployment, Path]]:
-    """The stack; destroyed when all scenarios are over."""
+    """Deploy the stack, and destroy it after all scenarios."""
     deployment = Deployment(aws, tmp_path_factory.mktemp("deployment"))
     with stage("functions built"):
         bundle = deployment.bundle()
@@ -87,13 +86,12 @@ def deployed(aws: StandIn, tmp_path_factory: pytest.TempPathFactory, stage: Stag
 
 @pytest.fixture(scope="session")
 def deployment(deployed: tuple[Deployment, Path]) -> Deployment:
-    """The stack."""
     return deployed[0]
 
 
 @pytest.fixture(scope="session")
 def workers(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> Iterator[list[Worker]]:
-    """Two agents."""
+    """Start two workers."""
     folder = tmp_path_factory.mktemp("workers")
     with stage("agents started"):
         started = [Worker(deployment, folder / f"{number}.log") for number in range(2)]
@@ -103,7 +101,6 @@ def workers(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory, st
 
 @pytest.fixture
 def cluster(deployment: Deployment, workers: list[Worker]) -> Deployment:
-    """The stack with workers."""
     return deployment
 
 
@@ -111,7 +108,7 @@ def cluster(deployment: Deployment, workers: list[Worker]) -> Deployment:
 def cancelled(
     deployment: Deployment, workers: list[Worker], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Customer, str]:
-    """A package that its owner cancelled while it ran. What it used is known minutes later."""
+    """Have an owner cancel a running package. Minutes later the master knows its compute time."""
     customer, folder = Customer(deployment, "cancels"), tmp_path_factory.mktemp("cancelled")
     with customer.pool() as pool:
         results = pool.map(mark_and_wait, [(str(folder / "running"), str(folder / "gate"))] * 50)

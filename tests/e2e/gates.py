@@ -7,7 +7,7 @@ from pathlib import Path
 
 @contextmanager
 def opening(gate: Path) -> Iterator[Path]:
-    """A gate that is open in the end, however that comes: a pool waits for its tasks, and they for the gate."""
+    """Open the gate at the end in any case: a pool waits for its tasks, and they wait for the gate."""
     try:
         yield gate
     finally:

@@ -1,4 +1,4 @@
-"""Functions remember an account for a while: a revocation, or that a quota is used up, shows within that time."""
+"""Functions cache accounts for a while: a revocation or an exhausted quota takes effect within that time."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from system.work import HANG_S
 
 
 def refused_soon(call: Callable[[], object], kind: type[Exception], text: str) -> None:
-    """Call until it is refused for that reason."""
+    """Call until the call is refused for that reason."""
 
     refusals: list[str] = []
 

@@ -1,4 +1,4 @@
-"""AWS on this machine's loopback: ministack, in a venv of its own, with a home of its own."""
+"""AWS on this machine's loopback interface: ministack, in its own venv with its own home."""
 
 import os
 import socket
@@ -17,11 +17,11 @@ REGION = "us-east-1"
 ACCOUNT = "000000000000"
 
 PROGRAM = Path(os.environ.get("CLOUDPAR_MINISTACK", Path(__file__).parents[2] / "build" / "e2e" / "bin" / "ministack"))
-"""In a venv of its own, which `make e2e` makes."""
+"""ministack in the venv that `make e2e` makes."""
 
 
 class StandIn:
-    """One ministack and everybody who talks to it: what they have in their environment leads nowhere else."""
+    """ministack, and the processes that use it: their environment leads to no other AWS."""
 
     def __init__(self, folder: Path) -> None:
         self._log = folder / "ministack.log"
@@ -54,11 +54,11 @@ class StandIn:
         return answer.status == 200
 
     def log(self) -> str:
-        """What it wrote, with what the functions wrote."""
+        """Return its output, with the output of the functions."""
         return self._log.read_text(errors="replace")
 
     def client(self, service: str) -> Any:
-        """A client of one service."""
+        """Return a client of one service."""
         session = botocore.session.Session()
         session.set_credentials("test", "test")
         config = Config(retries={"total_max_attempts": 2})
@@ -79,7 +79,7 @@ class StandIn:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a port on which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

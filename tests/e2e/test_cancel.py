@@ -1,4 +1,4 @@
-"""Packages that are cancelled while they run; the timer closes their books when nothing can come of them any more."""
+"""Packages that are cancelled while they run; the timer settles them when no more results can come."""
 
 from pathlib import Path
 
@@ -42,4 +42,4 @@ def test_the_timer_closes_the_books(cluster: Deployment, cancelled: tuple[Custom
     assert books.last.settled
     account = customer.account()
     assert account.reserved_us == 0
-    assert account.spent_us >= books.last.progress.charged_us > 0  # it ran two short tasks besides
+    assert account.spent_us >= books.last.progress.charged_us > 0  # the account also ran two short tasks

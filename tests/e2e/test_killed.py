@@ -1,4 +1,4 @@
-"""kill -9 of an executor, and of a whole worker, in the middle of a package."""
+"""kill -9 of an executor, and of a whole worker, while a package runs."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ TASKS = 8
 
 
 def wait_where(job: tuple[str, str]) -> str:
-    """Say in which process it runs, and wait for a gate."""
+    """Report the process in which this task runs, and wait for a gate."""
     folder, gate = job
     return mark_and_wait((f"{folder}/{os.getpid()}", gate))
 

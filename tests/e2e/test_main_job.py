@@ -1,4 +1,4 @@
-"""The demo's main job, single calls, results that another process fetches, and the JavaScript SDK."""
+"""The demo's main job, single calls, results that another process reads, and the JavaScript SDK."""
 
 import os
 import re
@@ -59,21 +59,21 @@ def test_another_process_fetches_the_results(cluster: Deployment, tmp_path: Path
     )  # fmt: skip
     assert (reader.stdout, reader.stderr) == ("['done', 'done', 'done']\n", "")
     with customer.pool() as pool, pytest.raises(Gone):
-        pool.attach(package_id).results()  # it was acknowledged
+        pool.attach(package_id).results()  # the other process has acknowledged it
 
 
 def test_the_readme_of_the_javascript_sdk(cluster: Deployment) -> None:
-    """With the token that the operator keeps in a secret; the stack's own endpoint is a name that nobody resolves."""
+    """The token comes from an operator's secret. The endpoint is given: the stack's own host name is not resolved."""
     run(["npm", "run", "--silent", "build", "--workspace", "sdk/typescript"], dict(os.environ))
     readme = (TYPESCRIPT / "README.md").read_text()
-    # The second example needs no module of the reader's own.
+    # The second example imports no module of the reader's own.
     code, output = (re.findall(rf"```{name}\n(.*?)```", readme, re.DOTALL)[1] for name in ("js", "text"))
     assert "math:factorial" in code
-    # Beside the package, whose name Node finds from there only.
+    # Node finds the package by its name only from within its folder.
     script = TYPESCRIPT / "build" / "readme-on-aws.mjs"
     script.parent.mkdir(exist_ok=True)
     script.write_text(code)
     cloudpar_json("account", "create", "javascript", "--hours", "1", "--secret", "javascript", *cluster.admin())
     told = environment(CLOUDPAR_ENDPOINT=cluster.endpoint, CLOUDPAR_STACK=STACK, CLOUDPAR_TOKEN_SECRET="javascript")
-    told["NODE_NO_WARNINGS"] = "1"  # of AWS's SDK, which looks forward to newer versions of Node
+    told["NODE_NO_WARNINGS"] = "1"  # AWS's SDK warns of future versions of Node
     assert run(["node", str(script)], told) == output

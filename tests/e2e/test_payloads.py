@@ -1,4 +1,4 @@
-"""Payloads above the limits of messages: they travel by links to S3, in both directions."""
+"""Payloads above the limits of messages travel by links to S3, in both directions."""
 
 import hashlib
 import random
@@ -33,7 +33,7 @@ def test_large_task_code_is_uploaded_once(cluster: Deployment) -> None:
 
 
 def test_the_largest_travel_in_parts(cluster: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Task data of a package, and one result."""
+    """The task data of a package, and one result, are both uploaded in parts."""
     run, done = PartedUpload.run, Event()
 
     def noted(parted: PartedUpload) -> None:

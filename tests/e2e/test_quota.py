@@ -1,4 +1,4 @@
-"""The quota is a wall on AWS, too."""
+"""On AWS, too, tasks stop when the quota is exhausted."""
 
 import pytest
 

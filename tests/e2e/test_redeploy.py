@@ -1,4 +1,4 @@
-"""Every function is replaced while a package runs."""
+"""A deployment replaces every function while a package runs."""
 
 import threading
 from pathlib import Path
@@ -12,13 +12,15 @@ from .deployment import Deployment
 from .gates import opening
 
 
-def test_nobody_notices(cluster: Deployment, bundle: Path, tmp_path: Path) -> None:
+def test_a_running_package_completes_while_functions_are_replaced(
+    cluster: Deployment, bundle: Path, tmp_path: Path
+) -> None:
     customer, over = Customer(cluster, "meanwhile"), threading.Event()
     statuses: list[str] = []
 
     def greet() -> None:
         with connected(cluster, customer.token) as wire:
-            wire.call(routes.HELLO, Hello())  # whom one has never met gets less time
+            wire.call(routes.HELLO, Hello())  # a client waits less long for a master that has never answered
             while not over.wait(0.05):
                 statuses.append(wire.call(routes.HELLO, Hello(), allowance_s=0).role)
 

@@ -1,4 +1,4 @@
-"""`cloudpar deploy` on a stack that is there: settings and tables stay until they are named."""
+"""`cloudpar deploy` on an existing stack: settings and tables stay until an option names them."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ class Operator:
         self._bundle = bundle
 
     def deploy(self, *options: str, environment: str = "dev") -> subprocess.CompletedProcess[str]:
-        """One deployment, ended in whatever way."""
+        """Run one deployment, which may fail."""
         command = [*CLOUDPAR, "deploy", "--env", environment, "--yes", "--no-first-map", "--json", *options]
         return subprocess.run(
             [*command, "--set", f"bundle={self._bundle}"], cwd=ROOT, env=self.deployment.aws.environment,
@@ -31,21 +31,21 @@ class Operator:
         )  # fmt: skip
 
     def deployed(self, *options: str) -> dict[str, Any]:
-        """One deployment that succeeds."""
+        """Run a deployment that succeeds and return its output."""
         ended = self.deploy(*options)
         assert ended.returncode == 0, ended.stderr[-5_000:]
         found: dict[str, Any] = json.loads(ended.stdout)
         return found
 
     def refused(self, *options: str) -> str:
-        """Why one does not."""
+        """Run a deployment that fails and return its error."""
         ended = self.deploy(*options)
         assert ended.returncode == 8, ended.stderr[-5_000:]
         assert ended.stdout == ""
         return ended.stderr.splitlines()[-1]
 
     def resources(self) -> dict[str, str]:
-        """By its name in the template, the type of each resource of the stack."""
+        """Return the type of each resource of the stack by its logical id."""
         found = self.deployment.aws.client("cloudformation").list_stack_resources(StackName=STACK)
         return {each["LogicalResourceId"]: each["ResourceType"] for each in found["StackResourceSummaries"]}
 
@@ -111,7 +111,7 @@ def test_tables_in_use_stay_until_others_are_named(operator: Operator) -> None:
 
 
 def test_a_deployment_that_fails_ends_with_the_failing_resources_reason(operator: Operator) -> None:
-    """The stand-in has no alarms on metric math, which another environment's stack gets."""
+    """The stand-in lacks alarms on metric math, which the other environment's stack contains."""
     chosen = ("--set=workerImage=example/worker:1", "--set=architectures=x86_64")
     ended = operator.deploy(*chosen, environment="staging")
     assert ended.returncode == 8, ended.stderr[-5_000:]

@@ -1,4 +1,4 @@
-"""Tokens that are wrong, or not good any more."""
+"""Wrong and revoked tokens."""
 
 from pathlib import Path
 
@@ -16,10 +16,10 @@ from .memory import refused_soon
 
 def test_a_bad_token(cluster: Deployment) -> None:
     with pytest.raises(InvalidToken, match="token"):
-        cluster.pool("nobody's")
+        cluster.pool("unknown")
 
 
-def test_the_workers_token_is_no_users(cluster: Deployment) -> None:
+def test_the_worker_token_is_refused_for_users(cluster: Deployment) -> None:
     refused = cloudpar("packages", "list", "--endpoint", cluster.endpoint, "--token", cluster.worker_token)
     assert refused.returncode != 0
     assert "token" in refused.stderr

@@ -1,4 +1,4 @@
-"""The tutorial of AWS on a deployment: its program, and the commands that look at the pool."""
+"""The AWS tutorial on a deployment: its program, and the commands that show the pool."""
 
 import re
 import shlex

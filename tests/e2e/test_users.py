@@ -18,7 +18,7 @@ from .gates import opening
 TASKS_IN_THREE_CHUNKS = int(3 * POLICY.chunk_target_us / 1e6 * EXECUTORS / TASK_S)
 
 
-def test_one_can_neither_see_nor_read_nor_cancel_the_others_packages(cluster: Deployment, tmp_path: Path) -> None:
+def test_a_user_cannot_see_read_or_cancel_the_others_packages(cluster: Deployment, tmp_path: Path) -> None:
     owner, stranger = Customer(cluster, "owner"), Customer(cluster, "stranger")
     running = tmp_path / "running"
     with owner.pool() as pool, stranger.pool() as other, opening(tmp_path / "gate") as gate:
@@ -39,8 +39,8 @@ def test_one_can_neither_see_nor_read_nor_cancel_the_others_packages(cluster: De
     assert stranger.account().spent_us == 0
 
 
-def test_one_does_not_wait_for_the_other(cluster: Deployment) -> None:
-    """Executors are in the middle of chunks of ten seconds, and few of these lie in the queue."""
+def test_a_user_does_not_wait_for_the_others_package(cluster: Deployment) -> None:
+    """The executors run chunks of ten seconds, and few more of these chunks are in the queue."""
     huge, small = Customer(cluster, "huge"), Customer(cluster, "small")
     with huge.pool() as many_pool, small.pool() as few_pool:
         many = many_pool.map(ten_milliseconds, range(100_000))

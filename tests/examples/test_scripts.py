@@ -1,4 +1,4 @@
-"""The examples run, in a small form."""
+"""The examples run with small figures."""
 
 import ast
 import json
@@ -59,7 +59,7 @@ def test_an_option_has_a_price_with_an_error(tmp_path: Path) -> None:
     told = script(tmp_path, "option_pricing.py", "--paths", "40000", "--batch", "2000")
     found = re.fullmatch(r"40,000 paths in 20 tasks: (\S+) \+/- (\S+)\n", told)
     assert found, told
-    assert abs(float(found[1]) - 5.294) < 5 * float(found[2])  # of 400,000 paths: 5.294 +/- 0.012
+    assert abs(float(found[1]) - 5.294) < 5 * float(found[2])  # the price from 400,000 paths is 5.294 +/- 0.012
     assert script(tmp_path, "option_pricing.py", "--paths", "40000", "--batch", "2000") == told
 
 
@@ -114,14 +114,14 @@ def test_an_epidemic_has_a_peak(tmp_path: Path) -> None:
 
 @contextmanager
 def site(folder: Path) -> Iterator[str]:
-    """The files of a folder, served on this machine."""
+    """Serve the files of a folder on this machine."""
 
     class Handler(SimpleHTTPRequestHandler):
         def __init__(self, *arguments: object) -> None:
             super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type]
 
         def log_message(self, *_: object) -> None:
-            """Nothing: the tests' output is for failures."""
+            """Print nothing: the tests' output is for failures."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -133,7 +133,7 @@ def site(folder: Path) -> Iterator[str]:
 
 def test_a_crawl_finds_every_page_of_a_site_and_its_broken_links(tmp_path: Path) -> None:
     for number in range(12):
-        others = (2 * number + 1, 2 * number + 2)  # a tree whose last pages link to pages that are not there
+        others = (2 * number + 1, 2 * number + 2)  # a tree whose last pages have broken links
         links = "".join(f'<a class="x" href="/{other}.html#part">next</a>' for other in others)
         (tmp_path / f"{number}.html").write_text(f'{links}<a href="http://127.0.0.1:1/">elsewhere</a>')
     with site(tmp_path) as url:
@@ -144,7 +144,7 @@ def test_a_crawl_finds_every_page_of_a_site_and_its_broken_links(tmp_path: Path)
 
 
 def test_a_client_in_javascript(tmp_path: Path) -> None:
-    """The SDK as npm installs it from a checkout: its folder, which the build of its package fills."""
+    """The SDK is installed from a checkout's folder as npm does it, after the package was built."""
     package = ROOT / "sdk/typescript"
     subprocess.run([str(ROOT / "node_modules/.bin/tsx"), "scripts/build.ts"], cwd=package, check=True, timeout=100)
     (tmp_path / "node_modules/@cloudpar").mkdir(parents=True)
@@ -163,7 +163,7 @@ def test_a_client_in_javascript(tmp_path: Path) -> None:
     assert lines[4].startswith("product 7: StatisticsError: linear regression requires that both inputs")
 
 
-# all of them
+# all examples
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)

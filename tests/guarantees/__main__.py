@@ -1,6 +1,6 @@
-"""`make guarantees`: each guarantee's test with its full figure, one after the other; what held is not run again.
+"""`make guarantees` runs the tests of each guarantee with their full figures, one guarantee after the other.
 
-A guarantee is run again when a tracked file of the project has changed, or a file that is not ignored came to it.
+A guarantee that held before runs again if a tracked file has changed, or an untracked one that git does not ignore.
 """
 
 import hashlib
@@ -21,11 +21,11 @@ from .scale import FIGURES, FULL, Reached, in_words
 STATE = ROOT / "build/guarantees"
 TIMEOUT_S = 3600
 READ = ("docs/isolation.md", "docs/openapi.json")
-"""Of the documentation, what tests of guarantees read."""
+"""The pages that tests of guarantees read."""
 
 
 class Outcome(msgspec.Struct):
-    """What a run found, and of which state of the project."""
+    """The result of a run, and the state of the project that it is about."""
 
     project: str
     ok: bool
@@ -34,7 +34,7 @@ class Outcome(msgspec.Struct):
 
 
 def fingerprint() -> str:
-    """Of all files that may matter; documentation that no test reads does not."""
+    """Return a hash of all files that tests depend on; documentation that no test reads is left out."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ":!docs", ":!*.md"],
         cwd=ROOT, capture_output=True, check=True,
@@ -47,7 +47,7 @@ def fingerprint() -> str:
 
 
 def before(promise: Promise) -> Outcome | None:
-    """What the last run of one found."""
+    """Return the outcome of the last run of a guarantee."""
     try:
         return msgspec.json.decode(_state(promise).read_bytes(), type=Outcome)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -55,10 +55,10 @@ def before(promise: Promise) -> Outcome | None:
 
 
 def run(promise: Promise, project: str) -> Outcome:
-    """Run the tests of one; what they print goes to a file beside the outcome.
+    """Run the tests of a guarantee; their output goes to a file beside the outcome.
 
     Raises:
-        KeyboardInterrupt: They were interrupted; that is no outcome.
+        KeyboardInterrupt: The run was interrupted, so it has no outcome.
     """
     if not promise.files:
         return Outcome(project, ok=False, seconds=0.0, reached=[])
@@ -85,19 +85,19 @@ def _state(promise: Promise) -> Path:
     return STATE / f"{promise.number:02}.json"
 
 
-def line(promise: Promise, outcome: Outcome, *, anew: bool) -> str:
-    """Number, figure asked, figure reached, ok or not."""
+def line(promise: Promise, outcome: Outcome, *, fresh: bool) -> str:
+    """Return number, wanted figure, reached figure, and whether it holds."""
     figures = "; ".join(in_words(outcome.reached)) or "nothing"
     verdict = "[green]ok[/]" if outcome.ok else f"[bold red]not ok[/], see {_state(promise).with_suffix('.log')}"
     return (
         f"[bold]{promise.number:2}[/] {promise.words}\n   asked:   {promise.asked}\n   reached: {figures}\n"
-        f"   {verdict} ({outcome.seconds:.0f} s{'' if anew else ', seen by an earlier run'})"
+        f"   {verdict} ({outcome.seconds:.0f} s{'' if fresh else ', seen by an earlier run'})"
     )
 
 
 @click.command()
-@click.option("--only", type=click.IntRange(1, 99), multiple=True, help="Run this one; may be repeated.")
-@click.option("--again", is_flag=True, help="Run also what held already.")
+@click.option("--only", type=click.IntRange(1, 99), multiple=True, help="Run this guarantee; may be repeated.")
+@click.option("--again", is_flag=True, help="Run guarantees that held before, too.")
 def main(only: tuple[int, ...], again: bool) -> None:
     """Run the guarantees; exit code 1 if one does not hold."""
     STATE.mkdir(parents=True, exist_ok=True)
@@ -111,15 +111,15 @@ def main(only: tuple[int, ...], again: bool) -> None:
         if only and promise.number not in only:
             continue
         outcome = before(promise)
-        anew = again or outcome is None or not outcome.ok or outcome.project != project
-        if outcome is None or anew:
+        fresh = again or outcome is None or not outcome.ok or outcome.project != project
+        if outcome is None or fresh:
             try:
                 with console.status(f"{promise.number} {promise.words}"):
                     outcome = run(promise, project)
             except KeyboardInterrupt:
-                console.print(f"{promise.number:2} interrupted: the same command goes on with it")
+                console.print(f"{promise.number:2} interrupted: the same command continues with it")
                 sys.exit(130)
-        console.print(line(promise, outcome, anew=anew), soft_wrap=True)
+        console.print(line(promise, outcome, fresh=fresh), soft_wrap=True)
         held = held and outcome.ok
     sys.exit(0 if held else 1)
 

@@ -1,4 +1,4 @@
-"""`make mutants`: breaks each line that the page lists, in a copy, and sees the guarantee's test fail."""
+"""`make mutants` breaks each line that the page lists, in a copy, and checks that the guarantee's tests fail."""
 
 import os
 import re
@@ -17,13 +17,13 @@ from rich.markup import escape
 from .promises import PAGE, ROOT, promises
 
 SOURCES = ("sdk/protocol", "sdk/python", "functions", "worker")
-"""Where the packages are imported from."""
+"""The folders from which the packages are imported."""
 
 _ROW = re.compile(r"^\| *(\d+) *\| *([^|`]+?) *\| *`([^`]+)` *\| *`([^`]+)` *\|$", re.MULTILINE)
 
 
 class Mutant(NamedTuple):
-    """A line of code that gives a guarantee, and what it becomes."""
+    """A line of code that a guarantee depends on, and its broken form."""
 
     number: int
     path: str
@@ -31,23 +31,23 @@ class Mutant(NamedTuple):
     broken: str
 
     def breaks(self, folder: Path) -> None:
-        """Break the line there."""
+        """Break the line in a copy of the project."""
         file = folder / self.path
         text = file.read_text()
         if text.count(self.line) != 1:
             raise click.ClickException(
-                f"{self.path} has `{self.line}` {text.count(self.line)} times: mend the table in {PAGE.name}"
+                f"{self.path} has `{self.line}` {text.count(self.line)} times: correct the table in {PAGE.name}"
             )
         file.write_text(text.replace(self.line, self.broken))
 
 
 def mutants() -> list[Mutant]:
-    """All that the page lists."""
+    """Return all lines of the page."""
     return [Mutant(int(number), *rest) for number, *rest in _ROW.findall(PAGE.read_text())]
 
 
 def copy(folder: Path) -> None:
-    """All that is tracked, or is to be."""
+    """Copy all tracked files, and untracked ones that git does not ignore."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
     for name in filter(None, listed.decode().split("\0")):
@@ -57,7 +57,7 @@ def copy(folder: Path) -> None:
 
 
 def holds(number: int, mutant: Mutant | None = None) -> bool:
-    """Whether the quick tests of a number pass, with a broken line or with none."""
+    """Whether the quick tests of a guarantee pass, with a broken line or with none."""
     (promise,) = [promise for promise in promises() if promise.number == number]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -71,14 +71,14 @@ def holds(number: int, mutant: Mutant | None = None) -> bool:
             cwd=folder, env=environment, capture_output=True, check=False,
         )  # fmt: skip
         if done.returncode and b" failed" not in done.stdout.splitlines()[-1]:
-            raise click.ClickException(done.stdout.decode()[-2000:])  # not one test ran to its end
+            raise click.ClickException(done.stdout.decode()[-2000:])  # no test ran to its end
         return done.returncode == 0
 
 
 @click.command()
-@click.option("--only", type=int, multiple=True, help="Those of this guarantee; may be repeated.")
+@click.option("--only", type=int, multiple=True, help="Break the lines of this guarantee; may be repeated.")
 def main(only: tuple[int, ...]) -> None:
-    """Try each; exit code 1 if a broken line goes unnoticed."""
+    """Break each line; exit code 1 if the tests of one still pass."""
     console, all_noticed = Console(highlight=False), True
     listed = {mutant.number for mutant in mutants()}
     if unknown := set(only) - listed:

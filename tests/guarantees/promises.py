@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/guarantees.md"
 MEASURED: Final = {7, 10, 15, 16, 17, 22}
-"""Their tests measure time or memory of real processes, which other tests at the same time would move."""
+"""Their tests measure time or memory of real processes, which tests at the same time would disturb."""
 
 _ROW = re.compile(r"^\| *(\d+) *\| *([^|]+?) *\| *([^|]+?) *\|$", re.MULTILINE)
 
@@ -21,15 +21,13 @@ class Promise(NamedTuple):
 
     @property
     def files(self) -> list[Path]:
-        """Its tests."""
         return sorted((ROOT / "tests").rglob(f"test_g{self.number:02}_*.py"))
 
     @property
     def at_once(self) -> int:
-        """So many of its tests run side by side; 0: one after the other, in one process."""
+        """How many of its tests run in parallel; 0: one after the other, in one process."""
         return 0 if self.number in MEASURED else 2
 
 
 def promises() -> list[Promise]:
-    """All of them."""
     return [Promise(int(number), words, asked) for number, words, asked in _ROW.findall(PAGE.read_text())]

@@ -1,4 +1,4 @@
-"""How much a guarantee's test does: the quick form in `make test`, the figure that is asked under `make guarantees`."""
+"""How much a guarantee's test does: little in `make test`, the promised figure in `make guarantees`."""
 
 import os
 from collections import Counter
@@ -9,15 +9,15 @@ from typing import Final, TypeVar
 import msgspec
 
 FULL: Final = "CLOUDPAR_GUARANTEES"
-"""Set by `make guarantees`: tests take their full figures."""
+"""Set by `make guarantees`, so that tests use their full figures."""
 FIGURES: Final = "CLOUDPAR_FIGURES"
-"""The file that takes what was reached."""
+"""Names the file for the reached figures."""
 
 T = TypeVar("T")
 
 
 class Scale:
-    """Chooses between the quick and the full form.
+    """Chooses between a quick and a full figure.
 
     >>> Scale(full=False)(20, 1_000)
     20
@@ -27,24 +27,24 @@ class Scale:
         self.full = full
 
     def __call__(self, quick: T, full: T) -> T:
-        """The one or the other."""
+        """Return the quick or the full figure."""
         return full if self.full else quick
 
 
 SCALE: Final = Scale(full=os.environ.get(FULL) == "full")
-"""For what is decided before a test runs: its parameters."""
+"""The scale for what is decided before a test runs: its parameters."""
 
 
 def some(points: Sequence[T], step: int, first: int = 0) -> Sequence[T]:
-    """Every so-manyth of them; all in the full form. What begins alike has another first one each."""
+    """Return every `step`-th point, or all in the full form. `first` differs between tests with similar points."""
     return points if SCALE.full else points[first % step :: step]
 
 
 class Reached(msgspec.Struct):
-    """What a test saw, in the words of the figure that is asked.
+    """What a test reached, in the words of the promised figure.
 
     Attributes:
-        counts: What the figure has in braces.
+        counts: The numbers for the figure's braces.
     """
 
     test: str
@@ -53,7 +53,7 @@ class Reached(msgspec.Struct):
 
 
 def in_words(reached: Iterable[Reached]) -> list[str]:
-    """Each figure once; what several tests counted in the same words is added up.
+    """Return each figure once; counts of several tests in the same words are added up.
 
     >>> in_words([Reached("test[0]", "{runs} runs", {"runs": 2}), Reached("test[1]", "{runs} runs", {"runs": 3})])
     ['5 runs']
@@ -65,9 +65,9 @@ def in_words(reached: Iterable[Reached]) -> list[str]:
 
 
 def record(test: str, figure: str, **counts: int) -> None:
-    """Keep a figure for whoever runs the guarantees; otherwise nobody asks for it."""
+    """Record a figure for `make guarantees`; other runs discard it."""
     reached = Reached(test, figure, counts)
-    assert in_words([reached])  # words that lack a count fail in the quick form too
+    assert in_words([reached])  # words that lack a count fail in the quick form, too
     path = os.environ.get(FIGURES)
     if path:
         with Path(path).open("ab") as file:

@@ -1,4 +1,4 @@
-"""The page of the guarantees, the tests that carry their numbers, and the lines that give them belong together."""
+"""The page of the guarantees, the tests that carry their numbers, and the listed lines agree."""
 
 import re
 
@@ -20,8 +20,8 @@ def test_each_has_tests(promise: Promise) -> None:
     assert promise.files
 
 
-def test_what_they_read_of_the_documentation_belongs_to_the_project() -> None:
-    """Otherwise a guarantee would not be run again when that changes."""
+def test_pages_that_guarantees_read_are_part_of_the_fingerprint() -> None:
+    """Otherwise a guarantee would not run again when these pages change."""
     tests = [path.read_text() for promise in promises() for path in promise.files]
     assert {name for text in tests for name in re.findall(r'"(docs/[^"]+)"', text)} == set(READ)
 
@@ -31,8 +31,8 @@ def test_lines_of_the_first_nine_are_listed() -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 0, 10, 22, 99])
-def test_to_break_the_lines_of_another_is_refused(number: int) -> None:
-    """Nothing tried is not all noticed."""
+def test_a_guarantee_without_listed_lines_is_refused(number: int) -> None:
+    """Without this error, a run that breaks no line would count as a success."""
     refused = CliRunner().invoke(break_lines, [f"--only={number}"])
     assert refused.exit_code == 2
     assert f"no line is listed for {number}: there are some for 1 to 9" in refused.output

@@ -7,12 +7,12 @@ from guarantees.scale import SCALE
 from .target import Target
 
 collect_ignore = [] if SCALE.full else ["test_g21_fuzzers.py"]
-"""They have a venv of their own, which `make guarantees` makes."""
+"""The fuzzers need their own venv, which `make guarantees` makes."""
 
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """A master for all tests of a file."""
+    """Start a master for all tests of a file."""
     target = Target(tmp_path_factory.mktemp("master"))
     yield target
     target.end()

@@ -2,9 +2,9 @@
 
     PYTHONPATH=sdk/protocol:functions:tests build/fuzz/bin/python -m hostile.fuzz WHAT RUNS FOUND
 
-WHAT is decoding, server or function. It begins with the corpus and writes what reaches new code, made as small as it
-found it could be, to the folder FOUND: copied into the corpus, `make test` tries it from then on. A body that breaks
-something ends it and is kept as FOUND/crash-....
+WHAT is decoding, server or function. The fuzzer starts with the corpus and writes inputs that reach new code, as
+small as it could make them, to the folder FOUND; copied into the corpus, `make test` runs them. An input that causes
+an error ends the fuzzer, which keeps it as FOUND/crash-....
 """
 
 import logging
@@ -24,14 +24,14 @@ with atheris.instrument_imports(include=["cloudpar_protocol", "cloudpar_master",
 
 CORPUS = Path(__file__).parent / "corpus"
 LIVES = 2_000
-"""So many requests one world takes: later ones would meet what the earlier ones left."""
+"""After this many requests a new world starts: later requests would depend on the state that earlier ones left."""
 
 LARGEST_BYTES = 4_096
 HANG_S = 20
 
 
 def decode(data: bytes) -> None:
-    """Both messages of a route, and the error that may come in their place. What is let in can be sent on."""
+    """Decode both messages of a route and the error. Every decoded message can be encoded again."""
     knock = Knock.parse(data)
     for kind in (knock.route.request, knock.route.reply):
         try:
@@ -46,7 +46,7 @@ def decode(data: bytes) -> None:
 
 
 def on(target: Target, ask: Callable[[Knock], int]) -> Callable[[bytes], None]:
-    """Requests to a master, which is made anew now and then."""
+    """Send requests to a master, which is replaced now and then."""
     done = 0
 
     def one(data: bytes) -> None:
@@ -60,7 +60,7 @@ def on(target: Target, ask: Callable[[Knock], int]) -> Callable[[bytes], None]:
 
 
 def write_words(path: Path) -> Path:
-    """The names of all fields, as both media write them."""
+    """Write the names of all fields, as both media encode them."""
     names = {name for kind in message_types().values() for name in kind.__struct_fields__}
     words = [codec.encode(name, media) for name in sorted(names) for media in MEDIA]
     path.write_text("".join('"' + "".join(f"\\x{byte:02x}" for byte in word) + '"\n' for word in words))
@@ -68,7 +68,7 @@ def write_words(path: Path) -> Path:
 
 
 def seeds_of(target: Target) -> list[bytes]:
-    """Everyday life, and one of everything there is."""
+    """Return the requests of normal use, and one of each kind."""
     all_there_is = [
         Knock(route, media, codec.encode(sample, media)).pack()
         for route in ROUTES
@@ -79,7 +79,6 @@ def seeds_of(target: Target) -> list[bytes]:
 
 
 def main(what: str, runs: str, found: str) -> None:
-    """Fuzz."""
     logging.disable()
     folder = Path(tempfile.mkdtemp(prefix="cloudpar-fuzz-"))
     target = Target(folder)

@@ -1,4 +1,4 @@
-"""Valid bodies, and what becomes of them on the way: bits that flip, ends that are missing, values that are odd."""
+"""Valid bodies that are damaged on the way: flipped bits, cut ends, odd values."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -21,7 +21,7 @@ ODD: list[Any] = [
     "..", "../../etc/passwd", "a#1#2#3", "%00", "é漢😀", b"", b"\x00\xff", b"x" * 5_000, [], {}, [[]], [None] * 101,
     [0] * 5_000, {"": None}, {"v": 2}, {"type": "range"}, [1, 0], [[1, 0]], [[0, 10**7]] * 3, [[5, 5]],
 ]  # fmt: skip
-"""Values of every kind at both ends of what a field takes, and beyond."""
+"""Values of every type, at both ends of a field's range and beyond."""
 
 _RAW = {
     codec.MSGPACK: [
@@ -34,21 +34,21 @@ _RAW = {
         b"[" * DEEP, b'{"x":' * DEEP,
     ],
 }  # fmt: skip
-"""What is written in the place of a value, as it is."""
+"""Raw text or bytes that replace a value."""
 
 _HERE = "a value's place, that no message has"
 
 
 @cache
 def goldens(route: Route[Any, Any]) -> tuple[Any, ...]:
-    """This release's vectors of a route's request, as plain values."""
+    """Return the requests of a route in this release's vectors, as plain values."""
     kept = vectors.read(vectors.FOLDER / f"v{__version__}.json").vectors
     bodies = [bytes.fromhex(vector.msgpack) for vector in kept if vector.type == route.request.__name__]
     return tuple(map(msgspec.msgpack.decode, bodies))
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every part of a message, as what holds it and its name there."""
+    """Yield every part of a message, as its container and its key there."""
     names = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for name in names:
         yield value, name
@@ -61,7 +61,7 @@ def _copy(value: Any) -> Any:
 
 @st.composite
 def knocks(draw: st.DrawFn, route: Route[Any, Any], more: Sequence[bytes] = ()) -> Knock:
-    """A request of a route, damaged somewhere. `more` are packed knocks to begin with, beside the vectors."""
+    """Draw a damaged request of a route. `more` are packed requests that may be damaged, beside the vectors."""
     seeds = goldens(route) + tuple(
         msgspec.msgpack.decode(knock.body) for knock in map(Knock.parse, more) if knock.route is route
     )
@@ -72,7 +72,7 @@ def knocks(draw: st.DrawFn, route: Route[Any, Any], more: Sequence[bytes] = ()) 
 
 
 def _odd(draw: st.DrawFn, value: Any, media: str) -> bytes:
-    """One to three values are others, are gone, or have come."""
+    """Replace, remove or add one to three values."""
     for _ in range(draw(st.integers(1, 3))):
         places = list(_places(value))
         if not places or draw(st.integers(0, 9)) == 0:
@@ -87,7 +87,7 @@ def _odd(draw: st.DrawFn, value: Any, media: str) -> bytes:
 
 
 def _raw(draw: st.DrawFn, value: Any, media: str) -> bytes:
-    """One value is what no encoder writes."""
+    """Replace one value by something that no encoder writes."""
     places = list(_places(value))
     if places:
         holder, name = draw(st.sampled_from(places))
@@ -96,7 +96,7 @@ def _raw(draw: st.DrawFn, value: Any, media: str) -> bytes:
 
 
 def _bytes(draw: st.DrawFn, value: Any, media: str) -> bytes:
-    """Bits flip; a piece is missing, or there twice; something follows."""
+    """Flip bits, remove or repeat a piece, or append bytes."""
     body = bytearray(codec.encode(value, media))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, max(0, len(body) - 1)))

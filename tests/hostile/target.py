@@ -1,6 +1,6 @@
-"""A master that takes whatever comes: the server's routes and the functions' events, over the same stores.
+"""A master that takes all requests: the server's routes and the functions' events, on the same stores.
 
-No pytest in here: the fuzzer runs it as well.
+This module does not import pytest, since the fuzzer runs it as well.
 """
 
 import asyncio
@@ -30,28 +30,26 @@ TASKS = 40
 
 
 UNLIMITED = Policy(task_timeout_s=60.0, requests_per_s=1e9, request_burst=10**9, running_packages=10**9)
-"""Every knock is answered for what it is: none for coming too soon."""
+"""No request is refused because it comes too soon, so each answer is about the request itself."""
 
 
 class Unsound(AssertionError):
-    """An answer that nobody should get."""
+    """An answer that the master must never give."""
 
 
 class Knock(NamedTuple):
-    """One request."""
-
     route: Route[Any, Any]
     media: str
     body: bytes
 
     @property
     def headers(self) -> dict[str, str]:
-        """With the token that the route takes: everything else ends before the body is read."""
+        """Return headers with a token that the route accepts: otherwise the request ends before its body is read."""
         token = CONNECTION.worker_token if self.route.role == "any" else TOKENS[self.route.role]
         return {"authorization": f"Bearer {token}", "content-type": self.media}
 
     def pack(self) -> bytes:
-        """As the corpus keeps it: two bytes, and the body.
+        """Return the form of the corpus: two bytes, then the body.
 
         >>> Knock.parse(Knock(ROUTES[3], codec.JSON, b"{}").pack()).route.name
         'await_tasks'
@@ -60,32 +58,30 @@ class Knock(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> "Knock":
-        """The reverse; any bytes are some request."""
+        """Return the request that any bytes stand for; the reverse of `pack`."""
         route, media = (*data[:2], 0, 0)[:2]
         return cls(ROUTES[route % len(ROUTES)], MEDIA[media % len(MEDIA)], data[2:])
 
 
 class Silence(io.TextIOBase):
-    """Where the function's log goes."""
+    """Discards the function's log."""
 
     def write(self, text: str) -> int:
-        """Nowhere."""
         return len(text)
 
 
 class CountedIds:
-    """The same ids in every world, so that a request of the corpus finds its package and lease."""
+    """Yields the same ids in every world, so that a request of the corpus finds its package and lease."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
 
     def fresh(self) -> str:
-        """A new name."""
         return f"{next(self._numbers):032x}"
 
 
 class Target:
-    """A master with packages that run and leases that are out."""
+    """A master with running packages and leases."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -99,13 +95,13 @@ class Target:
         self._served = Served(self._folder / str(next(self._names)), UNLIMITED)
         self._served.assembly.database.execute("PRAGMA synchronous = OFF")
         long_polling = self._served.assembly.long_polling
-        long_polling.end()  # nothing is held: who would wait gets the answer of now
+        long_polling.end()  # no request is held: one that would wait is answered at once
         with redirect_stdout(self._log):
             self._function = Endpoint(long_polling.dispatcher, RequestLog(), ROUTES)
         self.seeds = [knock.pack() for knock in self._lives()]
 
     def _lives(self) -> Iterator[Knock]:
-        """Requests of a master's everyday life, with ids that are good here."""
+        """Yield requests of normal use, with ids that are valid here."""
         for number in range(2):
             yield self._do("start_tasks", start_tasks(str(number), tasks=TASKS))
         package_id = self._reply.package_id
@@ -124,7 +120,7 @@ class Target:
         return knock
 
     def close(self) -> None:
-        """Forget this world, in which every event was one that a head can take in."""
+        """Forget this world, after a fold has accepted every event in it."""
         self._do("list_packages", ListPackages(limit=1000))
         broken = [package.message for package in self._reply.packages if package.reason == "broken"]
         self._served.close()
@@ -133,20 +129,19 @@ class Target:
             raise Unsound(broken)
 
     def end(self) -> None:
-        """All of it."""
         self.close()
         self._loop.close()
 
     def renew(self) -> None:
-        """Another world: in the old one too much has happened."""
+        """Start a new world: in the old one, too many requests have changed the state."""
         self.close()
         self._open()
 
     def server(self, knock: Knock) -> int:
-        """Ask the embedded server. Returns the status.
+        """Send a request to the embedded server. Returns the status.
 
         Raises:
-            Unsound: A fault of the master, or an answer that is none.
+            Unsound: A fault of the master, or an answer that is not valid.
         """
         return self._sound(knock, *self._serve(knock))
 
@@ -156,7 +151,7 @@ class Target:
         return answer.status, answer.headers["content-type"], answer.body
 
     def function(self, knock: Knock, *, binary: bool = True) -> int:
-        """Ask the function behind API Gateway, which encodes what it takes for bytes."""
+        """Send it to the function behind API Gateway, which encodes bodies that it takes for bytes."""
         body = base64.b64encode(knock.body).decode() if binary else knock.body.decode(errors="replace")
         event = {"rawPath": knock.route.path, "headers": knock.headers, "body": body, "isBase64Encoded": binary}
         with redirect_stdout(self._log):

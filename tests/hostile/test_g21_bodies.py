@@ -1,4 +1,4 @@
-"""Damaged bodies on every route of the server and of the functions: 4xx with a clear error, or good all the same."""
+"""Damaged bodies on every route of the server and the functions are accepted, or refused with 4xx and a clear error."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -22,7 +22,7 @@ every_route = pytest.mark.parametrize("route", ROUTES, ids=[route.name for route
 
 
 def ask(target: Target, knock: Knock) -> set[int]:
-    """The statuses of the server's and of the function's answers."""
+    """Return the statuses of the server's and the function's answers."""
     return {target.server(knock), target.function(knock), target.function(knock, binary=False)}
 
 
@@ -70,7 +70,6 @@ def test_deeply_nested_bodies(route: Route[Any, Any], target: Target) -> None:
 
 
 def test_the_corpus(target: Target, reached: Callable[[str], None]) -> None:
-    """What the fuzzer found worth keeping."""
     assert len(CORPUS) > 100
     for path in CORPUS:
         ask(target, Knock.parse(path.read_bytes()))

@@ -1,4 +1,4 @@
-"""The fuzzers themselves, in a venv of their own (requirements/fuzz.txt): they look for what nobody thought of."""
+"""The fuzzers themselves, in their own venv (requirements/fuzz.txt): they find inputs that no author thought of."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def test_schemathesis(tag: str, tmp_path: Path, reached: Callable[[str], None]) 
 
 
 def _soon(value: Any) -> Any:
-    """The document, but for how long a request may ask to be held: that is a wait, and not a hang."""
+    """Remove a request's holding time from the document: a request that is held is not a hang."""
     if isinstance(value, dict):
         kept = {name: _soon(inner) for name, inner in value.items()}
         if "hold_s" in kept and "maximum" in kept["hold_s"]:

@@ -1,4 +1,4 @@
-"""What the master has on its books: a package's committed results, and what its account was charged for them."""
+"""A package's committed results at the master, and what the master charged its account for them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,34 +22,30 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True)
 class Books:
-    """Everything committed of one package that has ended, with its last status."""
+    """All committed results of a package that has ended, with its last status."""
 
     results: list[TaskResult]
     last: PackageStatus
 
     @property
     def execute_us(self) -> int:
-        """The execution time of the committed results."""
+        """Return the execution time of the committed results."""
         return sum(result.duration_us for result in self.results)
 
 
 class Master(Protocol):
-    """A master that somebody else runs: here, or on AWS."""
+    """A running master, on this machine or on AWS."""
 
     endpoint: str
 
-    def admin(self) -> list[str]:
-        """The options of an operator."""
-        ...
+    def admin(self) -> list[str]: ...
 
-    def accounts(self) -> list[Account]:
-        """All accounts."""
-        ...
+    def accounts(self) -> list[Account]: ...
 
 
 @contextmanager
 def connected(up: Master, token: str) -> Iterator[Connection]:
-    """The wire, with the SDK's patience."""
+    """Open a connection with the SDK's retries."""
     connection = Connection(up.endpoint, token, RetryPolicy(PATIENCE_S))
     try:
         yield connection
@@ -58,7 +54,7 @@ def connected(up: Master, token: str) -> Iterator[Connection]:
 
 
 def statuses(wire: Connection, package_id: str, cursor: int = 0) -> Iterator[PackageStatus]:
-    """What the master says of a package, one answer after the other."""
+    """Yield the master's statuses of a package, one answer after the other."""
     while True:
         message = AwaitTasks(session="books", packages=[Cursor(package_id=package_id, cursor=cursor)], hold_s=HOLD_S)
         reply = wire.call(routes.AWAIT_TASKS, message, hold_s=HOLD_S)
@@ -69,7 +65,7 @@ def statuses(wire: Connection, package_id: str, cursor: int = 0) -> Iterator[Pac
 
 
 def close_books(up: Master, token: str, package_id: str) -> Books:
-    """Wait until a package has ended and its charge is final; read every page of it."""
+    """Wait until a package has ended and its charge is final, and read all its pages."""
     results: list[TaskResult] = []
     with connected(up, token) as wire:
         for status in statuses(wire, package_id):
@@ -80,14 +76,14 @@ def close_books(up: Master, token: str, package_id: str) -> Books:
 
 
 def progress(up: Master, token: str, package_id: str) -> Progress:
-    """How far a package is now."""
+    """Return a package's progress."""
     with connected(up, token) as wire:
         message = AwaitTasks(session="books", packages=[Cursor(package_id=package_id, cursor=2**62)])
         return wire.call(routes.AWAIT_TASKS, message).packages[0].progress
 
 
 class _Pool(Pool):
-    """A test that fails cancels what it started, as Ctrl-C does: that may be what never ends."""
+    """Cancels the packages of a failed test, as Ctrl-C does: a package may otherwise run without end."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -96,7 +92,7 @@ class _Pool(Pool):
 
 
 class Customer:
-    """An account of its own, so that its books show nothing else."""
+    """An account that only one test uses, so that its charges are the test's."""
 
     def __init__(self, up: Master, name: str, quota: str = "10h") -> None:
         self._up = up
@@ -111,7 +107,7 @@ class Customer:
         return next(account for account in self._up.accounts() if account.account_id == self.account_id)
 
     def assert_charged_once(self, books: Books, tasks: int) -> None:
-        """Each task was committed once, and exactly their time was charged."""
+        """Check that each task was committed once, and that the charge equals the tasks' execution time."""
         assert sorted(result.index for result in books.results) == list(range(tasks))
         account = self.account()
         assert (account.spent_us, account.reserved_us) == (books.execute_us, 0)

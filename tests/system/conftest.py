@@ -10,12 +10,11 @@ from cli.operation import Up
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A master with two executors, for all tests of a file."""
+    """Start a master with two executors for all tests of a file."""
     with Up(tmp_path_factory.mktemp("data"), workers=2) as up:
         yield up
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An empty data folder."""
     return tmp_path / "data"

@@ -1,7 +1,7 @@
-"""A program of an earlier release's user, run by that release's code: it fills a data folder and leaves it at work.
+"""A user's program that runs on an earlier release's code: it fills a data folder and leaves packages that run.
 
-Arguments: the data folder, and the file for which the tasks that run wait. It prints one JSON object, kills the
-processes of its cluster, and uses only what every release has.
+Arguments: the data folder, and the file for which the running tasks wait. It prints a JSON object, kills its cluster's
+processes, and uses only what every release has.
 """
 
 import json
@@ -19,33 +19,33 @@ import psutil
 import cloudpar
 
 DATA_BYTES = 40_000
-"""Of one item: 20 of them are too many to be sent inline."""
+"""The size of an item: 20 of them are too many to be sent inline."""
 
 OPENED, TASKS = 5, 20
 
 
 def command(*arguments: str, **more: str) -> Any:
-    """What a command prints as JSON."""
+    """Run a command and return its JSON output."""
     line = [sys.executable, "-m", "cloudpar", *arguments, "--json"]
     return json.loads(subprocess.run(line, check=True, capture_output=True, env=os.environ | more).stdout)
 
 
 def state(package_id: str, admin: list[str]) -> dict[str, Any]:
-    """What the operator sees of a package."""
+    """Return a package as the operator sees it."""
     listed = command("packages", "list", *admin)
     found = listed["packages"] if isinstance(listed, dict) else listed
     return next(each for each in found if each["package_id"] == package_id)
 
 
 def settled_us(name: str, admin: list[str]) -> int:
-    """What an account has spent; 0 while anything is set aside."""
+    """Return what an account has spent, or 0 while some of its quota is reserved."""
     accounts = command("account", "list", *admin)["accounts"]
     account = next(each for each in accounts if each["name"] == name)
     return 0 if account["reserved_us"] else int(account["spent_us"])
 
 
 def fill(connection: dict[str, str], gate: str) -> dict[str, Any]:
-    """Make two accounts and leave three packages: ended and not read, at work, and waiting."""
+    """Make two accounts and leave three packages: one has ended unread, one is running, and one is waiting."""
     admin = ["--endpoint", connection["endpoint"], "--admin-token", connection["admin_token"]]
     ada = command("account", "create", "ada", "--hours", "5", *admin)
     command("account", "create", "grace", "--hours", "7", *admin)
@@ -54,7 +54,7 @@ def fill(connection: dict[str, str], gate: str) -> dict[str, Any]:
         return item * 2
 
     def wait_at_gate(number: int) -> int:
-        while number >= OPENED and not os.path.exists(gate):  # noqa: PTH110 - in a task, of an earlier release
+        while number >= OPENED and not os.path.exists(gate):  # noqa: PTH110 - a task of an earlier release
             time.sleep(0.01)
         return number * number
 
@@ -70,8 +70,8 @@ def fill(connection: dict[str, str], gate: str) -> dict[str, Any]:
     user = ["--endpoint", connection["endpoint"], "--token", token]
     while state(packages["ended"], user)["state"] == "running":
         time.sleep(0.05)
-    packages["at work"] = str(pool.map(wait_at_gate, range(TASKS)).package_id)
-    while state(packages["at work"], user)["progress"]["done"] < OPENED:
+    packages["running"] = str(pool.map(wait_at_gate, range(TASKS)).package_id)
+    while state(packages["running"], user)["progress"]["done"] < OPENED:
         time.sleep(0.05)
     packages["waiting"] = str(pool.map(wait_at_gate, range(TASKS), chunksize=1).package_id)
     accounts = command("account", "list", *admin)
@@ -79,7 +79,7 @@ def fill(connection: dict[str, str], gate: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Start a cluster, fill its folder, and end it without any warning."""
+    """Start a cluster, fill its folder, and kill it."""
     folder, gate = sys.argv[1:]
     Path(folder).mkdir()
     line = [sys.executable, "-m", "cloudpar", "up", "--workers", "1", "--port", "0", "--data", folder, "--json"]
@@ -88,14 +88,14 @@ def main() -> None:
     told = None
     try:
         told = fill(json.loads(up.stdout.readline()), gate)
-    except Exception:  # noqa: BLE001 - whatever it is, its cluster ends
+    except Exception:  # noqa: BLE001 - the cluster ends after any error
         traceback.print_exc()
     cluster = psutil.Process(up.pid)
     for each in [cluster, *cluster.children(recursive=True)]:
         with suppress(psutil.NoSuchProcess):  # an executor ends with its agent
             each.kill()
     print(json.dumps(told), flush=True)
-    os._exit(told is None)  # a pool that waited for its packages would never end
+    os._exit(told is None)  # a pool that waits for its packages would never end
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tasks that never end by themselves. Executors import this file within a task's limit, so it imports little."""
+"""Tasks that never end by themselves. This file imports little: executors import it within a task's time limit."""
 
 import contextlib
 import ctypes
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 Note = Callable[[int], None]
-"""Takes the id of a process that has to be gone afterwards."""
+"""Records the id of a process that has to end with the task."""
 
 
 def busy_loop(_note: Note) -> None:
@@ -17,7 +17,7 @@ def busy_loop(_note: Note) -> None:
 
 
 def hang_in_c(_note: Note) -> None:
-    ctypes.PyDLL(None).sleep(1000)  # keeps the interpreter's lock
+    ctypes.PyDLL(None).sleep(1000)  # holds the interpreter's lock
 
 
 def ignore_signals(_note: Note) -> None:
@@ -26,7 +26,7 @@ def ignore_signals(_note: Note) -> None:
     for number in every:
         try:
             signal.signal(number, signal.SIG_IGN)
-        except OSError:  # the C library keeps some for itself
+        except OSError:  # the C library reserves some signals
             continue
     time.sleep(1000)
 

@@ -1,4 +1,4 @@
-"""Agents that a test starts, kills and replaces. Each is known to the master by its process."""
+"""Agents that a test starts, kills and replaces. The master knows each by the name of its process."""
 
 import random
 import re
@@ -27,11 +27,11 @@ class Named(master_io.MasterIO):
 agent.MasterIO = Named
 sys.exit(__main__.main())
 """
-"""An agent whose name the test knows, and that says when it asks for tasks."""
+"""An agent whose name the test knows, and which prints when it asks for tasks."""
 
 
 class Member(RunningAgent):
-    """An agent; `signalled_s` is when it got the signal that ends it."""
+    """An agent; `signalled_s` is the time of the signal that ended it."""
 
     def __init__(self, site: Site, **settings: Any) -> None:
         super().__init__(
@@ -42,17 +42,16 @@ class Member(RunningAgent):
 
     @property
     def asked_s(self) -> list[float]:
-        """When it asked for tasks, so far."""
+        """The times at which it has asked for tasks so far."""
         return [float(found) for found in re.findall(r"^asks for tasks at (\S+)$", self.log, re.MULTILINE)]
 
     def signal(self, number: int) -> None:
-        """Send it a signal."""
         self.signalled_s = monotonic()
         self.process.send_signal(number)
 
 
 class Fleet:
-    """So many agents. Who is killed or asked to go is replaced."""
+    """A number of agents. A killed or draining agent is replaced."""
 
     def __init__(self, site: Site, workers: int, seed: int = 0, **settings: Any) -> None:
         self._site = site
@@ -66,12 +65,12 @@ class Fleet:
             member.wait_until_ready()
 
     def start(self) -> Member:
-        """One more, which is not ready yet."""
+        """Start another agent without waiting until it is ready."""
         self.members.append(Member(self._site, **self._settings))
         return self.members[-1]
 
     def lose(self, number: int = signal.SIGKILL) -> Member:
-        """Send one, chosen by chance, a signal that ends it."""
+        """Send a signal that ends it to a randomly chosen agent."""
         member = self.members.pop(self._chance.randrange(len(self.members)))
         self.former.append(member)
         member.signal(number)
@@ -79,7 +78,7 @@ class Fleet:
 
     @property
     def died_s(self) -> dict[str, float]:
-        """When each worker that is no more got its signal."""
+        """The times of the signals that ended workers, by worker."""
         return {each.worker_id: each.signalled_s for each in self.former if each.signalled_s is not None}
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Other ways to a master than its own address: a forwarded port, and a reverse proxy that ends TLS."""
+"""Addresses of a master beside its own: a forwarded port, and a reverse proxy that terminates TLS."""
 
 import contextlib
 import datetime as dt
@@ -24,11 +24,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 PREFIX = "/lab/pool"
 
 _PASSED: Counter[int] = Counter()
-"""Bytes that went by each port, in both directions."""
+"""The bytes that passed each port, in both directions."""
 
 
 def passed(endpoint: str) -> int:
-    """How many bytes went by an endpoint: the master's own address would work here, too, but not elsewhere."""
+    """Return how many bytes passed an endpoint. On this machine traffic could also use the master's own address."""
     return _PASSED[urlsplit(endpoint).port or 0]
 
 
@@ -38,7 +38,7 @@ class _Port(ThreadingTCPServer):
 
 
 class _Forward(BaseRequestHandler):
-    """One connection, its bytes passed on in both directions."""
+    """Passes on the bytes of one connection in both directions."""
 
     server: _Port
 
@@ -56,7 +56,7 @@ class _Forward(BaseRequestHandler):
 
 @contextmanager
 def forwarded_port(endpoint: str) -> Iterator[str]:
-    """A port that leads to a master, as `ssh -L` or a container's published port does; its own endpoint."""
+    """Start a port that leads to a master, as `ssh -L` or a container's published port does. Yields its endpoint."""
     target = urlsplit(endpoint)
     with _Port(("127.0.0.1", 0), _Forward) as server:
         server.target = (target.hostname or "", target.port or 80)
@@ -72,14 +72,14 @@ class _Proxy(ThreadingHTTPServer):
 
 
 class _Pass(BaseHTTPRequestHandler):
-    """One connection: each request goes to the master without the prefix, which the master does not know."""
+    """Sends each request of a connection to the master, without the prefix, which the master does not know."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Proxy
 
     def handle(self) -> None:
-        with contextlib.suppress(OSError):  # whoever waited for the answer has gone
+        with contextlib.suppress(OSError):  # the client may have closed the connection
             super().handle()
 
     def _pass(self) -> None:
@@ -106,7 +106,7 @@ class _Pass(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    do_GET = do_POST = do_PUT = _pass  # noqa: N815 - the names that the library calls
+    do_GET = do_POST = do_PUT = _pass  # noqa: N815 - the library calls these names
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -114,7 +114,7 @@ class _Pass(BaseHTTPRequestHandler):
 
 @contextmanager
 def reverse_proxy(endpoint: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """A proxy that ends TLS and has the master under a prefix; its endpoint, and the certificate to trust."""
+    """Start a proxy that terminates TLS and serves a master under a prefix. Yields its endpoint and certificate."""
     certificate, key = _certificate(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
@@ -127,7 +127,7 @@ def reverse_proxy(endpoint: str, folder: Path) -> Iterator[tuple[str, Path]]:
 
 @contextmanager
 def half_way(endpoint: str, *refused: str) -> Iterator[str]:
-    """A proxy that passes calls, but no payloads by these HTTP methods; its endpoint."""
+    """Start a proxy that refuses payloads by these HTTP methods and passes all calls. Yields its endpoint."""
     with _Proxy(("127.0.0.1", 0), _Pass) as server:
         server.target, server.refused = urlsplit(endpoint).netloc, refused
         with _serving(server):
@@ -146,7 +146,7 @@ def _serving(server: "_Port | _Proxy") -> Iterator[None]:
 
 
 def _certificate(folder: Path) -> tuple[Path, Path]:
-    """A self-signed certificate for 127.0.0.1, and its key."""
+    """Write a self-signed certificate for 127.0.0.1 and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = dt.datetime.now(dt.UTC)

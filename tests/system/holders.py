@@ -1,4 +1,4 @@
-"""Who had which task when, as a journal tells it: what was handed out again, and how soon."""
+"""Which worker had which task when, according to a journal: what was handed out again, and how soon."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from system.journal import Entry, Portion
 
 
 class Rescue(NamedTuple):
-    """A task that was handed out while somebody had it already. `late_s`: after his death; None: he lived."""
+    """A task that was handed out while a worker had it. `late_s` is the time since that worker died; None: it lives."""
 
     package_id: str
     task: int
@@ -20,18 +20,18 @@ Task = tuple[str, int]
 
 
 class Holders:
-    """Each task's holder: a worker and its lease, from the hand-out to a result, a return or the end of the lease."""
+    """Each task's worker and lease, from the hand-out to a result, a return or the end of the lease."""
 
     def __init__(self, died_s: Mapping[str, float]) -> None:
         self._died_s = died_s
         self._leases: dict[str, str] = {}
-        """Worker by lease."""
+        """Workers by their leases."""
         self._of: dict[Task, str] = {}
-        """Lease by task."""
+        """Leases by their tasks."""
         self.rescues: list[Rescue] = []
 
     def take(self, entries: Iterable[Entry]) -> "Holders":
-        """Follow a journal."""
+        """Add the entries of a journal."""
         for entry in entries:
             for portion in entry.portions:
                 if entry.route == routes.RETRIEVE_TASKS.name:
@@ -42,7 +42,7 @@ class Holders:
 
     def _hand_out(self, entry: Entry, portion: Portion) -> None:
         if portion.lease_id in self._leases:
-            return  # the answer to an attempt that was made again
+            return  # the answer to a repeated attempt
         self._leases[portion.lease_id] = entry.worker_id
         for index in numbers(portion.ranges):
             before = self._of.get((portion.package_id, index))
@@ -62,5 +62,5 @@ class Holders:
 
 
 def numbers(ranges: Iterable[Range]) -> list[int]:
-    """The tasks in some ranges."""
+    """Return the tasks in these ranges."""
     return [index for start, end in ranges for index in range(start, end)]

@@ -1,4 +1,4 @@
-"""What workers asked of a master and got, in the order in which it answered them."""
+"""A journal of the workers' requests to a master and of its replies, in the order of the replies."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.payloads import Range
 
 JOURNAL: Final = "CLOUDPAR_TEST_JOURNAL"
-"""Names the file in the environment of a recording master."""
+"""The environment variable that names a recording master's file."""
 
 WORKER_ROUTES: Final = {
     routes.RETRIEVE_TASKS.name,
@@ -23,9 +23,9 @@ WORKER_ROUTES: Final = {
 
 
 class Portion(Struct):
-    """Tasks of one lease: handed out, published, or given back; none if it was extended.
+    """Tasks of one lease that were handed out, published or given back; none if the lease was extended.
 
-    `closes`: nothing more will come of it.
+    `closes`: the lease ends with this portion.
     """
 
     package_id: str
@@ -35,9 +35,9 @@ class Portion(Struct):
 
 
 class Entry(Struct):
-    """One request; times are those of the machine's monotonic clock, which all processes share.
+    """One request. Its times are on the machine's monotonic clock, which all processes share.
 
-    A held retrieval is looked at again and again, and has an entry for each time.
+    A held retrieval is tried repeatedly, and has an entry for each try.
     """
 
     asked_s: float
@@ -49,7 +49,7 @@ class Entry(Struct):
 
 
 def recorded(perform: Callable[[Any, Any], Any], path: Path) -> Callable[[Any, Any], Any]:
-    """Reception.perform, which also writes down what it did for workers."""
+    """Wrap Dispatcher.perform so that it also records what it did for workers."""
     file = path.open("ab", buffering=0)
 
     def recording(reception: Any, call: Any) -> Any:
@@ -85,7 +85,7 @@ def _portions(name: str, request: Any, reply: Any) -> list[Portion]:
 
 
 def read(path: Path) -> Iterator[Entry]:
-    """All entries so far."""
+    """Yield all entries so far."""
     for line in path.read_bytes().splitlines(keepends=True):
-        if line.endswith(b"\n"):  # the last one may be under way
+        if line.endswith(b"\n"):  # the last entry may still be incomplete
             yield msgspec.json.decode(line, type=Entry)

@@ -1,4 +1,4 @@
-"""A line to a master on which answers get lost: what was asked has been done, and who asked does not learn it."""
+"""A connection to a master that loses answers: the master has carried out the request, and the client does not know."""
 
 import http.client
 import random
@@ -10,15 +10,15 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 ONE_IN = 5
-"""On each path, of so many answers in a row one gets lost, and chance says which."""
+"""On each path, one answer is lost in this many in a row, at a random position."""
 
 
 class LossyLine:
-    """Passes calls on, and by far not all answers back: of some comes nothing, of some the first half.
+    """Passes all calls to the master and loses some answers: of some nothing arrives, of some the first half.
 
     Attributes:
-        calls: How many there were, by path.
-        lost: Whose answers got lost.
+        calls: The number of calls by path.
+        lost: The number of lost answers by path.
     """
 
     def __init__(self, endpoint: str, seed: int) -> None:
@@ -34,11 +34,11 @@ class LossyLine:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     def connect(self) -> http.client.HTTPConnection:
-        """To the master itself."""
+        """Connect to the master."""
         return http.client.HTTPConnection(self._master, timeout=60)
 
     def passed(self, path: str, size: int) -> int:
-        """Note a call that was answered; how many bytes of its answer arrive."""
+        """Record an answered call, and return how many bytes of its answer are sent on."""
         with self._lock:
             turn = self.calls[path] % ONE_IN
             self.calls[path] += 1
@@ -67,7 +67,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One client's connection, and one of its own to the master."""
+    """Serves one client's connection with one connection to the master."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -77,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._master = self.server.line.connect()
         try:
             super().handle()
-        except (OSError, http.client.HTTPException):  # an end went away, which ends this line, too
+        except (OSError, http.client.HTTPException):  # one side has closed its connection, which ends this one, too
             self.close_connection = True
         finally:
             self._master.close()

@@ -1,4 +1,4 @@
-"""Two releases at work together: the SDK's process of one, and masters and workers of whichever."""
+"""Systems of two releases: the SDK's process runs one, and masters and workers run either."""
 
 import json
 import runpy
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 LAST_OF = {"0.1.0": "b82d0118", "0.2.0": "f76d7c74"}
-"""The last whole commit of each release: later ones already hold part of the next release's messages."""
+"""Each release's last commit without changes for the next release's messages."""
 
 _WHENCE = """import cloudpar_protocol, {module}, json
 print(json.dumps([cloudpar_protocol.__version__, cloudpar_protocol.__file__, {module}.__file__]))
@@ -24,23 +24,23 @@ started = subprocess.run([{python!r}, "-P", "-c", {whence!r}], stdout=subprocess
 pathlib.Path({started!r}).write_bytes(started)
 os.execv({python!r}, [{python!r}, "-P", "-m", {module!r}, *sys.argv[1:]])
 """
-"""Writes down whose code it hands over to. The SDK's process takes its own code's folders for a project of the user's,
-as they are not installed, and names them in PYTHONPATH: with them, workers would have messages of another release."""
+"""Records whose code it runs, then runs it. The SDK's process takes the folders of its own code for a user's project,
+since they are not installed, and names them in PYTHONPATH; with them, workers would have another release's messages."""
 
 
 class Release(NamedTuple):
-    """A release's code."""
+    """The code of a release."""
 
     name: str
     root: Path
 
     def folders(self, *names: str) -> list[Path]:
-        """Where some of its packages are imported from."""
+        """Return the folders from which some of its packages are imported."""
         return [self.root / name for name in ("sdk/protocol", *names)]
 
     @property
     def version(self) -> str:
-        """As its code says."""
+        """Return the version that its code states."""
         return str(runpy.run_path(str(self.root / "sdk/protocol/cloudpar_protocol/version.py"))["__version__"])
 
 
@@ -48,7 +48,7 @@ TODAY = Release("today", ROOT)
 
 
 def unpack(version: str, folder: Path) -> Release:
-    """The code of an earlier release, as the history has it."""
+    """Extract the code of an earlier release from the git history."""
     command = ["git", "archive", LAST_OF[version]]
     try:
         packed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
@@ -61,14 +61,14 @@ def unpack(version: str, folder: Path) -> Release:
 
 
 class Mixture(NamedTuple):
-    """Which release each part is of."""
+    """The release of each part."""
 
     sdk: Release
     worker: Release
     master: Release
 
     def interpreter(self, folder: Path) -> Path:
-        """A Python whose SDK is of one release, and starts masters and workers of others; with today's dependencies."""
+        """Make a Python with one release's SDK and today's dependencies; it starts masters and workers of others."""
         stand_ins = folder / "stand-ins"
         for module, release in (("cloudpar_worker", self.worker), ("cloudpar_master", self.master)):
             python = _interpreter(folder / module, release.folders("sdk/python", "worker", "functions"))
@@ -81,7 +81,7 @@ class Mixture(NamedTuple):
         return _interpreter(folder / "cloudpar", [*self.sdk.folders("sdk/python"), stand_ins])
 
     def check(self, folder: Path) -> None:
-        """Whether each part ran its release's code, and has run at all."""
+        """Check that each part has run, and has run its release's code."""
         command = [str(folder / "cloudpar/bin/python"), "-P", "-c", _WHENCE.format(module="cloudpar")]
         sdk = subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
         started = {part: folder / f"{part}-started" for part in ("cloudpar_worker", "cloudpar_master")}
@@ -98,7 +98,7 @@ class Mixture(NamedTuple):
 
 
 def _interpreter(folder: Path, sources: list[Path]) -> Path:
-    """A venv that finds these folders, and beside them what is installed here: not the code that is installed here."""
+    """Make a venv that imports these folders and the packages installed here, except this project's installed code."""
     venv.create(folder, symlinks=True)
     installed = sysconfig.get_path("purelib")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"

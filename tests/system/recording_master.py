@@ -1,4 +1,4 @@
-"""`python -m system.recording_master`: a master that keeps a journal of its workers; all else is as it always is."""
+"""`python -m system.recording_master` is a master that keeps a journal of its workers, and otherwise the usual one."""
 
 import os
 import sys

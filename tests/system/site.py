@@ -1,4 +1,4 @@
-"""A master with figures of its own, which keeps a journal of its workers."""
+"""A master with settings of its own that keeps a journal of its workers."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ TESTS = Path(__file__).parents[1]
 
 
 class Site(Master):
-    """A master process alone: workers are started apart, and may be killed."""
+    """A master process without workers: tests start these separately, and may kill them."""
 
     def __init__(self, folder: Path, **settings: float) -> None:
         folder.mkdir(exist_ok=True)
@@ -28,15 +28,13 @@ class Site(Master):
         )  # fmt: skip
 
     def journal(self) -> Iterator[journal.Entry]:
-        """What workers asked and got."""
+        """Return the journal of the workers' requests."""
         return journal.read(self._journal)
 
     def admin(self) -> list[str]:
-        """The options of an operator."""
         return ["--endpoint", self.endpoint, "--admin-token", TOKENS["admin_token"]]
 
     def accounts(self) -> list[Account]:
-        """All accounts."""
         connection = Connection(self.endpoint, TOKENS["admin_token"], RetryPolicy(END_S))
         try:
             return connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts

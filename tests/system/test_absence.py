@@ -1,4 +1,4 @@
-"""A master that goes away for a while is waited for, visibly; what a killed client had started goes with it."""
+"""Clients and workers wait for a master that does not answer, and say so; processes of a killed client end with it."""
 
 import logging
 import signal
@@ -26,7 +26,7 @@ def await_warning(warnings: pytest.LogCaptureFixture, text: str) -> None:
     until(lambda: any(text in record.getMessage() for record in list(warnings.records)))
 
 
-def test_a_master_that_is_frozen(
+def test_clients_wait_for_a_master_that_is_frozen(
     folder: Path, tmp_path: Path, warnings: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "ANSWER_S", 0.2)
@@ -48,7 +48,9 @@ def test_a_master_that_is_frozen(
         assert correct(NUMBERS, found)
 
 
-def test_everything_dies_and_comes_back(folder: Path, tmp_path: Path, warnings: pytest.LogCaptureFixture) -> None:
+def test_a_map_completes_after_all_processes_were_killed(
+    folder: Path, tmp_path: Path, warnings: pytest.LogCaptureFixture
+) -> None:
     gate = tmp_path / "gate"
     with Up(folder, workers=2) as up:
         customer = Customer(up, "patient")

@@ -1,4 +1,4 @@
-"""Payloads take the way that calls take: by a forwarded port, another host name, or a proxy with TLS and a prefix."""
+"""Payloads use the address that calls use: a forwarded port, another host name, or a proxy with TLS and a prefix."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 def move(endpoint: str, token: str, sizes: list[int]) -> None:
-    """Send payloads to tasks and back, by a pool at this address."""
+    """Send payloads to tasks and back, by a pool that uses this address."""
     values = [bytes([number]) * size for number, size in enumerate(sizes)]
     with Pool(endpoint, token, progress=False) as pool:
         assert list(pool.map(bytes.swapcase, values, timeout=END_S * 2)) == [value.swapcase() for value in values]
@@ -31,7 +31,7 @@ def test_client_and_worker_behind_forwarded_ports_move_payloads(master: Up) -> N
     with forwarded_port(master.endpoint) as far, forwarded_port(master.endpoint) as near, worker(master, endpoint=far):
         move(near, master.connection["token"], [LARGE] * 4)
         move(near, master.connection["token"], [HUGE])
-        for endpoint in (near, far):  # there and back
+        for endpoint in (near, far):  # both directions
             assert passed(endpoint) > 2 * (4 * LARGE + HUGE)
 
 
@@ -49,7 +49,7 @@ def test_client_and_worker_behind_a_proxy_with_tls_and_a_prefix_move_payloads(
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         stack.enter_context(worker(master, endpoint=endpoint))
         move(endpoint, master.connection["token"], [LARGE] * 4)
-        assert passed(endpoint) > 2 * 2 * 4 * LARGE  # there and back, for the client and for the worker
+        assert passed(endpoint) > 2 * 2 * 4 * LARGE  # both directions, for the client and for the worker
 
 
 def test_an_unreachable_master_is_named_by_the_address_of_the_client() -> None:

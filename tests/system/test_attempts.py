@@ -1,4 +1,4 @@
-"""A task during which its worker is killed again and again is given up, alone, and costs nothing."""
+"""A task that loses its workers repeatedly is given up alone, and is not charged."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from system.books import Customer, close_books, progress
 from system.work import until
 
 LOSSES, MOST_LOSSES = 4, 12
-"""Alone it takes four workers along; some more if other chunks were lost with it."""
+"""Losses of the task alone, and the most losses if other chunks were lost with it."""
 
 
 def given_up(up: Up, customer: Customer, package_id: str | None) -> bool:
@@ -27,7 +27,7 @@ def deadly(job: tuple[int, str]) -> int:
     return number
 
 
-def test_a_task_that_takes_its_workers_along(folder: Path, tmp_path: Path) -> None:
+def test_a_task_that_loses_its_workers_is_given_up_alone(folder: Path, tmp_path: Path) -> None:
     running = tmp_path / "running"
     with Up(folder, workers=0, more=["--set", "lease_s=1"]) as up:
         customer = Customer(up, "deadly")

@@ -8,7 +8,7 @@ TASK_S, EXECUTORS, PROMISED_S = 0.01, 2, 2.0
 TASKS_IN_PROMISED_TIME = int(PROMISED_S * EXECUTORS / TASK_S)
 
 
-def test_ten_tasks_pass_a_hundred_thousand(cluster: Up) -> None:
+def test_ten_tasks_overtake_a_hundred_thousand_of_another_account(cluster: Up) -> None:
     huge, small = Customer(cluster, "huge"), Customer(cluster, "small")
     with huge.pool() as many_pool, small.pool() as few_pool:
         many = many_pool.map(ten_milliseconds, range(100_000))

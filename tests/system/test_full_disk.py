@@ -1,4 +1,4 @@
-"""A master whose disk is full for a while: nothing is lost, and its log stays readable."""
+"""A master whose disk is full for a while loses nothing, and its log stays readable."""
 
 import re
 import resource
@@ -10,7 +10,7 @@ from cli.operation import Up
 from system.work import until
 
 ROOM_BYTES = 500_000
-"""By so much each file of the master may grow: enough for a package to start, too little for its results."""
+"""How far each file of the master may grow: enough for a package to start, too little for its results."""
 
 DATED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d cloudpar master: the master cannot write to its data folder \(.*\)")
 

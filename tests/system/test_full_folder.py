@@ -1,6 +1,6 @@
-"""A pool whose own temporary folder takes no more results: the call says so, and goes on if there is room in time.
+"""A pool whose temporary folder takes no more results: the call says so, and continues if space is freed in time.
 
-A limit of the size of files stands for the full disk: writing fails in the same place, and no test needs to be root.
+A limit on file sizes simulates the full disk: writing fails in the same place, and the test does not need to be root.
 """
 
 import errno
@@ -21,7 +21,7 @@ ROOM_BYTES = 1_000_000
 
 @contextmanager
 def small_files(pool: Pool) -> Iterator[None]:
-    """The pool's worker cannot write large results."""
+    """Make the pool's worker unable to write large results."""
     cluster = pool._lifetime.cluster
     assert cluster is not None
     worker = psutil.Process(cluster.pids[1])
@@ -47,7 +47,7 @@ def test_a_folder_that_stays_full_raises_within_the_patience_and_the_pool_goes_o
             future = pool.submit(large_if_negative, -1)
             with pytest.raises(OSError, match="MB free"):
                 future.result()
-            # The worker's publishing threads no longer wait for room for what nobody reads.
+            # Results that no client reads no longer block the worker's publishing threads.
             assert list(pool.map(large_if_negative, [1, 2])) == [bytes(10)] * 2
         assert len(pool.submit(large_if_negative, -1).result()) == 2 * ROOM_BYTES
 

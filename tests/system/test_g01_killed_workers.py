@@ -1,4 +1,4 @@
-"""kill -9 of workers, one after the other, under load: nothing is lost, and nothing is charged twice."""
+"""kill -9 of workers, one after the other, under load: no task is lost, and none is charged twice."""
 
 import signal
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def test_g01_killed_workers(tmp_path: Path, scale: Scale, reached: Callable[[str
         again = len(Holders(fleet.died_s).take(site.journal()).rescues)
         charged_us = customer.account().spent_us
     assert kills >= least_kills
-    assert again > 0, "nobody had a task when it was killed"
+    assert again > 0, "no killed worker had a task"
     reached(
         f"{kills} times kill -9 of one of {workers} worker processes, one a second, {tasks:,} tasks: 0 lost, "
         f"{again:,} handed out again, 0 second commits, charged {charged_us} us = sum of the committed execution times"

@@ -1,4 +1,4 @@
-"""An agent that is stopped for longer than its leases last: its rival's results stand, whatever it says afterwards."""
+"""An agent is stopped past the end of its leases: its late publications do not change its rival's results."""
 
 import signal
 from collections.abc import Callable
@@ -15,7 +15,7 @@ LEASE_S = 1.0
 
 
 def late_publications(site: Site, zombie: Member, package_id: str) -> int:
-    """How many publications with results of a package came from a worker; 0 until it has closed all its leases."""
+    """Return how many publications with results of a package a worker sent; 0 until it has closed all its leases."""
     open_leases, count = set(), 0
     for entry in site.journal():
         if entry.worker_id != zombie.worker_id:
@@ -32,7 +32,7 @@ def late_publications(site: Site, zombie: Member, package_id: str) -> int:
 
 
 def test_g03_a_stopped_agent(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
-    """Its executors go on, so that it finds their results when it wakes."""
+    """The stopped agent's executors continue, so that it finds their results when it continues."""
     rounds, chunks = scale((1, 5), (5, 20))
     late = charged_us = 0
     with (
@@ -76,11 +76,11 @@ def test_g03_a_stopped_agent(tmp_path: Path, scale: Scale, reached: Callable[[st
 
 
 def await_marks(folder: Path, tasks: int) -> None:
-    """Wait until so many tasks have begun, at least."""
+    """Wait until at least this many tasks have begun."""
     until(lambda: len(list(folder.iterdir())) >= tasks)
 
 
 def await_publications(site: Site, zombie: Member, package_id: str) -> int:
-    """Wait for all that a worker has to say of a package; how many publications these were."""
+    """Wait until a worker has closed its leases of a package, and return the number of its publications."""
     until(lambda: late_publications(site, zombie, package_id) > 0)
     return late_publications(site, zombie, package_id)

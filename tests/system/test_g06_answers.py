@@ -1,4 +1,4 @@
-"""Answers get lost after the deed, on every endpoint: clients ask again, and nothing is done twice."""
+"""Answers of every endpoint are lost after the master has acted: clients repeat requests, and nothing is done twice."""
 
 import hashlib
 import zlib
@@ -53,11 +53,11 @@ TASKS, CHUNK = 6, 2
 QUOTA_US, MORE_US = 10**9, 10**6
 LONGEST_S = 120.0
 LEASE_S = 60.0
-"""Long: on a busy machine a shorter one may end before a hand gets round to its chunk."""
+"""Long, since on a busy machine a shorter lease may end before a worker starts with its chunk."""
 
 
 class Ends(NamedTuple):
-    """Where the calls go, with whose tokens."""
+    """The endpoint of the calls, with the tokens of their senders."""
 
     endpoint: str
     worker_token: str
@@ -74,7 +74,7 @@ def asking(ends: Ends, token: str) -> Iterator[Connection]:
 
 
 class Hand:
-    """Works off leases, whosever they are, by the worker's client: one task after the other, and gives some back."""
+    """Runs the chunks of any lease with the worker's client, one task after the other, and gives some back."""
 
     def __init__(self, ends: Ends, numbers: Iterator[int]) -> None:
         self._client = MasterClient(ends.endpoint, ends.worker_token, Reach(lambda _: None))
@@ -83,7 +83,7 @@ class Hand:
         self.attempts: list[int] = []
 
     def close(self) -> None:
-        """An agent's lines end with its process."""
+        """Close the connections, as the end of an agent's process does."""
         self._client._lines.close()
         self._client._stores.clear()
 
@@ -108,7 +108,7 @@ class Hand:
             self._publish(lease, self._large(lease, index, seq), seq, closes=index == rest[-1])
 
     def _us(self) -> int:
-        """No two tasks take the same time, so that a wrong charge shows."""
+        """All tasks have different durations, so that a wrong charge is noticed."""
         return 1_000 + next(self._numbers)
 
     def _large(self, lease: Lease, index: int, seq: int) -> TaskResult:
@@ -128,7 +128,7 @@ class Hand:
 
 
 class Life:
-    """An account from its creation to its end, and what it has run."""
+    """An account from its creation to its revocation, and its packages."""
 
     def __init__(self, ends: Ends, name: str, hand: Hand) -> None:
         self._ends, self._name, self._hand = ends, name, hand
@@ -153,7 +153,7 @@ class Life:
             assert operator.call(routes.LIST_WORKERS, ListWorkers()).workers
 
     def _run(self, user: Connection) -> int:
-        """Two packages, of which one is cancelled before anything of it is done. What was charged."""
+        """Run two packages, of which one is cancelled before any of its tasks is done. Returns the charge."""
         package_id, other_id = self._start(user, "one"), self._start(user, "other")
         cancelled = user.call(routes.CANCEL_TASKS, CancelTasks(package_id=other_id))
         results, last = self._await(user, package_id)
@@ -225,7 +225,7 @@ def test_g06_every_endpoint_loses_answers(folder: Path, scale: Scale, reached: C
 
 
 def test_g06_a_map_over_a_lossy_line(folder: Path, scale: Scale, reached: Callable[[str], None]) -> None:
-    """The whole SDK and a whole agent."""
+    """A real SDK and a real agent use the connection."""
     tasks = scale(200, 5_000)
     with Up(folder, workers=0) as up, LossyLine(up.endpoint, seed=7) as line:
         customer = Customer(up, "patient")

@@ -1,4 +1,4 @@
-"""What a killed worker had is handed out again soon, and what a live one has never is."""
+"""The tasks of a killed worker are handed out again soon; those of a live worker never are."""
 
 import math
 import time
@@ -19,7 +19,7 @@ KILL_S = 1.0
 
 
 def percentile(values: list[float], part: float) -> float:
-    """The smallest value that so many of them do not exceed."""
+    """Return the smallest value that this part of the values does not exceed."""
     return sorted(values)[math.ceil(part * len(values)) - 1]
 
 
@@ -40,7 +40,7 @@ def test_g07_lost_work_comes_back_soon(tmp_path: Path, scale: Scale, reached: Ca
             assert list(results) == [number**2 for number in range(tasks)]
         found = Holders(fleet.died_s).take(site.journal()).rescues
     late_s = [rescue.late_s for rescue in found if rescue.late_s is not None]
-    assert found, "nobody had a task when it was killed"
+    assert found, "no killed worker had a task"
     assert len(late_s) == len(found), "a live worker's task was handed out to another"
     p99_s = percentile(late_s, 0.99)
     assert p99_s <= bound_s
@@ -59,7 +59,7 @@ def is_long(number: int) -> bool:
 
 
 def uneven(number: int) -> int:
-    """Mostly short, some longer than a lease; half of these keep a processor busy."""
+    """Square a number, mostly fast. Some calls take longer than a lease; half of these use a processor meanwhile."""
     end = time.monotonic() + (2 * LEASE_S if is_long(number) else number % 6 / 100)
     while time.monotonic() < end:
         if number % 4 < 2:
@@ -67,7 +67,9 @@ def uneven(number: int) -> int:
     return number
 
 
-def test_g07_what_lives_is_not_rescued(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+def test_g07_tasks_of_live_workers_are_not_rescued(
+    tmp_path: Path, scale: Scale, reached: Callable[[str], None]
+) -> None:
     workers, tasks = scale((1, 60), (4, 6_000))
     began = time.monotonic()
     with Site(tmp_path / "site", lease_s=LEASE_S) as site, Fleet(site, workers, executors=2):
@@ -83,7 +85,7 @@ def test_g07_what_lives_is_not_rescued(tmp_path: Path, scale: Scale, reached: Ca
     assert {task for portion in handed_out for task in numbers(portion.ranges)} == set(range(tasks))
     long = {portion.lease_id for portion in published if any(map(is_long, numbers(portion.ranges)))}
     assert long
-    assert long <= {portion.lease_id for portion in extended}, "what outlasted its lease was extended"
+    assert long <= {portion.lease_id for portion in extended}, "long tasks had their leases extended"
     assert Holders({}).take(entries).rescues == []
     reached(
         f"soak of {time.monotonic() - began:.0f} s with leases of {LEASE_S} s, tasks up to twice as long: "

@@ -1,4 +1,4 @@
-"""A task that takes its executor with it is one error that says why; the other 999 finish."""
+"""A task that crashes its executor gives one error with the reason; the other 999 tasks complete."""
 
 import ctypes
 import os
@@ -22,7 +22,7 @@ MEMORY_MB = 300
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A master and a worker with two executors, for all tests of this file."""
+    """Start a master and a worker with two executors for all tests of this file."""
     with Site(tmp_path_factory.mktemp("site")) as site, Fleet(site, 1, executors=2, memory_mb=MEMORY_MB):
         yield site
 
@@ -50,7 +50,7 @@ def stack_overflow() -> None:
     pickle.dumps(nested)
 
 
-# From Python 3.14 on the interpreter sees the end of the stack coming.
+# From Python 3.14 on, the interpreter notices the end of the stack.
 OVERFLOW = (RecursionError, "") if sys.version_info >= (3, 14) else (ExecutorCrashed, r"segmentation fault \(SIGSEGV\)")
 
 CRASHES = [

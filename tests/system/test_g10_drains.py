@@ -1,4 +1,4 @@
-"""SIGTERM, again and again, to workers in the middle of their work: they finish what runs and take nothing new."""
+"""Repeated SIGTERMs to busy workers: each worker finishes its running tasks and takes no new ones."""
 
 import signal
 from collections.abc import Callable, Iterable
@@ -17,24 +17,24 @@ from system.work import NUMBER_BYTES, until, write_down
 
 LATEST_S = 0.1
 TASKS = SCALE(300, 2_000)
-"""Of one package; the next one is started when fewer than half of them are left."""
+"""Tasks of a package; the next package starts when fewer than half of them are left."""
 
 STARTED = 30
-"""So many tasks run before the next signal: fewer, and a worker may not have been handed any yet."""
+"""How many tasks run before the next signal: with fewer, a worker may not have been handed any yet."""
 
-AT_WORK = SCALE(0.5, 0.8)
-"""Under load at least this share of the signals meets a worker with tasks; chance does more to a few than to many."""
+BUSY = SCALE(0.5, 0.8)
+"""The share of the signals that must meet a worker with tasks; with few signals, chance matters more."""
 
 
 def latest_s(member: Member) -> float:
-    """How long after its signal a worker asked for tasks the last time; 0: it did not ask any more."""
+    """Return how long after its signal a worker last asked for tasks; 0 if it did not."""
     assert member.signalled_s is not None
     assert member.asked_s
     return max(0.0, *(asked_s - member.signalled_s for asked_s in member.asked_s))
 
 
-def caught_at_work(entries: Iterable[Entry], signalled_s: dict[str, float]) -> int:
-    """How many workers published results after their signal."""
+def caught_busy(entries: Iterable[Entry], signalled_s: dict[str, float]) -> int:
+    """Return how many workers published results after their signal."""
     return len(
         {
             entry.worker_id
@@ -46,7 +46,7 @@ def caught_at_work(entries: Iterable[Entry], signalled_s: dict[str, float]) -> i
 
 
 def has_grown(path: Path, size: int) -> bool:
-    """Whether a file has at least so many bytes."""
+    """Whether a file has at least this many bytes."""
     return path.stat().st_size >= size
 
 
@@ -63,7 +63,7 @@ def test_g10_drains(tmp_path: Path, scale: Scale, reached: Callable[[str], None]
                     jobs = [(number, str(ran)) for number in islice(numbers, TASKS)]
                     packages.append(pool.map(write_down, jobs))
                     wanted = ran.stat().st_size + STARTED * NUMBER_BYTES
-                    until(partial(has_grown, ran, wanted))  # now each worker has tasks of it
+                    until(partial(has_grown, ran, wanted))  # now each worker has some of its tasks
                 fleet.lose(signal.SIGTERM)
             books = [close_books(site, customer.token, results.package_id or "") for results in packages]
             found = [number for results in packages for number in results]
@@ -78,9 +78,9 @@ def test_g10_drains(tmp_path: Path, scale: Scale, reached: Callable[[str], None]
     assert runs == [number.to_bytes(NUMBER_BYTES) for number in found], "each task ran once"
     late_s = max(map(latest_s, fleet.former))
     assert late_s <= LATEST_S
-    at_work = caught_at_work(entries, signalled_s)
-    assert at_work >= AT_WORK * signals
+    busy = caught_busy(entries, signalled_s)
+    assert busy >= BUSY * signals
     reached(
-        f"{signals} SIGTERMs, {at_work} of them to workers in the middle of tasks: 0 of {len(found):,} tasks lost, "
+        f"{signals} SIGTERMs, {busy} of them to workers in the middle of tasks: 0 of {len(found):,} tasks lost, "
         f"0 run again, last retrieval {late_s * 1e3:.0f} ms after the signal"
     )

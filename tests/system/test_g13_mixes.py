@@ -1,4 +1,4 @@
-"""The acceptance tests of earlier releases: their SDKs and workers on today's master, and today's on their masters."""
+"""The acceptance tests of earlier releases: their SDK and worker on today's master, and today's on theirs."""
 
 import os
 import re
@@ -14,17 +14,17 @@ from system.mixture import LAST_OF, TODAY, Mixture, unpack
 
 CORE = ["tests/sdk/test_embedded.py", "tests/sdk/test_references.py"]
 STARTED_TESTS = ["absence", "attempts", "fairness", "g17_limits", "joining", "killed", "million", "quota", "refusals"]
-"""Of 0.2.0's tests of the whole system, those that start a master by its command. The others start one that keeps a
-journal, from the insides of 0.2.0, so they have nothing to mix."""
+"""The tests of the whole system in 0.2.0 that start a master by its command. The others start one that keeps a journal
+by private code of 0.2.0, so they cannot be mixed."""
 SYSTEM = {"0.1.0": ["tests/system"], "0.2.0": [f"tests/system/test_{name}.py" for name in STARTED_TESTS]}
 QUICK = ["tests/sdk/test_references.py", "tests/system/test_refusals.py"]
 SLOWER = ["tests/cli/test_up.py", "tests/examples"]
 STARTERS = ["tests/cli/operation.py", "examples/cluster.py"]
-"""What starts workers by their command."""
+"""The files that start workers by their command."""
 
 
 class Change(NamedTuple):
-    """A line of a release's tests that counts on what was changed deliberately since, and why."""
+    """A line of a release's tests that depends on a later, deliberate change, and the reason."""
 
     file: str
     then: str
@@ -90,7 +90,7 @@ MOVED = {
     "from cloudpar.patience import Patience": "from cloudpar._client.retry_policy import RetryPolicy as Patience",
     '"cloudpar.local.': '"cloudpar._local.programs.',
 }
-"""Where the private modules are today that tests of earlier releases name."""
+"""Today's places of private modules that tests of earlier releases import."""
 WITH_OLD_CLIENTS = {
     "0.1.0": [
         Change(
@@ -105,7 +105,7 @@ WITH_OLD_CLIENTS = {
 
 
 def apply(change: Change, root: Path) -> None:
-    """Exactly one place is changed: everything else of the release's tests is as it was released."""
+    """Change exactly one place: all other lines of the release's tests stay as they were released."""
     file = root / change.file
     text = file.read_text()
     assert text.count(change.then) == 1, change
@@ -113,7 +113,7 @@ def apply(change: Change, root: Path) -> None:
 
 
 def follow(root: Path) -> None:
-    """Let a release's tests find private modules of today's SDK."""
+    """Let a release's tests import private modules of today's SDK."""
     for file in root.joinpath("tests").rglob("*.py"):
         text = now = file.read_text()
         for old, new in MOVED.items():
@@ -140,7 +140,7 @@ def test_it_mixes(
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "CLOUDPAR_"))}
     ended = subprocess.run(command, cwd=old.root, env=clean, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout[-5_000:] + ended.stderr[-2_000:]
-    # They all have to: none of them may be skipped, or be expected to fail.
+    # All tests must run: none may be skipped or expected to fail.
     passed = re.fullmatch(r"(\d+) passed in .*", ended.stdout.splitlines()[-1])
     assert passed is not None, ended.stdout[-5_000:]
     mixture.check(tmp_path / "mixture")

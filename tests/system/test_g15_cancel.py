@@ -1,4 +1,4 @@
-"""What runs stops soon after its package is cancelled; what was cancelled before its lease never runs."""
+"""Running tasks stop soon after their package is cancelled; a package that is cancelled before its lease never runs."""
 
 import os
 import time
@@ -21,7 +21,7 @@ AFTER_BEAT_S = 2.0
 
 
 def cancel(up: Up, customer: Customer, package_id: str) -> float:
-    """Cancel a package; when that was confirmed."""
+    """Cancel a package and return the time of the confirmation."""
     with connected(up, customer.token) as wire:
         assert wire.call(routes.CANCEL_TASKS, CancelTasks(package_id=package_id)).state == "cancelled"
         return time.monotonic()
@@ -67,7 +67,7 @@ def test_g15_cancelled_before_its_lease_it_never_runs(
             package_ids = [pool.map(leave_a_mark, range(tasks)).package_id or "" for _ in range(packages)]
             for package_id in package_ids:
                 cancel(up, customer, package_id)
-            with worker(up):  # the queue is first in, first out: what comes last has met all before it
+            with worker(up):  # the queue is first in, first out: a later package's task has come after all of these
                 assert list(pool.map(abs, [-1, -2])) == [1, 2]
             for package_id in package_ids:
                 books = close_books(up, customer.token, package_id)

@@ -1,6 +1,6 @@
-"""Tasks that never end by themselves are stopped at their limit, charged, and say so; what comes after them runs.
+"""Tasks that never end are stopped at their time limit and charged, their error says so, and later tasks run.
 
-Stopped means that their processes are gone, and those that they started, too.
+A stopped task leaves no processes: neither its own nor those that it started.
 """
 
 import os
@@ -19,18 +19,18 @@ from system.work import until
 
 LIMIT_S = 0.3
 LATE_S = 2.0
-"""The agent is woken for the limit; only a machine that stands still makes it later than this."""
+"""How late the agent may stop a task. It wakes up for the limit, so only a stalled machine makes it later than this."""
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A master and a worker with two executors, for all tests of this file."""
+    """Start a master and a worker with two executors for all tests of this file."""
     with Site(tmp_path_factory.mktemp("site")) as site, Fleet(site, 1, executors=2):
         yield site
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process has ended; perhaps whoever inherited it has not asked how, yet."""
+    """Whether a process has ended. It may be a zombie whose new parent has not read its status yet."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -63,7 +63,7 @@ def test_g16_an_endless_task(
             else:
                 assert next(results) == number
     pids = [int(path.name) for path in tmp_path.iterdir()]
-    assert len(pids) >= (4 if hang is with_child else 3)  # a limit may come before that task has its child
+    assert len(pids) >= (4 if hang is with_child else 3)  # the limit may come before that task has started its child
     until(lambda: all(map(is_gone, pids)), LATE_S)
     customer.assert_charged_once(books, 12)
     stopped_us = [result.duration_us for result in books.results if result.outcome == "timeout"]

@@ -1,4 +1,4 @@
-"""Guarantee 17, limits of an account, end to end: who is asked to wait waits; what never fits is an error at once."""
+"""Guarantee 17, limits of an account, end to end: a caller over a limit waits; what never fits is an error at once."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +38,7 @@ def test_g17_many_callers_of_a_small_account_just_take_longer(
     reached(f"{CALLERS} callers of an account with {LIMITS['requests_per_s']} requests a second: all served, later")
 
 
-def test_what_never_fits_is_an_error_at_once(limited: Up) -> None:
+def test_a_package_that_never_fits_is_an_error_at_once(limited: Up) -> None:
     with limited.pool() as pool, pytest.raises(TooLarge, match=r"101 tasks are over the 100 .*buffersize="):
         pool.map(abs, range(101))
     with limited.pool() as pool:
@@ -59,14 +59,14 @@ def test_the_answer_says_when_to_come_again(limited: Up) -> None:
 
 
 @pytest.mark.parametrize("figure", ["running_packages", "running_packages=many", "nonsense=1"])
-def test_a_figure_that_is_none(tmp_path: Path, figure: str) -> None:
+def test_an_invalid_limit_is_refused(tmp_path: Path, figure: str) -> None:
     ended = cloudpar("up", "--workers", "0", "--port", "0", "--data", str(tmp_path / "never"), "--set", figure)
     assert ended.returncode != 0
     assert figure.split("=", maxsplit=1)[0] in ended.stderr
     assert not list(tmp_path.iterdir())
 
 
-def test_what_was_submitted_in_a_row_is_never_too_large_together(limited: Up) -> None:
+def test_calls_that_are_submitted_together_are_never_too_large(limited: Up) -> None:
     with limited.pool() as pool:
         calls = [pool.submit(abs, -n) for n in range(3 * LIMITS["running_tasks"])]
         assert [call.result() for call in calls] == list(range(len(calls)))

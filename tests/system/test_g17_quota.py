@@ -1,4 +1,4 @@
-"""Guarantee 17: the quota is a wall, whatever an account asks for and however its tasks cheat."""
+"""Guarantee 17: an account cannot exceed its quota, even with many requests or with tasks that falsify their clocks."""
 
 import os
 import time
@@ -17,14 +17,14 @@ from system.books import Books, Customer, close_books
 
 EXECUTORS = 2
 TASK_S, LIMIT_S, PUBLISHING_S = 0.01, 0.3, 0.2
-"""A task's length, its time limit, and how often a worker publishes at the latest when quota is scarce."""
+"""A task's duration, its time limit, and how often a worker publishes at least when quota is scarce."""
 
 OVERRUN_S = EXECUTORS * (LIMIT_S + PUBLISHING_S)
 OVERLOAD = 10
 
 
 class Job(NamedTuple):
-    """What a task is to do: to note in a file of its own, again and again, for how long it has been running."""
+    """A task's arguments. The task writes to its own file, repeatedly, how long it has been running."""
 
     folder: str
     number: int
@@ -37,12 +37,12 @@ def work(job: Job) -> None:
     while elapsed_s < job.task_s:
         time.sleep(0.001)
         elapsed_s = time.monotonic() - began
-        os.pwrite(note, f"{elapsed_s:12.6f}".encode(), 0)  # over the last one: whenever it is killed, one is there
+        os.pwrite(note, f"{elapsed_s:12.6f}".encode(), 0)  # overwrites the last note, so that a killed task leaves one
     os.close(note)
 
 
 def cheat(job: Job) -> None:
-    """The same, with every clock that the executor could ask stopped, and its own measurement replaced."""
+    """Do the same with all clocks of the executor stopped, and its measurement replaced."""
     real = time.monotonic
     try:
         work(job)
@@ -52,16 +52,16 @@ def cheat(job: Job) -> None:
         time.monotonic_ns = time.perf_counter_ns = time.time_ns = lambda: stopped
         runner._clock = lambda: stopped
         runner._elapsed_us = lambda started_at_ns: started_at_ns and 1
-        time.monotonic = real  # the next task notes its time by it
+        time.monotonic = real  # the next task measures its time with this clock
 
 
 def worked_s(folder: Path) -> float:
-    """What all tasks did together, by their own notes."""
+    """Return the running time of all tasks, according to their notes."""
     return sum(float(path.read_text() or 0.0) for path in folder.iterdir())
 
 
 def start(pool: Pool, task: Callable[[Job], None], folder: Path, tasks: range) -> str | None:
-    """Its package's id; None: all is spent already."""
+    """Start a package and return its id; None if the quota is already used up."""
     jobs = [Job(str(folder), number, TASK_S) for number in tasks]
     try:
         results = pool.map(task, jobs, task_timeout_s=LIMIT_S)
@@ -74,7 +74,7 @@ def start(pool: Pool, task: Callable[[Job], None], folder: Path, tasks: range) -
 
 
 def assert_nothing_runs(cluster: Up, folder: Path) -> None:
-    """Somebody else's tasks occupy every executor, and those that are over do nothing meanwhile."""
+    """Occupy all executors with another account's tasks, and check that the old tasks note nothing meanwhile."""
     before = worked_s(folder)
     with cluster.pool() as pool:
         assert len(list(pool.map(time.sleep, [0.2] * 2 * EXECUTORS))) == 2 * EXECUTORS
@@ -115,7 +115,7 @@ def test_g17_ten_times_the_quota(
 
 
 def test_g17_a_task_without_end(cluster: Up, tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
-    """Each of a few long tasks alone would cross the quota."""
+    """Each of a few long tasks would exceed the quota."""
     quota_s = scale(0.4, 5.0)
     customer = Customer(cluster, "endless", quota=f"{round(quota_s * 1000)}ms")
     with customer.pool() as pool:

@@ -1,4 +1,4 @@
-"""Many clients and many agents at one master: every answer is right, nobody waits for long, its memory stays."""
+"""Many clients and many agents at one master: all answers are right, no client waits for long, its memory stays."""
 
 import hashlib
 import time
@@ -21,12 +21,12 @@ from system.work import ten_milliseconds
 
 TASKS = 20
 BOUND_S = 30.0
-"""Each client's packages are short: this is over ten times what they take on two cores, which all of it shares."""
+"""The limit for each of a client's short packages: over ten times what one takes on two cores for all processes."""
 HOUR_US = 3600 * 1_000_000
 
 
 def accounts(up: Up, number: int) -> list[str]:
-    """Tokens of so many accounts."""
+    """Create this many accounts and return their tokens."""
     tokens = [f"client {each}" for each in range(number)]
     with connected(up, up.connection["admin_token"]) as wire:
         for token in tokens:
@@ -39,7 +39,7 @@ def accounts(up: Up, number: int) -> list[str]:
 
 
 def work(up: Up, token: str, rounds: int, until_s: float) -> list[float]:
-    """One client: package after package, so many and until then. Returns how long each took."""
+    """Run this many packages one after the other, and more until an instant. Returns how long each took."""
     took_s: list[float] = []
     with Pool(up.endpoint, token, progress=False) as pool:
         while len(took_s) < rounds or time.monotonic() < until_s:
@@ -50,21 +50,21 @@ def work(up: Up, token: str, rounds: int, until_s: float) -> list[float]:
 
 
 @pytest.mark.timeout(1_200)
-def test_load(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+def test_g22_many_clients_and_agents(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
     clients, agents = scale(5, 50), scale(3, 20)
     with Up(tmp_path / "data", workers=0) as up, ExitStack() as fleet, ThreadPoolExecutor(clients) as threads:
         for _ in range(agents):
             fleet.enter_context(worker(up))
         master = up.child("cloudpar_master")
 
-        def everybody(rounds: int, seconds: float) -> list[float]:
+        def run_all(rounds: int, seconds: float) -> list[float]:
             until_s = time.monotonic() + seconds
             done = [threads.submit(work, up, token, rounds, until_s) for token in accounts(up, clients)]
             return sorted(took_s for each in done for took_s in each.result())
 
-        everybody(2, scale(0.0, 20.0))
+        run_all(2, scale(0.0, 20.0))
         before_mb = own_mb(master)
-        took_s = everybody(2, scale(0.0, 300.0))
+        took_s = run_all(2, scale(0.0, 300.0))
         more_mb = own_mb(master) - before_mb
     assert more_mb <= max(TOLERATED_MB, TOLERATED_SHARE * before_mb)
     assert took_s[-1] <= BOUND_S

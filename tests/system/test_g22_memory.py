@@ -1,4 +1,4 @@
-"""Whatever has passed through them, worker and master hold what they held after the first packages."""
+"""After many packages, worker and master hold as much memory as after the first ones."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,16 +17,16 @@ MB = 1_000_000
 AT_ONCE = 20
 TOLERATED_MB, TOLERATED_SHARE = 20.0, 0.1
 _OWN = re.compile(r"^(?:Pss_Anon|Pss_Shmem|SwapPss): +(\d+) kB$", re.MULTILINE)
-"""Of a process's memory, its share of what no other family has a part in.
+"""The lines of a process's memory in its private or shared anonymous pages, divided by the number of sharers.
 
-Not of the files that it maps, such as libraries: that share changes whenever any other program comes or goes.
+Mapped files such as libraries do not count: their share changes whenever another program starts or ends.
 """
 
 
 def own_mb(process: psutil.Process) -> float:
-    """What a process and those it started hold; what several of them share is counted once."""
+    """Return the memory of a process and its descendants; pages that several of them share count once."""
     held = _own_kb(process)
-    assert held > 0, "this kernel does not tell"
+    assert held > 0, "this kernel does not report it"
     for child in process.children(recursive=True):
         with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
             held += _own_kb(child)
@@ -38,7 +38,7 @@ def _own_kb(process: psutil.Process) -> int:
 
 
 def codes() -> Iterator[Callable[..., int]]:
-    """Functions of which no two are the same, each with a few KB of its own."""
+    """Yield different functions with a few KB of their own each."""
     for number in count():
         names: dict[str, Callable[..., int]] = {}
         exec(f"def code(data=None):\n    text = {'x' * 4_000!r}\n    return {number}", names)
@@ -46,7 +46,7 @@ def codes() -> Iterator[Callable[..., int]]:
 
 
 def run(pool: Pool, functions: Sequence[Callable[..., int]], size: int = 0) -> None:
-    """One package of one task for each function, some at a time, with so many bytes of data each."""
+    """Run packages of one task for each function, several at a time, each with data of this size."""
     for first in range(0, len(functions), AT_ONCE if not size else 1):
         some = functions[first : first + (AT_ONCE if not size else 1)]
         maps = [pool.map(function, [bytes(size)] if size else [None]) for function in some]
@@ -60,7 +60,7 @@ def up(tmp_path: Path) -> Iterator[Up]:
 
 
 @pytest.mark.timeout(1_200)
-def test_memory_stays(up: Up, scale: Scale, reached: Callable[[str], None]) -> None:
+def test_g22_memory_stays(up: Up, scale: Scale, reached: Callable[[str], None]) -> None:
     parts = {"worker": up.child("cloudpar_worker"), "master": up.child("cloudpar_master")}
     warm_up, small = scale(50, 100), scale(200, 5_000)
     large, size = scale(3, 50), scale(40 * MB, 50 * MB)

@@ -1,4 +1,4 @@
-"""Workers of different sizes join and leave while a map is read."""
+"""Workers of different sizes join and leave while a client reads a map."""
 
 import signal
 from contextlib import ExitStack
@@ -41,7 +41,7 @@ def test_a_worker_that_is_asked_to_leave_finishes_what_runs(folder: Path, tmp_pa
             leaving = fleet.enter_context(worker(up, executors=1))
             await_file(running)
             leaving.send_signal(signal.SIGTERM)
-            fleet.enter_context(worker(up, executors=2))  # takes at once what the other one gave back
+            fleet.enter_context(worker(up, executors=2))  # takes the tasks that the leaving worker gave back
             fleet.callback(gate.touch)
             until(lambda: len(list(tmp_path.glob("[0-9]*"))) >= 2)
             gate.touch()

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of the main job: it completes, its results are right, each task is charged once."""
+"""kill -9 during the main job: the job completes with correct results, and each task is charged once."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from system.work import NUMBERS, TASKS, factorize_before_gate, main_job
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """One cluster for all: who is killed comes back."""
+    """Start one cluster for all tests: it restarts killed processes."""
     with Up(tmp_path_factory.mktemp("data"), workers=2) as up:
         yield up
 
@@ -40,7 +40,7 @@ def test_the_main_job_survives_a_kill(up: Up, tmp_path: Path, victim_of: Callabl
     customer, gate = Customer(up, victim_of.__name__), tmp_path / "gate"
     with customer.pool() as pool:
         results = pool.map(factorize_before_gate, main_job(gate))
-        found = [next(results)]  # it is in the middle, and stays there until the gate opens
+        found = [next(results)]  # the job runs, and does not end until the gate opens
         victim = victim_of(up)
         victim.kill()
         gate.touch()
@@ -54,7 +54,7 @@ def test_the_main_job_survives_a_kill(up: Up, tmp_path: Path, victim_of: Callabl
     assert not victim.is_running()
 
 
-def test_all_of_them_one_after_the_other(up: Up, tmp_path: Path) -> None:
+def test_the_main_job_survives_kills_of_all_processes_in_turn(up: Up, tmp_path: Path) -> None:
     customer, gate = Customer(up, "unlucky"), tmp_path / "gate"
     with customer.pool() as pool:
         results = pool.map(factorize_before_gate, main_job(gate))

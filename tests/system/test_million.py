@@ -1,4 +1,4 @@
-"""Many tasks over a range: the master's memory does not grow with them."""
+"""Many tasks over a range: the master's memory does not depend on their number."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from cli.operation import Up
 from system.books import Customer, close_books
 
 TASKS = 200_000
-"""The bench runs a million."""
+"""The bench runs a million tasks."""
 
 LIMIT_MB = 150
 

@@ -1,4 +1,4 @@
-"""Tasks that wait for tasks of their own, at a master all of whose executors run such tasks."""
+"""Tasks that wait for tasks of their own, while all executors of the master run such tasks."""
 
 import asyncio
 import concurrent.futures as cf
@@ -20,7 +20,7 @@ from cloudpar_protocol.limits import NESTING
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A master with one executor: a task that holds it while it waits never ends."""
+    """Start a master with one executor, so that a waiting task that kept it would never end."""
     with Up(tmp_path_factory.mktemp("data"), workers=1) as up:
         yield up
 
@@ -138,7 +138,7 @@ def test_many_tasks_that_wait_do_not_begin_all_at_once(tmp_path: Path) -> None:
 
         with up.pool() as pool:
             most = max(pool.map(parent, range(30)))
-    assert most <= 3  # the zygote, the executor that waits, and the one in its place
+    assert most <= 3  # the zygote, the executor that waits, and its substitute
 
 
 def open_gate(gate: str, number: int) -> int:
@@ -152,7 +152,7 @@ def test_a_task_that_left_its_tasks_behind_waits_for_nothing(up: Up, tmp_path: P
 
     def leave(_number: int) -> str:
         pool = Pool(endpoint, token, progress=False)
-        pool.submit(open_gate, str(gate), 3)  # which no executor runs to its end before the pool is detached
+        pool.submit(open_gate, str(gate), 3)  # no executor runs this to its end before the pool is detached
         (package_id,) = pool.detach()
         return package_id
 
@@ -170,7 +170,7 @@ def test_tasks_that_nest_too_deep_say_so(up: Up) -> None:
 
         executor = nesting.here()
         assert executor is not None
-        executor.depth = NESTING  # as if so many tasks waited for this one
+        executor.depth = NESTING  # pretends that this many tasks wait for this one
         with Pool(endpoint, token, progress=False) as pool:
             return pool.submit(square, 1).result()
 
@@ -216,7 +216,7 @@ def test_packages_of_a_task_that_is_stopped_go_on(up: Up, tmp_path: Path) -> Non
 
 
 def sum_of_squares(number: int) -> tuple[int, int]:
-    """The sum, and how many processes the task has started: a pool of its own would be two."""
+    """Return the sum, and how many processes the task has started: a pool of its own would be two."""
     with Pool() as pool:
         return sum(pool.map(square, range(number))), len(psutil.Process().children())
 
@@ -242,6 +242,6 @@ def a_program_with_a_pool(_number: int) -> str:
 
 
 def test_a_program_that_a_task_starts_has_a_pool_of_its_own() -> None:
-    """Nobody would make room while its tasks wait."""
+    """No executor would make room while tasks of such a program wait."""
     with Pool("local", workers=1) as pool:
         assert pool.submit(a_program_with_a_pool, 0).result() == "2\n"

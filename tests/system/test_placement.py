@@ -1,4 +1,4 @@
-"""Workers that cannot run everything: tasks go to those that can, and people are told about the others."""
+"""Workers that cannot run every task: tasks go to workers that can, and the client reports the others."""
 
 import logging
 import platform
@@ -25,7 +25,7 @@ TASKS = 20
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """An installed library, as this client sees it; it is in the folder `library`, too."""
+    """Make a library that this client sees as installed; it is in the folder `library`, too."""
     text = "def double(x):\n    return 2 * x\n"
     folder = tmp_path / "library"
     folder.mkdir()
@@ -38,14 +38,14 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def by_import(x: int) -> int:
-    """Imports the library when it runs."""
+    """Import the library in the task."""
     import only_at_one_worker  # type: ignore[import-not-found]
 
     return int(only_at_one_worker.double(x))
 
 
 def catches(x: int) -> int:
-    """Does without the library."""
+    """Catch the missing library's error."""
     try:
         return by_import(x)
     except ImportError:
@@ -68,13 +68,13 @@ def same(x: int) -> int:
 
 @contextmanager
 def one_with_the_library(up: Up, tmp_path: Path) -> Iterator[None]:
-    """Two workers, of which one lacks the library."""
+    """Start two workers, of which one lacks the library."""
     with worker(up, 2), worker(up, 1, PYTHONPATH=str(tmp_path / "library")):
         yield
 
 
 def jobs(library: ModuleType) -> list[tuple[Callable[[Any], int], list[Any]]]:
-    """The library is missed when the code is unpickled, when the data is, and by the task itself."""
+    """Return jobs that need the library for unpickling the code, for unpickling the data, or in the task itself."""
     return [
         (library.double, list(range(TASKS))),
         (same, [Payload(x) for x in range(TASKS)]),
@@ -114,7 +114,7 @@ def test_a_module_that_no_worker_has_is_the_tasks_own_error(folder: Path, librar
 
 
 def test_clients_of_two_pythons_share_workers_of_one_and_of_both(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second worker has an interpreter that goes by the name of another version."""
+    """The second worker has an interpreter that is named like another version."""
     with Up(folder, workers=0) as up, worker(up, 1), ExitStack() as stack:
         other = RunningAgent(
             up.endpoint, executors=1, token=up.connection["worker_token"], pythons={"3.99": sys.executable}

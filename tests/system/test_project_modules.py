@@ -1,4 +1,4 @@
-"""Scripts with modules of their own, on a pool of this machine and on workers that have none of their files."""
+"""Scripts with modules of their own, on a pool of this machine and on workers that have none of these files."""
 
 import subprocess
 import sys
@@ -69,7 +69,7 @@ pool = Pool(*sys.argv[1:3], progress=False) if sys.argv[1:] else Pool(workers=1,
 
 @pytest.fixture(params=["here", "elsewhere"])
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
-    """Runs a script with a pool in a folder of modules; returns the lines that it prints."""
+    """Run a script with a pool in a folder of modules; returns the lines that it prints."""
     arguments: list[str] = []
     if request.param == "elsewhere":
         cluster: Up = request.getfixturevalue("cluster")
@@ -89,7 +89,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
 
 @pytest.fixture
 def quant(tmp_path: Path) -> Path:
-    """A package of a project, with what packages have."""
+    """Write a project's package with the usual parts of a package."""
     folder = tmp_path / "quant"
     (folder / "data").mkdir(parents=True)
     (folder / "sub").mkdir()
@@ -101,7 +101,7 @@ def quant(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_a_package_may_have(run: Run, quant: Path) -> None:
+def test_modules_of_a_package_work_as_installed_ones_do(run: Run, quant: Path) -> None:
     assert (
         run("""
 from quant import pricing
@@ -198,7 +198,7 @@ for line in sys.stdin:
 
 
 def test_a_c_extension_beside_the_script_is_imported(run: Run, tmp_path: Path) -> None:
-    source = Path(str(find_spec("_heapq").origin))  # type: ignore[union-attr]  # some extension module in a file
+    source = Path(str(find_spec("_heapq").origin))  # type: ignore[union-attr]  # any extension module in a file
     (tmp_path / "native").mkdir()
     (tmp_path / "native" / "__init__.py").write_text("")
     (tmp_path / "native" / source.name).write_bytes(source.read_bytes())

@@ -1,4 +1,4 @@
-"""The quota is a wall: end to end, with real time."""
+"""Tasks stop when the quota is used up: end to end, with real time."""
 
 import time
 from pathlib import Path
@@ -14,10 +14,10 @@ from system.work import endless, ten_milliseconds
 
 GRANTED_US = 300_000
 OVERRUN_TASKS = 2 * (200_000 // 10_000 + 1)
-"""Two executors' work in a publishing interval, and the task that each was in."""
+"""What two executors start in a publishing interval, and the task that each was running."""
 
 
-def test_a_package_that_crosses_it_fails_and_nothing_runs_afterwards(cluster: Up, tmp_path: Path) -> None:
+def test_a_package_that_crosses_the_quota_fails_and_its_tasks_stop(cluster: Up, tmp_path: Path) -> None:
     customer = Customer(cluster, "crosses", quota="300ms")
 
     def leave_a_mark(number: int) -> int:
@@ -32,13 +32,13 @@ def test_a_package_that_crosses_it_fails_and_nothing_runs_afterwards(cluster: Up
         books = close_books(cluster, customer.token, results.package_id)
         assert (books.last.state, books.last.reason) == ("failed", "quota")
         assert books.last.message is not None
-        assert "grant" in books.last.message  # the mend
+        assert "grant" in books.last.message  # the fix
         assert customer.account().spent_us == books.last.progress.charged_us == GRANTED_US
         with pytest.raises(QuotaExhausted, match="grant"):
             pool.map(leave_a_mark, range(10_000, 10_010))
         cloudpar_json("account", "grant", customer.account_id, "1h", *cluster.admin())
         assert list(pool.map(ten_milliseconds, range(10))) == list(range(10))
-    # What the executors were in when the wall was met, and what they began until their agent heard of it.
+    # The executors' running tasks when the quota was used up, and those that began until the agent knew it.
     charged = sum(result.duration_us > 0 for result in books.results)
     assert 0 < charged <= len(list(tmp_path.iterdir())) <= GRANTED_US // 10_000 + OVERRUN_TASKS
 

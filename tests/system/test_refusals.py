@@ -1,6 +1,6 @@
-"""Bad calls at real processes: each is a clear error, and nothing hangs.
+"""Bad calls with real processes: each gives a clear error, and none hangs.
 
-What needs no master, or is the command line's, has its tests beside it: iterables without end and data over the limit
+Tests that need no master are beside the tested code: endless iterables and data over the limit
 in sdk/serialization/test_packing.py, endpoints that do not answer in sdk/client/test_connection.py, ports in use in
 cli/test_up.py.
 """
@@ -26,7 +26,7 @@ from system.work import await_file, mark_and_wait
 
 def test_an_unknown_token(cluster: Up) -> None:
     with pytest.raises(InvalidToken, match="token"):
-        Pool(cluster.endpoint, "nobody's")
+        Pool(cluster.endpoint, "unknown")
 
 
 def test_a_revoked_token_between_two_calls(cluster: Up) -> None:
@@ -70,7 +70,7 @@ def test_an_unpicklable_function_argument_or_value(cluster: Up) -> None:
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A master that hardly waits for a worker of the right Python; master/services/placement shows the wait."""
+    """Start a master that does not wait for a suitable worker; master/services/placement tests the wait."""
     with Up(tmp_path_factory.mktemp("data"), workers=2, more=["--set", "grace_s=0.1"]) as up:
         yield up
 
@@ -115,7 +115,7 @@ def test_data_over_the_limit_of_a_package(cluster: Up, monkeypatch: pytest.Monke
         pool.map(len, [bytes(1_000_000)] * 20)
 
 
-def test_the_master_refuses_it_too(cluster: Up) -> None:
+def test_the_master_refuses_too_much_data_too(cluster: Up) -> None:
     with connected(cluster, cluster.connection["token"]) as wire, pytest.raises(TooLarge, match="1,073,741,824"):
         wire.call(
             routes.PREPARE_UPLOADS, PrepareUploads(uploads=[Upload(kind="data", size=limits.BLOB_BYTES + 1, crc32=0)])

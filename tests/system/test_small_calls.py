@@ -1,4 +1,4 @@
-"""Small calls beside a long job, on a master and a worker of this machine: which task begins before which."""
+"""Small calls beside a long job, on a master and a worker of this machine: the order in which tasks begin."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ TASKS, NAP_S, EXECUTORS = 40, 0.3, 2
 
 
 def mark(place: tuple[Path, str, float]) -> None:
-    """Note that a task has begun, and sleep."""
+    """Record that a task has begun, and sleep."""
     folder, name, nap_s = place
     with (folder / "begun").open("a") as begun:
         begun.write(f"{name}\n")
@@ -28,6 +28,6 @@ def test_a_call_begins_before_most_of_a_long_job_that_was_there_first(tmp_path: 
             pool.submit(mark, (tmp_path, f"call {number}", 0.0)).result()
             begun = (tmp_path / "begun").read_text().splitlines()
             passed = begun.index(f"call {number}") - len(before)
-            assert passed <= EXECUTORS  # tasks that began while the call was on its way
+            assert passed <= EXECUTORS  # tasks that began while the call was sent
             assert begun.count("long") < TASKS
         long.cancel()

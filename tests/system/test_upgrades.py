@@ -1,4 +1,4 @@
-"""A data folder of every release, as a killed master left it, goes on under today's master."""
+"""Today's master takes over the data folder that a killed master of any earlier release left."""
 
 import json
 import shutil
@@ -29,13 +29,13 @@ class Left(NamedTuple):
 
 @pytest.fixture(scope="module", params=LAST_OF)
 def release(request: pytest.FixtureRequest) -> str:
-    """The number of each release."""
+    """Return each release's version."""
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
 def left(release: str, tmp_path_factory: pytest.TempPathFactory) -> Left:
-    """The folder that this release left."""
+    """Return the folder that this release left."""
     folder = tmp_path_factory.mktemp("upgrade")
     old = unpack(release, folder / "release")
     python = Mixture(old, old, old).interpreter(folder / "interpreters")
@@ -68,20 +68,20 @@ def test_accounts_quotas_tokens_and_packages_of_an_earlier_release_go_on(left: L
             assert pool.attach(packages["ended"]).results() == [
                 bytes([number]) * 2 * earlier_release.DATA_BYTES for number in range(earlier_release.TASKS)
             ]
-            assert pool.attach(packages["at work"]).results() == squares
+            assert pool.attach(packages["running"]).results() == squares
             assert pool.attach(packages["waiting"]).results() == squares
             assert list(pool.map(abs, range(-3, 0))) == [3, 2, 1]
 
 
 def test_the_database_is_kept_as_the_earlier_release_left_it(left: Left, release: str) -> None:
-    """It runs after the test before, which converts the folder."""
+    """This runs after the test before, which converts the folder."""
     kept = {each.name for each in left.folder.glob("master.sqlite.*")}
     expected = {f"master.sqlite.format-{number}" for number, name in RELEASES.items() if name == release}
     assert kept == expected - {f"master.sqlite.format-{FORMAT}"}
 
 
 def test_the_earlier_release_goes_on_with_the_copy(left: Left, tmp_path: Path) -> None:
-    """As docs/operations.md says. It runs after the tests before, too."""
+    """docs/operations.md describes this. It runs after the tests before, too."""
     (kept,) = left.folder.glob("master.sqlite.*")
     data = tmp_path / "data"
     shutil.copytree(left.folder, data)

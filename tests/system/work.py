@@ -1,4 +1,4 @@
-"""What the tasks of these tests do."""
+"""The functions that these tests run as tasks."""
 
 import os
 import time
@@ -9,11 +9,11 @@ from threading import Event
 from cloudpar.demo.factorization import factorize, problem
 
 HANG_S = 60.0
-"""Only a hang takes this long."""
+"""A time that only a hanging process exceeds."""
 
 TASKS = 80
 NUMBERS = problem(TASKS, 500_000, seed=7)
-"""About 10 ms each."""
+"""Factorizations of about 10 ms each."""
 
 
 def await_file(path: Path) -> None:
@@ -22,7 +22,7 @@ def await_file(path: Path) -> None:
 
 
 def until(condition: Callable[[], bool], longest_s: float = HANG_S) -> None:
-    """Wait for a condition that another process brings about."""
+    """Wait for a condition that another process changes."""
     deadline = time.monotonic() + longest_s
     while not condition():
         assert time.monotonic() < deadline
@@ -30,7 +30,7 @@ def until(condition: Callable[[], bool], longest_s: float = HANG_S) -> None:
 
 
 def factorize_before_gate(job: tuple[int, str | None]) -> tuple[int, int]:
-    """Factorize; with a gate, end only once that file is there."""
+    """Factorize; with a gate, end only when that file exists."""
     number, gate = job
     while gate is not None and not Path(gate).exists():
         time.sleep(0.01)
@@ -38,12 +38,12 @@ def factorize_before_gate(job: tuple[int, str | None]) -> tuple[int, int]:
 
 
 def main_job(gate: Path) -> list[tuple[int, str | None]]:
-    """The demo's factorizations, of which the last does not end before the gate is opened."""
+    """Return the demo's factorizations, of which the last does not end before the gate opens."""
     return [*((number, None) for number in NUMBERS[:-1]), (NUMBERS[-1], str(gate))]
 
 
 def mark_and_wait(job: tuple[str, str]) -> str:
-    """Say that it runs, and wait for a gate."""
+    """Record that this task runs, and wait for a gate."""
     running, gate = job
     Path(running).touch()
     while not Path(gate).exists():
@@ -52,26 +52,26 @@ def mark_and_wait(job: tuple[str, str]) -> str:
 
 
 def ten_milliseconds(number: int) -> int:
-    """A short task that uses no processor."""
+    """Sleep for 10 ms."""
     time.sleep(0.01)
     return number
 
 
 def endless(running: str) -> None:
-    """It never ends by itself."""
+    """Run without end."""
     Path(running).touch()
     while True:
         time.sleep(3600)
 
 
 def slowly_square(number: int) -> int:
-    """50 ms that use no processor."""
+    """Sleep for 50 ms and square."""
     time.sleep(0.05)
     return number**2
 
 
 def pid_after_gate(job: tuple[str, str]) -> int:
-    """Say that it runs, wait for a gate, and return whose result this is."""
+    """Record that this task runs, wait for a gate, and return the id of this process."""
     marks, gate = job
     Path(marks, f"{os.getpid()} {time.monotonic_ns()}").touch()
     while not Path(gate).exists():
@@ -83,7 +83,7 @@ NUMBER_BYTES = 8
 
 
 def write_down(job: tuple[int, str]) -> int:
-    """Leave a mark that says which task this is, each time that it runs."""
+    """Write a mark with the number of this task, each time that it runs."""
     number, path = job
     with open(path, "ab", buffering=0) as file:  # noqa: PTH123 - a task, which imports little
         file.write(number.to_bytes(NUMBER_BYTES))

@@ -1,4 +1,4 @@
-"""What may happen at each single call of AWS, which the ports do not show: half of what a port promises is done."""
+"""Breaks single calls of AWS: a crash within a port's call may leave half of what the port promises."""
 
 import random
 from typing import Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ from master.crash.crashing import Crash, Fuse
 READS = {
     "BatchGetItem", "GetItem", "GetObject", "GetQueueAttributes", "HeadObject", "ListObjectsV2", "Query", "Scan",
 }  # fmt: skip
-"""Whether somebody died before or after one of these, or did not get its answer, makes no difference to anybody."""
+"""For these calls, a crash before or after them or a lost answer changes nothing that a master can see."""
 
 LIKELIHOOD = 0.1
 
@@ -24,10 +24,10 @@ KINDS: list[Kind] = ["dies before", "dies after", "is refused", "gets no answer"
 
 
 class Break(NamedTuple):
-    """What happens at the k-th call, from 0.
+    """What happens at the k-th call, counted from 0.
 
-    dies: The process does, before or after the call took effect.
-    is refused: The library has tried again and again; nothing took effect.
+    dies: The process ends before or after the call takes effect.
+    is refused: The library has given up its retries; nothing took effect.
     gets no answer: It took effect, and the library gave up waiting.
     is sent twice: It took effect, the connection broke, and the library sent it again.
     """
@@ -37,12 +37,12 @@ class Break(NamedTuple):
 
 
 class AwsFuse(Fuse):
-    """Counts the calls of AWS that a run's masters make, not those of the tests, and breaks one of them.
+    """Counts the AWS calls that a run's masters make (not those of the tests) and breaks one of them.
 
     Attributes:
-        broken: How often it did so.
-        firsts: Calls that are the first ones of a port's.
-        lasts: The last ones.
+        broken: How often a call was broken.
+        firsts: Calls that are the first of a port's call.
+        lasts: Calls that are the last of a port's call.
     """
 
     def __init__(self, at: Break | None = None) -> None:
@@ -54,7 +54,7 @@ class AwsFuse(Fuse):
         self._kind: Kind | None = None
 
     def call(self, name: str, method: Any, *arguments: Any, **named: Any) -> Any:
-        """Watch AWS's calls while the master is at a port."""
+        """Watch AWS's calls during a port's call."""
         first = len(self.calls)
         with watched_by(self):
             answer = method(*arguments, **named)
@@ -64,17 +64,16 @@ class AwsFuse(Fuse):
         return answer
 
     def passes(self, error: Exception) -> bool:
-        """As the functions see it; the timer brings several."""
+        """Whether the functions take this error for a temporary one; for the timer, several may come together."""
         if isinstance(error, ExceptionGroup):
             return all(map(self.passes, error.exceptions))
         return isinstance(translate(error), Unavailable)
 
     def choose(self, number: int) -> Kind | None:
-        """What happens at a call."""
+        """Choose what happens at a call."""
         return self._break.kind if self._break and self._break.call == number else None
 
     def before(self, operation: str) -> None:
-        """See Watcher."""
         self._kind = self.choose(len(self.calls))
         self.calls.append(operation)
         if self._is("dies before"):
@@ -83,24 +82,21 @@ class AwsFuse(Fuse):
             raise client_error("ThrottlingException", 400, operation)
 
     def asked(self, service: str, request: AWSPreparedRequest) -> AWSResponse | None:
-        """See Watcher."""
         return None
 
     def sent(self, request: AWSPreparedRequest) -> AWSResponse | None:
-        """See Watcher."""
         if self._is("is sent twice"):
             raise ConnectionClosedError(endpoint_url=ENDPOINT)
         return None
 
     def after(self) -> None:
-        """See Watcher."""
         if self._is("dies after"):
             raise Crash(f"after {self.calls[-1]}, call {len(self.calls) - 1}")
         if self._is("gets no answer"):
             raise ReadTimeoutError(endpoint_url=ENDPOINT)
 
     def _is(self, kind: Kind) -> bool:
-        """Whether it happens now; once in a call."""
+        """Whether this kind happens now. It happens once in a call."""
         if self._kind != kind:
             return False
         self._kind = None
@@ -109,21 +105,21 @@ class AwsFuse(Fuse):
 
 
 class Unreliable(AwsFuse):
-    """Anything may happen at any call."""
+    """Breaks a random share of the calls in random ways."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self._random = random.Random(seed)
 
     def choose(self, number: int) -> Kind | None:
-        """Once in so many calls."""
         return self._random.choice(KINDS) if self._random.random() < LIKELIHOOD else None
 
 
 def breaks(unbroken: AwsFuse) -> list[Break]:
-    """All that may happen at the calls of a run, but for what is the same as something else.
+    """Return all breaks of a run that no other one covers.
 
-    Who dies before the first or after the last call of a port's dies before or after the port's: test_g09_port_calls.
+    A crash before the first or after the last AWS call of a port's call equals a crash before or after the port's call,
+    which test_g09_port_calls covers.
     """
     known = {(number, "dies before") for number in unbroken.firsts}
     known |= {(number, "dies after") for number in unbroken.lasts}

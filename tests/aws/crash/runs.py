@@ -1,4 +1,4 @@
-"""Runs of the scenarios on AWS."""
+"""Runs the crash scenarios on the adapters of AWS."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from .room import with_room
 
 
 def ran(scenario: Scenario, folder: Path, fuse: Fuse) -> World:
-    """What came of a run on resources of its own: moto searches tables whole."""
+    """Run a scenario on resources of its own, since moto scans whole tables."""
     try:
         return with_room(lambda: run(scenario, in_process, folder, SetClock(), name="run", fuse=fuse))
     finally:
@@ -21,5 +21,4 @@ def ran(scenario: Scenario, folder: Path, fuse: Fuse) -> World:
 
 
 def name_of(scenario: Scenario) -> str:
-    """For the names of tests."""
     return scenario.name

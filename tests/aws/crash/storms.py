@@ -1,4 +1,4 @@
-"""AWS on a bad day: requests are throttled, fail or get no answer, and writes meet others' transactions, in storms."""
+"""A bad day of AWS: requests are throttled, fail or get no answer, and series of writes conflict with transactions."""
 
 import json
 import random
@@ -15,12 +15,12 @@ from aws.replies import Reply, conflict, dynamodb_error, s3_error, sqs_error
 from .breaking import AwsFuse
 
 THROTTLED, FAILED, UNANSWERED = 0.10, 0.05, 0.01
-"""These shares of the requests. Of those that fail, half have been carried out; so are those without an answer."""
+"""The shares of such requests. Half of the failed requests and all unanswered ones have taken effect."""
 
 SHARES = {"throttled": THROTTLED, "failed": FAILED, "timed out": UNANSWERED}
 
 CALM, STORM = 12, 3
-"""After so many writes to tables, so many in a row meet somebody else's transaction."""
+"""After CALM writes to tables, STORM writes in a row conflict with another transaction."""
 
 THROTTLING: dict[str, Callable[[], Reply]] = {
     "dynamodb": lambda: dynamodb_error("ThrottlingException"),
@@ -35,11 +35,11 @@ FAILURE: dict[str, Callable[[], Reply]] = {
 
 
 class BadDay(AwsFuse):
-    """Troubles requests, or only counts them. What the library sends again is a request of its own.
+    """Disturbs requests, or only counts them. A request that the library repeats counts as another one.
 
     Attributes:
-        requests: How many there were, by service.
-        troubles: What happened to them, by service and kind: those of SHARES, and conflicts.
+        requests: The number of requests, by service.
+        troubles: The disturbances by service and kind: those of SHARES, and conflicts.
     """
 
     def __init__(self, seed: int | None) -> None:
@@ -51,7 +51,6 @@ class BadDay(AwsFuse):
         self._late: Reply | ReadTimeoutError | None = None
 
     def asked(self, service: str, request: AWSPreparedRequest) -> AWSResponse | None:
-        """See Watcher."""
         self.requests[service] += 1
         self._late = None
         if self._random is None:
@@ -90,7 +89,6 @@ class BadDay(AwsFuse):
         return dynamodb_error("TransactionConflictException")
 
     def sent(self, request: AWSPreparedRequest) -> AWSResponse | None:
-        """See Watcher."""
         late = self._late
         if isinstance(late, ReadTimeoutError):
             raise late

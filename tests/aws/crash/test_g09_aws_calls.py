@@ -1,4 +1,4 @@
-"""At each single call of AWS the master dies, is refused, or gets no answer: every run ends as it should."""
+"""At each single call of AWS the master crashes, is refused, or gets no answer; every run still ends correctly."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -37,8 +37,8 @@ def test_g09_every_call_of_aws(scenario: Scenario, tmp_path: Path, reached: Call
 
 
 @pytest.mark.parametrize("scenario", [each for each in SCALE(WORK, SCENARIOS) if not each.rival], ids=name_of)
-def test_away_for_longer_than_the_queue_remembers_what_was_sent(scenario: Scenario, tmp_path: Path) -> None:
-    """The chunks were sent and nobody noted it: they are sent again, and come twice. (A rival would send them.)"""
+def test_chunks_are_sent_again_after_the_queues_deduplication_time(scenario: Scenario, tmp_path: Path) -> None:
+    """The chunks were sent, but no master recorded it: they are sent and received twice. (A rival would send them.)"""
     sends = [number for number, call in enumerate(unbroken(scenario, tmp_path).calls) if call == "SendMessageBatch"]
     assert sends
     for number in some(sends, len(sends)):
@@ -50,8 +50,8 @@ def test_away_for_longer_than_the_queue_remembers_what_was_sent(scenario: Scenar
 
 @pytest.mark.parametrize("seed", some(SEEDS, len(SEEDS)))
 @pytest.mark.parametrize("scenario", [each for each in SCENARIOS if not each.mortal], ids=name_of)
-def test_trouble_again_and_again(scenario: Scenario, seed: int, tmp_path: Path) -> None:
-    """Workers live; where they die so often, tasks are rightly lost."""
+def test_runs_end_correctly_under_repeated_trouble(scenario: Scenario, seed: int, tmp_path: Path) -> None:
+    """No worker crashes here: with so many crashes the master would rightly give tasks up."""
     fuse = Unreliable(seed)
     ran(scenario, tmp_path, fuse)
     assert fuse.broken > 1

@@ -1,4 +1,4 @@
-"""The crash points of the ports, on the adapters of AWS."""
+"""Crashes before and after each call of a port, on the adapters of AWS."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""AWS throttles, fails, is late and conflicts at every port: every run ends as it should, at a bounded price."""
+"""AWS throttles, fails, answers late and reports conflicts; every run ends correctly, at a bounded price."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from .runs import name_of, ran
 from .storms import SHARES, BadDay
 
 DAYS = SCALE(2, 60)
-"""Bad ones. In the full form what is asked once a day meets trouble too, and time-outs are no matter of luck."""
+"""How many bad days. In the full form rare requests meet trouble too, and time-outs do not depend on luck."""
 
 MOST = 2.0
-"""So many times the calls of a good day, on each."""
+"""A bad day may take at most this many times the calls of a good day."""
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -27,7 +27,8 @@ def test_g14_bad_days(scenario: Scenario, tmp_path: Path, scale: Scale, reached:
     good, bad = BadDay(None), [BadDay(seed) for seed in range(DAYS)]
     ran(scenario, tmp_path / "good", good)
     for seed, day in enumerate(bad):
-        ran(scenario, tmp_path / str(seed), day)  # it checks: nothing lost, nothing twice, charged exactly
+        # The run itself checks that nothing is lost, doubled or charged wrongly.
+        ran(scenario, tmp_path / str(seed), day)
     requests = sum(day.requests.total() for day in bad)
     kinds, services = Counter[str](), Counter[str]()
     for (service, kind), number in sum((day.troubles for day in bad), Counter[tuple[str, str]]()).items():

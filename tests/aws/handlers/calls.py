@@ -1,4 +1,4 @@
-"""Requests as API Gateway brings them to a function, and what comes back."""
+"""Calls a function with the events that API Gateway sends, and reads its answers."""
 
 import base64
 from types import ModuleType
@@ -16,7 +16,7 @@ ReplyT = TypeVar("ReplyT", bound=Struct)
 
 
 def event(path: str, body: bytes, token: str = USER_TOKEN, *, media: str = codec.MSGPACK, **headers: str) -> Any:
-    """Payload format 2.0, as far as anybody looks."""
+    """Return an event of payload format 2.0, with the fields that the functions read."""
     binary = media != codec.JSON
     return {
         "version": "2.0",
@@ -28,13 +28,12 @@ def event(path: str, body: bytes, token: str = USER_TOKEN, *, media: str = codec
 
 
 def body_of(answer: Any) -> bytes:
-    """The bytes that reach the other side."""
     text: str = answer["body"]
     return base64.b64decode(text) if answer["isBase64Encoded"] else text.encode()
 
 
 def ask(function: ModuleType, route: Route[RequestT, ReplyT], message: RequestT, token: str = USER_TOKEN) -> ReplyT:
-    """A call that is answered."""
+    """Call a route and return its reply."""
     answer = function.handle(event(route.path, codec.encode(message), token), Context())
     if answer["statusCode"] != 200:
         raise codec.decode_error(body_of(answer), answer["statusCode"])

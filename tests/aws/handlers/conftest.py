@@ -1,4 +1,4 @@
-"""The functions as Lambda starts them: fresh modules in an environment that names what the stack made."""
+"""The functions as Lambda starts them: newly imported modules, in the environment that the stack gives them."""
 
 import importlib
 import json
@@ -24,7 +24,7 @@ Start = Callable[[str], ModuleType]
 
 
 class Context:
-    """What Lambda hands to a handler."""
+    """The context that Lambda passes to a handler."""
 
     aws_request_id = "request-1"
     remaining_ms = 30_000
@@ -34,7 +34,7 @@ class Context:
 
 
 class RunningClock(SetClock):
-    """The functions go by the machine's time, and so shall moto."""
+    """Moves with the machine's time, which the functions use, so that moto uses it too."""
 
     def now(self) -> float:
         return time.time()
@@ -42,14 +42,14 @@ class RunningClock(SetClock):
 
 @pytest.fixture
 def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stores:
-    """Resources on moto, the environment of the functions, and adapters to look behind them."""
+    """Resources on moto, the functions' environment, and adapters with which a test inspects the resources."""
     with on_moto(tmp_path, RunningClock()) as stores:
         pass
     endpoint = engines.moto()
     at = clients(endpoint)
     names = create(name_of(tmp_path), endpoint, endpoint, endpoint)
     secret = at.secrets.create_secret(Name=f"token-{name_of(tmp_path)}", SecretString=WORKER_TOKEN)["ARN"]
-    parameter = f"/cloudpar/{name_of(tmp_path)}/accounts-key"  # as an earlier instance of a function made it
+    parameter = f"/cloudpar/{name_of(tmp_path)}/accounts-key"  # as if an earlier instance of a function had made it
     ParameterKey(lambda: at.parameters, parameter)()
     for name, value in {
         "AWS_ENDPOINT_URL": endpoint,
@@ -65,7 +65,8 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stores:
         "CLOUDPAR_POLICY": json.dumps(
             {"lease_s": 30, "chunk_target_us": 1000, "request_burst": 10**9, "running_packages": 10**9}
         ),
-        "POWERTOOLS_SERVICE_NAME": name_of(tmp_path),  # a service has one logger, and one stream, for ever
+        # A service has one logger, with one stream, for the life of the process.
+        "POWERTOOLS_SERVICE_NAME": name_of(tmp_path),
         "POWERTOOLS_METRICS_NAMESPACE": "Cloudpar",
     }.items():
         monkeypatch.setenv(name, value)
@@ -74,7 +75,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stores:
 
 @pytest.fixture
 def start(stack: Stores) -> Iterator[Start]:
-    """Import a handler's module anew."""
+    """Import a handler's module as a new instance of the function would."""
 
     def fresh(name: str) -> ModuleType:
         sys.modules.pop(f"cloudpar_handlers.{name}", None)
@@ -87,7 +88,7 @@ def start(stack: Stores) -> Iterator[Start]:
 
 @pytest.fixture
 def log(capsys: pytest.CaptureFixture[str]) -> Callable[[], list[dict[str, Any]]]:
-    """The lines that were logged since the last look."""
+    """Return the log lines since the last call."""
 
     def lines() -> list[dict[str, Any]]:
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -1,6 +1,4 @@
-"""API Gateway in front of functions of which one call runs at a time: an HTTP API whose functions have a reserved
-concurrency of 1.
-"""
+"""An HTTP API in front of functions with a reserved concurrency of 1: each runs one call at a time."""
 
 import threading
 from collections import Counter
@@ -18,11 +16,11 @@ from .conftest import Context
 WORKERS = {route.path for route in routes.ROUTES if route.role == "worker"}
 
 REFUSALS = [(503, b'{"message":"Service Unavailable"}'), (429, b'{"message":"Too Many Requests"}')]
-"""What an HTTP API answers for a function that Lambda throttles, and what the API's own throttle answers."""
+"""What an HTTP API answers when Lambda throttles a function, and when the API itself throttles."""
 
 
 class Function:
-    """One function, with one environment: who comes while it is at work is throttled."""
+    """One function with one environment; a call during another call is throttled."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -31,7 +29,7 @@ class Function:
         self.throttled = 0
 
     def invoke(self, event: Mapping[str, Any]) -> Any:
-        """What the handler answers; None: throttled."""
+        """Return the handler's answer, or None if the call is throttled."""
         if not self._environment.acquire(blocking=False):
             self.throttled += 1
             return None
@@ -43,7 +41,7 @@ class Function:
 
 
 class Gateway:
-    """An endpoint for real clients and real workers, and the timer's schedule."""
+    """An endpoint for real clients and workers, and the timer's schedule."""
 
     def __init__(self, client: ModuleType, worker: ModuleType, timer: ModuleType) -> None:
         self.client, self.worker, self.timer = Function(client), Function(worker), Function(timer)
@@ -63,7 +61,6 @@ class Gateway:
             self.timer.invoke({})
 
     def serve(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, str, bytes]:
-        """Status, media type and body of an answer."""
         function = self.worker if path in WORKERS else self.client
         token = headers["authorization"].removeprefix("Bearer ")
         answer = function.invoke(event(path, body, token, media=headers["content-type"]))

@@ -1,4 +1,4 @@
-"""Which rights a function's calls of AWS take, links that it signs included."""
+"""Records which IAM rights the AWS calls of a function need, including those of the links that it signs."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -15,17 +15,17 @@ OBJECTS = {
     "CompleteMultipartUpload": "s3:PutObject",
     "DeleteObject": "s3:DeleteObject",
 }
-"""Calls on one object, and what IAM calls them."""
+"""Calls on one object, with their IAM actions."""
 
 ROWS = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
-"""The parts of a transaction."""
+"""The parts of a transaction, with their IAM actions."""
 
 
 class Recorder:
-    """Notes what clients are asked to do; the library calls it before it builds a request or a link.
+    """Records the calls of clients; the library calls it before it builds a request or a link.
 
     Args:
-        resources: What the stack calls a resource, by what calls name it.
+        resources: The stack's name of each resource, by the name that calls use.
     """
 
     def __init__(self, resources: Mapping[str, str]) -> None:
@@ -33,16 +33,16 @@ class Recorder:
         self._calls: list[tuple[str, str, dict[str, Any]]] = []
 
     def note(self, **event: Any) -> None:
-        """A handler of the event provide-client-params."""
+        """Handle the event provide-client-params."""
         operation = event["model"]
         self._calls.append((operation.service_model.service_name, operation.name, deepcopy(event["params"])))
 
     def operations(self) -> set[str]:
-        """Whatever was called."""
+        """Return all operations that were called."""
         return {name for _, name, _ in self._calls}
 
     def needs(self) -> set[Right]:
-        """The rights that all of it takes."""
+        """Return the rights that the calls need."""
         return {Right(*right) for call in self._calls for right in self._rights(*call)}
 
     def _rights(self, service: str, name: str, params: dict[str, Any]) -> Iterator[tuple[str, ...]]:

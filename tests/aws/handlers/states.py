@@ -1,4 +1,4 @@
-"""Packages that leave a fold each thing to do that it ever does outside: whoever comes by does it."""
+"""Packages whose folds leave every kind of effect behind, for the next function that folds them."""
 
 import os
 import time
@@ -24,14 +24,14 @@ LARGE = os.urandom(20_000)
 
 
 def create_accounts(stack: Stores) -> None:
-    """One with quota, whose token is USER_TOKEN, and one whose other package holds all there is."""
+    """Create an account with quota and the token USER_TOKEN, and one whose quota another package has reserved."""
     stack.accounts.create(AccountRecord("a", "ann", hash_token(USER_TOKEN), "active", 10**12, 0, 0, 0.0))
     stack.accounts.create(AccountRecord("poor", "joe", hash_token("poor"), "active", 100, 0, 0, 0.0))
     stack.accounts.reserve("poor", "other", 0, 100)
 
 
 def create_package(stack: Stores, package_id: str, *, account: str = "a", blob: bool = False, **more: Any) -> Head:
-    """A package that started two minutes ago; its head has these attributes."""
+    """Create a package that started two minutes ago, with these attributes of its head."""
     began = time.time() - 120
     data: TaskData | None = BlobData(BlobRef(f"data/{account}/{package_id}", 100)) if blob else None
     spec = replace(make_spec(package_id, data=data, started_at=began), account_id=account)
@@ -43,19 +43,20 @@ def create_package(stack: Stores, package_id: str, *, account: str = "a", blob: 
     return head
 
 
-def at_work(package_id: str, result: TaskResult) -> tuple[str, Published]:
-    """A publication that waits in an inbox."""
+def publication(package_id: str, result: TaskResult) -> tuple[str, Published]:
+    """Return a publication that is still in an inbox."""
     return f"p#{package_id}#000000", Published(worker_id="w", executors=1, generation=1, results=[result])
 
 
 def create_all(stack: Stores) -> list[str]:
-    """The packages' ids."""
+    """Create a package for each effect and return their ids."""
     now = time.time()
     begun: dict[str, Any] = {"open": [OpenRange(0, 2, 1, sent=True)], "cursor": 2, "wanted_us": 1000}
-    both = [OpenRange(0, 1, 1, sent=True), OpenRange(1, 2, 1, losses=1)]  # a chunk that was lost goes by the main queue
+    # A chunk that was lost once is sent by the main queue.
+    both = [OpenRange(0, 1, 1, sent=True), OpenRange(1, 2, 1, losses=1)]
     over: dict[str, Any] = {"state": "completed", "cursor": 4, "done": 4, "ended_at": now - 100}
     freed = over | {"settled": True, "acknowledged_at": now - 90}
-    stack.packages.append("to-go-on", [at_work("x", TaskResult(0, "ok", 10, data=LARGE))])
+    stack.packages.append("to-go-on", [publication("x", TaskResult(0, "ok", 10, data=LARGE))])
     put_object("results/to-delete/lease/0")
     made = [
         create_package(stack, "to-go-on", **begun | {"open": both}, reserved_us=10_000),
@@ -68,5 +69,5 @@ def create_all(stack: Stores) -> list[str]:
 
 
 def put_object(key: str) -> None:
-    """Somebody uploaded this."""
+    """Store an object, as a client's upload does."""
     clients(engines.moto()).s3.put_object(Bucket=os.environ["CLOUDPAR_BUCKET"], Key=key, Body=b"uploaded")

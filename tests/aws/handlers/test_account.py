@@ -1,4 +1,4 @@
-"""The operator's function."""
+"""The account function, by which an operator administers a deployment."""
 
 import time
 from collections.abc import Callable
@@ -97,7 +97,7 @@ def test_refusals(start: Start, event: dict[str, Any], status: int, code: str) -
     assert (answer["status"], answer["body"]["code"]) == (status, code)
 
 
-def test_what_fails_is_told_and_logged(start: Start, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_answered_and_logged(start: Start, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     function = start("account")
 
     def fail(_: Any) -> None:

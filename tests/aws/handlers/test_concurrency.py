@@ -1,4 +1,4 @@
-"""With a reserved concurrency of 1 everything still completes, only slower."""
+"""With a reserved concurrency of 1 everything still completes, only more slowly."""
 
 import json
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def agents(gateway: Gateway) -> Iterator[list[RunningAgent]]:
 
 
 def use(pool: Pool) -> list[int]:
-    """Small tasks, and some whose data and results go through the bucket."""
+    """Run small tasks, and some whose data and results go through the bucket."""
     large = b"x" * (2 * INLINE_RESULT_BYTES)
     small = pool.map(abs, range(-TASKS, 0))
     copies = pool.map(bytes.upper, [large] * 8)
@@ -50,7 +50,7 @@ def use(pool: Pool) -> list[int]:
 
 def test_everything_completes(gateway: Gateway, agents: list[RunningAgent], stack: Stores) -> None:
     with ThreadPoolExecutor(len(CUSTOMERS)) as threads, ExitStack() as opened:
-        # Before there is load: the first answer has 10 s, all others have minutes.
+        # Connect before there is load: the first answer may take 10 s, all others minutes.
         pools = [opened.enter_context(Pool(gateway.endpoint, name, progress=False)) for name in CUSTOMERS]
         results = list(threads.map(use, pools))
     assert results == [list(range(TASKS, 0, -1))] * len(CUSTOMERS)

@@ -1,6 +1,6 @@
-"""infra/lib/contract.json, by which the stack is made, says what adapters and functions go by.
+"""infra/lib/contract.json, which the stack is built from, agrees with the adapters and functions.
 
-Names of tables' keys and indexes are held by every test of the adapters: their tables are made by it, too.
+Every test of the adapters checks the names of keys and indexes, since their tables are built from it, too.
 """
 
 import os
@@ -26,7 +26,7 @@ from .conftest import Start
 
 
 class Asked(dict[str, str]):
-    """An environment that notes what it is asked for, and has nothing."""
+    """An empty environment that records which variables are read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,6 @@ class Asked(dict[str, str]):
         return ""
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Ask."""
         self.names.add(name)
         return default
 
@@ -49,9 +48,10 @@ def test_environment() -> None:
 
 
 def test_policy() -> None:
-    """It stands twice, since the adapters are used without the stack, too."""
+    """The policy is written twice, since the adapters are used without the stack, too."""
     assert msgspec.convert(CONTRACT["policy"], Policy, strict=False) == POLICY
-    assert read_policy(msgspec.json.encode(CONTRACT["policy"]).decode()) == POLICY  # as the functions are given it
+    # The form in which the functions get it.
+    assert read_policy(msgspec.json.encode(CONTRACT["policy"]).decode()) == POLICY
 
 
 def test_queue() -> None:
@@ -74,8 +74,8 @@ def test_no_payload_expires_before_its_package() -> None:
     assert days["code/"] * DAY_S > FRESH_S + kept_s
 
 
-def test_what_expires(stack: Stores) -> None:
-    """All of a package, in case a crash left it; of accounts what a package or a grant noted, never the account."""
+def test_all_rows_expire_but_accounts(stack: Stores) -> None:
+    """All rows of a package expire, in case a crash left them; of accounts only what a package or a grant recorded."""
     states.create_accounts(stack)
     states.create_package(stack, "p")
     stack.packages.append("p", [("acknowledge", Acknowledged())])
@@ -85,7 +85,7 @@ def test_what_expires(stack: Stores) -> None:
 
 
 def kinds(table: str) -> tuple[set[str], set[str]]:
-    """The sort keys of a table's rows: of those that expire, and of the others."""
+    """Return the sort keys of a table's rows: of those that expire, and of the others."""
     items = clients(engines.moto()).dynamodb.scan(TableName=os.environ[f"CLOUDPAR_{table}_TABLE"])["Items"]
     expiring = {item["sk"]["S"] for item in items if CONTRACT["ttlAttribute"] in item}
     return expiring, {item["sk"]["S"] for item in items} - expiring

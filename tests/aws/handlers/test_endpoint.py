@@ -113,8 +113,8 @@ def test_links_lead_to_the_bucket(start: Start, stack: Stores) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/retrieve_tasks", "/v1/create_account", "/v1/nonsense", "/", ""])
-def test_what_a_function_does_not_serve(start: Start, path: str, log: Log) -> None:
-    """The operator's routes are on no API, whatever the token."""
+def test_a_route_that_a_function_does_not_serve_is_not_found(start: Start, path: str, log: Log) -> None:
+    """The operator's routes are on no API, with any token."""
     answer = start("client").handle(event(path, b"\x80"), Context())
     assert answer["statusCode"] == 404
     (line,) = log()
@@ -129,7 +129,7 @@ def test_a_body_over_the_limit(start: Start) -> None:
             assert answer["statusCode"] == status
 
 
-def test_a_body_that_is_none(start: Start) -> None:
+def test_a_body_that_is_no_message_is_refused(start: Start) -> None:
     client = start("client")
     damaged = event("/v1/hello", b"") | {"body": "*"}
     for given in (
@@ -143,7 +143,7 @@ def test_a_body_that_is_none(start: Start) -> None:
 
 
 class Failing:
-    """A store that is not what it should be."""
+    """A store that always fails."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -156,7 +156,7 @@ class Failing:
 
 
 def fail_with(client: ModuleType, error: Exception) -> Any:
-    """What a function answers whose accounts cannot be read."""
+    """Return the answer of a function that cannot read its accounts."""
     endpoint = client.handle.__self__
     endpoint._dispatcher._backend = endpoint._dispatcher._backend._replace(accounts=Failing(error))
     answer = client.handle(event("/v1/hello", codec.encode(Hello())), Context())
@@ -166,14 +166,14 @@ def fail_with(client: ModuleType, error: Exception) -> Any:
     return answer
 
 
-def test_what_is_busy_may_be_tried_again(start: Start, log: Log) -> None:
+def test_a_store_that_does_not_answer_is_a_retryable_error(start: Start, log: Log) -> None:
     answer = fail_with(start("client"), EndpointConnectionError(endpoint_url="secret"))
     assert (answer["statusCode"], answer["headers"]["Retry-After"]) == (503, "1")
     (line,) = log()
     assert (line["level"], line["status"], line["error"]) == ("INFO", 503, "unavailable")
 
 
-def test_what_fails_is_told_logged_and_counted(start: Start, log: Log) -> None:
+def test_an_unexpected_error_is_answered_logged_and_counted(start: Start, log: Log) -> None:
     assert fail_with(start("client"), RuntimeError("secret"))["statusCode"] == 500
     line, figure = log()
     assert (line["level"], line["status"], line["error"]) == ("ERROR", 500, "RuntimeError")
@@ -181,7 +181,7 @@ def test_what_fails_is_told_logged_and_counted(start: Start, log: Log) -> None:
     assert figure["InternalErrors"] == [1.0]
 
 
-def test_a_function_starts_without_asking_anybody_but_for_its_token(
+def test_a_function_without_a_token_to_read_starts_without_a_call(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CLOUDPAR_WORKER_TOKEN_SECRET")

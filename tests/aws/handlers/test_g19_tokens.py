@@ -1,4 +1,4 @@
-"""What AWS is given to keep, and what the functions log: no token, and no account's key, in plain text."""
+"""Neither what AWS stores nor what the functions log contains a token or an account's key in plain text."""
 
 import os
 import secrets
@@ -26,7 +26,7 @@ Log = Callable[[], list[dict[str, Any]]]
 
 
 def stored() -> Iterator[tuple[str, bytes]]:
-    """Everything in the tables, in the queue and in the bucket, by where it lies."""
+    """Return everything in the tables, the queue and the bucket, by its place."""
     at = clients(engines.moto())
     for table in (os.environ["CLOUDPAR_PACKAGE_TABLE"], os.environ["CLOUDPAR_ACCOUNT_TABLE"]):
         for page in at.dynamodb.get_paginator("scan").paginate(TableName=table):
@@ -65,7 +65,8 @@ def test_g19_no_token_lies_in_tables_queue_bucket_or_log(
     assert ask(worker, routes.RETRIEVE_TASKS, asked, WORKER_TOKEN).leases
     with pytest.raises(Forbidden):
         ask(worker, routes.RETRIEVE_TASKS, asked, tokens[0])
-    for wrong in (b"\xc1", b"x" * (INLINE_RESULT_BYTES)):  # what nobody can read is told, and may be logged
+    # A body that cannot be read is mentioned in the answer, and may be logged.
+    for wrong in (b"\xc1", b"x" * (INLINE_RESULT_BYTES)):
         refused = client.handle(event(routes.START_TASKS.path, wrong, tokens[0]), Context())
         assert codec.decode_error(body_of(refused), refused["statusCode"]).code == "bad_request"
     assert account.handle({"route": "revoke_account", "body": {"account_id": "nobody"}}, Context())["status"] == 404

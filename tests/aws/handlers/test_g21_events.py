@@ -1,4 +1,4 @@
-"""Damaged bodies at the functions on AWS's stores, which refuse names and receipts in ways of their own."""
+"""Damaged bodies at the functions on AWS's stores, which have their own rules for names and receipts."""
 
 import base64
 import json
@@ -28,12 +28,12 @@ from .conftest import USER_TOKEN, WORKER_TOKEN, Context, Start
 
 @pytest.fixture(autouse=True)
 def account(stack: Stores) -> None:
-    """Of a name that is in no vector, which would revoke it."""
+    """An account whose name is in no vector: a vector with its name would revoke it."""
     stack.accounts.create(AccountRecord("of this test", "ann", hash_token(USER_TOKEN), "active", 10**12, 0, 0, 0.0))
 
 
 class Functions:
-    """The functions, a package that runs, and leases of it."""
+    """The functions, with a running package and leases of it."""
 
     def __init__(self, start: Start) -> None:
         self._client, self._worker, self._account = start("client"), start("worker"), start("account")
@@ -47,7 +47,7 @@ class Functions:
         self.seeds = [Knock(route, codec.MSGPACK, codec.encode(message)).pack() for route, message in lives]
 
     def knock(self, knock: Knock) -> int:
-        """The status of an answer that says what is wrong and how, if anything is."""
+        """Send a request and return the status; an error must say what is wrong."""
         if knock.route.role == "admin":
             return self._operate(knock)
         function, token = (self._worker, WORKER_TOKEN) if knock.route.role == "worker" else (self._client, USER_TOKEN)
@@ -60,10 +60,10 @@ class Functions:
         return status
 
     def _operate(self, knock: Knock) -> int:
-        """Lambda itself takes nothing but JSON from an operator."""
+        """Send it as an operator: Lambda accepts nothing but JSON there."""
         try:
             body = json.loads(msgspec.json.encode(codec.decode(knock.body, dict, knock.media)))
-        except Exception:  # noqa: BLE001 - nothing that could be sent
+        except Exception:  # noqa: BLE001 - it cannot be sent at all
             return 400
         return int(self._account.handle({"route": knock.route.name, "body": body}, Context())["status"])
 
@@ -92,8 +92,8 @@ def test_damaged_events(
     reached(f"functions on AWS's stores: {statuses.total():,} damaged events, {refused:,} refused with 4xx, no 5xx")
 
 
-def test_what_no_json_holds_is_nothing_that_could_be_sent(functions: Functions) -> None:
-    """An extension of MessagePack that takes in the name of the next field."""
+def test_a_message_that_json_cannot_hold_cannot_be_sent(functions: Functions) -> None:
+    """MessagePack has an extension whose data would contain the next field's name."""
     grant = {"v": 1, "idempotency_key": "k", "account_id": msgspec.msgpack.Ext(1, b"\xa8quota_u"), 115: 255}
     assert functions.knock(Knock(routes.GRANT_QUOTA, codec.MSGPACK, msgspec.msgpack.encode(grant))) == 400
 

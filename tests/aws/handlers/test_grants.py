@@ -1,6 +1,6 @@
-"""infra/lib/grants.ts lets each function do what it does, and nothing else.
+"""infra/lib/grants.ts allows each function what it does, and nothing else.
 
-Each function is made to do everything that it ever does; a policy is held to the calls that this took.
+Each function does everything that it can do, and the calls that this takes are compared with its policy.
 """
 
 import os
@@ -70,7 +70,7 @@ PARTS = [zlib.crc32(b"part")] * -(-LARGE_BYTES // PART_BYTES)
 
 @pytest.fixture
 def recorder(stack: Stores, monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """What functions do that are started from now on."""
+    """Record what functions do that start from now on."""
     monkeypatch.setenv("CLOUDPAR_FLEET_GROUP", "workers")
     names = {
         "CLOUDPAR_PACKAGE_TABLE": "StoragePackages",
@@ -92,24 +92,24 @@ def recorder(stack: Stores, monkeypatch: pytest.MonkeyPatch) -> Recorder:
         return session
 
     monkeypatch.setattr("botocore.session.get_session", watched)
-    monkeypatch.setattr("cloudpar_master.adapters.aws.blob_store.FRESH_S", -1.0)  # whatever is there is old
+    monkeypatch.setattr("cloudpar_master.adapters.aws.blob_store.FRESH_S", -1.0)  # every existing blob counts as old
     monkeypatch.setattr("cloudpar_master.adapters.aws.worker_registry.FRESH_S", -1.0)  # each beat is written
     states.create_accounts(stack)
     secret = secrets.token_bytes(32)
     made_elsewhere = AesGcmSafe(lambda: secret).make("a")
-    stack.accounts.keep_key("a", made_elsewhere, None)  # with a key that is lost: the account's is made anew
+    stack.accounts.keep_key("a", made_elsewhere, None)  # its key is lost, so that the account gets a new one
     return recorder
 
 
 def client(function: ModuleType, stack: Stores) -> None:
-    """All that users ask for, the first of them."""
+    """Send every request that users send, each as the first one of its kind."""
     ssm: Any = clients(engines.moto()).parameters
     ssm.delete_parameter(Name=os.environ["CLOUDPAR_KEY_PARAMETER"])
     states.put_object(f"code/a/{OLD}")
     states.put_object("results/read/lease/0")
     states.create_package(stack, "read", open=[OpenRange(0, 4, 1, sent=True)], cursor=4, reserved_us=10_000)
     uploaded = TaskResult(0, "ok", 10, blob=BlobRef("results/read/lease/0", 8))
-    stack.packages.append("read", [states.at_work("y", uploaded)])
+    stack.packages.append("read", [states.publication("y", uploaded)])
     states.create_package(stack, "lonely", open=[OpenRange(0, 4, 1, sent=True)], cursor=4, reserved_us=10_000)
 
     uploads = [
@@ -142,7 +142,7 @@ def client(function: ModuleType, stack: Stores) -> None:
 
 
 def worker(function: ModuleType, stack: Stores) -> None:
-    """All that workers ask for."""
+    """Send every request that workers send."""
 
     def call(route: Any, message: Any) -> Any:
         return ask(function, route, message, WORKER_TOKEN)
@@ -176,11 +176,11 @@ def worker(function: ModuleType, stack: Stores) -> None:
 
 
 def account(function: ModuleType, stack: Stores) -> None:
-    """All that the operator asks for."""
+    """Send every request that the operator sends."""
 
     def call(route: str, **message: Any) -> None:
         answer = function.handle({"route": route, "body": message}, Context())
-        assert answer["status"] in {200, 404}, answer  # a package that was due to be forgotten
+        assert answer["status"] in {200, 404}, answer  # 404: this package was due to be forgotten
 
     call("create_account", idempotency_key="k", name="eve", token_hash="e" * 64, quota_us=1000)
     call("list_accounts")
@@ -195,13 +195,13 @@ def account(function: ModuleType, stack: Stores) -> None:
 
 
 def timer(function: ModuleType, stack: Stores) -> None:
-    """A minute."""
+    """Run the timer once."""
     due = states.create_all(stack)
     assert function.handle({}, Context()) == {"folded": len(due)}
 
 
 def lost(function: ModuleType, stack: Stores) -> None:
-    """Dead letters."""
+    """Handle dead letters."""
     records = [
         {
             "messageId": package_id,
@@ -219,11 +219,11 @@ EVERYTHING: dict[str, Callable[[ModuleType, Stores], None]] = {
 }  # fmt: skip
 
 operations: set[str] = set()
-"""Of all functions, whose tests come first."""
+"""The operations of all functions; their tests run before the test that reads this."""
 
 
 def by_lambda(name: str) -> Iterator[Right]:
-    """What Lambda itself does in a function's name: its log, its trace, and taking from the queue that feeds it."""
+    """Return what Lambda itself does with a function's role: logs, traces, and receiving from the function's queue."""
     for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
         yield Right(action, f"Services{name.capitalize()}Log")
     if template.function(name)["TracingConfig"]["Mode"] == "Active":
@@ -252,8 +252,8 @@ def listed(rights: set[Right]) -> str:
     return "; ".join(f"{action} on {resource} {prefix}".strip() for action, resource, prefix in sorted(rights))
 
 
-def test_the_functions_did_everything() -> None:
-    """Every call that stands in the adapters was made, but for presigned ones, which are named by a text."""
+def test_the_functions_made_every_call_of_the_adapters() -> None:
+    """The functions made every call that the adapters contain, except presigned ones, whose names are in strings."""
     sources = "".join(file.read_text() for file in Path(cloudpar_master.adapters.aws.__path__[0]).glob("*.py"))
     called = set(re.findall(r"_client(?:\(\))?\.(\w+)\b(?!\.)", sources)) - {"get_paginator", "generate_presigned_url"}
     named = set(re.findall(r"(?:get_paginator|_presign|generate_presigned_url)\(\s*\"(\w+)\"", sources))

@@ -1,4 +1,4 @@
-"""The function that comes once a minute, and the one behind the dead letters."""
+"""The function that runs once a minute, and the function that handles dead letters."""
 
 import time
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def create(stack: Stores, package_id: str, open_pieces: list[OpenRange] | None =
     stack.packages.create(spec, head)
 
 
-def test_what_is_due_is_folded(start: Start, stack: Stores, log: Log) -> None:
+def test_due_packages_are_folded(start: Start, stack: Stores, log: Log) -> None:
     create(stack, "p")
     timer = start("timer")
     assert timer.handle({}, Context()) == {"folded": 1}
@@ -59,7 +59,7 @@ def test_rounds_follow_while_there_is_more_and_time(start: Start, monkeypatch: p
     assert timer.handle({}, context) == {"folded": timer.PACKAGES}
 
 
-def test_a_tick_that_fails_says_so(start: Start, monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
+def test_a_tick_that_fails_is_logged(start: Start, monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
     timer = start("timer")
 
     def fail() -> int:
@@ -77,7 +77,7 @@ def record(body: str, number: int) -> dict[str, Any]:
     return {"messageId": f"m{number}", "receiptHandle": f"r{number}", "body": body, "attributes": {}}
 
 
-def test_a_lost_chunk_is_cut_anew(start: Start, stack: Stores, log: Log) -> None:
+def test_a_lost_chunk_is_cut_again(start: Start, stack: Stores, log: Log) -> None:
     piece = OpenRange(0, 4, 1, sent=True)
     create(stack, "p", [piece], reserved_us=10_000)
     answer = start("lost").handle({"Records": [record(ChunkText.of("p", piece).text, 1)]}, Context())

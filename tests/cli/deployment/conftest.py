@@ -1,4 +1,4 @@
-"""An AWS account that exists in this process only, a checkout to deploy from, and the tools on its PATH."""
+"""An AWS account that exists only in this process, a checkout to deploy from, and the tools on its PATH."""
 
 import json
 import os
@@ -55,7 +55,7 @@ TEMPLATE: dict[str, Any] = {
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with credentials for nobody's AWS account, from which no network is reached."""
+    """Make a home with credentials of no real AWS account, from which no network is reached."""
     for name in list(os.environ):
         if name.startswith(("AWS_", "CLOUDPAR_", "XDG_")):
             monkeypatch.delenv(name)
@@ -75,7 +75,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def aws(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
-    """AWS, with nothing in it."""
+    """Start a stand-in for AWS with nothing in it."""
     cloud = home / "cloud"
     cloud.mkdir()
     with mock_aws():
@@ -85,7 +85,7 @@ def aws(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
             "botocore.client.BaseClient._make_api_call",
             stand_in.call_for,
         )
-        # Every session would read AWS's models anew, which is most of what a test would do.
+        # Each session would read AWS's models again, which takes longer than the rest of a test.
         monkeypatch.setattr("botocore.session.create_loader", lambda *_: LOADER)
         monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
         monkeypatch.setenv("CLOUD", str(cloud))
@@ -94,7 +94,7 @@ def aws(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
 
 @pytest.fixture
 def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with its packages installed, in which this process works, and a PATH with all tools."""
+    """Make a checkout with its packages installed as the working folder, and a PATH with all tools."""
     root, tools = home / "checkout", home / "bin"
     (root / "node_modules/aws-cdk-lib").mkdir(parents=True)
     (root / "functions").mkdir()
@@ -111,24 +111,24 @@ def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def docker(platforms: str) -> str:
-    """A Docker that builds for so many."""
+    """Return a Docker that builds for these platforms."""
     return f"#!/bin/sh\ncase $1 in\nversion) echo Docker 28 ;;\nbuildx) echo 'Platforms: {platforms}' ;;\nesac\n"
 
 
 def script(path: Path, text: str) -> None:
-    """An executable."""
+    """Write an executable."""
     path.write_text(text)
     path.chmod(0o755)
 
 
 def outputs(endpoint: str = "https://pool.example") -> dict[str, str]:
-    """Of a stack whose queues do not exist."""
+    """Return the outputs of a stack whose queues do not exist."""
     return {"Endpoint": endpoint, "AccountFunction": "account-function", "Region": "us-east-1"}
 
 
 @pytest.fixture
 def master(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMaster]:
-    """The master that the deployed endpoint leads to; the CDK is bootstrapped."""
+    """Start the master behind the deployed endpoint; the CDK is bootstrapped."""
     boto3.client("ssm", "us-east-1").put_parameter(Name=checks.BOOTSTRAP_PARAMETER, Value="21", Type="String")
     monkeypatch.setattr("cloudpar.cli.first_use.secrets.token_urlsafe", lambda _: TOKEN)
     with FakeMaster() as running:

@@ -1,6 +1,6 @@
-"""The CDK CLI, as far as deploy uses it: deploys into a folder that the tests' stand-in for CloudFormation reads.
+"""The CDK's command line, as far as deploy uses it. It deploys into a folder that stand_in.py reads.
 
-Run with the folder as CLOUD; a file `fail-COMMAND` in it makes that command fail with the file's text. The template
+The folder is named by CLOUD; a file `fail-COMMAND` in it makes that command fail with the file's text. The template
 that it synthesizes keeps the settings and uses the tables that the context names, as the app in infra/ does.
 """
 
@@ -17,7 +17,6 @@ LOCAL = {"env", "bundle", "unset", "unavailableFamilies"}
 
 
 def main(arguments: list[str]) -> int:
-    """Do as told, and note it."""
     cloud = Path(os.environ["CLOUD"])
     if arguments == ["--version"]:
         sys.stdout.write(f"{VERSION} (build 0000000)\n")
@@ -42,7 +41,7 @@ def main(arguments: list[str]) -> int:
 
 
 def synthesized(template: dict[str, Any], arguments: list[str]) -> dict[str, Any]:
-    """The template with what the context says."""
+    """Return the template with the context's settings."""
     given = [value for option, value in pairwise(arguments) if option == "-c"]
     context = dict(each.split("=", 1) for each in given)
     record = {name: context[name] for name in sorted(context) if name not in LOCAL}
@@ -55,7 +54,7 @@ def synthesized(template: dict[str, Any], arguments: list[str]) -> dict[str, Any
 
 
 def deploy(cloud: Path, arguments: list[str]) -> None:
-    """Make the stack, or a change set of it."""
+    """Create the stack, or a change set of it."""
     method = arguments[arguments.index("--method") + 1] if "--method" in arguments else None
     assembly = Path(arguments[arguments.index("--app") + 1])
     made = assembly / f"{arguments[1]}.template.json"

@@ -1,6 +1,6 @@
-"""What moto does not do: CloudFormation's stacks as the CDK leaves them, quotas, and the account function.
+"""What moto lacks: CloudFormation's stacks as the CDK leaves them, quotas, and the account function.
 
-Every other call goes to moto. Parameters are validated against AWS's own models either way.
+All other calls go to moto. Parameters are validated against AWS's own models in both cases.
 """
 
 import io
@@ -32,26 +32,26 @@ STACK_ID = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{NAME}/1"
 
 
 def refusal(operation: str, code: str, text: str) -> ClientError:
-    """An error as AWS answers."""
+    """Return an error as AWS sends it."""
     return ClientError({"Error": {"Code": code, "Message": text}}, operation)
 
 
 class StandIn:
-    """Answers for AWS where moto cannot. `folder` is shared with the fake `cdk`, which deploys into it.
+    """Answers for AWS where moto cannot. It shares `folder` with the fake `cdk`, which deploys into it.
 
     Attributes:
-        refusals: By operation, what AWS says instead of an answer.
-        quotas: By code.
-        accounts: Those that were made.
-        packages: Those of all accounts.
-        calls: What was asked of this stand-in, in order.
-        group: Answers for the fleet instead of moto's, with `activities`, `lifecycles` and `spot_prices`.
-        undeletable: An object that may not be deleted.
-        pages: Of a bucket's list, instead of moto's.
-        changes: What a change set does to resources.
-        images: Sizes of what lies in the CDK's registry.
-        lacking: Families of instances that the region does not offer.
-        zones: Availability zones of the region, and `zone_filters` by which they were asked for.
+        refusals: For an operation, the error that AWS answers.
+        quotas: Quotas by their codes.
+        accounts: The created accounts.
+        packages: The packages of all accounts.
+        calls: The calls that this stand-in has answered, in order.
+        group: Answers for the fleet instead of moto's, together with `activities`, `lifecycles` and `spot_prices`.
+        undeletable: An object that cannot be deleted.
+        pages: Pages of a bucket's list, instead of moto's.
+        changes: The changes to resources in a change set.
+        images: Sizes of the images in the CDK's registry.
+        lacking: Instance families that the region does not offer.
+        zones: The region's availability zones; `zone_filters` are those of the last request for them.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -106,7 +106,7 @@ class StandIn:
 
     @property
     def template(self) -> dict[str, Any]:
-        """What the fake `cdk` synthesizes."""
+        """Return the template that the fake `cdk` synthesizes."""
         read: dict[str, Any] = json.loads((self.folder / "template.json").read_text())
         return read
 
@@ -116,7 +116,7 @@ class StandIn:
 
     @property
     def deployed(self) -> dict[str, Any]:
-        """The template of the stack."""
+        """Return the template of the stack."""
         path = self.folder / "deployed.json"
         read: dict[str, Any] = json.loads(path.read_text()) if path.exists() else self.template
         return read
@@ -126,31 +126,31 @@ class StandIn:
         (self.folder / "deployed.json").write_text(json.dumps(body))
 
     def happen(self, *events: tuple[str, str, str, str]) -> None:
-        """Events of the stack: name, type, status and reason of a resource."""
+        """Add events of the stack: each has a resource's name, type, status and reason."""
         self._events += [_resource_event(f"e{len(self._events)}-{number}", *each) for number, each in enumerate(events)]
 
     def happen_in_failure(self, *events: tuple[str, str, str, str]) -> None:
-        """The events, as in `happen`, of the next deployment, which fails."""
+        """Add the events (see `happen`) once the next deployment fails."""
         made = [_resource_event(f"f{number}", *each) for number, each in enumerate(events)]
         (self.folder / "failure.json").write_text(json.dumps(made))
 
     def _events_of_failure(self) -> list[dict[str, str]]:
-        """They are there once the fake `cdk` has failed."""
+        """Return the events of a failure, once the fake `cdk` has failed."""
         path = self.folder / "failed.json"
         found: list[dict[str, str]] = json.loads(path.read_text()) if path.exists() else []
         return found
 
     def deploy(self, outputs: Mapping[str, str], state: str = "CREATE_COMPLETE") -> None:
-        """The stack is there."""
+        """Create the stack."""
         (self.folder / "stack.json").write_text(json.dumps({"state": state, "outputs": outputs}))
 
     def answer(self, operation: str, answer: dict[str, Any]) -> None:
-        """Answer so from now on."""
+        """Answer all later calls of an operation with this."""
         self._answers[operation] = lambda _: answer
 
     @property
     def call_for(self) -> Callable[[BaseClient, str, Mapping[str, Any]], Any]:
-        """A function, so that it becomes a method of the clients when it is put into their class."""
+        """Return a function, which becomes a method of the clients when it is put into their class."""
 
         def call(client: BaseClient, operation: str, parameters: Mapping[str, Any]) -> Any:
             return self._call(client, operation, parameters)
@@ -262,7 +262,7 @@ class StandIn:
 
 
 def package(package_id: str, account_id: str, state: PackageState = "running") -> PackageSummary:
-    """Of four tasks."""
+    """Return a package of four tasks."""
     ended = None if state == "running" else time.time() - 90
     return PackageSummary(
         package_id=package_id, account_id=account_id, name="square", state=state, started_at=time.time() - 100,

@@ -1,4 +1,4 @@
-"""`cloudpar account ... --stack`: the operator by IAM."""
+"""`cloudpar account ... --stack`: administration with IAM's permissions."""
 
 import json
 import re
@@ -17,13 +17,12 @@ from cloudpar.deployment.aws import Aws
 
 @pytest.fixture
 def deployed(aws: StandIn) -> StandIn:
-    """A stack."""
     aws.deploy(outputs())
     return aws
 
 
 def test_create(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    """As the stack's output CreateFirstAccount says."""
+    """The stack's output CreateFirstAccount names this command."""
     assert run(["account", "create", "ada", "--hours", "10", "--stack", NAME]) == 0
     out = capsys.readouterr().out
     assert "export CLOUDPAR_ENDPOINT=https://pool.example" in out
@@ -48,7 +47,7 @@ CREATE = ["account", "create", "ada", "--hours", "10", "--stack", NAME, "--secre
 
 
 def test_a_token_in_a_secret(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its text is what the JavaScript SDK's tokenSecret and CLOUDPAR_TOKEN_SECRET expect; nobody sees it here."""
+    """The JavaScript SDK's tokenSecret and CLOUDPAR_TOKEN_SECRET expect this text in the secret; it is not printed."""
     assert run(CREATE) == 0
     out = capsys.readouterr().out
     token = secret("ada-token")["SecretString"]
@@ -132,7 +131,7 @@ def test_no_package(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize("arguments", [["grant", "a9", "10h"], ["revoke", "a9"]])
-def test_an_account_that_is_not_there(
+def test_an_unknown_account_is_an_error(
     deployed: StandIn, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     assert run(["account", *arguments, "--stack", NAME]) == 5
@@ -146,8 +145,8 @@ def test_not_allowed(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_no_such_stack(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["account", "list", "--stack", "Cloudpar-nobody", "--region", "eu-west-1"]) == 5
-    assert "no stack Cloudpar-nobody in eu-west-1" in capsys.readouterr().err
+    assert run(["account", "list", "--stack", "Cloudpar-absent", "--region", "eu-west-1"]) == 5
+    assert "no stack Cloudpar-absent in eu-west-1" in capsys.readouterr().err
 
 
 def test_a_stack_without_the_function(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,7 +165,7 @@ def test_a_stack_without_the_function(aws: StandIn, capsys: pytest.CaptureFixtur
         (["account", "create", "x", "--hours", "-1", "--stack", NAME], "--hours"),
     ],
 )
-def test_what_contradicts_itself(
+def test_contradictory_options_are_refused(
     aws: StandIn, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     assert run(arguments) == 2

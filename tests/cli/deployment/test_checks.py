@@ -1,4 +1,4 @@
-"""What deploy looks at first; each finding names its mend."""
+"""The checks that run before a deployment; each finding says how to repair it."""
 
 import json
 import sys
@@ -66,7 +66,7 @@ def test_the_named_region_wins(aws: StandIn) -> None:
 
 
 def test_no_such_aws_profile(aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    monkeypatch.setenv("AWS_PROFILE", "unknown")
     with pytest.raises(DeploymentError, match="correct AWS_PROFILE"):
         Aws()
 
@@ -86,7 +86,7 @@ def test_the_library_is_an_extra(home: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("docker", "exit 1", "docker", "--set workerImage="),
     ],
 )
-def test_a_tool_that_will_not_do(  # noqa: PLR0917 - a parameter for each column
+def test_an_unsuitable_tool_is_reported(  # noqa: PLR0917 - a parameter for each column
     aws: StandIn, project: Path, home: Path, tool: str, answer: str, check: str, words: str
 ) -> None:
     script(home / "bin" / tool, f"#!/bin/sh\n{answer}\n")
@@ -117,7 +117,7 @@ def test_docker_without_buildx(aws: StandIn, project: Path, home: Path) -> None:
     assert "docker-buildx-plugin" in found.mend
 
 
-def test_another_cdk_is_not_taken(aws: StandIn, project: Path, home: Path) -> None:
+def test_a_cdk_of_another_version_is_not_used(aws: StandIn, project: Path, home: Path) -> None:
     script(home / "bin/cdk", "#!/bin/sh\necho '3.0.0 (build 1)'\n")
     assert Project(project).cdk() == ["npx", "--yes", "aws-cdk@2.1148.1"]
     assert one("cdk").found.endswith("which npx downloads")
@@ -141,7 +141,7 @@ def test_bootstrap(aws: StandIn, project: Path) -> None:
     bootstrapped("5")
     found = look()
     assert found.missing("bootstrap")
-    found.require()  # deploy makes it
+    found.require()  # deploy creates it
 
 
 def test_spot_quota(aws: StandIn, project: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_region_with_too_few_zones(aws: StandIn, project: Path) -> None:
     assert one("zones").mend == "use another region"
 
 
-def test_only_zones_that_anybody_may_use_count(aws: StandIn, project: Path) -> None:
+def test_only_zones_that_need_no_opt_in_count(aws: StandIn, project: Path) -> None:
     one("zones")
     assert aws.zone_filters == {
         "zone-type": ["availability-zone"], "opt-in-status": ["opt-in-not-required"], "state": ["available"]
@@ -230,7 +230,7 @@ def test_lambda_quota(aws: StandIn, project: Path) -> None:
     assert "--service-code lambda --quota-code L-B99A9384" in found.mend
 
 
-def test_a_quota_that_nobody_ever_changed(aws: StandIn, project: Path) -> None:
+def test_a_quota_that_was_never_changed_has_its_default(aws: StandIn, project: Path) -> None:
     del aws.quotas["L-34B43A08"]
     assert one("spot quota").found == "5 spot vCPUs: room for 1 of 4 instances"
 
@@ -249,7 +249,7 @@ def test_the_plan(settings: dict[str, str], vcpus: int) -> None:
     assert read_plan("dev", settings).instance_vcpus == vcpus
 
 
-def test_a_plan_that_is_none() -> None:
+def test_an_invalid_plan_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="--set maxInstances=4"):
         read_plan("dev", {"maxInstances": "many"})
     with pytest.raises(ConfigurationError, match="--set onDemandBase=1"):

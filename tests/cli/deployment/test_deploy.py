@@ -1,4 +1,4 @@
-"""`cloudpar deploy` from nothing to a working map, and everything that can stop it."""
+"""`cloudpar deploy` from nothing to a working map, and each error that can stop it."""
 
 import io
 import json
@@ -44,7 +44,7 @@ def test_from_nothing_to_a_map(master: FakeMaster, aws: StandIn, capsys: pytest.
     assert master.seen["start_tasks"] == 1
 
 
-def test_what_the_region_lacks_is_not_deployed(master: FakeMaster, aws: StandIn) -> None:
+def test_instance_families_that_the_region_lacks_are_not_deployed(master: FakeMaster, aws: StandIn) -> None:
     aws.lacking = {"c8g", "m8g", "m7i"}
     assert run(["deploy", "--yes", "--no-first-map", "--set", "architectures=x86_64"]) == 0
     synth, _ = cdk_calls(aws)
@@ -82,7 +82,7 @@ def test_deploying_again_keeps_account_and_profile(
     assert len(aws.accounts) == 1
 
 
-def test_what_a_failed_deployment_left_is_made_anew(
+def test_the_stack_of_a_failed_deployment_is_made_again(
     master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aws.deploy({}, "ROLLBACK_COMPLETE")
@@ -93,7 +93,7 @@ def test_what_a_failed_deployment_left_is_made_anew(
     assert f"Create {NAME}?" in err
 
 
-def test_what_a_failed_deployment_left_may_be_protected(
+def test_a_protected_stack_of_a_failed_deployment_is_an_error(
     master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aws.deploy({}, "ROLLBACK_COMPLETE")
@@ -144,7 +144,7 @@ def test_activate_takes_the_token_that_a_deployment_left_and_its_file_stays(
 
 
 def test_an_account_whose_profile_was_kept_is_used_again(master: FakeMaster, aws: StandIn, home: Path) -> None:
-    """As when dev and prod are activated in turn."""
+    """This happens when dev and prod are activated in turn."""
     assert run(["deploy", "--yes", "--no-first-map"]) == 0
     mine = profile.read()
     profile.write(Profile("https://prod.example", "other"))
@@ -157,7 +157,7 @@ def test_an_account_whose_profile_was_kept_is_used_again(master: FakeMaster, aws
 
 
 def test_a_second_stack_of_the_same_name_costs_no_token(home: Path) -> None:
-    """As of another region."""
+    """The second stack is in another region."""
     for number in range(2):
         profile.write_beside(Profile(f"https://{number}.example", "token"), NAME)
     assert [profile.kept(f"https://{number}.example") is not None for number in range(2)] == [True, True]
@@ -186,7 +186,7 @@ def test_all_pools_profiles_are_kept(home: Path) -> None:
     assert [f"{number}.example" in text for number, text in enumerate(kept)] == [True] * 3
 
 
-def test_who_says_no_has_changed_nothing(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_no_changes_nothing(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     _answer(monkeypatch, "n\n")
     assert run(["deploy"]) == 130
     assert [call[0] for call in cdk_calls(aws)] == ["synth"]
@@ -213,7 +213,7 @@ def test_ctrl_d_at_a_terminal_is_a_no(master: FakeMaster, monkeypatch: pytest.Mo
     assert run(["deploy"]) == 130
 
 
-def test_who_says_yes_deploys(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_yes_deploys(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     _answer(monkeypatch, "y\n")
     assert run(["deploy", "--no-first-map"]) == 0
     assert len(aws.accounts) == 1
@@ -229,7 +229,7 @@ def test_bootstrap_comes_first(master: FakeMaster, aws: StandIn) -> None:
 
 
 def failed(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int = 8) -> str:
-    """The one line of an error, the last on standard error."""
+    """Return the line of the error, the last one on standard error."""
     assert run(arguments) == code
     out, err = capsys.readouterr()
     assert out == ""
@@ -240,7 +240,9 @@ def failed(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int =
 
 
 @pytest.mark.parametrize("command", ["synth", "deploy"])
-def test_the_cdk_fails(master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_a_failure_of_the_cdk_is_one_line(
+    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
     (aws.folder / f"fail-{command}").write_text("cloudpar: drainMinutes=1 must be a whole number from 2 to 360\n")
     error = failed(capsys, ["deploy", "--yes"])
     assert f"cdk {command} failed (exit status 1)" in error

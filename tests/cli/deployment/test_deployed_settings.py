@@ -1,6 +1,6 @@
 """Settings of a deployment, tables in use, and data: what a deployment changes, and what it refuses to change.
 
-On a real CDK app and CloudFormation's stand-in: tests/e2e/test_settings.py.
+tests/e2e/test_settings.py tests this with a real CDK app on a stand-in for CloudFormation.
 """
 
 import json
@@ -29,7 +29,7 @@ def refused(capsys: pytest.CaptureFixture[str], *options: str, code: int = 8) ->
 
 
 def context(aws: StandIn) -> set[str]:
-    """What the last synthesis was told."""
+    """Return the context of the last synthesis."""
     synth = [call for call in cdk_calls(aws) if call[0] == "synth"][-1]
     return {value for option, value in pairwise(synth) if option == "-c"}
 
@@ -44,7 +44,7 @@ def file(home: Path) -> Path:
     return home / "prod.toml"
 
 
-def test_what_was_set_stays_set(master: FakeMaster, aws: StandIn) -> None:
+def test_settings_stay_until_they_are_unset_by_name(master: FakeMaster, aws: StandIn) -> None:
     deploy("--set", "alarmEmail=ops@example.com", "--set", "dashboard=true")
     deploy("--set", "requestsPerS=50")
     assert kept(aws) == {"alarmEmail": "ops@example.com", "dashboard": "true", "requestsPerS": "50"}
@@ -129,7 +129,7 @@ def test_a_file_that_is_not_there_is_named(master: FakeMaster, file: Path, capsy
 
 
 def of_0_2_0(**resources: Any) -> dict[str, Any]:
-    """A template that keeps no settings."""
+    """Return a template that keeps no settings."""
     tables = {"PackageTable": {"Value": {"Ref": "Packages"}}, "AccountTable": {"Value": {"Ref": "Accounts"}}}
     return {"Resources": {**TEMPLATE["Resources"], **resources}, "Outputs": tables}
 
@@ -158,7 +158,7 @@ def test_the_settings_of_an_earlier_releases_stack_are_asked_for_once(
 def test_other_tables_are_refused_unless_they_are_named(
     master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As when a release calls the stack's own table by another name."""
+    """This happens when a release gives the stack's own table another name."""
     deploy()
     there = aws.deployed
     there["Outputs"]["AccountTable"] = {"Value": {"Ref": "OldAccounts"}}
@@ -204,7 +204,7 @@ def test_a_deployment_that_would_take_data_is_refused_and_changes_nothing(
     assert kept(aws) == {}
 
 
-def test_what_goes_is_shown_before_it_goes(
+def test_resources_that_are_deleted_are_shown_first(
     master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy("--set", "dashboard=true")

@@ -1,4 +1,4 @@
-"""`cloudpar destroy` says what stays before it acts."""
+"""`cloudpar destroy` prints what remains before it deletes the stack."""
 
 import io
 import json
@@ -16,7 +16,7 @@ from cloudpar.deployment.profile import Profile
 
 @pytest.fixture
 def deployed(aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """A stack that retains a table, a bucket and a secret."""
+    """Make a stack that retains a table, a bucket and a secret."""
     monkeypatch.setattr("cloudpar.cli.destroy.LOOK_S", 0.0)
     boto3.client("dynamodb", "us-east-1").create_table(
         TableName="packages", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
@@ -27,7 +27,7 @@ def deployed(aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return aws
 
 
-def test_it_says_what_stays_and_acts(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_what_remains_and_deletes_the_stack(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     profile.write(Profile("https://pool.example", "token"))
     deployed.deletion = ["DELETE_IN_PROGRESS", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]
     assert run(["destroy", "--yes"]) == 0
@@ -82,7 +82,7 @@ def test_nothing_stays(deployed: StandIn, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_key_of_accounts_keys_stays(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is in no template: the functions made it."""
+    """The functions made it, so it is in no template."""
     name = "/cloudpar/dev/accounts-key"
     boto3.client("ssm", "us-east-1").put_parameter(Name=name, Value="x", Type="SecureString")
     assert run(["destroy", "--yes", "--json"]) == 0
@@ -125,7 +125,7 @@ def test_a_protected_stack(deployed: StandIn, capsys: pytest.CaptureFixture[str]
     assert "DeleteStack" not in deployed.calls
 
 
-def test_what_cannot_be_deleted(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stack_that_cannot_be_deleted_is_an_error(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.deletion = ["DELETE_FAILED", "DELETE_FAILED"]
     assert run(["destroy", "--yes"]) == 8
     assert "could not be deleted" in capsys.readouterr().err.splitlines()[-1]
@@ -133,7 +133,7 @@ def test_what_cannot_be_deleted(deployed: StandIn, capsys: pytest.CaptureFixture
 
 @pytest.fixture
 def bucket(deployed: StandIn) -> str:
-    """The stack's bucket, which is not retained, with objects in it."""
+    """Make a bucket of the stack that is not retained, with objects in it."""
     deployed.template = {"Resources": {"Blobs": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Delete"}}}
     fill("blobs", 3)
     return "blobs"

@@ -1,4 +1,4 @@
-"""`cloudpar doctor --stack`: a deployment, as its operator sees it."""
+"""`cloudpar doctor --stack` examines a deployment for its operator."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ __all__ = ["deployed"]
 
 @pytest.fixture
 def well(deployed: StandIn) -> Iterator[FakeMaster]:
-    """A deployment of this release whose endpoint answers."""
+    """Deploy this release with an endpoint that answers."""
     there = json.loads((deployed.folder / "stack.json").read_text())
     record = {"Type": "AWS::SSM::Parameter", "Properties": {"Value": '{"maxInstances": "5"}'}}
     deployed.deployed = {"Resources": {**deployed.template["Resources"], "Settings": record}}
@@ -34,7 +34,7 @@ def examine(capsys: pytest.CaptureFixture[str], code: int = 0) -> dict[str, dict
     return {each["what"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
 
 
-def test_a_deployment_that_is_well(well: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_healthy_deployment_is_ok(well: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
     profile.write(Profile(well.endpoint, TOKEN))
     found = examine(capsys)
     names = ("Python", "stack", "settings", "master", "endpoint", "clock", "profile", "workers")
@@ -62,7 +62,7 @@ def test_an_endpoint_that_does_not_answer_is_bad(
     assert found["master"]["verdict"] == "ok"
 
 
-def test_a_launch_that_failed_has_awss_reason(
+def test_a_failed_launch_has_awss_reason(
     deployed: StandIn, well: FakeMaster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deployed.group = {"MaxSize": 4, "DesiredCapacity": 1, "Instances": []}

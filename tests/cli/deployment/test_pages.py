@@ -1,4 +1,4 @@
-"""What the pages about AWS say is what the code says."""
+"""The pages about AWS agree with the code."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The idle deployment costs under 2 USD a month, line by line, without free tiers; the dashboard is extra."""
+"""An idle deployment costs less than 2 USD a month, line by line, without free tiers; the dashboard is extra."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_what_each_line_comes_from() -> None:
     lines = usd(Shape())
     assert lines["Alarms"] == pytest.approx(1.10)
     assert lines["Secrets"] == pytest.approx(0.40)
-    # Five long polls of 20 s at a time, all month.
+    # The fleet's five long polls of 20 s run all month.
     assert lines["Polling of queues"] == pytest.approx(5 * 730 * 3600 / 20 * 0.5e-6)
     assert lines["Timer, calls"] == pytest.approx(43_800 * 0.2e-6)
 

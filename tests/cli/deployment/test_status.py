@@ -1,4 +1,4 @@
-"""`cloudpar status` says what AWS says of a deployment."""
+"""`cloudpar status` prints AWS's state of a deployment."""
 
 import json
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ GROUP = f"{NAME}-workers"
 
 @pytest.fixture
 def deployed(aws: StandIn) -> StandIn:
-    """A stack with queues and a fleet that is asleep."""
+    """Make a stack with queues and a fleet at zero instances."""
     sqs = boto3.client("sqs", "us-east-1")
     urls = [
         sqs.create_queue(QueueName=f"{name}.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
@@ -81,7 +81,7 @@ def deployed_url(name: str) -> str:
     return str(boto3.client("sqs", "us-east-1").get_queue_url(QueueName=f"{name}.fifo")["QueueUrl"])
 
 
-def test_why_none_can_start(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_reason_why_no_instance_starts_is_shown(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.group = {"DesiredCapacity": 2, "MaxSize": 4, "Instances": []}
     deployed.activities = [activity("Failed", "We currently do not have sufficient c7g.large capacity.")]
     found = status(capsys)
@@ -135,8 +135,10 @@ def test_the_newest_launch_counts(activities: list[dict[str, Any]], reason: str 
         ("REVIEW_IN_PROGRESS", "nothing of it was made yet: run `cloudpar deploy --env dev --region us-east-1`"),
     ],
 )
-def test_a_stack_that_is_no_pool(aws: StandIn, capsys: pytest.CaptureFixture[str], state: str, mend: str) -> None:
-    """Nothing answers, and its template does not say what is left of it and costs something."""
+def test_a_stack_without_a_pool_says_what_to_do(
+    aws: StandIn, capsys: pytest.CaptureFixture[str], state: str, mend: str
+) -> None:
+    """The endpoint does not answer, and the template does not list the remaining resources that cost money."""
     gone = "https://sqs.us-east-1.amazonaws.com/123456789012/gone.fifo"
     aws.deploy(outputs() | {"QueueUrl": gone, "DeadLetterQueueUrl": gone, "FleetGroup": GROUP}, state)
     found = status(capsys)
@@ -169,7 +171,9 @@ def test_not_allowed(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert err.count("\n") == 1
 
 
-def test_nobody_answers(home: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_aws_that_does_not_answer_is_an_error(
+    home: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setattr("cloudpar.deployment.aws.ATTEMPTS", 1)
     assert run(["status"]) == 8

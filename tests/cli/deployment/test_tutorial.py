@@ -1,4 +1,4 @@
-"""The commands of the tutorial of AWS, as they stand on its page, one after the other on one account."""
+"""The commands of the AWS tutorial, run in the order of the page on one account."""
 
 import shlex
 from pathlib import Path
@@ -13,7 +13,7 @@ from sdk.fake_master import FakeMaster
 
 PAGE = ROOT / "docs/tutorials/aws.md"
 REGION = "us-east-1"
-"""Of the stand-in. The page deploys to another."""
+"""The stand-in's region. The page deploys to another one."""
 
 COMMANDS = [line for block in blocks(PAGE) if block.language == "sh" for line in block.text.splitlines()]
 ASKS = {"deploy", "destroy"}
@@ -28,7 +28,7 @@ def test_the_commands_make_show_and_delete_a_pool(
     for line in COMMANDS:
         arguments = shlex.split(line.replace("eu-central-1", REGION))[1:]
         if arguments[0] in ASKS:
-            arguments.append("--yes")  # what a reader answers
+            arguments.append("--yes")  # the reader's answer
         assert run(arguments) == 0, capsys.readouterr().err
         assert (profile.read() is None) == (arguments[0] == "destroy")
     assert master.seen["start_tasks"] == 2
