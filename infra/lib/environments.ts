@@ -16,7 +16,9 @@ interface Defaults {
   readonly drainMinutes: number;
 }
 
-/** Alike unless said otherwise. A task may run for an hour (contract.json), and so may the drain of its instance. */
+/**
+ * The settings that all environments share. A task may run for an hour (contract.json), and so may an instance's drain.
+ */
 const ALIKE = {
   logLevel: 'INFO',
   maxInstances: 4,
@@ -28,7 +30,7 @@ const ALIKE = {
   drainMinutes: 65,
 } as const;
 
-/** What differs by environment. settings.ts says what each is; `-c name=value` overrides. */
+/** The settings that differ by environment. settings.ts describes each; `-c name=value` overrides it. */
 export const ENVIRONMENTS = {
   dev: {
     ...ALIKE,
@@ -47,7 +49,7 @@ export const ENVIRONMENTS = {
 
 export type EnvironmentName = keyof typeof ENVIRONMENTS;
 
-/** Families to draw from, each with the vCPUs of EXECUTORS at its sizes: many pools, few interruptions. */
+/** Instance families, each with EXECUTORS' vCPUs at its sizes: with many pools, spot interruptions are rare. */
 export const FAMILIES = {
   arm64: ['c8g', 'c7g', 'c6g', 'm8g', 'm7g', 'm6g'],
   x86_64: ['c7i', 'c7a', 'c6i', 'c6a', 'm7i', 'm6i'],

@@ -14,10 +14,10 @@ import { userData } from './user-data';
 import { type WorkerImage, workerImages } from './worker-image';
 
 export const HOOK = 'drain';
-/** Renewed by the host (host/watch.sh) every minute while the worker drains. */
+/** The host (host/watch.sh) renews the hook every minute while the worker drains. */
 const HOOK_TIMEOUT = Duration.minutes(5);
 const WARM_UP = Duration.minutes(2);
-/** Amazon's newest Amazon Linux 2023 at each deployment; a new one refreshes the instances. */
+/** The newest Amazon Linux 2023 at each deployment; a new image refreshes the instances. */
 const IMAGE_PARAMETERS: Record<Architecture, string> = {
   arm64: '/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64',
   x86_64: '/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64',
@@ -29,11 +29,11 @@ export interface FleetProps {
   readonly queue: Queue;
   readonly endpoint: string;
   readonly groupName: string;
-  /** Whether alarms on metric math can be had. */
+  /** Whether alarms on metric math are available. */
   readonly mathAlarms: CfnCondition;
 }
 
-/** The workers: an Auto Scaling group of spot instances that is empty while nobody works. */
+/** The workers: an Auto Scaling group of spot instances that has no instance while there are no tasks. */
 export class Fleet extends Construct {
   readonly group: autoscaling.AutoScalingGroup;
   readonly role: iam.Role;
@@ -93,7 +93,7 @@ export class Fleet extends Construct {
           autoscaling.GroupMetric.PENDING_INSTANCES,
         ),
       ],
-      // A new image, of ours or of Amazon's: the new instances work before the old ones drain.
+      // For a new image of the worker or of Amazon Linux, the new instances work before the old ones drain.
       updatePolicy: autoscaling.UpdatePolicy.instanceRefresh({
         strategy: autoscaling.InstanceRefreshStrategy.ROLLING,
         minHealthyPercentage: 100,
@@ -117,7 +117,7 @@ export class Fleet extends Construct {
     this.suppress(vpc);
   }
 
-  /** Public subnets, since a NAT gateway costs 33 USD a month; nothing may come in. */
+  /** Public subnets, since a NAT gateway costs 33 USD a month; the security group refuses all incoming traffic. */
   private network(): ec2.Vpc {
     const { settings } = this.props;
     return new ec2.Vpc(this, 'Network', {
@@ -125,7 +125,7 @@ export class Fleet extends Construct {
       availabilityZones: Array.from({ length: settings.zones }, (_, index) => Fn.select(index, Fn.getAzs())),
       natGateways: 0,
       subnetConfiguration: [{ name: 'Workers', subnetType: ec2.SubnetType.PUBLIC, cidrMask: 20 }],
-      // Emptying the default group takes a function of the CDK's; no instance is in it.
+      // To empty the default group takes a function of the CDK; no instance uses the group.
       restrictDefaultSecurityGroup: false,
       gatewayEndpoints: {
         S3: { service: ec2.GatewayVpcEndpointAwsService.S3 },
@@ -150,7 +150,7 @@ export class Fleet extends Construct {
         securityGroup,
         requireImdsv2: true,
         httpEndpoint: true,
-        // The container is a second hop: it has no way to the host's credentials.
+        // From the container the service is a second hop, so the container cannot read the host's credentials.
         httpPutResponseHopLimit: 1,
         instanceMetadataTags: false,
         blockDevices: [
@@ -184,17 +184,17 @@ export class Fleet extends Construct {
 
   private suppress(vpc: ec2.Vpc): void {
     NagSuppressions.addResourceSuppressions(vpc, [
-      { id: 'AwsSolutions-VPC7', reason: 'Flow logs cost by traffic; nothing comes in, and only HTTPS goes out.' },
+      { id: 'AwsSolutions-VPC7', reason: 'Flow logs cost by traffic; no traffic is accepted, and only HTTPS is sent.' },
     ]);
     NagSuppressions.addResourceSuppressions(this.group, [
       {
         id: 'CdkNagValidationFailure',
         reason:
-          'AwsSolutions-EC26 cannot look into the launch templates; test/fleet.test.ts holds that volumes are encrypted.',
+          'AwsSolutions-EC26 does not read launch templates; test/fleet.test.ts checks that volumes are encrypted.',
       },
       {
         id: 'AwsSolutions-AS3',
-        reason: 'The group comes and goes with the work by design; the alarm on capacity tells when none can be had.',
+        reason: 'The group grows and shrinks with the work; the alarm on capacity says when no instance starts.',
       },
     ]);
   }

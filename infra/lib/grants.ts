@@ -1,9 +1,9 @@
 /**
- * Everything that anybody in this deployment is allowed, in one place. The CDK's own grants are switched off where it
- * would add them by itself (roles are handed out without policy updates; integrations and targets are ours).
- * tests/aws/handlers/test_grants.py holds that each function may do what it does, and nothing else.
+ * All permissions of this deployment, in one place. The CDK's own grants are switched off where it would add them by
+ * itself (roles are handed out without policy updates; integrations and targets are this app's own classes).
+ * tests/aws/handlers/test_grants.py checks that each function may do what it does, and nothing else.
  *
- * Not here, since they only forbid: the "TLS only" statements of bucket, queues and topic.
+ * The statements that only forbid are elsewhere: "TLS only" for bucket, queues and topic.
  */
 import { ArnFormat, Stack } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
@@ -21,27 +21,27 @@ export interface GrantsProps {
   readonly services: Services;
   readonly fleet: Fleet;
   readonly groupName: string;
-  /** What alarms are told to, if to anybody. */
+  /** The topic for alarms, if there is one. */
   readonly topic: sns.Topic | undefined;
 }
 
-/** Every wildcard in this file, and why it is one. A test holds that "*" stands with no other action. */
+/** All wildcards in this file, with their reasons. A test checks that no other action uses "*". */
 const WILDCARDS: NagPackSuppression[] = [
   {
     id: 'AwsSolutions-IAM5',
     appliesTo: [{ regex: '/^Resource::<StorageBlobs[0-9A-F]{8}\\.Arn>\\/(code|data|results)\\/\\*$/g' }],
-    reason: 'The objects of one kind: their keys hold ids that are made at run time.',
+    reason: 'The objects of one kind: their keys contain ids that are made at run time.',
   },
   {
     id: 'AwsSolutions-IAM5',
     appliesTo: [{ regex: '/autoScalingGroup:\\*:autoScalingGroupName\\/Cloudpar-[a-z]+-workers$/g' }],
-    reason: "The ARN holds an id that AWS draws when it makes the group; the group's name, which is ours, is exact.",
+    reason: "The ARN contains an id that AWS generates for the group; the group's name, which this app sets, is exact.",
   },
   {
     id: 'AwsSolutions-IAM5',
     appliesTo: ['Resource::*'],
     reason:
-      "These calls take no resource: X-Ray's two, Auto Scaling's Describe (how many workers start, and why none can), " +
+      "These calls take no resource: X-Ray's two, Auto Scaling's Describe (how many start, or why none does), " +
       "and the container registry's login.",
   },
 ];
@@ -65,8 +65,9 @@ export class Grants extends Construct {
   }
 
   /**
-   * start, await, cancel, acknowledge: folds; hands out links for code, data and results; wakes the fleet. Uploads in
-   * parts are s3:PutObject too; nobody may abort one, since the bucket does that after a day.
+   * For start, await, cancel and acknowledge: folds packages, signs links for code, data and results, wakes the fleet.
+   * Uploads in parts are s3:PutObject too; no role may abort one, since the bucket's lifecycle rule does that after a
+   * day.
    */
   private client(): void {
     const { services, storage, queue, groupName } = this.props;
@@ -83,7 +84,9 @@ export class Grants extends Construct {
     ]);
   }
 
-  /** retrieve, publish, extend, give back: folds; takes from the queue; hands out links; notes that workers live. */
+  /**
+   * For retrieve, publish, extend and give back: folds packages, receives from the queue, signs links, records workers.
+   */
   private worker(): void {
     const { services, storage, queue } = this.props;
     this.policy('Worker', services.worker, [
@@ -100,7 +103,7 @@ export class Grants extends Construct {
     ]);
   }
 
-  /** Administration: creates and lists accounts; lists and cancels packages, and so folds. */
+  /** For administration: creates and lists accounts; lists packages and cancels them, which folds them. */
   private account(): void {
     const { services, storage } = this.props;
     this.policy('Account', services.account, [
@@ -110,24 +113,24 @@ export class Grants extends Construct {
     ]);
   }
 
-  /** Folds what is due. */
+  /** Folds the packages that are due. */
   private timer(): void {
     this.policy('Timer', this.props.services.timer, [...this.folding(), this.index('due')]);
   }
 
-  /** Tells packages of chunks that were lost. */
+  /** Records lost chunks in their packages. */
   private lost(): void {
     const { services, queue } = this.props;
     const policy = this.policy('Lost', services.lost, [
       ...this.folding(),
-      // Lambda takes from it, in this role's name.
+      // Lambda receives from the queue with this role.
       allow(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'], [queue.lost.queueArn]),
     ]);
-    // Lambda looks whether the role may read the queue when the source is made.
+    // Lambda checks that the role may read the queue when the source is created.
     services.lostSource.node.addDependency(policy);
   }
 
-  /** Who may call the functions: the API each of its two, the schedule the timer; nobody else without IAM. */
+  /** Who may call the functions: the API its two, the schedule the timer; all other callers need IAM's permission. */
   private invocations(): void {
     const { services } = this.props;
     const principal = new iam.ServicePrincipal('apigateway.amazonaws.com');
@@ -143,7 +146,7 @@ export class Grants extends Construct {
     });
   }
 
-  /** A worker's host. Its container gets none of this. */
+  /** The host of a worker. Its container gets none of these permissions. */
   private fleet(): void {
     const { fleet, storage, groupName } = this.props;
     const repositories = new Set([...fleet.images.values()].flatMap(({ repositoryArn }) => repositoryArn ?? []));
@@ -160,7 +163,7 @@ export class Grants extends Construct {
           [this.groupArn(groupName)],
         ),
         allow(['logs:CreateLogStream', 'logs:PutLogEvents'], [fleet.log.logGroupArn]),
-        // AmazonSSMManagedInstanceCore lets it read every parameter.
+        // AmazonSSMManagedInstanceCore would allow it to read every parameter.
         new iam.PolicyStatement({
           effect: iam.Effect.DENY,
           actions: ['ssm:GetParameter', 'ssm:GetParameters', 'ssm:GetParametersByPath', 'ssm:GetParameterHistory'],
@@ -183,13 +186,13 @@ export class Grants extends Construct {
       {
         id: 'AwsSolutions-IAM4',
         appliesTo: ['Policy::arn:<AWS::Partition>:iam::aws:policy/AmazonSSMManagedInstanceCore'],
-        reason: 'Session Manager instead of SSH: AWS keeps the list of what its agent needs.',
+        reason: 'Session Manager instead of SSH: AWS maintains the list of what its agent needs.',
       },
     ]);
     NagSuppressions.addResourceSuppressions(policy, WILDCARDS);
   }
 
-  /** Alarms publish by the policy that a topic has by itself, and "TLS only" has taken its place. */
+  /** The "TLS only" policy replaces the topic's default policy, by which alarms could publish. */
   private alarms(): void {
     const { topic } = this.props;
     topic?.addToResourcePolicy(
@@ -202,7 +205,7 @@ export class Grants extends Construct {
     );
   }
 
-  /** What whoever folds needs: packages of an account, its quota, the queue, large result pages, to delete payloads. */
+  /** For a fold: packages of an account, its quota, the queue, large result pages, and deleting payloads. */
   private folding(): iam.PolicyStatement[] {
     const { storage, queue } = this.props;
     return [
@@ -235,7 +238,7 @@ export class Grants extends Construct {
     );
   }
 
-  /** A SecureString under AWS's own key, which asks for no grant: whoever may read the parameter may decrypt it. */
+  /** A SecureString under AWS's own key, which needs no grant: a role that may read the parameter may decrypt it. */
   private keyArn(): string {
     const resourceName = this.props.storage.keyParameter.slice(1);
     return Stack.of(this).formatArn({ service: 'ssm', resource: 'parameter', resourceName });
@@ -266,7 +269,7 @@ export class Grants extends Construct {
         ...(service.traced ? [allow(['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], ['*'])] : []),
       ],
     });
-    // New code never runs without the rights that it needs, not even for the moments of an update.
+    // New code never runs without its permissions, not even for the moments of an update.
     service.handler.node.addDependency(policy);
     NagSuppressions.addResourceSuppressions(policy, WILDCARDS);
     return policy;

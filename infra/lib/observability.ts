@@ -30,7 +30,7 @@ interface AlarmOptions {
 
 const FIVE_MINUTES = Duration.minutes(5);
 
-/** What an operator looks at. An alarm costs 0.10 USD a month for each metric in it: these are few on purpose. */
+/** What an operator looks at. An alarm costs 0.10 USD a month for each of its metrics, so there are few. */
 export class Observability extends Construct {
   readonly topic: sns.Topic | undefined;
 
@@ -49,7 +49,7 @@ export class Observability extends Construct {
         [
           {
             id: 'Serverless-SNSRedrivePolicy',
-            reason: "A mail that is not delivered is in nobody's queue: the alarm stays red.",
+            reason: 'A mail that is not delivered needs no queue: the alarm stays red.',
           },
         ],
         true,
@@ -65,7 +65,7 @@ export class Observability extends Construct {
     const { services, queue } = this.props;
     this.alarm('ApiErrors', {
       anchor: 'api-errors',
-      // A function that Lambda throttles is answered by a server error, too: see docs/runbook.md#throttling.
+      // A throttled function is answered with a server error, too: see docs/runbook.md#throttling.
       meaning: 'the master answers with server errors, or the concurrency of its functions is used up.',
       metric: services.api.metricServerError({ period: FIVE_MINUTES, statistic: cloudwatch.Stats.SUM }),
       threshold: 5,
@@ -73,24 +73,25 @@ export class Observability extends Construct {
     });
     this.alarm('LostChunks', {
       anchor: 'lost-chunks',
-      meaning: 'chunks that were lost several times are not taken care of.',
-      // Not how many are visible: one that the function fails on is in its hands all the time but for moments.
+      meaning: 'chunks that were lost several times are not processed.',
+      // The number of visible messages would not show it: a message on which the function fails is nearly always in
+      // flight.
       metric: queue.lost.metricApproximateAgeOfOldestMessage({ period: FIVE_MINUTES }),
       threshold: Duration.minutes(15).toSeconds(),
       periods: 1,
     });
     this.alarm('Timer', {
       anchor: 'timer',
-      meaning: 'the timer fails, or does not run.',
+      meaning: 'the timer fails or does not run.',
       metric: services.timer.handler.metricErrors({ period: FIVE_MINUTES }),
       threshold: 1,
       periods: 3,
-      // Without a run there is no figure, not even a zero.
+      // Without a run the metric has no value, not even zero.
       treatMissingData: cloudwatch.TreatMissingData.BREACHING,
     });
     const capacity = this.alarm('Capacity', {
       anchor: 'capacity',
-      meaning: 'instances that the group asks for do not come.',
+      meaning: 'instances that the group requests do not start.',
       metric: new cloudwatch.MathExpression({
         label: 'missing instances',
         expression: 'desired - there',

@@ -5,8 +5,9 @@ import { Construct } from 'constructs';
 import contract from './contract.json';
 
 /**
- * Two task queues, a message group a chunk, and where chunks go that were delivered too often. SQS chooses no messages: the
- * first chunks of packages have a queue of their own, so that they do not wait behind what was sent before.
+ * Two task queues with one message group for each chunk, and a dead-letter queue for chunks that were delivered too
+ * often. SQS does not select messages, so the first chunks of packages have a queue of their own. There they do not
+ * wait behind chunks that were sent earlier.
  */
 export class Queue extends Construct {
   readonly tasks: sqs.Queue;
@@ -17,25 +18,26 @@ export class Queue extends Construct {
     super(scope, id);
     const common: sqs.QueueProps = {
       fifo: true,
-      // Groups are independent: thousands of messages a second instead of 300.
+      // Groups are independent: SQS then takes thousands of messages a second instead of 300.
       deduplicationScope: sqs.DeduplicationScope.MESSAGE_GROUP,
       fifoThroughputLimit: sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
-      // The sender's id is the chunk's generation; a body may come again on purpose.
+      // The sender's id is the chunk's generation; the same body may be sent again on purpose.
       contentBasedDeduplication: false,
       encryption: sqs.QueueEncryption.SQS_MANAGED,
       enforceSSL: true,
-      // They go with the stack. From a stack that stays, `cloudpar deploy` removes none: its packages wait for messages.
+      // Queues are deleted with the stack. `cloudpar deploy` refuses to remove one from a stack: packages wait for its
+      // messages.
       removalPolicy: RemovalPolicy.DESTROY,
     };
     this.lost = new sqs.Queue(this, 'Lost', {
       ...common,
       retentionPeriod: Duration.days(contract.queue.deadLetterRetentionDays),
-      // What Lambda asks of an event source: six times as long as the function may run.
+      // Lambda wants six times the function's timeout for an event source.
       visibilityTimeout: Duration.seconds(6 * lostTimeout.toSeconds()),
     });
     const chunks: sqs.QueueProps = {
       ...common,
-      // As long as a package may run: what the queue forgets nobody misses.
+      // As long as a package may live: a message that the queue drops later belongs to no package.
       retentionPeriod: Duration.days(contract.queue.retentionDays),
       visibilityTimeout: Duration.seconds(contract.queue.visibilityS),
       deadLetterQueue: { queue: this.lost, maxReceiveCount: contract.queue.maxReceiveCount },
@@ -45,7 +47,7 @@ export class Queue extends Construct {
     NagSuppressions.addResourceSuppressions(this.lost, [
       {
         id: 'Serverless-SQSRedrivePolicy',
-        reason: 'It is the dead-letter queue itself; an alarm tells what stays in it.',
+        reason: 'It is the dead-letter queue itself; an alarm reports messages that stay in it.',
       },
     ]);
   }

@@ -1,4 +1,4 @@
-/** Where an operator reads on. The anchors are headings of docs/runbook.md; a test looks for them. */
+/** Sections of docs/runbook.md that alarms link to; a test checks that these headings exist. */
 export type Anchor = 'scaling' | 'api-errors' | 'capacity' | 'lost-chunks' | 'timer' | 'worker-token';
 
 export function runbook(anchor: Anchor): string {

@@ -18,18 +18,18 @@ export interface ScalingProps {
 
 const LOOK = Duration.minutes(1);
 /**
- * How many of the last minutes growing looks at: one of them is enough. SQS reports a minute late now and then, which looks
- * like an empty queue here.
+ * How many of the last minutes the alarm for growing reads; one breach among them is enough. SQS sometimes reports a
+ * minute late, which looks like an empty queue here.
  */
 const LATE_MINUTES = 3;
-/** Below: an executor in two has nothing to do. */
+/** Below this many running chunks for each executor, more than half of the executors are idle. */
 const IDLE = 0.5;
 
 /**
- * Instances by backlog: chunks that wait, or run, for each executor that there is or soon will be, of both queues.
+ * Scales by the backlog: chunks that wait or run in both queues, for each executor that exists or was requested.
  *
- * Step scaling with two alarms, since target tracking can say neither "to zero" nor "from zero", and its own alarms
- * cost as much. From zero start_tasks wakes the group at once; the alarm makes up for a wake-up that failed.
+ * Step scaling with two alarms, since target tracking supports neither "to zero" nor "from zero", and its own alarms
+ * cost as much. From zero, start_tasks wakes the group at once; the alarm replaces a wake-up that failed.
  */
 export class Scaling extends Construct {
   readonly grow: cloudwatch.Alarm;
@@ -45,7 +45,8 @@ export class Scaling extends Construct {
     const executors = EXECUTORS[settings.instanceSize];
 
     this.grow = this.alarm('Grow', {
-      // Only what waits: more executors do nothing for a chunk that runs. No instance: any chunk is a reason.
+      // Only waiting chunks count: more executors do not help a running chunk. Without an instance, any chunk is a
+      // reason.
       expression:
         'IF(desired < 1, (waiting + waitingExpress) * 1000, ' +
         `(waiting + waitingExpress) / (desired * ${executors}))`,
@@ -53,7 +54,7 @@ export class Scaling extends Construct {
       comparisonOperator: cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
       minutes: LATE_MINUTES,
       breaching: 1,
-      meaning: 'There is more work than the instances can do soon: the group grows, up to its maximum. Normal.',
+      meaning: 'There are more chunks than the instances can soon run: the group grows, up to its maximum. Normal.',
     });
     const add = new autoscaling.StepScalingAction(this, 'Add', {
       autoScalingGroup: props.group,
@@ -67,9 +68,9 @@ export class Scaling extends Construct {
     this.grow.addAlarmAction(new AutoScalingAction(add));
 
     this.shrink = this.alarm('Shrink', {
-      // -1: instances were there, and nothing ran for all of these minutes; so nothing waits that a worker here could have
-      // taken. Instances that are only wanted do not count: while none can be had, chunks wait and nothing runs. The last
-      // instance stays as long as anything runs. Each metric costs as much as an alarm, so chunks that wait are not read.
+      // -1 means that instances existed and no chunk ran for all of these minutes, so no waiting chunk could run there.
+      // Instances that were only requested do not count: while none can start, chunks wait and none runs. The last
+      // instance stays while any chunk runs. Each metric costs as much as an alarm, so the waiting chunks are not read.
       expression:
         'IF(there < 1, 1, IF(running + runningExpress < 1, -1, ' +
         `IF(there < 2, 1, (running + runningExpress) / (there * ${executors}))))`,
@@ -77,14 +78,14 @@ export class Scaling extends Construct {
       comparisonOperator: cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
       minutes: settings.idleMinutes,
       breaching: settings.idleMinutes,
-      meaning: 'There is too little work for the instances: the group shrinks, to none when none is left. Normal.',
+      meaning: 'There are too few chunks for the instances: the group shrinks, to zero without chunks. Normal.',
     });
     const remove = new autoscaling.StepScalingAction(this, 'Remove', {
       autoScalingGroup: props.group,
       adjustmentType: autoscaling.AdjustmentType.PERCENT_CHANGE_IN_CAPACITY,
       minAdjustmentMagnitude: 1,
     });
-    // Bounds count from the threshold: from 0 to 0.5 a quarter goes, at -1 everything.
+    // Bounds count from the threshold: between 0 and 0.5 a quarter of the instances ends, at -1 all of them.
     remove.addAdjustment({ adjustment: -25, lowerBound: -1, upperBound: 0 });
     remove.addAdjustment({ adjustment: -100, upperBound: -1 });
     this.shrink.addAlarmAction(new AutoScalingAction(remove));
@@ -107,7 +108,7 @@ export class Scaling extends Construct {
       alarmDescription: `Cloud Parallelizer (${settings.env}): ${options.meaning} ${runbook('scaling')}`,
       metric: new cloudwatch.MathExpression({
         label: 'chunks for each executor',
-        // A queue that sleeps reports nothing: it is empty.
+        // An inactive queue reports no value: it is empty.
         expression: options.expression.replaceAll(/(waiting|running)(Express)?/g, 'FILL($&, 0)'),
         period: LOOK,
         usingMetrics: Object.fromEntries(metrics),

@@ -13,12 +13,12 @@ import type { Queue } from './queue';
 import { type Settings, SettingsError } from './settings';
 import type { Storage } from './storage';
 
-/** The DLQ's visibility follows from it. */
+/** How long the function for lost chunks may run; the visibility of the dead-letter queue follows from it. */
 export const LOST_TIMEOUT = Duration.seconds(60);
-/** API Gateway gives up after 30 s. */
+/** How long an API's function may run: API Gateway gives up after 30 s. */
 const API_TIMEOUT = Duration.seconds(29);
 
-/** A function, and the role that grants.ts alone adds to. */
+/** A function with its role. Only grants.ts adds permissions to the role. */
 export interface Service {
   readonly handler: lambda.Function;
   readonly role: iam.Role;
@@ -41,12 +41,12 @@ interface ServiceOptions {
   readonly environment?: Record<string, string>;
 }
 
-/** The master: an HTTP API before two functions, and three that no request reaches. */
+/** The master: an HTTP API with two functions, and three functions that no request reaches. */
 export class Services extends Construct {
   readonly api: apigateway.HttpApi;
   readonly client: Service;
   readonly worker: Service;
-  /** Invoked by administrators, whom IAM knows. */
+  /** Invoked by administrators, whom IAM authenticates. */
   readonly account: Service;
   readonly timer: Service;
   readonly lost: Service;
@@ -72,13 +72,13 @@ export class Services extends Construct {
     this.account = this.service('account', {
       memorySize: 512,
       timeout: API_TIMEOUT,
-      // What administrators do stays in its log, whatever the others leave out.
+      // The log keeps administrators' actions at every log level.
       environment: { LOG_LEVEL: settings.logLevel === 'DEBUG' ? 'DEBUG' : 'INFO' },
     });
     this.timer = this.service('timer', {
       memorySize: 512,
       timeout: Duration.seconds(55),
-      // A trace a minute that nobody asked for is 0.22 USD a month, a tenth of what an idle deployment may cost.
+      // A trace each minute costs 0.22 USD a month, a tenth of what an idle deployment may cost.
       traced: false,
     });
     this.lost = this.service('lost', { memorySize: 512, timeout: LOST_TIMEOUT });
@@ -87,7 +87,7 @@ export class Services extends Construct {
     this.schedule = new events.Rule(this, 'EveryMinute', {
       description: `Cloud Parallelizer (${settings.env}): folds the packages that are due`,
       schedule: events.Schedule.rate(Duration.minutes(1)),
-      // A missed minute is made up for by the next one.
+      // The next minute's run replaces a failed one.
       targets: [{ bind: () => ({ arn: this.timer.handler.functionArn, retryPolicy: { maximumRetryAttempts: 0 } }) }],
     });
     this.lostSource = new lambda.EventSourceMapping(this, 'LostSource', {
@@ -116,7 +116,7 @@ export class Services extends Construct {
       architecture: lambda.Architecture.ARM_64,
       handler: `cloudpar_handlers.${name}.handle`,
       code: this.code,
-      // grants.ts is the one place where a function is allowed anything: the CDK adds nothing by itself.
+      // grants.ts alone adds permissions: without this the CDK would add more.
       role: role.withoutPolicyUpdates(),
       logGroup: log,
       tracing: traced ? lambda.Tracing.ACTIVE : lambda.Tracing.PASS_THROUGH,
@@ -153,7 +153,7 @@ export class Services extends Construct {
     for (const name of contract.workerRoutes) {
       api.addRoutes({ path: `/v1/${name}`, methods: [apigateway.HttpMethod.POST], integration: integrations.worker });
     }
-    // All others, so that a misspelt name is answered with the protocol's own error.
+    // All other names, so that a misspelt one is answered with the protocol's own error.
     api.addRoutes({ path: '/v1/{name}', methods: [apigateway.HttpMethod.POST], integration: integrations.client });
     const accessLog = new logs.LogGroup(this, 'AccessLog', {
       retention: settings.logDays,
@@ -178,7 +178,7 @@ export class Services extends Construct {
       [
         {
           id: 'AwsSolutions-APIG4',
-          reason: 'The functions know the tokens (users, workers): an authorizer would read the same item once more.',
+          reason: 'The functions check the tokens (users, workers): an authorizer would read the same item once more.',
         },
       ],
       true,
@@ -188,21 +188,22 @@ export class Services extends Construct {
         { id: 'AwsSolutions-L1', reason: 'Python 3.13 is what the bundle is built for and what the tests run on.' },
         {
           id: 'Serverless-LambdaDLQ',
-          reason: 'Called in turn (API, administrator, queue), or again a minute later (timer): nothing is lost.',
+          reason:
+            'Called synchronously (API, administrator, queue), or again a minute later (timer): no event is lost.',
         },
         {
           id: 'Serverless-LambdaLatestVersion',
-          reason: 'Same as AwsSolutions-L1: the bundle holds compiled packages for Python 3.13.',
+          reason: 'Same as AwsSolutions-L1: the bundle contains compiled packages for Python 3.13.',
         },
       ]);
     }
     NagSuppressions.addResourceSuppressions(this.schedule, [
-      { id: 'Serverless-EventBusDLQ', reason: 'A tick says nothing that the next one does not say; an alarm watches.' },
+      { id: 'Serverless-EventBusDLQ', reason: 'The next event replaces a lost one; an alarm reports missing runs.' },
     ]);
     NagSuppressions.addResourceSuppressions(this.lostSource, [
       {
         id: 'Serverless-LambdaEventSourceMappingDestination',
-        reason: 'What fails stays in the queue, which is the last one, for 14 days; an alarm tells.',
+        reason: 'Messages that fail stay in this dead-letter queue for 14 days; an alarm reports them.',
       },
     ]);
     NagSuppressions.addResourceSuppressions(this.timer.handler, [
@@ -211,7 +212,7 @@ export class Services extends Construct {
   }
 }
 
-/** Neither a token nor a payload; the account and the packages stand in the function's line of the same request id. */
+/** Contains no token and no payload. The function's own line with the same request id names account and packages. */
 const ACCESS_LOG_LINE = JSON.stringify({
   requestId: '$context.requestId',
   time: '$context.requestTimeEpoch',

@@ -2,71 +2,75 @@ import { existsSync } from 'node:fs';
 import contract from './contract.json';
 import { ENVIRONMENTS, type EnvironmentName, FAMILIES } from './environments';
 
-/** How many vCPUs, and so executors, an instance of a size has: every family in environments.ts keeps to this. */
+/** How many vCPUs, and so executors, an instance of a size has, in every family of environments.ts. */
 export const EXECUTORS = { large: 2, xlarge: 4, '2xlarge': 8, '4xlarge': 16, '8xlarge': 32 } as const;
 export type InstanceSize = keyof typeof EXECUTORS;
 export type Architecture = 'arm64' | 'x86_64';
 
-/** What a deployment is made of. Each may be given as context (`-c name=value`); environments.ts has the defaults. */
+/**
+ * The settings of a deployment. The context may give each of them (`-c name=value`); environments.ts has the defaults.
+ */
 export interface Settings {
-  /** dev, staging or prod. */
+  /** The environment: dev, staging or prod. */
   readonly env: EnvironmentName;
-  /** The folder with the functions' code, made by functions/bundle.sh. */
+  /** The folder with the functions' code, which functions/bundle.sh makes. */
   readonly bundle: string;
-  /** Whether tables, bucket and worker token outlive the stack; tables and stack are protected from deletion then. */
+  /** Whether tables, bucket and worker token outlive the stack; if so, tables and stack are protected from deletion. */
   readonly retain: boolean;
-  /** Point-in-time recovery of the tables. */
+  /** Whether the tables have point-in-time recovery. */
   readonly recovery: boolean;
-  /** Names of tables that are there, such as restored ones, to be used instead of the stack's own. */
+  /** Names of existing tables, such as restored ones, that replace the stack's own. */
   readonly packageTable: string | undefined;
   readonly accountTable: string | undefined;
   readonly logDays: number;
   readonly logLevel: string;
-  /** Requests a second that the API takes, and the burst above them. */
+  /** How many requests a second the API takes, and the burst above them. */
   readonly rateLimit: number;
   readonly burstLimit: number;
-  /** Concurrent environments kept for, and at most used by, each function that the API calls; 0: not reserved. */
+  /** Concurrent calls that are reserved for each function of the API, and its maximum; 0: not reserved. */
   readonly reservedConcurrency: number;
   /**
    * The limits of an account, by their names in the master's policy; contract.json has the largest value of each. That
-   * of packages is low, since each start reads what runs.
+   * of packages is low, since each start of a package reads all running ones.
    */
   readonly limits: Readonly<Record<string, number>>;
   readonly maxInstances: number;
   readonly instanceSize: InstanceSize;
   readonly architectures: readonly Architecture[];
   /**
-   * Families of instances to draw from, without those that the context names as `unavailableFamilies`: a group that names
-   * a family which the region lacks may be refused as a whole.
+   * Instance families of the fleet, without those that the context names as `unavailableFamilies`: AWS may refuse a
+   * group that names a family which the region lacks.
    */
   readonly families: readonly string[];
-  /** So many of the first instances are on-demand; the rest are spot. */
+  /** How many of the first instances are on-demand; the others are spot instances. */
   readonly onDemandBase: number;
   readonly zones: number;
   readonly volumeGib: number;
-  /** Add instances when more chunks than this wait for each executor. */
+  /** Instances are added when more chunks than this wait for each executor. */
   readonly backlogPerExecutor: number;
-  /** Take instances away after so many minutes with too little work. */
+  /** Instances are removed after this many minutes with too little work. */
   readonly idleMinutes: number;
-  /** So long may running tasks go on when an instance is taken away in peace; a spot interruption leaves 2 minutes. */
+  /** How long running tasks may continue when the group removes an instance; a spot interruption leaves 2 minutes. */
   readonly drainMinutes: number;
-  /** An image for both architectures, instead of one built from worker/Dockerfile. */
+  /** An image for both architectures that replaces the one built from worker/Dockerfile. */
   readonly workerImage: string | undefined;
   /** A requirements file whose packages are installed into the image. */
   readonly requirements: string | undefined;
   /** The Python versions in the image. */
   readonly pythons: readonly string[];
-  /** The version that the worker's agent runs on. */
+  /** The Python version of the worker's agent. */
   readonly python: string;
-  /** A CloudWatch dashboard, about 3 USD a month. */
+  /** Whether there is a CloudWatch dashboard, about 3 USD a month. */
   readonly dashboard: boolean;
-  /** Where alarms are sent. */
+  /** The address that gets the alarms. */
   readonly alarmEmail: string | undefined;
-  /** The settings that were given, as text. The stack keeps them, so that the next deployment starts from them. */
+  /** The given settings, as text. The stack keeps them, so that the next deployment starts from them. */
   readonly recorded: Readonly<Record<string, string>>;
 }
 
-/** What the context holds beside settings: which deployment, what this machine or region has, and `unset` names. */
+/**
+ * The context's names that are no settings: the deployment, properties of this machine or region, and names to unset.
+ */
 const NOT_RECORDED = ['env', 'bundle', 'unavailableFamilies', 'unset', 'recorded', 'limits'];
 
 const LIMITS = Object.keys(contract.largestLimits) as (keyof typeof contract.largestLimits)[];
@@ -76,18 +80,18 @@ function settingOf(limit: string): string {
   return limit.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** A setting that cannot be used; the text names the setting and the mend. */
+/** A setting that cannot be used; the text names the setting and the fix. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }
 
-/** Reads context values: what came by `-c` is text, what stands in cdk.json may be typed. */
+/** Reads values of the context: those given by `-c` are text, those in cdk.json may be typed. */
 export type Context = (name: string) => unknown;
 
 /**
- * The settings of one deployment: the environment's, overridden by context. Throws SettingsError.
+ * The settings of one deployment: the environment's, overridden by the context. Throws SettingsError.
  *
- * @param given Names of all that the context holds, so that a misspelt one is not passed over.
+ * @param given All names in the context, so that a misspelt one is an error.
  */
 export function readSettings(context: Context, given: readonly string[] = []): Settings {
   const env = environmentName(context('env'));
@@ -166,7 +170,7 @@ function record(context: Context, given: readonly string[]): Record<string, stri
   return Object.fromEntries(names.map((name) => [name, String(context(name))]));
 }
 
-/** The CDK's own context has names with signs in them. */
+/** Refuses misspelt names. The CDK's own names contain characters that are no letters. */
 function refuseStrangers(given: readonly string[], known: readonly string[]): void {
   const stranger = given.find((name) => /^[a-zA-Z]+$/.test(name) && !known.includes(name));
   if (stranger !== undefined) {
@@ -187,7 +191,7 @@ function environmentName(value: unknown): EnvironmentName {
   );
 }
 
-/** Whole image reference of at least a name and a tag or digest: a moving default tag would never be refreshed. */
+/** Reads an image's full name with a tag or digest: instances would never be refreshed for a moving default tag. */
 function imageName(value: string | undefined): string | undefined {
   if (value !== undefined && !/^[a-z0-9][\w./:-]*(:[\w.-]+|@sha256:[0-9a-f]{64})$/.test(value)) {
     throw new SettingsError(
@@ -250,7 +254,7 @@ class Reader {
     return value;
   }
 
-  /** CloudWatch keeps logs for certain numbers of days only. */
+  /** Reads a number of days for which CloudWatch can keep logs. */
   days(name: string, otherwise: number): number {
     const value = this.whole(name, otherwise, 1, 3_653);
     if (!LOG_DAYS.includes(value)) {

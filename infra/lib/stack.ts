@@ -18,7 +18,8 @@ export class CloudparStack extends Stack {
       terminationProtection: settings.retain,
       ...props,
     });
-    // Named, since the start of a package wakes the group, and the group's hosts call the API that starts it.
+    // The name is fixed: the start of a package wakes the group, and the group's hosts call the API that starts
+    // packages.
     const groupName = `${name}-workers`;
     const storage = new Storage(this, 'Storage', settings);
     const queue = new Queue(this, 'Queue', LOST_TIMEOUT);
@@ -49,14 +50,14 @@ export class CloudparStack extends Stack {
     }
   }
 
-  /** A parameter, not a setting, so that the template that is checked is the one that is tried out. */
+  /** A parameter and no setting, so that the template that is checked equals the one that an emulator runs. */
   private mathAlarms(): CfnCondition {
     const parameter = new CfnParameter(this, 'MathAlarms', {
       type: 'String',
       allowedValues: ['true', 'false'],
       default: 'true',
       description:
-        'Alarms on metric math, by which the fleet grows and shrinks. "false" only on an emulator that lacks them.',
+        'Whether there are alarms on metric math, which scale the fleet. "false" only on an emulator that lacks them.',
     });
     return new CfnCondition(this, 'HasMathAlarms', { expression: Fn.conditionEquals(parameter, 'true') });
   }

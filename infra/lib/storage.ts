@@ -11,23 +11,25 @@ import type { Settings } from './settings';
 interface Keys {
   readonly partitionKey: string;
   readonly sortKey: string;
-  /** Attributes that an index holds beside the keys. */
+  /** Attributes that an index holds besides the keys. */
   readonly includes?: string[];
 }
 
-/** Where everything is kept: packages, accounts, payloads, the worker token, and the settings of the deployment. */
+/** All stored data: packages, accounts, payloads, the worker token, and the settings of the deployment. */
 export class Storage extends Construct {
   readonly packages: dynamodb.ITable;
   readonly accounts: dynamodb.ITable;
   readonly blobs: s3.Bucket;
   readonly workerToken: secretsmanager.Secret;
-  /** The name of the parameter with the key that encrypts accounts' keys. The client function makes it: see grants.ts. */
+  /**
+   * The name of the parameter with the key that encrypts accounts' keys. The client function makes it: see grants.ts.
+   */
   readonly keyParameter: string;
 
   constructor(scope: Construct, id: string, settings: Settings) {
     super(scope, id);
-    // The stack's own tables stay in it while others are used instead. Without them CloudFormation would delete both (or,
-    // where they are retained, leave them and make empty ones later).
+    // The stack's own tables stay in it while others are used. Otherwise CloudFormation would delete both (or, where
+    // they are retained, leave them, and later make empty ones).
     const packages = this.table('Packages', contract.packageTable, settings);
     const accounts = this.table('Accounts', contract.accountTable, settings);
     this.packages = settings.packageTable
@@ -39,8 +41,8 @@ export class Storage extends Construct {
     this.blobs = this.bucket(settings);
     this.workerToken = this.secret(settings);
     this.keyParameter = `/cloudpar/${settings.env}/accounts-key`;
-    // A resource, since CloudFormation updates neither the template's metadata nor its outputs on their own. An id without
-    // a hash, since `cloudpar deploy` reads it in the stack's template.
+    // A resource, since CloudFormation updates neither the template's metadata nor its outputs alone. The id has no
+    // hash, since `cloudpar deploy` reads it in the stack's template.
     new ssm.CfnParameter(this, 'Settings', {
       type: 'String',
       name: `/cloudpar/${settings.env}/settings`,
@@ -54,11 +56,11 @@ export class Storage extends Construct {
       partitionKey: { name: keys.partitionKey, type: dynamodb.AttributeType.STRING },
       sortKey: { name: keys.sortKey, type: dynamodb.AttributeType.STRING },
       billingMode: dynamodb.BillingMode.PAY_PER_REQUEST,
-      // The key that AWS owns: a customer's key costs 1 USD a month and a call for every request.
+      // AWS's own key: a customer's key costs 1 USD a month and a call for each request.
       encryption: dynamodb.TableEncryption.DEFAULT,
       timeToLiveAttribute: contract.ttlAttribute,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: settings.recovery },
-      // Only of what outlives the stack: CloudFormation cannot delete a protected table, and so not the stack.
+      // Only for data that outlives the stack: CloudFormation cannot delete a stack with a protected table.
       deletionProtection: settings.retain,
       removalPolicy: removal(settings),
     });
@@ -76,7 +78,7 @@ export class Storage extends Construct {
       NagSuppressions.addResourceSuppressions(table, [
         {
           id: 'AwsSolutions-DDB3',
-          reason: 'Nothing in this environment is worth restoring; -c recovery=true does it.',
+          reason: 'The data of this environment need not be restored; -c recovery=true enables it.',
         },
       ]);
     }
@@ -90,8 +92,8 @@ export class Storage extends Construct {
       objectOwnership: s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
       enforceSSL: true,
       minimumTLSVersion: 1.2,
-      // A bucket that holds objects is not deleted: `cloudpar destroy` empties it first. The CDK's autoDeleteObjects
-      // would be one more function in the account, with the right to delete everything.
+      // CloudFormation does not delete a bucket with objects: `cloudpar destroy` empties it first. The CDK's
+      // autoDeleteObjects would add a function with the permission to delete everything.
       removalPolicy: removal(settings),
       lifecycleRules: [
         ...Object.entries(contract.blobs).map(([prefix, days]) => ({
@@ -106,7 +108,7 @@ export class Storage extends Construct {
       {
         id: 'AwsSolutions-S1',
         reason:
-          'Payloads are transient and reached only by links of 15 minutes, whose making is logged; access logs ' +
+          'Payloads are transient and reached only by links of 15 minutes, which are logged when signed; access logs ' +
           'would cost more than the payloads.',
       },
     ]);
@@ -116,7 +118,7 @@ export class Storage extends Construct {
   private secret(settings: Settings): secretsmanager.Secret {
     const secret = new secretsmanager.Secret(this, 'WorkerToken', {
       description: `Cloud Parallelizer (${settings.env}): the token of its workers`,
-      // 64 of 62 characters: 381 bits.
+      // 64 characters out of 62 have 381 bits.
       generateSecretString: { passwordLength: 64, excludePunctuation: true, includeSpace: false },
       removalPolicy: removal(settings),
     });
@@ -124,8 +126,8 @@ export class Storage extends Construct {
       {
         id: 'AwsSolutions-SMG4',
         reason:
-          'Functions and workers read the token when they start, so a rotation is a new value and an instance refresh ' +
-          '(docs/runbook.md#worker-token); a rotation function would be one more that may read it.',
+          'Functions and workers read the token when they start, so a rotation takes a new value and an instance refresh ' +
+          '(docs/runbook.md#worker-token); a rotation function could read it, too.',
       },
     ]);
     return secret;

@@ -5,7 +5,7 @@ import * as ec2 from 'aws-cdk-lib/aws-ec2';
 const HOST = join(import.meta.dirname, 'host');
 const END = '__CLOUDPAR_END__';
 
-/** What the scripts and units in host/ read: /etc/cloudpar/worker.env. */
+/** The environment of the scripts and units in host/, in /etc/cloudpar/worker.env. */
 export interface HostEnvironment {
   readonly CLOUDPAR_REGION: string;
   readonly CLOUDPAR_ENDPOINT: string;
@@ -17,7 +17,7 @@ export interface HostEnvironment {
   readonly CLOUDPAR_HOOK: string;
 }
 
-/** The first boot of an instance: it writes the files of host/ and runs setup.sh. Holds no secret. */
+/** The first boot of an instance: it writes the files of host/ and runs setup.sh. It contains no secret. */
 export function userData(environment: HostEnvironment, drainS: number): ec2.UserData {
   const data = ec2.UserData.forLinux();
   data.addCommands('set -eu', 'mkdir -p /etc/cloudpar /opt/cloudpar /etc/systemd/system/cloudpar-worker.service.d');
@@ -37,7 +37,7 @@ export function userData(environment: HostEnvironment, drainS: number): ec2.User
   return data;
 }
 
-/** A host file without the comments that only its readers here need: user data has 16 KB. */
+/** Reads a host file without its comments, since user data is limited to 16 KB. */
 function read(name: string): string {
   const lines = readFileSync(join(HOST, name), 'utf8').trimEnd().split('\n');
   return lines.filter((line, number) => number === 0 || !/^\s*#/.test(line)).join('\n');

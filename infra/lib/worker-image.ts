@@ -7,7 +7,7 @@ import type { Construct } from 'constructs';
 import type { Architecture, Settings } from './settings';
 
 const REPOSITORY = join(import.meta.dirname, '..', '..');
-/** All that worker/Dockerfile copies. */
+/** All files that worker/Dockerfile copies. */
 const SOURCES = [
   'pyproject.toml',
   'README.md',
@@ -19,13 +19,15 @@ const SOURCES = [
 ];
 const CACHES = /(^|\/)(__pycache__|\.[^/]+|.*\.pyc)$/;
 
-/** An image, and the ARN of the repository to pull it from where that takes permission. */
+/** An image, and the ARN of its repository if pulling it takes permission. */
 export interface WorkerImage {
   readonly uri: string;
   readonly repositoryArn?: string;
 }
 
-/** The image for each architecture: the one given, or built (by docker, when it is deployed) from worker/Dockerfile. */
+/**
+ * The image for each architecture: the given one, or one that docker builds from worker/Dockerfile at the deployment.
+ */
 export function workerImages(scope: Construct, settings: Settings): Map<Architecture, WorkerImage> {
   const { workerImage, architectures } = settings;
   if (workerImage) {
@@ -49,7 +51,7 @@ export function workerImages(scope: Construct, settings: Settings): Map<Architec
   return images;
 }
 
-/** A copy of what the Dockerfile reads, and nothing else: what changes in it is what makes a new image. */
+/** Copies exactly what the Dockerfile reads, so that each change of it makes a new image. */
 export function buildContext(requirements: string | undefined): string {
   const context = mkdtempSync(join(tmpdir(), 'cloudpar-worker-image-'));
   for (const source of SOURCES) {
@@ -70,7 +72,7 @@ export function buildContext(requirements: string | undefined): string {
 function repositoryArn(scope: Construct, image: string): string | undefined {
   const found = /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\/([^:@]+)/.exec(image);
   if (!found) {
-    return undefined; // a public one
+    return undefined; // a public registry
   }
   const [, account, region, resourceName] = found;
   return Stack.of(scope).formatArn({ service: 'ecr', account, region, resource: 'repository', resourceName });

@@ -10,7 +10,7 @@ import { freshFolder } from './folder';
 export type Resource = { Type: string; Properties: Record<string, unknown>; [attribute: string]: unknown };
 export type Context = Record<string, unknown>;
 
-/** A folder such as functions/bundle.sh makes. */
+/** Makes a folder like that of functions/bundle.sh. */
 export function stubBundle(): string {
   const folder = freshFolder();
   writeFileSync(join(folder, 'handler.py'), '');
@@ -19,7 +19,7 @@ export function stubBundle(): string {
 
 const BUNDLE = stubBundle();
 
-/** The stack of an environment; given an image, since a test builds none. */
+/** Synthesizes the stack of an environment; it is given an image, since a test builds none. */
 export function synthesize(context: Context, { nag = false } = {}): CloudparStack {
   const all: Context = { bundle: BUNDLE, workerImage: 'example/worker:1', ...context };
   const app = new App({ outdir: freshFolder() });
@@ -36,7 +36,7 @@ export function synthesize(context: Context, { nag = false } = {}): CloudparStac
 
 const templates = new Map<string, Template>();
 
-/** The template of such a stack; the same one for the same context. */
+/** The template of such a stack. It is made once for each context. */
 export function template(context: Context): Template {
   const key = JSON.stringify(context, (_name, value) => value ?? null);
   const known = templates.get(key);
@@ -48,7 +48,7 @@ export function template(context: Context): Template {
   return made;
 }
 
-/** The one resource of a type whose logical id starts so. */
+/** The only resource of a type whose logical id starts with this. */
 export function only(from: Template, type: string, prefix = ''): Resource {
   const found = Object.entries(from.findResources(type)).filter(([id]) => id.startsWith(prefix));
   const [first] = found;
@@ -58,7 +58,7 @@ export function only(from: Template, type: string, prefix = ''): Resource {
   return first[1] as Resource;
 }
 
-/** Texts joined by CloudFormation, with <?> for what only it knows. */
+/** Joins the texts of a CloudFormation function, with <?> for values that only CloudFormation knows. */
 export function text(value: unknown): string {
   if (typeof value === 'string') {
     return value;

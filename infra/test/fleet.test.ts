@@ -79,7 +79,7 @@ describe('group', () => {
     expect(one).not.toBe(two);
   });
 
-  it('waits for the drain of an instance that it takes away', () => {
+  it('waits for the drain of an instance that it terminates', () => {
     dev.hasResourceProperties('AWS::AutoScaling::LifecycleHook', {
       LifecycleHookName: 'drain',
       LifecycleTransition: 'autoscaling:EC2_INSTANCE_TERMINATING',
@@ -102,7 +102,7 @@ describe('hosts', () => {
     expect(Object.keys(template({ env: 'dev', architectures: 'x86_64' }).findResources(TEMPLATE))).toHaveLength(1);
   });
 
-  it('metadata only by session, and a hop too far for the container', () => {
+  it('metadata needs a session, and is a hop too far for the container', () => {
     for (const data of templates) {
       expect(data.MetadataOptions).toEqual({
         HttpEndpoint: 'enabled',
@@ -125,7 +125,7 @@ describe('hosts', () => {
     }
   });
 
-  it('nothing comes in, HTTPS goes out', () => {
+  it('incoming traffic is refused, outgoing HTTPS is allowed', () => {
     dev.resourceCountIs('AWS::EC2::SecurityGroupIngress', 0);
     const { Properties } = only(dev, 'AWS::EC2::SecurityGroup');
     expect(Properties).not.toHaveProperty('SecurityGroupIngress');
@@ -143,7 +143,7 @@ describe('hosts', () => {
     template({ env: 'prod' }).resourceCountIs('AWS::EC2::Subnet', 3);
   });
 
-  it('the first boot fits into user data, and holds no secret', () => {
+  it('the first boot fits into user data, and contains no secret', () => {
     for (const data of templates) {
       const script = text(data.UserData);
       expect(Buffer.byteLength(script)).toBeLessThan(14_000);
@@ -161,7 +161,7 @@ describe('scaling', () => {
   const expression = (name: string) =>
     (alarm(name)['Metrics'] as { Expression?: string }[]).find((metric) => metric.Expression)?.Expression;
 
-  /** What an alarm looks at, for a minute with these metrics. A queue that is not mentioned reported nothing. */
+  /** The alarm's value for a minute with these metrics. A queue without a metric has reported nothing. */
   const value = (name: string, metrics: Record<string, number>): number => {
     const IF = (condition: boolean, yes: number, no: number) => (condition ? yes : no);
     const FILL = (metric: number | undefined, otherwise: number) => metric ?? otherwise;
@@ -172,7 +172,7 @@ describe('scaling', () => {
     return evaluate(IF, FILL, ...ids.map((id) => metrics[id]));
   };
 
-  it('grows on chunks that wait in either queue for each executor; from zero on any', () => {
+  it('grows with the waiting chunks of both queues for each executor; from zero with any chunk', () => {
     expect(value('Grow', { desired: 0 })).toBe(0);
     expect(value('Grow', { desired: 0, waiting: 1 })).toBeGreaterThan(18);
     expect(value('Grow', { desired: 0, waitingExpress: 1 })).toBeGreaterThan(18);
@@ -217,7 +217,7 @@ describe('scaling', () => {
     });
   });
 
-  it('does not take instances back that have not come yet: chunks wait for them, and the alarm on capacity counts them', () => {
+  it('keeps instances that have not started yet: chunks wait for them, and the alarm on capacity counts them', () => {
     expect(value('Shrink', { desired: 1, there: 0, waiting: 5 })).toBe(1);
     expect(value('Shrink', { desired: 4, there: 1, waiting: 5, running: 2 })).toBe(1);
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const NAME = 'CLOUDPAR_INFRA_TESTS';
 
-/** What all tests leave lies in one folder, which goes with them. */
+/** Tests write into one folder, which is deleted at the end. */
 export default function setup(): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'cloudpar-infra-'));
   process.env[NAME] = folder;
@@ -13,7 +13,7 @@ export default function setup(): () => void {
   };
 }
 
-/** A new folder in it. */
+/** Makes a new folder in it. */
 export function freshFolder(): string {
   return mkdtempSync(join(process.env[NAME] ?? tmpdir(), 'cloudpar-'));
 }

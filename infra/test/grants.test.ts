@@ -9,7 +9,7 @@ interface Statement {
   Condition?: unknown;
 }
 
-/** Of a policy that a resource itself has. */
+/** A statement of a resource's own policy. */
 interface PublicStatement extends Statement {
   Condition?: { ArnLike?: Record<string, unknown> };
 }
@@ -24,7 +24,7 @@ function statements(from: Template, id: string): Statement[] {
   return (Properties['PolicyDocument'] as { Statement: Statement[] }).Statement;
 }
 
-/** What a role may do to resources whose ARN holds a text. */
+/** The actions that a role may take on resources whose ARN contains a text. */
 function actions(id: string, part: string): string[] {
   const found = statements(dev, id).filter(({ Resource }) => names(Resource).some((name) => name.includes(part)));
   return [...new Set(found.flatMap(({ Action }) => list(Action)))].sort();
@@ -32,9 +32,9 @@ function actions(id: string, part: string): string[] {
 
 const TAKE = ['sqs:DeleteMessage', 'sqs:GetQueueAttributes', 'sqs:ReceiveMessage'];
 
-/** What each function needs for its work is held by tests/aws/handlers/test_grants.py, which sees it work. */
+/** tests/aws/handlers/test_grants.py checks what each function needs, by running it. */
 describe('grants', () => {
-  it('all stand in grants.ts', () => {
+  it('are all in grants.ts', () => {
     const policies = Object.keys(dev.findResources('AWS::IAM::Policy'));
     expect(policies.map((id) => id.replace(/[0-9A-F]{8}$/, '')).sort()).toEqual(
       ['Account', 'Client', 'Fleet', 'Lost', 'Timer', 'Worker'].map((name) => `Grants${name}`),
@@ -47,7 +47,7 @@ describe('grants', () => {
     expect(permissions).toHaveLength(3);
   });
 
-  it('"*" stands only with calls that take no resource; no action is a wildcard', () => {
+  it('"*" is used only for calls that take no resource; no action is a wildcard', () => {
     const everywhere = ['Client', 'Worker', 'Account', 'Timer', 'Lost', 'Fleet'].flatMap((id) => statements(dev, id));
     const unbound = everywhere
       .filter(({ Resource }) => names(Resource).includes('*'))
@@ -89,7 +89,7 @@ describe('grants', () => {
     expect(actions('Timer', '/code/*')).toEqual([]);
   });
 
-  it('indexes: what is due, uncut or unsettled only where it is read', () => {
+  it('indexes: only functions that read an index may do so', () => {
     const readers = (index: string) =>
       ['Client', 'Worker', 'Account', 'Timer', 'Lost'].filter((id) => actions(id, `/index/${index}"`).length > 0);
     expect(readers('due')).toEqual(['Timer']);

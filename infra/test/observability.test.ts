@@ -17,7 +17,7 @@ function alarms(context: Record<string, unknown>): Alarm[] {
 }
 
 describe('alarms', () => {
-  it('are at most eight, and say where to read on', () => {
+  it('are at most eight, and link to the runbook', () => {
     const all = alarms({ env: 'prod', alarmEmail: 'operator@example.com' });
     expect(all.length).toBeLessThanOrEqual(8);
     for (const { AlarmDescription, AlarmActions } of all) {
@@ -26,7 +26,7 @@ describe('alarms', () => {
     }
   });
 
-  it.runIf(existsSync(RUNBOOK))('link to headings that there are', () => {
+  it.runIf(existsSync(RUNBOOK))('link to existing headings', () => {
     const headings = readFileSync(RUNBOOK, 'utf8').match(/^#+ .*$/gm) ?? [];
     const anchors = headings.map((heading) =>
       heading
@@ -39,7 +39,7 @@ describe('alarms', () => {
     expect(anchors).toEqual(expect.arrayContaining(linked));
   });
 
-  it('tell of lost chunks by their age, since one that the function fails on is hardly ever visible', () => {
+  it('report lost chunks by their age, since a message on which the function fails is hardly ever visible', () => {
     expect(only(template({ env: 'dev' }), ALARM, 'ObservabilityLostChunks').Properties).toMatchObject({
       MetricName: 'ApproximateAgeOfOldestMessage',
       Statistic: 'Maximum',
@@ -48,7 +48,7 @@ describe('alarms', () => {
     });
   });
 
-  it('have no topic unless somebody is to be told', () => {
+  it('have no topic without an address for them', () => {
     template({ env: 'dev' }).resourceCountIs('AWS::SNS::Topic', 0);
     template({ env: 'dev', alarmEmail: 'operator@example.com' }).resourceCountIs('AWS::SNS::Topic', 1);
   });
@@ -62,7 +62,7 @@ describe('dashboard', () => {
 });
 
 describe('at rest', () => {
-  /** USD a month, us-east-1, no free tier. What has no line here costs nothing while nobody calls it. */
+  /** USD a month in us-east-1 without a free tier. Types that are not listed cost nothing without calls. */
   const FREE = new Set([
     'AWS::ApiGatewayV2::Api',
     'AWS::ApiGatewayV2::Integration',

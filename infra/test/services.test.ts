@@ -32,7 +32,7 @@ describe('functions', () => {
     expect(Properties).not.toHaveProperty('ReservedConcurrentExecutions');
   });
 
-  it('limit accounts as the operator says', () => {
+  it('limit accounts by the settings', () => {
     const asked = { env: 'dev', runningPackages: '7', taskTimeoutS: '7200' };
     const strict = only(template(asked), FUNCTION, 'ServicesClient');
     const { Variables } = strict.Properties['Environment'] as Environment;
@@ -40,7 +40,7 @@ describe('functions', () => {
     expect(policy).toEqual({ ...contract.policy, running_packages: 7, task_timeout_s: 7200 });
   });
 
-  it('say less when asked to, but what administrators do', () => {
+  it('log less when the settings say so, but all actions of administrators', () => {
     const quiet = template({ env: 'dev', logLevel: 'ERROR' });
     const levels = ['Client', 'Worker', 'Account', 'Timer', 'Lost'].map((id) => {
       const { Variables } = only(quiet, FUNCTION, `Services${id}`).Properties['Environment'] as Environment;
@@ -49,7 +49,7 @@ describe('functions', () => {
     expect(levels).toEqual(['ERROR', 'ERROR', 'INFO', 'ERROR', 'ERROR']);
   });
 
-  it('reserve concurrency when asked to', () => {
+  it('reserve concurrency by the settings', () => {
     const reserved = template({ env: 'dev', reservedConcurrency: '1' });
     for (const id of ['ServicesClient', 'ServicesWorker']) {
       expect(only(reserved, FUNCTION, id).Properties['ReservedConcurrentExecutions']).toBe(1);
@@ -114,7 +114,7 @@ describe('API', () => {
   });
 });
 
-describe('what no request reaches', () => {
+describe('functions without a route', () => {
   it('the timer runs every minute', () => {
     expect(only(dev, 'AWS::Events::Rule').Properties).toMatchObject({
       ScheduleExpression: 'rate(1 minute)',
@@ -134,7 +134,7 @@ describe('what no request reaches', () => {
 });
 
 describe('outputs', () => {
-  it('are those that CLI and SDKs look for', () => {
+  it('are those that the CLI and the SDKs read', () => {
     const outputs = dev.toJSON()['Outputs'] as Record<string, { Value: unknown }>;
     expect(Object.keys(outputs)).toEqual([
       'Endpoint',

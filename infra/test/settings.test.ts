@@ -15,7 +15,7 @@ describe('settings', () => {
     });
   });
 
-  it('keeps what prod holds, and nothing else', () => {
+  it('retains the data of prod, and of no other environment', () => {
     expect(['dev', 'staging', 'prod'].map((env) => read({ env }).retain)).toEqual([false, false, true]);
     expect(['dev', 'staging', 'prod'].map((env) => read({ env }).recovery)).toEqual([false, false, true]);
   });
@@ -61,7 +61,7 @@ describe('settings', () => {
     expect(read({ env: 'dev', '@aws-cdk/core:some': true }).recorded).toEqual({});
   });
 
-  it('draws from no family that the region lacks', () => {
+  it('leaves out families that the region lacks', () => {
     const { families } = read({ env: 'dev', unavailableFamilies: 'c8g,m7i' });
     expect(families).toContain('c7g');
     expect(families).not.toContain('c8g');

@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     projects: [
-      // Longer than a busy machine takes: only a test that hangs is to fail by it.
+      // Longer than a busy machine takes, so that only a hanging test exceeds it.
       { test: { name: 'unit', include: ['tests/unit/**/*.test.ts'], testTimeout: 60_000 } },
       {
         test: {

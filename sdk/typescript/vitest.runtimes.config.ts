@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-// Not among the tests of `make test`: what it runs on is a gigabyte, which `make runtimes` installs.
+// Separate from `make test`: the runtimes are a gigabyte, which `make runtimes` installs.
 export default defineConfig({
   test: {
     include: ['tests/runtimes/**/*.test.ts'],

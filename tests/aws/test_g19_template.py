@@ -99,7 +99,7 @@ def in_a_secret(template: Template, text: str) -> None:
     first(template, "AWS::SecretsManager::Secret")["SecretString"] = text
 
 
-def nobody_makes_it(template: Template, _: str) -> None:
+def without_a_generator(template: Template, _: str) -> None:
     del first(template, "AWS::SecretsManager::Secret")["GenerateSecretString"]
 
 
@@ -121,7 +121,7 @@ def under_an_innocent_name(template: Template, text: str) -> None:
 
 def in_the_user_data(template: Template, text: str) -> None:
     data = first(template, "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]["UserData"]
-    data["Fn::Base64"]["Fn::Join"][1].append(f"\nexport WHATEVER={text}\n")
+    data["Fn::Base64"]["Fn::Join"][1].append(f"\nexport ANYTHING={text}\n")
 
 
 def by_innocent_default(template: Template, text: str) -> None:
@@ -133,7 +133,7 @@ def as_an_output(template: Template, text: str) -> None:
 
 
 Plant = Callable[[Template, str], None]
-BY_THE_PLACE: list[Plant] = [in_a_secret, nobody_makes_it, in_the_environment, joined_in_the_environment, by_default]
+BY_THE_PLACE: list[Plant] = [in_a_secret, without_a_generator, in_the_environment, joined_in_the_environment, by_default]
 BY_THE_TEXT: list[Plant] = [under_an_innocent_name, in_the_user_data, by_innocent_default, as_an_output]
 TOKENS = {
     "token_urlsafe(32)": "9xkQ2Zt7-mWbRf0LsVd4_JhYc8NuGpE3aTiOo6KqXwI",

@@ -72,7 +72,7 @@ def test_only_the_admin_token_administers_accounts(cluster: Up, role: str) -> No
 
 
 def test_an_unknown_account_is_not_found(cluster: Up) -> None:
-    for command in (["grant", "nobody", "1h"], ["revoke", "nobody"]):
+    for command in (["grant", "unknown", "1h"], ["revoke", "unknown"]):
         assert cloudpar("account", *command, *cluster.admin()).returncode == 5
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Before each start of the worker: its token, where only root reads it, its firewall, and its image.
+# Runs before each start of the worker: stores its token where only root can read it, sets its firewall, pulls its
+# image.
 set -euo pipefail
 : "${CLOUDPAR_REGION:?}" "${CLOUDPAR_TOKEN_SECRET:?}" "${CLOUDPAR_IMAGE:?}"
 token=${CLOUDPAR_TOKEN_FILE:-/run/cloudpar/worker-token}
@@ -10,7 +11,8 @@ aws secretsmanager get-secret-value --region "$CLOUDPAR_REGION" --secret-id "$CL
   --query SecretString --output text >"$token.new"
 mv "$token.new" "$token"
 
-# The metadata service answers one network hop, and containers are two away; they need not even connect to it.
+# The metadata service answers across one network hop, and containers are two away. The firewall also blocks
+# connections.
 rule=(DOCKER-USER --destination 169.254.169.254 --protocol tcp --jump REJECT --reject-with tcp-reset)
 if ! iptables --wait --check "${rule[@]}" 2>/dev/null && ! iptables --wait --insert "${rule[@]}"; then
   echo "cloudpar: no firewall before the instance metadata: the hop limit alone keeps containers from them" >&2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The worker in the foreground. It begins as root with three capabilities, which its entry point gives up.
+# Runs the worker in the foreground. It starts as root with three capabilities, which its entry point drops.
 set -euo pipefail
 : "${CLOUDPAR_REGION:?}" "${CLOUDPAR_ENDPOINT:?}" "${CLOUDPAR_IMAGE:?}" "${CLOUDPAR_PYTHON:?}" "${CLOUDPAR_LOG_GROUP:?}"
 token=${CLOUDPAR_TOKEN_FILE:-/run/cloudpar/worker-token}
@@ -9,12 +9,12 @@ session=$(curl --silent --fail --max-time 2 --request PUT --header 'X-aws-ec2-me
   "$metadata/api/token")
 instance=$(curl --silent --fail --max-time 2 --header "X-aws-ec2-metadata-token: $session" \
   "$metadata/meta-data/instance-id")
-# A quarter of the memory for temporary files. Compilers of tasks (numba, torch) load what they write there: exec.
+# A quarter of the memory is for temporary files. `exec`, since tasks' compilers (numba, torch) load files from there.
 tmp_kib=$(awk '/^MemTotal:/ { print int($2 / 4) }' /proc/meminfo)
-# What each executor may have, of which there is one a processor, and as much again as two for the worker itself.
+# The process limit of each executor, one executor for each processor, and twice the limit for the worker itself.
 processes=$((512 * ($(nproc) + 2)))
 
-# On a bridge network, a hop away from the metadata service, which answers one hop only: no AWS credentials inside.
+# The bridge network is a hop further from the metadata service, which answers one hop only: no AWS credentials inside.
 exec docker run --rm --name cloudpar-worker --network bridge \
   --read-only --cap-drop ALL --cap-add SETUID --cap-add SETGID --cap-add KILL \
   --security-opt no-new-privileges --pids-limit "$processes" --ulimit nofile=65536:65536 --shm-size 256m \

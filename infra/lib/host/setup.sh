@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs once, at the first boot: the container engine, then the two units.
+# Runs once, at the first boot: installs the container engine, then the two units.
 set -euo pipefail
 
 for attempt in 1 2 3 4 5; do

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Looks every few seconds whether this instance is about to end: a spot interruption (2 minutes ahead), a rebalance
-# recommendation (perhaps earlier), or the Auto Scaling group taking it away (a lifecycle hook that waits for us).
-# Each stops the worker's unit, that is, sends the worker SIGTERM: it takes no more work, finishes what runs and
-# publishes it. The hook is kept waiting while it does, and completed when it has. After a mere recommendation the group
-# is asked to replace the instance, unless it has begun to by itself.
+# Checks every few seconds whether this instance is about to end: by a spot interruption (2 minutes ahead), after a
+# rebalance recommendation (perhaps earlier), or because the Auto Scaling group terminates it (a lifecycle hook waits).
+# In each case it stops the worker's unit, which sends SIGTERM to the worker: the worker takes no more tasks, finishes
+# the running ones and publishes their results. This script extends the hook meanwhile, and completes it at the end.
+# After a mere recommendation it asks the group to replace the instance, unless the group already does.
 set -uo pipefail
 : "${CLOUDPAR_REGION:?}" "${CLOUDPAR_GROUP:?}" "${CLOUDPAR_HOOK:?}"
 metadata=${CLOUDPAR_METADATA:-http://169.254.169.254/latest}
@@ -12,7 +12,7 @@ heartbeat_s=${CLOUDPAR_HEARTBEAT_S:-60}
 unit=cloudpar-worker.service
 session=
 
-# A session outlives many looks; when one has ended, the look after it opens another.
+# A session outlasts many checks; when it has expired, the next check opens another one.
 open_session() {
   session=$(curl --silent --fail --max-time 2 --request PUT \
     --header 'X-aws-ec2-metadata-token-ttl-seconds: 21600' "$metadata/api/token")
@@ -26,7 +26,7 @@ taken_away() {
   [[ $(get autoscaling/target-lifecycle-state) == Terminated ]]
 }
 
-# Why the instance will end; fails while it will not.
+# Prints why the instance will end; fails if it will not.
 ending() {
   if get spot/instance-action >/dev/null; then
     echo 'spot interruption'
@@ -54,12 +54,12 @@ done
 
 until reason=$(ending); do
   sleep "$look_s"
-  # In this shell, not in the one that the substitution ran in.
+  # In this shell: a substitution's subshell would lose the session.
   get instance-id >/dev/null || open_session
 done
 
 echo "cloudpar: this instance will end ($reason): the worker drains"
-# It is not started again: a unit that was stopped stays so.
+# systemd does not restart a unit that was stopped.
 systemctl stop --no-block "$unit"
 
 beat_s=0
@@ -73,7 +73,7 @@ while true; do
       beat_s=$((SECONDS + heartbeat_s))
     fi
   elif [[ -z $asked && $reason == 'rebalance recommendation' ]] && drained; then
-    # The group may have found no replacement: an instance that does nothing must not hold its place, and cost.
+    # The group may have found no replacement: an idle instance must not keep its place, and cost money.
     aws autoscaling terminate-instance-in-auto-scaling-group --region "$CLOUDPAR_REGION" --instance-id "$instance" \
       --no-should-decrement-desired-capacity >/dev/null && asked=yes
   fi

@@ -18,7 +18,7 @@ describe('scripts around the container', () => {
     writeFileSync(join(folder, name), `#!/usr/bin/env bash\n${log}\n${body}\n`, { mode: 0o755 });
   }
 
-  /** What it writes to standard error. */
+  /** Runs a script and returns its standard error. */
   function run(script: string, environment: Record<string, string> = {}): string {
     const ended = spawnSync('bash', [join(HOST, script)], {
       encoding: 'utf8',
@@ -61,13 +61,13 @@ describe('scripts around the container', () => {
     ]);
   });
 
-  it('prepare.sh puts the firewall before the instance metadata once', () => {
+  it('prepare.sh adds the firewall rule for the instance metadata once', () => {
     program('iptables', '');
     run('prepare.sh');
     expect(calls().filter((call) => call.startsWith('iptables'))).toEqual([`iptables --wait --check ${RULE}`]);
   });
 
-  it('prepare.sh says that there is no firewall, and goes on', () => {
+  it('prepare.sh continues with a message if there is no firewall', () => {
     program('iptables', 'false');
     expect(run('prepare.sh')).toContain('no firewall before the instance metadata');
     expect(calls()).toContain('docker pull --quiet example/worker:1');

@@ -62,7 +62,7 @@ class Host {
     });
   }
 
-  /** The script's exit code. */
+  /** Waits for the script and returns its exit code. */
   async ended(): Promise<number | null> {
     const { process } = this;
     if (process && process.exitCode === null) {
@@ -71,7 +71,7 @@ class Host {
     return process?.exitCode ?? null;
   }
 
-  /** Calls of programs, without those that only look. */
+  /** The calls of programs, without those that only read. */
   calls(): string[] {
     const lines = readFileSync(join(this.folder, 'calls'), 'utf8').split('\n');
     return lines.filter((line) => line && !line.startsWith('systemctl show'));
@@ -115,7 +115,7 @@ describe('watch.sh', () => {
   });
   afterEach(() => host.close());
 
-  it('looks for all three ends, and does nothing while none is near', async () => {
+  it('checks for all three ends, and does nothing while none is announced', async () => {
     await until(() => host.looks.length > 20);
     for (const path of [
       'spot/instance-action',

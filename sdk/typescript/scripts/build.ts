@@ -2,8 +2,8 @@
 //
 //     npm run build
 //
-// The types are one file, and name what they need of the language's libraries themselves. So programs with TypeScript
-// 5.4 and later read them with any `lib`, with or without the types of Node.
+// All types are in one file, which declares what it needs of the language's libraries. So programs with TypeScript 5.4
+// and later read them with any `lib`, with or without the types of Node.
 
 import { rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -26,7 +26,7 @@ async function code(format: 'esm' | 'cjs', file: string): Promise<void> {
     target: 'node20',
     packages: 'external',
     sourcemap: true,
-    keepNames: true, // errors tell their class's name, also in a program that is minified
+    keepNames: true, // an error's class keeps its name in a minified program, too
   });
 }
 

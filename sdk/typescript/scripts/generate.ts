@@ -1,9 +1,9 @@
-// Writes src/generated from docs/openapi.json, which is made from the protocol's messages:
+// Writes src/generated from docs/openapi.json, which is generated from the protocol's messages:
 //
 //     npm run generate
 //
-// types.ts is for the compiler. shapes.ts is for the codec, which must know what JavaScript's values do not say:
-// whether a number is an integer or a float, and in which order fields travel.
+// The compiler uses types.ts. The codec uses shapes.ts for what JavaScript's values do not show: whether a number is an
+// integer or a float, and in which order fields travel.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -47,7 +47,7 @@ interface Content {
   content: Record<string, { schema: Schema }>;
 }
 
-/** The text of each generated file, by its name. */
+/** Returns the text of each generated file, by its name. */
 export async function render(): Promise<Record<string, string>> {
   const document = JSON.parse(await readFile(DOCUMENT, 'utf8')) as Document;
   return { 'types.ts': await types(document), 'shapes.ts': shapes(document) };
@@ -61,7 +61,7 @@ async function types(document: Document): Promise<string> {
   return `${NOTICE}${whole.slice(begin, whole.indexOf('\n}\n', begin) + 3)}`;
 }
 
-/** What MessagePack holds and JSON does not: bytes, and integers of 64 bits where they carry a user's numbers. */
+/** Maps what MessagePack has and JSON lacks: bytes, and integers of 64 bits where they carry a user's numbers. */
 function transform(schema: object): ts.TypeNode | undefined {
   const { contentEncoding, type, minimum } = schema as Schema;
   if (contentEncoding === 'base64') {
@@ -91,7 +91,7 @@ function shapes(document: Document): string {
   ].join('\n');
 }
 
-/** One entry a line. */
+/** Writes one entry on each line. */
 function table(entries: Record<string, unknown>): string {
   const lines = Object.entries(entries).map(([name, entry]) => `  ${name}: ${JSON.stringify(entry)},\n`);
   return `{\n${lines.join('')}}`;

@@ -4,7 +4,7 @@ import { BULK_ITEMS } from './limits.ts';
 /** Acknowledgements wait this many milliseconds for others, to be sent in one request. */
 const GATHER_MS = 1000;
 
-/** Sends acknowledgements: the master cancels what still runs of these packages, and frees their storage. */
+/** Sends acknowledgements, upon which the master cancels the packages' running tasks and frees their storage. */
 export class Acknowledgements {
   readonly #connection: Connection;
   readonly #sending = new Set<Promise<void>>();
@@ -15,7 +15,7 @@ export class Acknowledgements {
     this.#connection = connection;
   }
 
-  /** @param now Do not wait for others: a package that still runs costs compute time. */
+  /** @param now Whether to send it without waiting for others, since a running package costs compute time. */
   add(packageId: string, now: boolean): void {
     this.#waiting.push(packageId);
     if (now || this.#waiting.length >= BULK_ITEMS) {
@@ -26,11 +26,11 @@ export class Acknowledgements {
     }
   }
 
-  /** Send those that wait; resolves once all that were sent are answered. It never rejects. */
+  /** Sends those that wait, and resolves when all are answered. It never rejects. */
   async send(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const sent = this.#sendAll().catch(() => undefined); // the master deletes packages some days later anyway
+    const sent = this.#sendAll().catch(() => undefined); // the master deletes packages some days later in any case
     this.#sending.add(sent);
     await Promise.all(this.#sending);
     this.#sending.delete(sent);

@@ -1,27 +1,27 @@
 import type { TaskResult } from './package.ts';
 import type { Part } from './part.ts';
 
-/** What a result takes in memory beside its data, about. */
+/** About how much memory a result takes besides its data. */
 const RESULT_BYTES = 256;
 
 type Arrival = readonly [Part, TaskResult];
 
-/** Results that wait for their reader, by their tasks' numbers in the map. */
+/** Results that wait for their reader, by the numbers of their tasks in the map. */
 export class Arrivals {
   readonly #all = new Map<number, Arrival>();
-  /** Results in the master's answers for this task and later ones are left at the master. */
+  /** Results of this task and later ones are left at the master. */
   #horizon = Number.POSITIVE_INFINITY;
-  /** What they take in memory. */
+  /** The memory that the results take. */
   bytes = 0;
-  /** Those that ended in an error, and were not left; also of those that were read. */
+  /** How many results that were not left have an error, including those that were read. */
   errors = 0;
 
-  /** Whether none is there. */
+  /** Whether no result waits. */
   get isEmpty(): boolean {
     return this.#all.size === 0;
   }
 
-  /** The number of the one that came first. */
+  /** The task number of the result that came first. */
   get first(): number | undefined {
     return this.#all.keys().next().value;
   }
@@ -30,7 +30,7 @@ export class Arrivals {
     return this.#all.has(number);
   }
 
-  /** Keep results of a part; those beyond the horizon are left at the master. */
+  /** Keeps results of a part, and leaves those beyond the horizon at the master. */
   add(part: Part, results: readonly TaskResult[]): void {
     const left: TaskResult[] = [];
     for (const result of results) {
@@ -48,7 +48,7 @@ export class Arrivals {
     }
   }
 
-  /** The first to come of those that ended in an error. */
+  /** The first result to come that has an error. */
   get firstError(): Arrival | undefined {
     for (const arrival of this.#all.values()) {
       if (arrival[1].outcome !== 'ok') {
@@ -67,9 +67,9 @@ export class Arrivals {
     return arrival;
   }
 
-  /** Leave results of the last tasks at the master until no more than these bytes are there, as far as that goes. */
+  /** Leaves results of the last tasks at the master until the rest takes at most these bytes, as far as possible. */
   shrink(bytes: number): void {
-    // Numbers only: there may be 300,000 results, and sorting pairs of them keeps the event loop waiting.
+    // Only numbers: there may be 300,000 results, and sorting pairs would block the event loop for long.
     const numbers = Float64Array.from(this.#all.keys()).sort();
     const left = new Map<Part, TaskResult[]>();
     for (let at = numbers.length - 1; at >= 0 && this.bytes > bytes; at -= 1) {
@@ -90,12 +90,12 @@ export class Arrivals {
     }
   }
 
-  /** Whether the reader, before this number, has come near enough to what was left. */
+  /** Whether the reader, at the task before this number, is close enough to results that were left. */
   isNear(number: number, bytes: number): boolean {
     return this.#horizon < Number.POSITIVE_INFINITY && (this.#horizon <= number || this.bytes < bytes);
   }
 
-  /** Keep everything from now on. */
+  /** Keeps all results from now on. */
   rewind(): void {
     this.#horizon = Number.POSITIVE_INFINITY;
   }
@@ -108,8 +108,8 @@ export class Arrivals {
 }
 
 /**
- * Not a large one, which is downloaded only when there is room; nor one of a package that has failed, whose reader waits
- * for what will never come: that is known once all of it was read.
+ * Whether a result may be left at the master. A large one may not, since it is downloaded only when there is room. Nor
+ * may one of a failed package: its reader must read all results to know which tasks have none.
  */
 function isDroppable([part, { blob }]: Arrival): boolean {
   return part.package?.failure === undefined && blob === null;

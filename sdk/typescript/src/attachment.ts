@@ -6,17 +6,17 @@ import type { Settled } from './outcomes.ts';
 import { ResultBuffer, type Supply } from './result-buffer.ts';
 import type { Session } from './session.ts';
 
-/** Characters of a whole package id. */
+/** The number of characters of a whole package id. */
 const ID_LENGTH = 32;
 
-/** As many packages as the master lists at once. */
+/** How many packages the master lists at once. */
 const NEWEST = 1000;
 
 /**
- * A package that was started before, here or elsewhere, in JavaScript or in Python.
+ * A package that was started earlier, here or elsewhere, in JavaScript or in Python.
  *
- * It is not the pool's own: its results stay at the master until `acknowledge`, and can be read again and again, in any
- * process; the pool's end neither cancels nor deletes it.
+ * It does not belong to the pool: its results stay at the master until `acknowledge`, and any process can read them
+ * again. Closing the pool neither cancels nor deletes it.
  */
 export class Attachment<T> implements AsyncIterable<T> {
   /** The package's id, for `pool.attach`. */
@@ -33,18 +33,20 @@ export class Attachment<T> implements AsyncIterable<T> {
     this.#progress = progress;
   }
 
-  /** How far it was when news of it came last: at `refresh`, or while results are read. */
+  /** The package's progress at the last news of it: at `refresh`, or while results are read. */
   get progress(): Progress {
     return this.#progress;
   }
 
-  /** Ask how far it is. */
+  /** Asks the master for the progress. */
   async refresh(): Promise<Progress> {
     this.#progress = (await statusOf(this.#session, this.packageId)).progress;
     return this.#progress;
   }
 
-  /** The values in the order of the tasks. The first error ends a loop over them; leaving a loop cancels nothing. */
+  /**
+   * Yields the values in the order of the tasks. The first error ends a loop over them; leaving a loop cancels nothing.
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {
     for await (const each of this.settled()) {
       if (each.status === 'rejected') {
@@ -54,7 +56,7 @@ export class Attachment<T> implements AsyncIterable<T> {
     }
   }
 
-  /** All values in the order of the tasks; rejects with the first error. */
+  /** Returns all values in the order of the tasks; rejects with the first error. */
   async results(): Promise<T[]> {
     const values: T[] = [];
     for await (const value of this) {
@@ -64,7 +66,8 @@ export class Attachment<T> implements AsyncIterable<T> {
   }
 
   /**
-   * Values and errors in the order of the tasks. If the package fails, that is the error of each task without a result.
+   * Yields values and errors in the order of the tasks. If the package fails, each task without a result has that
+   * error.
    *
    * @throws CloudparError when the master does not answer, or the pool was closed meanwhile.
    */
@@ -84,7 +87,7 @@ export class Attachment<T> implements AsyncIterable<T> {
           left -= 1;
           yield next;
           if (breaks.isOverdue()) {
-            await breaks.take(); // otherwise results that are there come without a turn of the event loop
+            await breaks.take(); // without this, buffered results would come without a turn of the event loop
           }
         } else if (part.ended) {
           throw part.failure ?? new CloudparError(`the reading of package ${this.packageId} was ended`);
@@ -97,12 +100,12 @@ export class Attachment<T> implements AsyncIterable<T> {
     }
   }
 
-  /** Stop what runs of it, and drop the rest. */
+  /** Stops its running tasks and drops the others. */
   async cancel(): Promise<void> {
     await this.#session.cancel(this.packageId);
   }
 
-  /** Delete its results at the master. A package that still runs is cancelled. */
+  /** Deletes its results at the master. A running package is cancelled. */
   async acknowledge(): Promise<void> {
     await this.#session.connection.call('acknowledge', { package_ids: [this.packageId] });
   }
@@ -117,9 +120,9 @@ function supplyOf(session: Session): Omit<Supply, 'read'> {
 }
 
 /**
- * Read a package that was started before.
+ * Attaches to a package that was started earlier.
  *
- * @param id Its id, or the first characters of it.
+ * @param id The package's id, or its first characters.
  * @throws NotFound when the master knows no such package of this account, Gone when it was deleted.
  * @throws SerializationError when its results are pickles.
  */
@@ -141,7 +144,7 @@ export async function attach<T>(session: Session, id: string, site: CallSite): P
   return new Attachment<T>(session, packageId, progress, site);
 }
 
-/** The id of the only package of the account that starts with these characters. */
+/** Returns the id of the account's only package that starts with these characters. */
 async function find(session: Session, id: string): Promise<string> {
   const { packages } = await session.connection.call('list_packages', { limit: NEWEST });
   const found = packages.map(({ package_id }) => package_id).filter((each) => each.startsWith(id));
@@ -156,7 +159,7 @@ async function find(session: Session, id: string): Promise<string> {
   return first;
 }
 
-/** How a package is, without its results: the cursor stands behind all of them. */
+/** Returns a package's status without results, by a cursor behind all of them. */
 async function statusOf(session: Session, packageId: string): Promise<Message<'PackageStatus'>> {
   const packages = [{ package_id: packageId, cursor: Number.MAX_SAFE_INTEGER }];
   const reply = await session.connection.call('await_tasks', { session: `${session.id}-status`, packages });

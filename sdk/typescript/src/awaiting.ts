@@ -1,5 +1,5 @@
-// Which packages to ask for, when, and for how long the master may hold the question: a state machine without I/O or
-// clocks. Stimuli in (added, answered, ...), instructions out (`next`).
+// Decides which packages to ask for, when, and how long the master may hold the request: a state machine without I/O
+// or clocks. It takes events (added, answered, ...) and returns instructions (`next`).
 
 import { type CloudparError, NotFound } from './errors.ts';
 import { BULK_ITEMS, HOLD_S } from './limits.ts';
@@ -7,24 +7,24 @@ import type { Message, Reply, Request } from './messages.ts';
 import { gatherS } from './pacing.ts';
 import type { News, Package } from './package.ts';
 
-/** With a master that never holds: when to ask first for a package that was started meanwhile. */
+/** When to ask for a package that was started meanwhile, at a master that never holds a request. */
 const NEW_PACKAGE_S = 0.1;
 
-/** A held question that is answered at once, without news, again and again: ask no faster than this. */
+/** The shortest time between requests that the master answers at once without news. */
 const RESTLESS_S = 0.05;
 const RESTLESS_TIMES = 3;
 
-/** What to do now: ask, wait (in seconds), or rest until something is added. */
+/** The next action: ask, wait for some seconds, or rest until a package is added. */
 export type Step = { readonly ask: Question } | { readonly waitS: number } | 'rest';
 
-/** A request, and the packages that it is about, in their order. */
+/** A request, and the packages that it asks for, in their order. */
 export interface Question {
   readonly request: Request<'await_tasks'>;
   readonly asked: readonly Package[];
   readonly holdS: number;
 }
 
-/** The packages under way of one client. Times in seconds, of any clock that never goes back. */
+/** The running packages of one client. Times are in seconds, of any clock that never goes back. */
 export class Awaiting {
   readonly #session: string;
   #underWay = new Set<Package>();
@@ -37,12 +37,12 @@ export class Awaiting {
     this.#session = session;
   }
 
-  /** A package is about to be started: do not ask to be held without it. */
+  /** A package is about to be started: the master must not hold a request without it. */
   startBegins(): void {
     this.#starting += 1;
   }
 
-  /** It was started (or could not be). */
+  /** The start has ended, with the package or without. */
   startEnds(started: Package | undefined, now: number): void {
     this.#starting -= 1;
     if (started !== undefined) {
@@ -51,7 +51,7 @@ export class Awaiting {
     }
   }
 
-  /** Ask no more for a package, which continues to run. */
+  /** Asks no more for a package, which continues to run. */
   drop(dropped: Package): void {
     this.#underWay.delete(dropped);
   }
@@ -61,7 +61,7 @@ export class Awaiting {
     return [...this.#underWay];
   }
 
-  /** What to do now. */
+  /** Returns the next action. */
   next(now: number): Step {
     if (this.#active.length === 0) {
       return 'rest';
@@ -69,17 +69,17 @@ export class Awaiting {
     return this.#due > now ? { waitS: this.#due - now } : { ask: this.#question() };
   }
 
-  /** The packages whose results have room in their buffers. */
+  /** The packages whose buffers have room for results. */
   get #active(): Package[] {
     return [...this.#underWay].filter(({ paused }) => !paused);
   }
 
-  /** A package that was paused has room again: ask for it as soon as the master allows. */
+  /** A paused package has room again: asks for it as soon as the master allows. */
   resume(now: number): void {
     this.#due = Math.min(this.#due, now + (this.#retryAfterS > 0 ? NEW_PACKAGE_S : 0));
   }
 
-  /** Ask again for results of a package that were left at the master. */
+  /** Asks again for results of a package that were left at the master. */
   rewind(left: Package, now: number): void {
     left.rewind();
     this.#underWay.add(left);
@@ -91,7 +91,7 @@ export class Awaiting {
     const asked = active.slice(0, BULK_ITEMS);
     const whole = asked.length === active.length;
     if (!whole) {
-      // The others come first next time.
+      // The others come first in the next request.
       this.#underWay = new Set([...[...this.#underWay].filter((each) => !asked.includes(each)), ...asked]);
     }
     const holdS = whole && this.#starting === 0 && !asked.some(({ more }) => more) ? HOLD_S : 0;
@@ -100,10 +100,10 @@ export class Awaiting {
   }
 
   /**
-   * The answer to a question has come.
+   * Takes the answer to a request.
    *
-   * @param tookS How long it took, by the clock.
-   * @returns What is new of each package that the answer is about.
+   * @param tookS How long the answer took, by the clock.
+   * @returns The news of each package in the answer.
    */
   answered(question: Question, reply: Reply<'await_tasks'>, tookS: number, now: number): Map<Package, News> {
     const found = new Map<Package, News>();
@@ -135,7 +135,7 @@ export class Awaiting {
     }
   }
 
-  /** Decide when to ask next. */
+  /** Decides when to ask next. */
   #pause(question: Question, retryAfterS: number, anyNews: boolean, tookS: number, now: number): void {
     this.#retryAfterS = retryAfterS;
     const running = this.#active.filter(({ phase }) => phase === 'running');
@@ -155,7 +155,7 @@ export class Awaiting {
     this.#due = now + pauseS;
   }
 
-  /** What has ended is not asked for again; large results may still be coming in. */
+  /** Asks no more for packages that have ended; their large results may still be downloaded. */
   #sortOut(asked: readonly Package[]): void {
     for (const awaited of asked) {
       if (awaited.phase === 'ended' || (awaited.state !== 'running' && !awaited.more)) {
@@ -165,7 +165,7 @@ export class Awaiting {
   }
 }
 
-/** Statuses come in the order of the questions, less those without one; each with its package, and the cursor asked. */
+/** Pairs statuses, which come in the order of the request, with their packages and cursors; some packages have none. */
 function* matched(
   { asked, request }: Question,
   statuses: readonly Message<'PackageStatus'>[],

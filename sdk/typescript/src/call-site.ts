@@ -1,7 +1,7 @@
-// Where the program called the pool. An error is made much later, when an answer comes: its own stack shows only the
-// pool's code.
+// Records where the program called the pool. An error is made much later, when an answer comes: its own stack shows
+// only the pool's code.
 
-/** A place in the program. It costs some microseconds; its text is made only if it is asked for. */
+/** A place in the program. Recording it takes some microseconds; its text is made only on demand. */
 export class CallSite {
   readonly stack?: string;
 
@@ -10,13 +10,13 @@ export class CallSite {
     Error.captureStackTrace?.(this, above);
   }
 
-  /** The lines of a stack behind its message. */
+  /** The lines of the stack after the message. */
   get frames(): string {
     const start = this.stack?.indexOf('\n    at ') ?? -1;
     return start < 0 ? '' : (this.stack?.slice(start) ?? '');
   }
 
-  /** Give an error this place as its stack. */
+  /** Gives an error this place as its stack. */
   mark(error: Error): void {
     if (this.frames !== '') {
       error.stack = `${error.name}: ${error.message}${this.frames}`;

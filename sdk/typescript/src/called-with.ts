@@ -2,26 +2,26 @@ import { inspect } from 'node:util';
 import type { CallStyle } from './messages.ts';
 import { Range } from './range.ts';
 
-/** Characters of the text, as INPUT_CHARS of cloudpar_protocol.limits. */
+/** The length of the text, as INPUT_CHARS of cloudpar_protocol.limits. */
 const CHARS = 200;
 
-/** Parts of an array or an object that are shown. */
+/** How many parts of an array or an object are shown. */
 const ITEMS = 4;
 const TEXT_CHARS = 40;
 const DEPTH = 3;
 
-/** What tasks were called with, where the program still has it: looked up at no cost when a task has failed. */
+/** The arguments of a map's tasks, if the program still has them. They are read only after a task has failed. */
 export interface Inputs {
   readonly values: readonly unknown[] | Range;
   readonly call: CallStyle;
 }
 
-/** The values of a map, if they can be looked up later. */
+/** Returns the values of a map if they can be read later. */
 export function inputsOf(values: unknown, call: CallStyle): Inputs | undefined {
   return Array.isArray(values) || values instanceof Range ? { values, call } : undefined;
 }
 
-/** What a task was called with, in the words of the workers: "value 3", "arguments (5, b=0)". */
+/** Describes the arguments of a task as workers do: "value 3", "arguments (5, b=0)". */
 export function calledWith({ values, call }: Inputs, index: number): string | undefined {
   const value = values instanceof Range ? values.at(index) : values[index];
   if (index >= values.length) {
@@ -30,7 +30,7 @@ export function calledWith({ values, call }: Inputs, index: number): string | un
   try {
     return cut(call === 'value' ? `value ${brief(value, DEPTH)}` : `arguments (${argumentsOf(value, call)})`);
   } catch {
-    return undefined; // a proxy, or a revoked one: its own code may throw
+    return undefined; // a proxy, perhaps a revoked one: its own code may throw
   }
 }
 
@@ -39,7 +39,7 @@ function argumentsOf(value: unknown, call: CallStyle): string {
   return listed([...items(args, DEPTH), ...pairs(kwargs, '=', DEPTH)], args.length + Object.keys(kwargs).length);
 }
 
-/** A value as a short text, which takes microseconds however large the value is, and calls no methods of it. */
+/** Describes a value in a short text. It takes microseconds for a value of any size, and calls no method of it. */
 function brief(value: unknown, depth: number): string {
   if (typeof value === 'string') {
     return inspect(value.slice(0, TEXT_CHARS)) + (value.length > TEXT_CHARS ? `... (${value.length} long)` : '');

@@ -5,12 +5,12 @@ import type { Address } from './connection.ts';
 import { ConfigurationError } from './errors.ts';
 import { describeStack, type Stack } from './stack.ts';
 
-/** What names no master to the Python SDK, in the same environment and profile. */
+/** The endpoint for which the Python SDK starts a master of its own, in the same environment and profile. */
 const LOCAL = 'local';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the master may be named. */
+/** Options that name a master. */
 export interface Whereabouts {
   /** The master's URL. */
   readonly endpoint?: string | undefined;
@@ -29,10 +29,10 @@ interface Source {
 }
 
 /**
- * Find the master to talk to: arguments first, then CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN, then a deployed stack
+ * Finds the master: arguments first, then CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN, then a deployed stack
  * (argument or CLOUDPAR_STACK, with CLOUDPAR_TOKEN_SECRET), then the profile file.
  *
- * @throws ConfigurationError when endpoint or token is not known; the text says where they were looked for.
+ * @throws ConfigurationError when endpoint or token is missing; the text names the places that were searched.
  */
 export async function configure(
   given: Whereabouts,
@@ -56,7 +56,7 @@ export async function configure(
   }
   const { endpoint, token } = known();
   if (!token && (!endpoint || stack)) {
-    // A token goes to the endpoint that it was written down with, and to no other.
+    // A token is sent only to the endpoint that was written down with it.
     const profile = await readProfile(environment);
     if (!endpoint || same(endpoint, profile.endpoint)) {
       sources.push(profile);
@@ -101,7 +101,7 @@ function checked(address: Partial<Address>, sources: readonly Source[], stack: s
   return address;
 }
 
-/** Where the profile file is: CLOUDPAR_PROFILE, or cloudpar/profile.toml in the user's configuration folder. */
+/** The path of the profile file: CLOUDPAR_PROFILE, or cloudpar/profile.toml in the user's configuration folder. */
 export function profilePath(environment: Environment): string {
   const folder = environment.XDG_CONFIG_HOME || join(homedir(), '.config');
   const named = environment.CLOUDPAR_PROFILE?.replace(/^~(?=\/)/, homedir());

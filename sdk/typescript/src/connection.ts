@@ -10,19 +10,19 @@ import { PATIENCE_S } from './patience.ts';
 import { type CallOptions, Repetition } from './repetition.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
 
-/** No answer for this long (beyond the time that a request asks to be held) counts as none. */
+/** A request has failed after this long without an answer (plus the time for which it asks to be held). */
 const ANSWER_S = 30;
 
-/** A payload may take as long as on a slow line, four at a time. */
+/** The time for a payload allows for a slow connection with four payloads at a time. */
 const SLOWEST_BYTES_PER_S = 50_000;
 
-/** S3's answer to a second upload of a key; no key is ever used for two payloads. */
+/** S3's status for a second upload of a key; no key is ever used for two payloads. */
 const THERE_ALREADY = 412;
 
-/** S3's reason, with status 409, while an earlier try is still under way. */
+/** S3's reason, with status 409, while an earlier attempt is still in progress. */
 const STILL_WRITTEN = 'ConditionalRequestConflict';
 
-/** Where the master is, and who we are. */
+/** The master's URL, and the account's token. */
 export interface Address {
   readonly endpoint: string;
   readonly token: string;
@@ -32,11 +32,11 @@ export interface Address {
 export interface ConnectionOptions {
   /** How long to wait for a master that has gone away, in seconds; 300 by default. */
   readonly patienceS?: number | undefined;
-  /** Called instead of the global fetch, such as for a proxy or a certificate authority of one's own. */
+  /** Replaces the global fetch, for example to use a proxy or another certificate authority. */
   readonly fetch?: Fetch | undefined;
 }
 
-/** Requests to one master, and to the places that it sends us to; repeated until they succeed or cannot. */
+/** Sends requests to one master and to its storage, and repeats them until they succeed or cannot. */
 export class Connection {
   /** The master's URL, without a slash at its end. */
   readonly endpoint: string;
@@ -61,7 +61,7 @@ export class Connection {
   }
 
   /**
-   * Send a message until it is answered. It is the same message each time, so repeating it is harmless.
+   * Sends a message until it is answered. Each attempt sends the same message, so repeating it is harmless.
    *
    * @throws RequestError when the master refuses.
    * @throws MasterUnreachable when it did not answer for longer than the patience.
@@ -90,8 +90,8 @@ export class Connection {
   }
 
   /**
-   * Upload a payload, or a part of one, to where the master said; resolves with its ETag. Putting the same again is
-   * harmless: a store that has a payload there already has it from an earlier try.
+   * Uploads a payload, or a part of one, by the master's link; resolves with its ETag. Repeating an upload is harmless:
+   * if the store has the payload already, an earlier attempt stored it.
    *
    * @internal
    */
@@ -107,7 +107,7 @@ export class Connection {
   }
 
   /**
-   * Make one payload of parts. Doing it again is harmless, though a store may say that it knows no such parts.
+   * Makes one payload of parts. Repeating it is harmless, though a store may answer that it knows no such parts.
    *
    * @internal
    */
@@ -124,7 +124,7 @@ export class Connection {
   }
 
   /**
-   * Download bytes [start, end) of a payload.
+   * Downloads bytes [start, end) of a payload.
    *
    * @internal
    */
@@ -136,7 +136,7 @@ export class Connection {
       if (response.status !== 200 && response.status !== 206) {
         throw blobError(answer, response.status, 'download');
       }
-      // A store that ignores ranges sends the whole.
+      // A store that ignores ranges sends the whole payload.
       const data = response.status === 200 ? answer.subarray(start, end) : answer;
       if (data.length !== end - start) {
         throw new Unavailable(`a download of ${end - start} bytes brought ${data.length}`);
@@ -145,13 +145,15 @@ export class Connection {
     });
   }
 
-  /** A relative link follows the endpoint, so that it takes the same way through proxies as calls do. */
+  /**
+   * Follows a link. A relative one is appended to the endpoint, so that it passes through the same proxies as calls.
+   */
   #follow(link: Link, init: Omit<FetchInit, 'method'>): Promise<FetchAnswer> {
     const url = link.url.startsWith('/') ? this.endpoint + link.url : link.url;
     return this.#fetch(url, { method: link.method, ...init });
   }
 
-  /** End whatever is under way. */
+  /** Ends all running requests. */
   close(): void {
     this.#repetition.close();
   }
@@ -165,7 +167,7 @@ function transferS(size: number): number {
   return ANSWER_S + size / SLOWEST_BYTES_PER_S;
 }
 
-/** The link's headers, less those that fetch makes from the body itself. */
+/** The link's headers without those that fetch derives from the body. */
 function sendable(link: Link): Record<string, string> {
   const own = new Set(['content-length', 'host']);
   return Object.fromEntries(Object.entries(link.headers).filter(([name]) => !own.has(name.toLowerCase())));
@@ -173,7 +175,7 @@ function sendable(link: Link): Record<string, string> {
 
 function refusal(body: Uint8Array, status: number): RequestError {
   const error = decodeError(body, status);
-  // Another server's page: repeating the request does not help.
+  // A page of another server: repeating the request does not help.
   return error instanceof InternalError && status < 500 ? new RequestError(error.message) : error;
 }
 

@@ -5,7 +5,7 @@ import { Breaks } from './event-loop.ts';
 import { type Events, guarded } from './events.ts';
 import type { News, Package, TaskResult } from './package.ts';
 
-/** Results of one answer that a receiver gets at once: settling them takes a few milliseconds. */
+/** How many results of one answer a receiver gets at once: settling them takes a few milliseconds. */
 const SLICE_RESULTS = 500;
 
 /** What a task wrote to standard output and error. */
@@ -16,25 +16,25 @@ export interface Output {
   readonly stderr: string;
 }
 
-/** Receives a package's results. A receiver that is also a gate decides when large results are downloaded. */
+/** Receives the results of a package. A receiver that is also a gate decides when large results are downloaded. */
 export interface Receiver extends Partial<Gate> {
-  /** The package is at the master. */
+  /** The master has the package. */
   started?(started: Package): void;
-  /** Results that are whole, each task once. */
+  /** Takes complete results, each task's once. */
   receive(results: readonly TaskResult[]): void;
   /** Tasks without a result will never have one; payloads of others may still come. */
   fail?(failure: CloudparError): void;
-  /** Nothing more will come. `failure` says why, if results are missing. */
+  /** Nothing more will come. If results are missing, `failure` is the reason. */
   end(failure: CloudparError | undefined): void;
 }
 
-/** Hands on what the master answers: results to their receivers, output and progress to the program. */
+/** Passes on the master's answers: results to their receivers, output and progress to the program. */
 export class Deliveries {
   readonly #events: Events;
   readonly #onOutput: (output: Output) => void;
   readonly #downloads: Downloads;
   readonly #receivers = new Map<Package, Receiver>();
-  /** Packages of which results of an answer are still to be handed on. */
+  /** Packages with results of an answer that are still to be passed on. */
   readonly #handingOn = new Set<Package>();
 
   constructor(connection: Connection, session: string, events: Events, onOutput: (output: Output) => void) {
@@ -57,13 +57,13 @@ export class Deliveries {
     receiver.started?.(begun);
   }
 
-  /** Hand on nothing more of a package. */
+  /** Passes on nothing more of a package. */
   forget(forgotten: Package): void {
     this.#downloads.drop(forgotten);
     this.#receivers.delete(forgotten);
   }
 
-  /** No more news of a package will come: end its receiver with the reason, and forget the package. */
+  /** No more news of a package will come: ends its receiver with the reason, and forgets the package. */
   lose(lost: Package, reason: CloudparError): void {
     const receiver = this.#receivers.get(lost);
     this.forget(lost);
@@ -78,7 +78,7 @@ export class Deliveries {
     this.#downloads.go();
   }
 
-  /** Hand on what an answer brought of a package, and fetch what it could only name. */
+  /** Passes on the news of a package, and downloads the results that an answer only names. */
   async handOn(awaited: Package, news: News): Promise<void> {
     const breaks = new Breaks();
     this.#handingOn.add(awaited);
@@ -111,7 +111,7 @@ export class Deliveries {
     this.#downloads.begin(awaited, news, arrived, isGate(receiver) ? receiver : undefined);
   }
 
-  /** Hand on results that are whole, and the end of the package. */
+  /** Passes on complete results, and the end of the package. */
   deliver(awaited: Package, results: readonly TaskResult[]): void {
     this.#receive(awaited, results);
     const receiver = this.#receivers.get(awaited);

@@ -3,11 +3,11 @@ import { CloudparError, RequestError } from './errors.ts';
 import type { Link } from './messages.ts';
 import type { Fetch, News, Package, TaskResult } from './package.ts';
 
-/** Neighbouring results are fetched together up to this size. */
+/** Neighbouring results are downloaded together up to this size. */
 const SPAN_BYTES = 16 << 20;
 const AT_ONCE = 4;
 
-/** Group results whose payloads lie one after the other in one blob. */
+/** Groups results whose payloads follow each other in one blob. */
 export function spans(fetches: readonly Fetch[]): Fetch[][] {
   const groups: Fetch[][] = [];
   let size = 0;
@@ -30,9 +30,9 @@ function byPlace(one: Fetch, other: Fetch): number {
   return one.key === other.key ? one.offset - other.offset : one.key < other.key ? -1 : 1;
 }
 
-/** Who decides when results may be downloaded: `result-buffer.ts`. */
+/** Decides when results may be downloaded; result-buffer.ts implements it. */
 export interface Gate {
-  /** Whether these may come now; if so, `downloaded` follows. */
+  /** Whether these may be downloaded now; if so, `downloaded` follows. */
   admits(span: readonly Fetch[]): boolean;
   downloaded(span: readonly Fetch[]): void;
 }
@@ -49,8 +49,8 @@ interface Job {
 }
 
 /**
- * Large results, fetched from where the workers put them: neighbours in one request, several requests at a time, and
- * each only when its reader has room for it.
+ * Downloads large results from the store: neighbours in one request, several requests at a time, and each only when its
+ * reader has room for it.
  */
 export class Downloads {
   readonly #connection: Connection;
@@ -64,22 +64,22 @@ export class Downloads {
   }
 
   /**
-   * Fetch what a status could only name.
+   * Downloads the results that a status only names.
    *
-   * @param gate Of a reader that may be slow.
-   * @param arrived Takes the results of each request, or the error that ends them all.
+   * @param gate Limits the downloads for a reader that may be slow.
+   * @param arrived Takes the results of each request, or the error that ends all downloads.
    */
   begin(from: Package, news: News, arrived: Arrived, gate?: Gate): void {
     this.#waiting.push(...spans(news.fetches).map((span) => ({ from, span, news, gate, arrived })));
     this.go();
   }
 
-  /** Fetch nothing more of a package. */
+  /** Downloads nothing more of a package. */
   drop(dropped: Package): void {
     this.#waiting = this.#waiting.filter(({ from }) => from !== dropped);
   }
 
-  /** Start as many downloads as may run now. */
+  /** Starts as many downloads as are allowed now. */
   go(): void {
     while (this.#running < AT_ONCE) {
       const next = this.#waiting.findIndex(({ gate, span }) => gate?.admits(span) ?? true);

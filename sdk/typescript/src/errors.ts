@@ -1,4 +1,4 @@
-// The tree of cloudpar_protocol.errors; the names, codes and meanings are the same in every language.
+// The tree of cloudpar_protocol.errors; names, codes and meanings are the same in every language.
 //
 //     CloudparError
 //     ├── ConfigurationError          endpoint and token do not fit together (this SDK's own)
@@ -29,16 +29,16 @@
 //         ├── ExecutorOutOfMemory     it was stopped at the memory limit
 //         └── TaskLost                its worker was lost again and again
 
-/** Anything that this system reports. The text says what happened and how to fix it. */
+/** The base class of all errors of this system. The text says what happened and how to fix it. */
 export class CloudparError extends Error {
-  /** Of an error that one task ended with: its number in its map, from 0. */
+  /** The number of the failed task in its map, from 0; set on errors of one task. */
   declare taskIndex?: number;
   /**
-   * Of the same, what the task was called with, as a short text such as "value 'x'" or "arguments (5, b=0)"; undefined
-   * if neither the executor nor the program could say it.
+   * The arguments of the failed task as a short text, such as "value 'x'" or "arguments (5, b=0)"; undefined if neither
+   * the executor nor the program knows them. Set on errors of one task.
    */
   declare taskInput?: string;
-  /** Of an error of a task or of a package: the package's id. */
+  /** The id of the package; set on errors of a task or of a package. */
   declare packageId?: string;
 
   /** The name of its class. */
@@ -47,12 +47,12 @@ export class CloudparError extends Error {
   }
 }
 
-/** Endpoint and token do not fit together; the text says which is missing, and where it was looked for. */
+/** Endpoint and token do not belong together; the text says which one is missing, and which places were searched. */
 export class ConfigurationError extends CloudparError {}
 
-/** An answer of the master that is an error. */
+/** The master answered with an error. */
 export class RequestError extends CloudparError {
-  /** The stable name on the wire. */
+  /** The stable name of the error in answers. */
   static readonly code: string = 'error';
   /** The HTTP status. */
   static readonly status: number = 500;
@@ -67,7 +67,7 @@ export class RequestError extends CloudparError {
     this.retryAfterS = retryAfterS;
   }
 
-  /** On the wire. */
+  /** The stable name of the error in answers. */
   get code(): string {
     return (this.constructor as typeof RequestError).code;
   }
@@ -102,13 +102,13 @@ export class QuotaExhausted extends RequestError {
   static override readonly status = 402;
 }
 
-/** The token is good, but not for this call. */
+/** The token is valid, but not for this call. */
 export class Forbidden extends RequestError {
   static override readonly code = 'forbidden';
   static override readonly status = 403;
 }
 
-/** Nothing of that name is visible to this token. */
+/** Nothing with this name is visible to the token. */
 export class NotFound extends RequestError {
   static override readonly code = 'not_found';
   static override readonly status = 404;
@@ -120,26 +120,26 @@ export class IdempotencyConflict extends RequestError {
   static override readonly status = 409;
 }
 
-/** It was there and has been deleted; the text says when and why. */
+/** It existed and was deleted; the text says when and why. */
 export class Gone extends RequestError {
   static override readonly code = 'gone';
   static override readonly status = 410;
 }
 
-/** Over a limit of the protocol. */
+/** The request exceeds a limit of the protocol. */
 export class TooLarge extends RequestError {
   static override readonly code = 'too_large';
   static override readonly status = 413;
 }
 
-/** Too many at once; try again after `retryAfterS`. */
+/** Too many requests; the same one may be sent again after `retryAfterS`. */
 export class RateLimited extends RequestError {
   static override readonly code = 'rate_limited';
   static override readonly status = 429;
   static override readonly retryable = true;
 }
 
-/** A fault of the master. Nothing acknowledged is lost; the same request may be sent again. */
+/** A fault of the master. It loses no acknowledged data, and the same request may be sent again. */
 export class InternalError extends RequestError {
   static override readonly code = 'internal';
   static override readonly status = 500;
@@ -158,7 +158,7 @@ export class MasterUnreachable extends CloudparError {}
 
 /** The package ended without all of its results: no quota, its lifetime over, tasks lost, or cancelled. */
 export class PackageFailed extends CloudparError {
-  /** A short code; see the message for people. */
+  /** A short code for programs; the message is for people. */
   readonly reason: string | undefined;
 
   constructor(message: string, reason?: string) {
@@ -170,7 +170,7 @@ export class PackageFailed extends CloudparError {
 /** Client and executor run different minor versions of Python. Packages of this SDK never raise it. */
 export class PythonMismatch extends PackageFailed {}
 
-/** Code, data or a result is not what its seal says, or has none: it was not read. */
+/** Code, data or a result does not match its seal, or has none; it was not read. */
 export class SealBroken extends PackageFailed {}
 
 /** An argument or a result is not what MessagePack holds. */
@@ -178,21 +178,21 @@ export class SerializationError extends CloudparError {}
 
 /** One task ended without a value. */
 export class TaskError extends CloudparError {
-  /** How it ended: "error", "timeout", "quota", "cancelled", "crashed", "memory" or "lost". */
+  /** The outcome: "error", "timeout", "quota", "cancelled", "crashed", "memory" or "lost". */
   code: string = 'error';
   /** The class of the exception that the function raised, such as "ValueError" or "package.module.Class". */
   declare remoteClass: string | undefined;
 }
 
-/** The function raised an exception: its text is the message, its remote traceback the cause. */
+/** The function raised an exception: the message is its text, and the cause is its remote traceback. */
 export class TaskRaised extends TaskError {}
 
-/** The task ran into its time limit and was stopped. The time used is charged. */
+/** The task reached its time limit and was stopped. The time used is charged. */
 export class TaskTimeout extends TaskError {
   override code = 'timeout';
 }
 
-/** The task ran into the end of the account's compute time and was stopped. The time used is charged. */
+/** The account's compute time ran out, and the task was stopped. The time used is charged. */
 export class TaskQuotaExceeded extends TaskError {
   override code = 'quota';
 }
@@ -207,17 +207,17 @@ export class ExecutorCrashed extends TaskError {
   override code = 'crashed';
 }
 
-/** The task grew over its executor's memory limit and was stopped. */
+/** The task exceeded its executor's memory limit and was stopped. */
 export class ExecutorOutOfMemory extends TaskError {
   override code = 'memory';
 }
 
-/** Workers were lost again and again while they ran this task. */
+/** Workers were lost repeatedly while they ran this task. */
 export class TaskLost extends TaskError {
   override code = 'lost';
 }
 
-/** What a remote exception's traceback looked like in its executor: the `cause` of a TaskRaised. */
+/** A remote exception's traceback as in its executor: the `cause` of a TaskRaised. */
 export class RemoteTraceback extends Error {
   override readonly name = 'RemoteTraceback';
 
@@ -230,7 +230,7 @@ export class RemoteTraceback extends Error {
 type RequestErrorKind = typeof RequestError;
 
 /**
- * By the code on the wire.
+ * Error classes by their codes in answers.
  *
  * @internal
  */
@@ -252,7 +252,7 @@ export const REQUEST_ERRORS: ReadonlyMap<string, RequestErrorKind> = new Map(
 );
 
 /**
- * By a task result's outcome other than "ok".
+ * Error classes by a task result's outcome other than "ok".
  *
  * @internal
  */
@@ -269,7 +269,7 @@ export const OUTCOME_ERRORS: Readonly<Record<string, new (message: string, optio
   };
 
 /**
- * By a failed package's reason; every other reason is a plain PackageFailed.
+ * Error classes by the reason of a failed package; other reasons give a plain PackageFailed.
  *
  * @internal
  */

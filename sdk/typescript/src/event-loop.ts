@@ -1,9 +1,10 @@
-// Long computations let the program's other work run: timers, requests, and the abort of the computation itself.
+// Long computations take breaks for the program's other work: timers, requests, and the abort of the computation
+// itself.
 
-/** How long a computation may keep the event loop to itself. */
+/** How long a computation may block the event loop. */
 const LONGEST_MS = 10;
 
-/** Steps between two looks at the clock, which costs as much as a short step. */
+/** Steps between two readings of the clock, which takes as long as a short step. */
 const STEPS = 32;
 
 /** The breaks of one long computation. */
@@ -11,18 +12,18 @@ export class Breaks {
   #since = performance.now();
   #steps = 0;
 
-  /** Counts a step; returns whether it is time for a break. */
+  /** Counts a step; returns whether a break is due. */
   isDue(): boolean {
     this.#steps += 1;
     return this.#steps % STEPS === 0 && performance.now() - this.#since >= LONGEST_MS;
   }
 
-  /** Like `isDue`, but looks at the clock each time: for steps that may be long. */
+  /** Like `isDue`, but reads the clock each time: for steps that may be long. */
   isOverdue(): boolean {
     return performance.now() - this.#since >= LONGEST_MS;
   }
 
-  /** Lets the event loop run everything else that waits for it. */
+  /** Lets the event loop run all other work that waits for it. */
   async take(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     this.#since = performance.now();

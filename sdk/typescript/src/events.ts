@@ -2,11 +2,11 @@ import { channel } from 'node:diagnostics_channel';
 import type { CloudparError } from './errors.ts';
 import type { Progress } from './messages.ts';
 
-/** Something that happens to a pool while its calls wait. Times in seconds. */
+/** An event of a pool while its calls wait. Times are in seconds. */
 export type PoolEvent =
   /** The master has not answered for over a second; requests to it are repeated. */
   | { readonly type: 'master_away'; readonly endpoint: string; readonly message: string }
-  /** It answers again. */
+  /** The master answers again. */
   | { readonly type: 'master_back'; readonly endpoint: string; readonly awayS: number }
   /** The master has made a request wait for over 5 s, because the account is at one of its limits. */
   | { readonly type: 'request_delayed'; readonly waitedS: number; readonly message: string }
@@ -22,17 +22,17 @@ export type PoolEvent =
       readonly starting: number | null;
       readonly message: string | null;
     }
-  /** News of a package. */
+  /** The progress of a package. */
   | { readonly type: 'progress'; readonly packageId: string; readonly progress: Progress }
   /** A map or some of its tasks have failed, and the program has not read its results. */
   | { readonly type: 'unread_error'; readonly packageId: string | undefined; readonly error: CloudparError | Error };
 
-/** `node:diagnostics_channel` subscribers of this name get every event of every pool. */
+/** Subscribers of `node:diagnostics_channel` with this name get every event of every pool. */
 export const EVENT_CHANNEL = 'cloudpar:event';
 
 const published = channel(EVENT_CHANNEL);
 
-/** Hands events to the program: to its callback, otherwise as a warning of the process if it says what is wrong. */
+/** Passes events to the program: to its callback; without one, a warning of the process reports problems. */
 export class Events {
   readonly #callback: ((event: PoolEvent) => void) | undefined;
 
@@ -61,7 +61,10 @@ export function guarded(name: string, call: () => void): void {
   }
 }
 
-/** Node prints it to standard error; `process.on('warning')` and `--disable-warning=CloudparWarning` control that. */
+/**
+ * Node prints the warning to standard error; `process.on('warning')` and `--disable-warning=CloudparWarning` control
+ * it.
+ */
 function warn(text: string): void {
   process.emitWarning(text, 'CloudparWarning');
 }

@@ -25,13 +25,13 @@ export class FleetWatch {
     this.#now = now;
   }
 
-  /** A package was started: watch it. */
+  /** A package was started: reports it if it waits for long. */
   begin(): void {
     this.#timer ??= setTimeout(() => this.#look(), this.#pauseS * 1000);
     this.#timer.unref();
   }
 
-  /** The master has answered. While a package waits, the answer describes the fleet, if the master knows of one. */
+  /** Takes the fleet's description in an answer: while a package waits, the master sends it, if it knows the fleet. */
   answered(fleet: Fleet): void {
     const isNews = fleet !== null && fleet.message !== null && fleet.message !== this.#fleet?.message;
     this.#fleet = fleet;
@@ -54,7 +54,7 @@ export class FleetWatch {
     }
   }
 
-  /** Packages that have had neither a result nor a worker for this long. */
+  /** The packages that have had neither a result nor a worker for this long. */
   #waiting(leastS: number): Package[] {
     const since = this.#now() - leastS;
     return this.#underWay().filter(({ startedAt, progress }) => {

@@ -1,27 +1,28 @@
-// The part of fetch that is needed here, declared without the types of the DOM or of Node: a program may have either.
+// The part of fetch that this package uses, declared without the types of the DOM or of Node: a program may have
+// either.
 
-/** What a request is sent with. */
+/** The options of a request. */
 export interface FetchInit {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** A Uint8Array. */
+  /** The body: a Uint8Array. */
   // biome-ignore lint/suspicious/noExplicitAny: which Uint8Array a fetch takes differs between versions of TypeScript
   readonly body?: any;
-  /** An AbortSignal. */
+  /** The signal: an AbortSignal. */
   // biome-ignore lint/suspicious/noExplicitAny: the type is the DOM's or Node's, if the program has either
   readonly signal: any;
   readonly redirect?: 'error';
 }
 
-/** What a request is answered with: a Response. */
+/** The answer to a request: a Response. */
 export interface FetchAnswer {
   readonly status: number;
-  /** Its headers. */
+  /** The headers of the answer. */
   readonly headers: {
-    /** One header; null if it is not there. */
+    /** Returns one header; null if it is missing. */
     get(name: string): string | null;
   };
-  /** Its body. */
+  /** Reads the body. */
   arrayBuffer(): Promise<ArrayBuffer>;
 }
 

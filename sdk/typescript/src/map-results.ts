@@ -9,19 +9,19 @@ import { ResultBuffer } from './result-buffer.ts';
 import type { Session } from './session.ts';
 import type { Source } from './source.ts';
 
-/** A map that failed gives a warning if the program has not started to read it after this many milliseconds. */
+/** A failed map gives a warning if the program has not started to read it after this many milliseconds. */
 const UNREAD_MS = 1000;
 
 /** A new package starts when this share of the buffer is free, so that packages are neither tiny nor late. */
 const FREE_SHARE = 1 / 4;
 
-/** Starts a package with the next values, at most `limit`; undefined if there is none. */
+/** Starts a package with at most `limit` of the next values; undefined if no value is left. */
 export type StartNext = (limit: number, receiver: Receiver, signal: AbortSignal) => Promise<Package | undefined>;
 
 /** What a map runs, and how its results are read. */
 export interface MapPlan {
   readonly startNext: StartNext;
-  /** Undefined for a range, which is never collected. */
+  /** The values; undefined for a range, which is never collected. */
   readonly source: Source | undefined;
   readonly ordered: boolean;
   readonly buffersize: number | undefined;
@@ -30,13 +30,14 @@ export interface MapPlan {
 }
 
 /**
- * The results of a map, which can be read while tasks are running. They are read once, by one reader:
+ * The results of a map, which can be read while tasks are running. One reader can read them once:
  *
- * - `for await (const value of results)` gives the values. The first error ends the loop.
- * - `for await (const each of results.settled())` gives values and errors, each with its task's number.
+ * - `for await (const value of results)` yields the values. The first error ends the loop.
+ * - `for await (const each of results.settled())` yields values and errors, each with its task's number.
  *
- * A loop that is left early, by an error or a `break`, cancels what still runs. A map that is not read runs to its end,
- * for its effect; if it fails, the program gets a warning. Results that wait for the reader take about 64 MiB at most.
+ * Leaving a loop early, by an error or a `break`, cancels the tasks that are not done. A map that is not read runs to
+ * its end for its effect; if it fails, the program gets a warning. Results that wait for the reader take about 64 MiB
+ * at most.
  */
 export class MapResults<T> implements AsyncIterable<T> {
   readonly #session: Session;
@@ -71,7 +72,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     }
   }
 
-  /** Start all packages; resolves after the first one, rejects if that cannot be started. */
+  /** Starts all packages; resolves after the first one, and rejects if that cannot be started. */
   async #startAll(): Promise<Package | undefined> {
     const first = await this.#startOne().catch((error: unknown) => this.#fail(error));
     void this.#startOthers().catch((error: unknown) => this.#note(error));
@@ -117,7 +118,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     return started;
   }
 
-  /** Warn of a part that ended with errors, if the program does not read the map by then. */
+  /** Warns about a part that ended with errors, unless the program reads the map by then. */
   async #watch(part: { readonly ended: boolean; readonly failure: CloudparError | undefined }): Promise<void> {
     while (!part.ended && part.failure === undefined && !this.#wanted && !this.#over.signal.aborted) {
       await this.#buffer.news();
@@ -159,23 +160,23 @@ export class MapResults<T> implements AsyncIterable<T> {
     }
   }
 
-  /** The program reads, cancels or detaches: it gets the errors, so no warning is needed. */
+  /** The program reads, cancels or detaches the map: it gets the errors, so no warning is needed. */
   #wantIt(): void {
     this.#wanted = true;
     clearTimeout(this.#unreadTimer);
   }
 
-  /** The package's id (with `buffersize`, of the one started last); undefined if there is no task. */
+  /** The package's id (with `buffersize`, the id of the last started one); undefined without tasks. */
   get packageId(): Promise<string | undefined> {
     return this.#first.then(() => this.#latest?.id);
   }
 
-  /** How far the tasks are that have started; undefined before the first. */
+  /** The progress of the started tasks; undefined before the first one. */
   get progress(): Progress | undefined {
     return this.#buffer.progress;
   }
 
-  /** Stop the tasks that run, and drop the others. Reading on throws TaskCancelled. */
+  /** Stops the running tasks and drops the others. Reading further throws TaskCancelled. */
   async cancel(): Promise<void> {
     this.#wantIt();
     this.#failure ??= { error: new TaskCancelled('the map was cancelled') };
@@ -188,10 +189,10 @@ export class MapResults<T> implements AsyncIterable<T> {
   }
 
   /**
-   * Let the package continue when this pool is closed, or this process ends. Nothing more can be read here.
+   * Lets the package continue when this pool is closed or this process ends. Its results can no longer be read here.
    *
    * @returns The package's id, for `pool.attach`, also in another process.
-   * @throws TypeError when there is nothing to detach: no task, or (with `buffersize`) several packages.
+   * @throws TypeError when the map cannot be detached: without tasks, or (with `buffersize`) with several packages.
    */
   async detach(): Promise<string> {
     this.#wantIt();
@@ -210,7 +211,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     return started.id;
   }
 
-  /** The values, in order or as they come. */
+  /** Yields the values, in the order of the tasks or as they come. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {
     for await (const each of this.settled()) {
       if (each.status === 'rejected') {
@@ -221,7 +222,8 @@ export class MapResults<T> implements AsyncIterable<T> {
   }
 
   /**
-   * Values and errors, in order or as they come. If a package fails, that is the error of each task without a result.
+   * Yields values and errors, in the order of the tasks or as they come. If a package fails, each of its tasks without
+   * a result has that error.
    *
    * @throws CloudparError when a package could not be started, or the master does not answer.
    * @throws the signal's reason, once it is aborted.
@@ -236,7 +238,7 @@ export class MapResults<T> implements AsyncIterable<T> {
         if (next !== undefined) {
           yield next;
           if (breaks.isOverdue()) {
-            await breaks.take(); // otherwise results that are there come without a turn of the event loop
+            await breaks.take(); // without this, buffered results would come without a turn of the event loop
           }
         } else if (this.#isRead()) {
           return;
@@ -245,7 +247,7 @@ export class MapResults<T> implements AsyncIterable<T> {
         }
       }
     } finally {
-      void this.cancel(); // frees its storage, and cancels what is left
+      void this.cancel(); // frees its storage, and cancels the other tasks
     }
   }
 

@@ -1,50 +1,52 @@
-// What a call may set, and the checks of it. TypeScript finds a misspelt option; JavaScript would ignore it in silence.
+// The options of calls, and their checks. TypeScript finds a misspelt option; JavaScript would ignore it silently.
 
 import type { CallStyle } from './messages.ts';
 
-/** The part of an AbortSignal that is needed here; so the types need neither the DOM's nor those of Node. */
+/** The part of an AbortSignal that is used here, so that the types need neither the DOM's nor those of Node. */
 export interface Signal {
   readonly aborted: boolean;
   readonly reason: unknown;
-  /** Throws the reason if it is aborted. */
+  /** Throws the signal's reason if it is aborted. */
   throwIfAborted(): void;
 }
 
-/** What may be set for the tasks of one call. */
+/** The options of tasks, in all calls that start some. */
 export interface TaskOptions {
-  /** The longest that one of these tasks may run, in seconds. A value above the operator's limit counts as the limit. */
+  /**
+   * The longest that one of these tasks may run, in seconds. A value above the operator's limit counts as the limit.
+   */
   readonly taskTimeoutS?: number | undefined;
   /** How often to retry a task that raises, immediately; the time of all attempts is charged. 0 by default. */
   readonly retries?: number | undefined;
-  /** Retry only after these exceptions and what is derived from them: "ValueError", "package.module.Class". */
+  /** Retry only after these exceptions and their subclasses: "ValueError", "package.module.Class". */
   readonly retryOn?: readonly string[] | undefined;
-  /** An AbortSignal. Aborting it cancels the tasks; their reader gets the signal's reason. */
+  /** An AbortSignal that cancels the tasks; their reader gets the signal's reason. */
   readonly signal?: Signal | undefined;
 }
 
-/** The options that every package has, by whichever call it starts. */
+/** The options of every package, of all calls that start one. */
 export type PackageOptions = Omit<TaskOptions, 'signal'>;
 
-/** What may be set for `start`. */
+/** The options of `start`. */
 export interface StartOptions extends TaskOptions {
-  /** How many tasks a worker takes at a time; by default the master decides by the durations that it measures. */
+  /** How many tasks a worker takes at a time; by default the master chooses from measured durations. */
   readonly chunksize?: number | undefined;
   /** How the function is called with a value v: "value" f(v), "args" f(*v), "args_kwargs" f(*v[0], **v[1]). */
   readonly call?: CallStyle | undefined;
 }
 
-/** What may be set for `map` and `mapUnordered`. */
+/** The options of `map` and `mapUnordered`. */
 export interface MapOptions extends StartOptions {
   /**
-   * How many tasks may be under way whose results were not read. The values are then consumed while results are read,
-   * so they may be endless; tasks start in several packages. By default all values are collected first.
+   * How many tasks may be unread: started, with results that were not read. The values are then consumed while results
+   * are read, so they may be endless; tasks start in several packages. By default all values are collected first.
    */
   readonly buffersize?: number | undefined;
 }
 
-/** What may be set for `submit`. */
+/** The options of `submit`. */
 export interface SubmitOptions extends TaskOptions {
-  /** Keyword arguments. */
+  /** The keyword arguments. */
   readonly kwargs?: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -88,7 +90,7 @@ const RULES: Readonly<Record<string, Rule>> = {
 
 const TASK = ['taskTimeoutS', 'retries', 'retryOn', 'signal'];
 
-/** The options of each call. */
+/** The options of each call, by their names. */
 const CALLS = {
   'Pool.open': ['endpoint', 'token', 'stack', 'tokenSecret', 'patienceS', 'onOutput', 'onEvent', 'fetch'],
   start: [...TASK, 'chunksize', 'call'],
@@ -99,9 +101,9 @@ const CALLS = {
 } as const satisfies Record<string, readonly string[]>;
 
 /**
- * Check the options of a call. An option whose value is undefined was not given.
+ * Checks the options of a call. An option whose value is undefined was not given.
  *
- * @throws TypeError when one is misspelt or of the wrong kind; the text names the nearest one, or what it must be.
+ * @throws TypeError when one is misspelt or of the wrong type; the text names the nearest option, or the valid values.
  */
 export function checkOptions(call: keyof typeof CALLS, options: object): void {
   if (!isPlain(options)) {
@@ -157,7 +159,7 @@ function isCallStyle(value: unknown): boolean {
   return value === 'value' || value === 'args' || value === 'args_kwargs';
 }
 
-/** Whether two names differ only in case, underscores, a unit or a letter or two. */
+/** Whether two names differ only in case, underscores, a unit or a few letters. */
 function isNear(one: string, other: string): boolean {
   const [short, long] = [plain(one), plain(other)].sort((left, right) => left.length - right.length);
   return short !== undefined && long !== undefined && (long.startsWith(short) || distance(short, long) <= 2);

@@ -3,7 +3,7 @@ import type { PackageOptions } from './options.ts';
 import type { Packed } from './packing.ts';
 import type { Seals } from './seals.ts';
 
-/** What to start: code, data, and how the one is called with the other. */
+/** A package to start: code, data, and how the code is called with the data. */
 export interface Order extends PackageOptions {
   readonly code: Draft<'TaskCode'>;
   readonly packed: Packed;
@@ -12,13 +12,13 @@ export interface Order extends PackageOptions {
   readonly origin: Origin;
 }
 
-/** What a package begins with: its idempotency key and, at a master that knows seals, its seals. */
+/** The identity of a new package: its idempotency key and, at a master that knows seals, its seals. */
 export interface Origin {
   readonly key: string;
   readonly seals: Seals | undefined;
 }
 
-/** The request that starts a package, once its data is where the workers find it. */
+/** The request that starts a package, once its data is where the workers read it. */
 export function startMessage(order: Order, data: Draft<'StartTasks'>['data'], session: string): Draft<'StartTasks'> {
   const { code, packed, origin } = order;
   return {

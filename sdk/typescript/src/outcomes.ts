@@ -10,26 +10,26 @@ export type Settled<T> =
   | { readonly index: number; readonly status: 'fulfilled'; readonly value: T }
   | { readonly index: number; readonly status: 'rejected'; readonly reason: CloudparError };
 
-/** What the program's call knows of its tasks. */
+/** What the program's call knows about its tasks. */
 export interface About {
   /** Where the program started them. */
   readonly site?: CallSite | undefined;
-  /** How many there are in all; undefined if that is not known yet, or says nothing, as of `submit`. */
+  /** The number of tasks; undefined if it is not known yet, or meaningless, as for `submit`. */
   readonly tasks?: number | undefined;
-  /** What the program still has of what they were called with, by their numbers in the call. */
+  /** The tasks' arguments that the program still has, by the tasks' numbers in the call. */
   readonly inputs?: Inputs | undefined;
 }
 
-/** What errors say about a task beside its result. */
+/** What errors say about a task besides its result. */
 export interface TaskContext extends About {
   readonly packageId: string;
   /** The number of the package's first task in the whole map. */
   readonly base: number;
-  /** Of a sealed package: a result that is not what its seal says is not read. */
+  /** The seals of a sealed package: a result that does not match its seal is not read. */
   readonly seals: Seals | undefined;
 }
 
-/** Turn a task's result into its value or its error. The type of the value is not checked. */
+/** Returns the value or the error of a task's result. The type of the value is not checked. */
 export function settle<T>(arrived: TaskResult, context: TaskContext): Settled<T> {
   const result = context.seals?.verified(arrived) ?? arrived;
   const index = context.base + result.index;
@@ -57,7 +57,7 @@ function errorOf({ index, outcome, message, traceback }: TaskResult): CloudparEr
   return error;
 }
 
-/** "package.module.Class", from the last line of the traceback; at least "Class", from the message "Class: text". */
+/** "package.module.Class" from the last line of the traceback; otherwise "Class" from the message "Class: text". */
 function remoteClass(message: string | null, traceback: string | null): string | undefined {
   const name = /^[\w.<>]+(?=:|$)/.exec(message ?? '')?.[0];
   const lines = traceback?.split('\n') ?? [];
@@ -65,7 +65,7 @@ function remoteClass(message: string | null, traceback: string | null): string |
   return qualified.findLast((each) => name !== undefined && (each === name || each?.endsWith(`.${name}`))) ?? name;
 }
 
-/** Say on an error which task it belongs to, and what that was called with: in fields, and in the stack as a line. */
+/** Records on an error its task and the task's arguments: in fields, and as a line of the stack. */
 export function located(
   error: CloudparError,
   { index, input }: Pick<TaskResult, 'index' | 'input'>,
@@ -84,7 +84,7 @@ export function located(
   return error;
 }
 
-/** The same error once more: each task of a failed package has its own. */
+/** Copies an error, so that each task of a failed package has its own. */
 export function copied<E extends CloudparError>(error: E): E {
   const Kind = error.constructor as new (message: string, options?: ErrorOptions) => E;
   return Object.assign(new Kind(error.message), error, error.cause === undefined ? {} : { cause: error.cause });

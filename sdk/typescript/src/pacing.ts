@@ -1,8 +1,8 @@
-// When to ask for news again: pure arithmetic, like cloudpar/pacing.py.
+// Computes when to ask for news again, like cloudpar/_client/pacing.py.
 //
-// An embedded master answers the moment there is news, and with a package of many short tasks there always is. Each
-// answer costs both sides about a millisecond, so some news may gather: the less the longer a package has run already
-// (a share of that time at most), and less and less towards its end, so that the last result is not late.
+// An embedded master answers as soon as there is news, and a package of many short tasks always has some. Each answer
+// costs both sides about a millisecond, so news may gather: for a share of the time that the package has run, and for
+// less and less time towards its end, so that the last result is not late.
 
 import type { Progress } from './messages.ts';
 
@@ -11,13 +11,13 @@ const SHARE_OF_ELAPSED = 0.05;
 const SHARE_OF_REST = 0.3;
 const SHORTEST_S = 0.001;
 
-/** A package that is being awaited: how far it is, and for how long it has run. */
+/** A package with its progress, and how long it has run. */
 export interface Run {
   readonly progress: Progress;
   readonly elapsedS: number;
 }
 
-/** How long to let news gather before the next question. */
+/** Returns how long to let news gather before the next request. */
 export function gatherS(runs: readonly Run[]): number {
   return runs.length === 0 ? 0 : Math.min(...runs.map(gatherOneS));
 }
@@ -31,7 +31,7 @@ function gatherOneS({ progress, elapsedS }: Run): number {
   return pauseS >= SHORTEST_S ? pauseS : 0;
 }
 
-/** How long the rest of a package takes, going by what is known; undefined if nothing is. */
+/** Estimates how long the rest of a package takes; undefined if its tasks' duration is not known. */
 function remainingS({ tasks, done, mean_us, executors }: Progress): number | undefined {
   return done && mean_us && executors ? ((tasks - done) * mean_us) / 1e6 / executors : undefined;
 }

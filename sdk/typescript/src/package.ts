@@ -1,11 +1,11 @@
-// One package as its client sees it: a state machine without I/O or clocks, like cloudpar/package.py.
+// One package as its client sees it: a state machine without I/O or clocks, like its counterpart in the Python SDK.
 //
 //     running ──take(final status)──> ended
 //      │  ^ └────────lost(error)────────^ │
 //      │  └────────────leave──────────────┘
 //
-// Results come in any order and possibly twice; each is handed on once. Payloads that lie in blobs are asked for
-// (`fetches`) and come in later; the package has ended once the master says so and nothing is being fetched.
+// Results come in any order and possibly twice; each is passed on once. Results in blobs must be downloaded (`fetches`)
+// and come later; the package has ended once the master says so and no download is running.
 
 import { type CloudparError, FAILURE_ERRORS, Gone, PackageFailed } from './errors.ts';
 import type { Link, Message, Progress } from './messages.ts';
@@ -23,17 +23,17 @@ export interface TaskResult {
   readonly stdout: string | null;
   readonly stderr: string | null;
   readonly seal: Uint8Array | null;
-  /** Of a task that raised: what it was called with, as a text. */
+  /** For a task that raised: its arguments, as a text. */
   readonly input: string | null;
-  /** Where a large result lies. */
+  /** The place of a large result. */
   readonly blob: Message<'TaskResult'>[4];
-  /** The cursor that the status with it answered. */
+  /** The cursor of the request whose answer has this result. */
   readonly page: number;
   /** Why the result must not be read. */
   readonly broken?: CloudparError;
 }
 
-/** Where a large result lies: bytes [offset, offset + size) of a blob. */
+/** The place of a large result: bytes [offset, offset + size) of a blob. */
 export interface Fetch {
   readonly result: TaskResult;
   readonly key: string;
@@ -41,13 +41,13 @@ export interface Fetch {
   readonly offset: number;
 }
 
-/** What a status brought: results that are complete, and some whose payload must be fetched first. */
+/** The news in a status: complete results, and results that must be downloaded first. */
 export interface News {
-  /** To be read once. Made one by one as they are read, so that breaks can come between many. */
+  /** Can be read once. Each result is made when it is read, so that breaks can come between them. */
   readonly results: Iterable<TaskResult>;
   readonly fetches: readonly Fetch[];
   readonly links: Readonly<Record<string, Link>>;
-  /** The cursor that the status answered: asking from there again brings fresh links. */
+  /** The cursor that the status answers: asking again from there brings new links. */
   readonly page: number;
 }
 
@@ -60,27 +60,27 @@ const LEFT = 2;
 export class Package {
   readonly id: string;
   readonly tasks: number;
-  /** Of a sealed package. */
+  /** The seals of a sealed package. */
   readonly seals: Seals | undefined;
-  /** When it was started, by the clock of its user. */
+  /** The time of its start, by the caller's clock. */
   readonly startedAt: number;
   phase: 'running' | 'ended' = 'running';
   state: Message<'PackageStatus'>['state'] = 'running';
-  /** How far its results have been read. */
+  /** The position up to which its results have been read. */
   cursor = 0;
-  /** Its results come faster than they are read: do not ask for more now. */
+  /** Whether its results come faster than they are read, so that no more are requested now. */
   paused = false;
-  /** Further results are ready at the master. */
+  /** Whether further results are ready at the master. */
   more = false;
   progress: Progress;
   /** Why tasks without a result will never have one. */
   failure: CloudparError | undefined;
 
-  /** Of each task: nothing yet, SEEN or LEFT. */
+  /** For each task: 0 (not seen), SEEN or LEFT. */
   readonly #seen: Uint8Array;
   /** The first page with results that were left. */
   #leftAt: number | undefined;
-  /** Tasks before this one have been seen, or left: nothing makes one of them unseen again. */
+  /** All tasks before this one are SEEN or LEFT; none of them becomes unseen again. */
   #unseenFrom = 0;
   #received = 0;
   #fetching = 0;
@@ -95,7 +95,7 @@ export class Package {
     this.progress = { tasks, done: 0, errors: 0, executors: 0, ...nothing };
   }
 
-  /** Read one status; keeps of its results those that are new. */
+  /** Reads a status, and keeps its new results. */
   take(status: Message<'PackageStatus'>): News {
     if (this.phase === 'ended') {
       return NO_NEWS;
@@ -125,7 +125,7 @@ export class Package {
     if (!['running', 'completed', 'error'].includes(status.state)) {
       this.failure ??= packageError(status);
       if (this.isLeft) {
-        this.rewind(); // which tasks have no result is known once all is here
+        this.rewind(); // only when all results are here is it known which tasks have none
       }
     }
     this.#endIfDone();
@@ -138,7 +138,7 @@ export class Package {
     return isNew;
   }
 
-  /** Tasks of these ranges that have no result yet. */
+  /** Returns the tasks of these ranges that have no result yet. */
   #newlyCancelled(ranges: readonly (readonly [number, number])[]): number[] {
     const found: number[] = [];
     for (const [start, end] of ranges) {
@@ -152,9 +152,9 @@ export class Package {
   }
 
   /**
-   * The first task that will never have a result, because the package has failed; undefined if there is none, or none
-   * yet. It is known once all statuses were read: then payloads may still be missing, which a reader that waits for such
-   * a task would have no room for.
+   * The first task that will never have a result because the package failed; undefined if there is none, or none yet.
+   * It is known once all statuses were read. Payloads may still be missing then, for which a reader that waits for such
+   * a task would have no room.
    */
   get firstLost(): number | undefined {
     const isTold = this.phase === 'ended' || (!this.more && !this.isLeft);
@@ -171,14 +171,14 @@ export class Package {
     this.#seen[index] = SEEN;
   }
 
-  /** This number of payloads have been downloaded. */
+  /** This many payloads were downloaded. */
   fetched(count: number): void {
     this.#fetching -= count;
     this.#received += count;
     this.#endIfDone();
   }
 
-  /** Results that were handed on are dropped: they are to come again after `rewind`. */
+  /** Drops results that were passed on: they come again after `rewind`. */
   leave(results: readonly TaskResult[]): void {
     for (const { index, page } of results) {
       this.#seen[index] = LEFT;
@@ -193,14 +193,14 @@ export class Package {
     return this.#leftAt !== undefined;
   }
 
-  /** Read again from the first page with results that were left. */
+  /** Reads again from the first page with results that were left. */
   rewind(): void {
     this.cursor = this.#leftAt ?? this.cursor;
     this.#leftAt = undefined;
     this.more = true;
   }
 
-  /** There will be no more news. */
+  /** No more news will come. */
   lost(error: CloudparError): void {
     if (this.phase !== 'ended') {
       this.failure = error;
@@ -250,13 +250,13 @@ function resultOf(raw: Message<'TaskResult'>, page: number): TaskResult {
   return { index, outcome, data, message, traceback, stdout, stderr, seal, input, blob, page };
 }
 
-/** A result that was left comes a second time, and its output was handed on at the first. */
+/** Removes the output of a result that was left: the output was passed on the first time. */
 function withoutOutput(raw: Message<'TaskResult'>): Message<'TaskResult'> {
   const [index, outcome, us, data, blob, message, traceback, , , seal, input] = raw;
   return [index, outcome, us, data, blob, message, traceback, null, null, seal, input];
 }
 
-/** Why a package ended without all of its results, or that it was deleted: the master calls that expired. */
+/** Why a package ended without all of its results, or that it was deleted, which the master calls "expired". */
 function packageError({ package_id, state, reason, message }: Message<'PackageStatus'>): CloudparError {
   if (state === 'expired') {
     return new Gone(`package ${package_id}: ${message ?? 'it has expired, and the master has deleted it'}`);

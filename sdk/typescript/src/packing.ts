@@ -15,7 +15,7 @@ const OFFSET_BYTES = 8;
 /** A signal for calls without one. */
 const NEVER = new AbortController().signal;
 
-/** The task data of n tasks: what goes into start_tasks, or a blob that must be uploaded first. */
+/** The task data of n tasks: either inside start_tasks, or a blob that must be uploaded first. */
 export interface Packed {
   readonly n: number;
   readonly data: Exclude<Draft<'StartTasks'>['data'], { type: 'blob' }> | Blob;
@@ -28,15 +28,15 @@ export interface Blob {
   readonly crc32: number;
 }
 
-/** How much of a payload a checksum takes in one go. */
+/** How much of a payload one step of a checksum takes. */
 const CHECKED_BYTES = 1 << 22;
 
 /**
- * Collect and serialize the data of a package. About every 10 ms the event loop runs other work of the program.
+ * Collects and serializes the data of a package. About every 10 ms the event loop runs other work of the program.
  *
- * @param source Where the values come from; a range travels as its ends.
- * @param seals The package's, if it is to be sealed.
- * @param limit How many values at most; the others stay in the source.
+ * @param source The values; a range travels as its ends.
+ * @param seals The package's seals, if it is to be sealed.
+ * @param limit The most values to take; the others stay in the source.
  * @throws SerializationError when a value is not what MessagePack holds.
  * @throws TooLarge when there are more values or more bytes than a package carries.
  * @throws the signal's reason once it is aborted.
@@ -58,7 +58,7 @@ export async function pack(
   return packer.finish(signal);
 }
 
-/** zlib's checksum of a large payload, with breaks. */
+/** Computes zlib's checksum of a large payload, with breaks. */
 export async function checksum(body: Uint8Array, signal: AbortSignal = NEVER): Promise<number> {
   const breaks = new Breaks();
   let sum = 0;
@@ -76,7 +76,7 @@ class Packer {
   readonly #writer = new Writer();
   readonly #offsets = [0];
   readonly #seals: Seals | undefined;
-  /** The seals of all items, one after the other, and room for more. */
+  /** The seals of all items, one after the other, with room for more. */
   #made = new Uint8Array(64 * SEAL_BYTES);
 
   constructor(seals: Seals | undefined) {
@@ -130,7 +130,7 @@ class Packer {
     return { n, data: { type: 'blob', body, crc32: await checksum(body, signal) } };
   }
 
-  /** Where each item begins, and where the last one ends: integers of 64 bits, the lower half first. */
+  /** Writes the start of each item and the end of the last one: integers of 64 bits, the lower half first. */
   async #table(signal: AbortSignal): Promise<Uint8Array> {
     const breaks = new Breaks();
     const table = new DataView(new ArrayBuffer(OFFSET_BYTES * this.#offsets.length));

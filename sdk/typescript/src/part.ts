@@ -3,11 +3,11 @@ import type { TaskContext } from './outcomes.ts';
 import type { Fetch, Package, TaskResult } from './package.ts';
 import type { ResultBuffer } from './result-buffer.ts';
 
-/** A package's part of a map: its tasks have the numbers [base, base + n). Receives its results for the buffer. */
+/** A package's part of a map: its tasks have the numbers [base, base + n). It receives the package's results. */
 export class Part {
   readonly base: number;
   package: Package | undefined;
-  /** What errors and seals of its tasks need to know. */
+  /** What errors and seals of its tasks need. */
   context: TaskContext | undefined;
   unread = 0;
   failure: CloudparError | undefined;
@@ -41,13 +41,13 @@ export class Part {
     this.#buffer.changed();
   }
 
-  /** Leave results at the master: `rewind` has them sent again. */
+  /** Leaves results at the master until `rewind` requests them again. */
   leave(results: readonly TaskResult[]): void {
     this.ended = false;
     this.package?.leave(results);
   }
 
-  /** Whether a payload of so many bytes may be downloaded now; if so, its bytes count from now on. */
+  /** Whether these payloads may be downloaded now; if so, their bytes count from now on. */
   admits(span: readonly Fetch[]): boolean {
     return this.#buffer.admits(
       span.map(({ result }) => this.base + result.index),
@@ -55,7 +55,7 @@ export class Part {
     );
   }
 
-  /** The download of these has ended, well or not. */
+  /** The download of these payloads has ended, successfully or not. */
   downloaded(span: readonly Fetch[]): void {
     this.#buffer.downloaded(span.reduce((sum, { size }) => sum + size, 0));
   }

@@ -1,9 +1,9 @@
-// How long to repeat requests to a master that does not answer: without I/O, like cloudpar/patience.py.
+// Decides how long to repeat requests to a master that does not answer, without I/O.
 
 /** How long to try a master that has never answered, in seconds: a wrong endpoint is an error within 10 s. */
 export const FIRST_CONTACT_S = 8;
 
-/** How long to wait for a master that has gone away. */
+/** How long to wait for a master that does not answer any more, in seconds. */
 export const PATIENCE_S = 300;
 
 const GROWTH = 2;
@@ -18,10 +18,10 @@ const AWAY_S = 1;
 const NOTICE_S = 5;
 const NOTICE_EVERY_S = 60;
 
-/** One master's recent history, shared by all requests to it. */
+/** One master's recent history, which all requests to it share. */
 export class Acquaintance {
   readonly patienceS: number;
-  /** Whether the master ever answered. */
+  /** Whether the master has ever answered. */
   met = false;
   #awaySince: number | undefined;
   #reported = false;
@@ -31,7 +31,7 @@ export class Acquaintance {
     this.patienceS = patienceS;
   }
 
-  /** The master answered. Returns for how long it was away, if the pool has reported that. */
+  /** The master answered. Returns how long it was away, if the pool has reported that. */
   answered(now: number): number | undefined {
     const awayS = this.#reported && this.#awaySince !== undefined ? now - this.#awaySince : undefined;
     this.met = true;
@@ -40,7 +40,7 @@ export class Acquaintance {
     return awayS;
   }
 
-  /** No answer came, or none that helps. Returns whether to report that now. */
+  /** The master gave no answer, or no useful one. Returns whether to report that now. */
   failed(now: number): boolean {
     this.#awaySince ??= now;
     const report = this.met && !this.#reported && now - this.#awaySince >= AWAY_S;
@@ -59,7 +59,7 @@ export class Acquaintance {
   }
 }
 
-/** The repetitions of one request: how long each may take, how long to wait before the next, when to give up. */
+/** The attempts of one request: how long each may take, how long to wait before the next, and when to give up. */
 export class Tries {
   readonly #master: Acquaintance;
   readonly #answerS: number;
@@ -68,10 +68,10 @@ export class Tries {
   #count = 0;
   #paces = 0;
 
-  /** When the master first delayed it. */
+  /** When the master first delayed the request. */
   pacedSince: number | undefined;
 
-  /** From when on time counts: for a master that never answered the first try, otherwise its failure. */
+  /** The start of the waiting time: the first attempt at a master that has never answered, otherwise its failure. */
   began: number;
 
   constructor(master: Acquaintance, answerS: number, now: number, random: () => number) {
@@ -82,7 +82,7 @@ export class Tries {
     this.began = now;
   }
 
-  /** How long to repeat it in all. */
+  /** How long to repeat the request in all. */
   get allowanceS(): number {
     return this.#strange ? Math.min(FIRST_CONTACT_S, this.#master.patienceS) : this.#master.patienceS;
   }
@@ -93,8 +93,8 @@ export class Tries {
   }
 
   /**
-   * How long to wait because the master limits the rate. The master is there, so this is no failure, and the request is
-   * never given up. The pause is at least what the master says, and grows with each try.
+   * Returns how long to wait because the master limits the rate. The master answers, so this is no failure, and the
+   * request is never given up. The pause is at least what the master asks for, and grows with each attempt.
    */
   paced(now: number, askedS = 0): number {
     this.#paces += 1;
@@ -104,7 +104,10 @@ export class Tries {
     return Math.max(askedS, grownS(this.#paces)) * (1 + 0.25 * this.#random());
   }
 
-  /** How long to wait before the next try; undefined: give up. `askedS` is the pause that the master requests. */
+  /**
+   * Returns how long to wait before the next attempt; undefined: give up. `askedS` is the pause that the master asks
+   * for.
+   */
   failed(now: number, askedS = 0): number | undefined {
     this.#count += 1;
     if (this.#count === 1 && !this.#strange) {

@@ -23,20 +23,20 @@ import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
 
 /** How a pool finds its master, and how long it waits for it. */
 export interface PoolOptions extends Whereabouts {
-  /** How long to wait for a master that has gone away, in seconds; 300 by default. */
+  /** How long to wait for a master that does not answer any more, in seconds; 300 by default. */
   readonly patienceS?: number | undefined;
-  /** Called with what a task wrote to standard output and error; by default that is dropped. */
+  /** Called with a task's standard output and error, which are dropped by default. */
   readonly onOutput?: ((output: Output) => void) | undefined;
   /**
-   * Called with what happens while calls wait. By default what is wrong is a warning of the process. The channel
-   * "cloudpar:event" of node:diagnostics_channel has the events of all pools.
+   * Called with events while calls wait. By default, problems are warnings of the process. The channel "cloudpar:event"
+   * of node:diagnostics_channel has the events of all pools.
    */
   readonly onEvent?: ((event: PoolEvent) => void) | undefined;
-  /** Called instead of the global fetch for every request, such as for a proxy or a certificate authority. */
+  /** Replaces the global fetch in every request, for example to use a proxy or another certificate authority. */
   readonly fetch?: Fetch | undefined;
 }
 
-/** Runs functions, by their names, on the workers of a master. `Pool.open` makes one. */
+/** Runs functions by their names on the workers of a master. `Pool.open` makes one. */
 export class Pool {
   readonly #session: Session;
   readonly #submissions: Submissions;
@@ -50,9 +50,9 @@ export class Pool {
   }
 
   /**
-   * Find the master, and ask it whether it knows us.
+   * Finds the master, and connects to it with the account's token.
    *
-   * @throws ConfigurationError when endpoint or token is not known.
+   * @throws ConfigurationError when endpoint or token is missing.
    * @throws MasterUnreachable when no master answers (within 10 s).
    * @throws InvalidToken when the master does not know the token.
    * @throws TypeError when an option is misspelt.
@@ -70,7 +70,7 @@ export class Pool {
   }
 
   /**
-   * A pool at an address, which asks the master who it is before its first package.
+   * Makes a pool at an address. It sends its first request before its first package.
    *
    * @internal
    */
@@ -90,7 +90,7 @@ export class Pool {
     return this.#session.connection.endpoint;
   }
 
-  /** Who we are for the master, and what compute time there is. */
+  /** Returns the role of the token, the account, and its compute time. */
   async hello(): Promise<Omit<Reply<'hello'>, 'seal_key'>> {
     // Programs may log this reply, and must not log the key for seals.
     const { seal_key: _, ...who } = await this.#session.hello();
@@ -98,14 +98,14 @@ export class Pool {
   }
 
   /**
-   * Run a function on each value, as one package, which starts at once.
+   * Runs a function on each value, in one package that starts at once.
    *
    * @param reference "package.module:function", which the workers import.
    * @param values null, booleans, numbers, bigints of at most 64 bits, strings, ArrayBuffers, typed arrays, Dates, and
    *   arrays and plain objects of these. A `range` costs nothing to send. Without `buffersize` all are collected first.
-   * @returns The results in the order of the values, each as soon as it and those before it are there. Their type T is
-   *   not checked.
-   * @throws TypeError when the reference names no function, the values are none, or an option is misspelt.
+   * @returns The results in the order of the values, each as soon as it and those before it have come. Their type T
+   *   is not checked.
+   * @throws TypeError when the reference names no function, the values cannot be iterated, or an option is misspelt.
    */
   map<T = unknown>(reference: string, values: Values, options: MapOptions = {}): MapResults<T> {
     checkOptions('map', options);
@@ -152,7 +152,8 @@ export class Pool {
   }
 
   /**
-   * Start tasks whose results are read later, or elsewhere: neither the pool's end nor that of this process ends them.
+   * Starts tasks whose results are read later, or elsewhere: they continue when the pool is closed or this process
+   * ends.
    *
    * @returns The package, once the master has it; its `packageId` is for `attach`.
    * @throws TypeError as `map` does, and when there is no value.
@@ -177,10 +178,10 @@ export class Pool {
   }
 
   /**
-   * Read a package that was started before, here or elsewhere: by `start`, by `detach` of a map, or in Python with
-   * `cloudpar.reference`.
+   * Attaches to a package that was started earlier, here or elsewhere: by `start`, by `detach` of a map, or in Python
+   * with `cloudpar.reference`.
    *
-   * @param packageId Of this account; its first characters will do.
+   * @param packageId The id of a package of this account, or its first characters.
    * @throws NotFound when there is no such package, Gone when it was deleted.
    * @throws SerializationError when its results are pickles, which only Python reads.
    */
@@ -190,10 +191,10 @@ export class Pool {
   }
 
   /**
-   * Run a function once. Calls in a row travel together.
+   * Runs a function once. Consecutive calls travel together.
    *
    * @param reference "package.module:function", which the workers import.
-   * @param args Its arguments; see `map` for what they may hold.
+   * @param args The arguments; see `map` for what they may contain.
    */
   async submit<T = unknown>(reference: string, args: readonly unknown[] = [], options: SubmitOptions = {}): Promise<T> {
     const site = new CallSite(this.submit);
@@ -209,7 +210,7 @@ export class Pool {
     return this.#submissions.submit(submission) as Promise<T>;
   }
 
-  /** Cancel all that is under way, delete its results at the master, and end all requests. */
+  /** Cancels all running packages, deletes their results at the master, and ends all requests. */
   async close(): Promise<void> {
     await this.#session.close(closedMeanwhile());
   }

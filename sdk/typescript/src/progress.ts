@@ -1,6 +1,6 @@
 import type { Progress } from './messages.ts';
 
-/** How far two packages of one map are together. */
+/** Adds up the progress of two packages of one map. */
 export function sumOf(one: Progress, other: Progress): Progress {
   const names = ['tasks', 'done', 'errors', 'charged_us', 'execute_us', 'retrieve_us', 'publish_us'] as const;
   const sums = Object.fromEntries(names.map((name) => [name, one[name] + other[name]]));

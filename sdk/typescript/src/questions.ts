@@ -6,7 +6,7 @@ import type { FleetWatch } from './fleet-watch.ts';
 import type { Package } from './package.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** Asks the master for news as long as a package is under way, one question at a time. */
+/** Asks the master for news while a package is running, one request at a time. */
 export class Questions {
   readonly #connection: Connection;
   readonly #awaiting: Awaiting;
@@ -31,7 +31,7 @@ export class Questions {
     this.#surroundings = surroundings;
   }
 
-  /** A package is about to be started: do not ask to be held without it. */
+  /** A package is about to be started: the master must not hold a request without it. */
   startBegins(): void {
     this.#awaiting.startBegins();
   }
@@ -42,14 +42,14 @@ export class Questions {
     this.#ask();
   }
 
-  /** Ask for a package that the master has had for some time: it ends no question by itself. */
+  /** Asks for a package that was started elsewhere, without interrupting a held request. */
   add(attached: Package): void {
     this.#interruptUnlessAbout(attached);
     this.startBegins();
     this.startEnds(attached);
   }
 
-  /** Ask for no more results of a package for now, or for more again. */
+  /** Pauses or resumes the requests for a package's results. */
   pause(paused: Package, isPaused: boolean): void {
     if (paused.paused !== isPaused) {
       paused.paused = isPaused;
@@ -61,19 +61,19 @@ export class Questions {
     }
   }
 
-  /** Ask again for results that were left at the master. */
+  /** Asks again for results that were left at the master. */
   rewind(left: Package): void {
     this.#awaiting.rewind(left, this.#surroundings.now());
     this.#interrupt();
     this.#ask();
   }
 
-  /** Ask no more for a package, which continues to run. */
+  /** Asks no more for a package, which continues to run. */
   drop(dropped: Package): void {
     this.#awaiting.drop(dropped);
   }
 
-  /** Wait no longer with the next question. */
+  /** Sends the next request at once. */
   end(): void {
     this.#wake.abort();
   }
@@ -84,12 +84,12 @@ export class Questions {
     }
   }
 
-  /** A question that the master holds open is put again, with what has changed. */
+  /** Repeats a held request with what has changed. */
   #interrupt(): void {
     this.#held?.interruption.abort(new Error('the question is put again: it has changed'));
   }
 
-  /** Keep requesting news as long as a package is under way. */
+  /** Keeps requesting news while a package is running. */
   #ask(): void {
     this.#wake.abort();
     this.#wake = new AbortController();
@@ -103,7 +103,7 @@ export class Questions {
     for (;;) {
       const step = this.#awaiting.next(this.#surroundings.now());
       if (step === 'rest') {
-        this.#asking = false; // with no other code between the two
+        this.#asking = false; // with no other code in between
         return;
       }
       if ('ask' in step) {
@@ -114,7 +114,7 @@ export class Questions {
     }
   }
 
-  /** Put one question to the master, and hand on the answer. */
+  /** Sends one request, and passes on the answer. */
   async #put(question: Question): Promise<void> {
     const { now } = this.#surroundings;
     const askedAt = now();
@@ -123,7 +123,7 @@ export class Questions {
     const options = { holdS: question.holdS, signal: interruption.signal };
     try {
       const reply = await this.#connection.call('await_tasks', question.request, options);
-      this.#held = undefined; // what is handed on now is not asked again
+      this.#held = undefined; // news that is passed on now is not requested again
       const found = this.#awaiting.answered(question, reply, now() - askedAt, now());
       this.#fleetWatch.answered(reply.fleet);
       for (const [awaited, news] of found) {

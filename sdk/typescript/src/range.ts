@@ -1,4 +1,6 @@
-/** Integers from `start` to before `stop`, by `step`: as values of a map they cost nothing to send. */
+/**
+ * The integers from `start` up to but not including `stop`, by `step`: as values of a map they cost nothing to send.
+ */
 export class Range implements Iterable<number> {
   readonly start: number;
   readonly step: number;
@@ -13,12 +15,12 @@ export class Range implements Iterable<number> {
     this.length = Math.max(0, Math.ceil((stop - start) / step));
   }
 
-  /** The integer with this number, from 0. */
+  /** Returns the integer with this number, from 0. */
   at(index: number): number {
     return this.start + index * this.step;
   }
 
-  /** Each integer in turn. */
+  /** Yields each integer in turn. */
   *[Symbol.iterator](): Iterator<number> {
     for (let index = 0; index < this.length; index += 1) {
       yield this.at(index);
@@ -26,7 +28,7 @@ export class Range implements Iterable<number> {
   }
 }
 
-/** As Python's: `range(3)` is 0, 1, 2. */
+/** Makes a range like Python's: `range(3)` is 0, 1, 2. */
 export function range(stop: number): Range;
 export function range(start: number, stop: number, step?: number): Range;
 export function range(start: number, stop?: number, step = 1): Range {

@@ -5,9 +5,9 @@ const REFERENCE = new RegExp(`^${DOTTED}:${DOTTED}$`);
 const LONGEST = 200;
 
 /**
- * Check the name of a function.
+ * Checks the name of a function.
  *
- * @throws TypeError when it is none.
+ * @throws TypeError when it is not valid.
  */
 export function checkReference(reference: unknown): asserts reference is string {
   if (typeof reference !== 'string' || !REFERENCE.test(reference) || reference.length > LONGEST) {
@@ -20,7 +20,7 @@ export function checkReference(reference: unknown): asserts reference is string 
   }
 }
 
-/** The task code that names a function which the workers import: "package.module:function". */
+/** Makes the task code for a function that the workers import: "package.module:function". */
 export async function taskCode(reference: string): Promise<Draft<'TaskCode'>> {
   const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(reference));
   return { hash: Buffer.from(hash).toString('hex'), reference };

@@ -5,13 +5,13 @@ import type { Events } from './events.ts';
 import { Acquaintance, Tries } from './patience.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** How one call behaves. */
+/** Options of one call. */
 export interface CallOptions {
-  /** How long the master may take on purpose, in seconds. */
+  /** How long the master may hold the request, in seconds. */
   readonly holdS?: number;
-  /** Aborting it ends the call at once. */
+  /** Ends the call at once when it is aborted. */
   readonly signal?: AbortSignal | undefined;
-  /** Aborting it has the call end with the answer to the request that is under way: no other follows. */
+  /** When it is aborted, the call ends with the answer to the request that is running, and sends no other. */
   readonly lastTry?: AbortSignal | undefined;
 }
 
@@ -30,20 +30,20 @@ export class Repetition {
     this.#surroundings = surroundings;
   }
 
-  /** Aborted once no more requests are made. */
+  /** Aborted once no more requests are sent. */
   get closed(): AbortSignal {
     return this.#closing.signal;
   }
 
-  /** End whatever is under way. */
+  /** Ends all running requests. */
   close(): void {
     this.#closing.abort(closedMeanwhile());
   }
 
   /**
-   * Make a request until it is answered.
+   * Sends a request until it is answered.
    *
-   * @param answerS No answer for this long counts as none.
+   * @param answerS A request has failed after this long without an answer.
    * @throws RequestError when the answer is a refusal.
    * @throws MasterUnreachable when there was no answer for longer than the patience.
    */
@@ -70,15 +70,15 @@ export class Repetition {
     }
   }
 
-  /** How long to wait before the next try; throws if there is to be none. */
+  /** Returns how long to wait before the next attempt; throws if there is to be none. */
   #pauseS(error: unknown, tries: Tries): number {
     const now = this.#surroundings.now();
     if (error instanceof RequestError && !error.retryable) {
       throw this.#refused(error);
     }
     const askedS = error instanceof RequestError ? error.retryAfterS : undefined;
-    // No limit of time: the master is there, and takes the request later. Before its first answer, another server may
-    // have sent this.
+    // No time limit: the master is there, and takes the request later. Before its first answer, another server may have
+    // sent this.
     if (error instanceof RateLimited && (this.#master.met || askedS !== undefined)) {
       this.#answered();
       const pauseS = tries.paced(now, askedS);
@@ -147,7 +147,7 @@ export class Repetition {
   }
 }
 
-/** fetch says only "fetch failed"; what failed is in the cause. */
+/** Describes fetch's error by its cause: fetch itself says only "fetch failed". */
 function brief(error: unknown): string {
   const { message, cause } = error as Error;
   const inner = cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : undefined;

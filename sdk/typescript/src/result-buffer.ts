@@ -8,30 +8,30 @@ import { sumOf } from './progress.ts';
 import { Wakeup } from './wakeup.ts';
 
 /**
- * Bytes of results that may wait for their reader. Beyond it the pool neither asks for more results of the map nor
- * downloads them, unless the reader waits for one that has not come. One answer or download may go over it.
+ * How many bytes of results may wait for their reader. Beyond it the pool neither requests nor downloads more results
+ * of the map, unless the reader waits for one that has not come. One answer or download may exceed it.
  */
 const UNREAD_BYTES = 64 << 20;
 
 /**
- * While an ordered map's reader waits for a slow task, results of later tasks continue to arrive. Beyond these bytes more,
- * those of the last tasks are dropped: the master has them, and sends them again when the reader comes near.
+ * While the reader of an ordered map waits for a slow task, results of later tasks continue to arrive. When they take
+ * this many bytes more, those of the last tasks are dropped: the master sends them again when the reader comes near.
  */
 const AHEAD_BYTES = 16 << 20;
 
 /** What the buffer needs of the session that fills it. */
 export interface Supply {
-  /** Ask for no more results of a package, or for more again. */
+  /** Pauses or resumes the requests for a package's results. */
   pause(paused: Package, isPaused: boolean): void;
   /** There may be room for downloads that wait. */
   download(): void;
-  /** Ask again for the results that were left at the master. */
+  /** Asks again for the results that were left at the master. */
   rewind(left: Package): void;
   /** No more results of a package are needed. */
   read(done: Package): void;
 }
 
-/** Results between the session that receives them and the one reader of them, with a bound on what waits unread. */
+/** Results between the session that receives them and their only reader, with a bound on those that wait. */
 export class ResultBuffer {
   readonly #supply: Supply;
   readonly #ordered: boolean;
@@ -42,7 +42,7 @@ export class ResultBuffer {
   #downloadingBytes = 0;
   #reading = false;
   #next = 0;
-  /** Of the packages that were read to their end, together. */
+  /** The summed progress of the packages that were read to their end. */
   #read: Progress | undefined;
 
   constructor(supply: Supply, ordered: boolean, about: About = {}) {
@@ -51,24 +51,24 @@ export class ResultBuffer {
     this.#about = about;
   }
 
-  /** Tasks whose results ended in an error, as far as they have come. */
+  /** How many results with an error have come. */
   get errors(): number {
     return this.#arrivals.errors;
   }
 
-  /** Make room for one more package. */
+  /** Makes room for one more package. */
   part(base: number): Part {
     const part = new Part(this, base);
     this.#parts.push(part);
     return part;
   }
 
-  /** Tasks whose results were not read. */
+  /** How many tasks have results that were not read. */
   get unread(): number {
     return this.#parts.reduce((sum, { unread }) => sum + unread, 0);
   }
 
-  /** How far the packages are, together. */
+  /** The summed progress of all packages. */
   get progress(): Progress | undefined {
     const known = this.#parts.flatMap((part) => part.package?.progress ?? []);
     const all = this.#read === undefined ? known : [this.#read, ...known];
@@ -84,7 +84,7 @@ export class ResultBuffer {
     this.changed();
   }
 
-  /** Results came, or a package started or ended: wake all that wait for news. */
+  /** Results came, or a package started or ended: wakes all callers that wait for news. */
   changed(): void {
     this.#regulate();
     this.#news.wake();
@@ -128,7 +128,7 @@ export class ResultBuffer {
     }
   }
 
-  /** The next result, if it has come, or is known never to come because its package failed. */
+  /** Returns the next result, if it has come, or will never come because its package failed. */
   take<T>(): Settled<T> | undefined {
     const wasFull = this.#isFull;
     const number = this.#ordered ? this.#next : this.#arrivals.first;
@@ -145,14 +145,14 @@ export class ResultBuffer {
     return settled;
   }
 
-  /** The error of one task, of a map that is not read; undefined if no task has failed yet. */
+  /** Returns the error of one task, for a map that is not read; undefined if no task has failed yet. */
   anyError(): CloudparError | undefined {
     const arrival = this.#arrivals.firstError; // the others are not settled: there may be hundreds of thousands
     const failed = arrival === undefined ? this.#takeLost() : settle(arrival[1], this.#context(arrival[0]));
     return failed?.status === 'rejected' ? failed.reason : undefined;
   }
 
-  /** The next task that will never have a result: its package's failure is its error. */
+  /** Returns the next task that will never have a result, with its package's failure as its error. */
   #takeLost(): Settled<never> | undefined {
     for (const part of this.#ordered ? this.#parts.slice(0, 1) : this.#parts) {
       const [index, failure] = [part.package?.firstLost, part.failure];
@@ -190,8 +190,8 @@ export class ResultBuffer {
   }
 
   /**
-   * Why nothing more will come, if so, and it is no package's own failure. Of an ordered map, only once the results
-   * before were read.
+   * Returns why nothing more will come, if the reason is no package's own failure. For an ordered map, only after the
+   * results before it were read.
    */
   failure(): CloudparError | undefined {
     const parts = this.#ordered ? this.#parts.slice(0, 1) : this.#parts;
@@ -199,7 +199,7 @@ export class ResultBuffer {
     return ended?.failure instanceof PackageFailed ? undefined : ended?.failure;
   }
 
-  /** Wait for something to change, on behalf of the reader. */
+  /** Waits for a change, for the reader. */
   async wait(): Promise<void> {
     this.#reading = true;
     this.#regulate();
@@ -207,7 +207,7 @@ export class ResultBuffer {
     this.#reading = false;
   }
 
-  /** There is no package of that part. */
+  /** The part has no package. */
   remove(part: Part): void {
     this.#parts = this.#parts.filter((each) => each !== part);
   }
@@ -222,7 +222,7 @@ export class ResultBuffer {
     this.#news.wake();
   }
 
-  /** Drop all results: what still runs is cancelled, and its storage freed. */
+  /** Drops all results: cancels running tasks and frees their storage. */
   clear(): void {
     for (const part of [...this.#parts]) {
       this.#drop(part);

@@ -1,4 +1,4 @@
-// Seals, like cloudpar_protocol/seals.py: HMAC-SHA-256, cut to 16 bytes, by the account's key.
+// Makes seals, like cloudpar_protocol/seals.py: HMAC-SHA-256, cut to 16 bytes, with the account's key.
 
 import { createHash, createHmac } from 'node:crypto';
 import { SealBroken } from './errors.ts';
@@ -10,36 +10,36 @@ export const SEAL_BYTES = 16;
 
 const TEXT = new TextEncoder();
 
-/** In place of a larger payload stands its BLAKE2b digest. */
+/** A payload above this size is sealed by its BLAKE2b digest. */
 const LARGE_BYTES = 64 * 1024;
 
-/** Messages up to this size are hashed in JavaScript: for these a call of node:crypto costs more than the hash. */
+/** Messages up to this size are hashed in JavaScript: for these, a call of node:crypto takes longer than the hash. */
 const SHORT_BYTES = 256;
 
-/** Of a sealed package's id; those of others begin with a hexadecimal digit. */
+/** The first character of a sealed package's id; other ids start with a hexadecimal digit. */
 const SEALED = 's';
 
 type Code = Pick<Message<'TaskCode'>, 'hash' | 'reference'>;
 
-/** How task code is called, and with what: all that its seal is on besides its hash. */
+/** How task code is called: all that its seal covers besides its hash. */
 export interface Calling {
   readonly call: string;
   readonly codec: string;
   readonly python: string;
   readonly tasks: number;
-  /** Start and step, of range data. */
+  /** Start and step of range data. */
   readonly range?: readonly [number | bigint, number | bigint] | undefined;
 }
 
-/** What a seal is on. */
+/** What a seal covers. */
 type Kind = 'code' | 'data' | 'result' | 'place';
 
-/** The id of the sealed package that an account starts under a key. */
+/** The id of the sealed package that an account starts with a key. */
 export function sealedPackageId(accountId: string, idempotencyKey: string): string {
   return SEALED + createHash('sha256').update(`${accountId}#${idempotencyKey}`).digest('hex').slice(0, 31);
 }
 
-/** Whether a package's code, data and results have seals: its id says so, and the id cannot be changed. */
+/** Whether a package's code, data and results have seals: its id shows it, and the id cannot be changed. */
 export function isSealed(packageId: string): boolean {
   return packageId.startsWith(SEALED);
 }
@@ -76,7 +76,7 @@ export class Seals {
     target.set(made.subarray(0, SEAL_BYTES), at);
   }
 
-  /** Of the task code, by its hash, and of how it is called; range data is part of it. */
+  /** The seal of the task code's hash and of how it is called, including range data. */
   code({ hash, reference }: Code, { call, codec, python, tasks, range }: Calling): Uint8Array {
     const origin = range === undefined ? 'items' : `range ${range[0]} ${range[1]}`;
     return this.#seal(
@@ -85,27 +85,27 @@ export class Seals {
     );
   }
 
-  /** Of one task's data. */
+  /** The seal of one task's data. */
   data(index: number, item: Uint8Array): Uint8Array {
     return this.#seal('data', `${index}\0`, item);
   }
 
-  /** The same, written to a place in the seals of many. */
+  /** Writes the seal of one task's data to a position among others. */
   writeData(index: number, item: Uint8Array, target: Uint8Array, at: number): void {
     this.#write('data', `${index}\0`, item, target, at);
   }
 
-  /** Of what a task came to. */
+  /** The seal of a task's outcome. */
   result({ index, outcome, data }: Pick<TaskResult, 'index' | 'outcome' | 'data'>): Uint8Array {
     return this.#seal('result', `${index}\0${outcome}\0`, data ?? undefined);
   }
 
-  /** Of where a result lies, by the master for a worker that knows no seals. */
+  /** The seal of a result's place, which the master makes for a worker that does not know seals. */
   place(index: number, outcome: string, [key, size, offset]: Draft<'BlobRef'>): Uint8Array {
     return this.#seal('place', [index, outcome, offset, size, key].join('\0'));
   }
 
-  /** A result as it came, or with the error that says that it is not to be read. */
+  /** Returns the result, or the result with the error that forbids reading it. */
   verified(result: TaskResult): TaskResult {
     const { index, outcome, data, seal, blob } = result;
     const good =

@@ -15,17 +15,17 @@ import { isSealed, Seals, sealedPackageId } from './seals.ts';
 import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
 import { upload } from './uploads.ts';
 
-/** Closing waits at most this many seconds for a master that does not answer, at each of two steps. */
+/** In each of its two steps, closing waits at most this many seconds for a master that does not answer. */
 const CLOSE_S = 2;
 
-/** Everything that is under way between this client and its master. */
+/** All running packages and requests between this client and its master. */
 export class Session {
   readonly id = randomBytes(8).toString('hex');
   readonly connection: Connection;
   readonly #surroundings: Surroundings;
   readonly #deliveries: Deliveries;
   readonly #questions: Questions;
-  /** Packages that others have started. */
+  /** Packages that were started elsewhere. */
   readonly #attached = new Set<Package>();
   readonly #acknowledgements: Acknowledgements;
   readonly events: Events;
@@ -50,7 +50,7 @@ export class Session {
     this.#questions = new Questions(connection, awaiting, this.#deliveries, this.#fleetWatch, surroundings);
   }
 
-  /** Aborted once the session begins to close. */
+  /** Aborted when the session starts to close. */
   get ending(): AbortSignal {
     return this.#ending.signal;
   }
@@ -62,7 +62,7 @@ export class Session {
     }
   }
 
-  /** Ask who we are. */
+  /** Asks for the role of the token and the account. */
   hello(): Promise<Message<'HelloReply'>> {
     const asked = this.connection.call('hello', {});
     this.#who = asked;
@@ -72,7 +72,10 @@ export class Session {
     return asked;
   }
 
-  /** The key and the seals of a new package. Only `hello` returns the key for seals, so no package starts before it. */
+  /**
+   * Returns the key and the seals of a new package. Only `hello` returns the key for seals, so it comes before any
+   * package.
+   */
   async origin(): Promise<Origin> {
     const key = randomBytes(16).toString('hex');
     const { seal_key, account_id } = await (this.#who ?? this.hello());
@@ -81,10 +84,10 @@ export class Session {
   }
 
   /**
-   * Start a package; its results go to the receiver. Without one they stay at the master.
+   * Starts a package; its results go to the receiver. Without a receiver they stay at the master.
    *
    * @throws CloudparError when the master refuses it, or does not answer.
-   * @throws the signal's reason once it is aborted; what may have started by then is cancelled.
+   * @throws the signal's reason once it is aborted; a package that may have started by then is cancelled.
    */
   async start(order: Order, receiver: Receiver | undefined, signal: AbortSignal = this.ending): Promise<Package> {
     const { packed, origin } = order;
@@ -107,7 +110,7 @@ export class Session {
       return made;
     } catch (error) {
       if (signal.aborted && origin.seals !== undefined) {
-        this.#acknowledgements.add(origin.seals.packageId, true); // a try whose answer was lost may have started it
+        this.#acknowledgements.add(origin.seals.packageId, true); // an attempt without an answer may have started it
       }
       throw error;
     } finally {
@@ -123,7 +126,7 @@ export class Session {
     }
   }
 
-  /** Ask for the results of a package that was started elsewhere: it continues when this session ends. */
+  /** Asks for the results of a package that was started elsewhere: it continues when this session ends. */
   async attach(packageId: string, tasks: number, receiver: Receiver): Promise<Package> {
     this.checkOpen();
     const { seal_key } = await (this.#who ?? this.hello());
@@ -136,12 +139,12 @@ export class Session {
     return attached;
   }
 
-  /** Ask for no more results of a package for now, or for more again. */
+  /** Pauses or resumes the requests for a package's results. */
   pause(paused: Package, isPaused: boolean): void {
     this.#questions.pause(paused, isPaused);
   }
 
-  /** Ask again for results that were left at the master. */
+  /** Asks again for results that were left at the master. */
   rewind(left: Package): void {
     this.#questions.rewind(left);
   }
@@ -151,20 +154,20 @@ export class Session {
     this.#deliveries.download();
   }
 
-  /** Cancel some tasks of a package, or all; resolves once that is decided, with those that will have no value. */
+  /** Cancels some tasks of a package, or all; resolves with the tasks that will have no value. */
   async cancel(packageId: string, ranges: [number, number][] | null = null): Promise<readonly [number, number][]> {
     const reply = await this.connection.call('cancel_tasks', { package_id: packageId, ranges });
     return reply.cancelled;
   }
 
-  /** Hand on nothing more of a package, which continues to run. */
+  /** Passes on nothing more of a package, which continues to run. */
   forget(forgotten: Package): void {
     this.#questions.drop(forgotten);
     this.#deliveries.forget(forgotten);
     this.#attached.delete(forgotten);
   }
 
-  /** No more results of a package are needed: its tasks are cancelled and its storage is freed, soon. */
+  /** No more results of a package are needed: its tasks are soon cancelled and its storage freed. */
   read(done: Package): void {
     const isOurs = this.#deliveries.has(done);
     this.forget(done);
@@ -173,7 +176,7 @@ export class Session {
     }
   }
 
-  /** Cancel and free all that is under way, and end all requests. */
+  /** Cancels and frees all running packages, and ends all requests. */
   async close(reason: CloudparError): Promise<void> {
     this.#ending.abort(reason);
     await this.#briefly(Promise.allSettled(this.#starting));
@@ -190,7 +193,7 @@ export class Session {
     this.connection.close();
   }
 
-  /** Wait for something, but at most CLOSE_S: the master may be away. */
+  /** Waits at most CLOSE_S: the master may not answer. */
   async #briefly(something: Promise<unknown>): Promise<void> {
     const enough = new AbortController();
     const late = this.#surroundings.sleep(CLOSE_S, enough.signal);

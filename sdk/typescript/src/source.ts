@@ -5,15 +5,15 @@ import { Breaks } from './event-loop.ts';
 export type Values = Iterable<unknown> | AsyncIterable<unknown>;
 
 /**
- * With `buffersize`, a source that pauses for longer than this has its values so far started as a package. Without it
- * every package costs requests, so values that come in quick succession travel together.
+ * With `buffersize`, when a source pauses for longer than this, its values so far are started as a package. Faster
+ * values travel together, since every package costs requests.
  */
 const GATHER_MS = 50;
 
 /**
- * Check the values of a map.
+ * Checks the values of a map.
  *
- * @throws TypeError when it is nothing to iterate over, or a string, which is hardly ever meant as its characters.
+ * @throws TypeError when they cannot be iterated, or are a string: a program rarely means its characters.
  */
 export function checkValues(values: unknown): asserts values is Values {
   if (typeof values === 'string') {
@@ -36,7 +36,7 @@ function describe(values: unknown): string {
 
 type Step = IteratorResult<unknown> | 'paused';
 
-/** Reads values, and releases where they come from (`return()` of its iterator) when it is left before its end. */
+/** Reads values, and releases their source (`return()` of its iterator) when it is left before its end. */
 export class Source {
   readonly #iterator: Iterator<unknown> | AsyncIterator<unknown>;
   readonly #async: boolean;
@@ -51,9 +51,9 @@ export class Source {
   }
 
   /**
-   * Hand on the next values, at most `limit`; fewer if the source pauses.
+   * Passes on the next values, at most `limit`; fewer if the source pauses. After an error the source is released.
    *
-   * @throws the signal's reason once it is aborted, and whatever the source or `append` throws. Then it is released.
+   * @throws the signal's reason once it is aborted, and any error of the source or of `append`.
    */
   async take(limit: number, append: (value: unknown) => void, signal: AbortSignal): Promise<void> {
     const breaks = new Breaks();
@@ -92,7 +92,7 @@ export class Source {
     return step;
   }
 
-  /** Read no more. A source that is still busy with its next value is released once it has made that. */
+  /** Reads no more. A source that is still making its next value is released afterwards. */
   release(): void {
     if (this.ended) {
       return;
@@ -102,12 +102,14 @@ export class Source {
       const released = this.#iterator.return?.();
       Promise.resolve(released).catch(() => undefined); // the program gets the error that ended the map instead
     } catch {
-      // The same, of a source that is not asynchronous.
+      // The same for a source that is not asynchronous.
     }
   }
 }
 
-/** Waits for one promise after the other, until the signal is aborted: it listens once, not once for each value. */
+/**
+ * Waits for one promise after the other until the signal is aborted. It listens to the signal once, not for each value.
+ */
 class Waiter {
   readonly #over = new AbortController();
   #stop: ((reason: unknown) => void) | undefined;

@@ -1,17 +1,17 @@
-// The AWS SDK is optional: it is loaded only when a deployed stack is asked for. It finds region and credentials by
-// itself, as the AWS command line does.
+// The AWS SDK is optional: it is loaded only to read a deployed stack. It finds region and credentials by itself, as
+// the AWS command line does.
 
 import type { Address } from './connection.ts';
 import { ConfigurationError } from './errors.ts';
 
-/** A deployment, and where the user's token is kept. */
+/** A deployment, and the secret with the user's token. */
 export interface Stack {
   readonly stack: string;
   readonly tokenSecret: string | undefined;
 }
 
 /**
- * Read a stack's outputs, and the token from its secret if one is named.
+ * Reads a stack's outputs, and the token if a secret is named.
  *
  * @throws ConfigurationError when there is no such stack or secret, or AWS refuses.
  */
@@ -38,7 +38,7 @@ async function readEndpoint(stack: string): Promise<string> {
   }
 }
 
-/** The secret is the token itself, or JSON with a field "token". */
+/** Reads a token: the secret's text, or the field "token" of JSON. */
 async function readToken(tokenSecret: string): Promise<string> {
   const aws = await loadSecretsManager();
   const client = new aws.SecretsManagerClient();
@@ -57,7 +57,7 @@ async function readToken(tokenSecret: string): Promise<string> {
   }
 }
 
-// Each import stands in a `try` with its literal name: bundlers then take a missing package for an optional one.
+// Each import is in a `try` with its literal name, so that bundlers take a missing package for an optional one.
 
 async function loadCloudFormation() {
   try {

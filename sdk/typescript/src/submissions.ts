@@ -12,7 +12,7 @@ import { taskCode } from './reference.ts';
 import type { Session } from './session.ts';
 import { Source } from './source.ts';
 
-/** One task on its way. */
+/** One submitted task. */
 export interface Submission {
   readonly reference: string;
   readonly args: readonly unknown[];
@@ -29,7 +29,7 @@ interface Waiting extends Submission {
 
 const CALL: CallStyle = 'args_kwargs';
 
-/** Submitted tasks: those of one function that are submitted in a row go in one package. */
+/** Submitted tasks: consecutive ones of the same function travel in one package. */
 export class Submissions {
   readonly #session: Session;
   #waiting = new Map<string, Waiting[]>();
@@ -38,7 +38,7 @@ export class Submissions {
     this.#session = session;
   }
 
-  /** Have a task started soon; resolves with its value. */
+  /** Starts a task soon; resolves with its value. */
   submit(submission: Submission): Promise<unknown> {
     return new Promise((resolve, reject) => {
       submission.signal?.throwIfAborted();
@@ -62,7 +62,7 @@ export class Submissions {
   }
 }
 
-/** Tasks of one package. */
+/** The tasks of one package. */
 class Batch {
   readonly #session: Session;
   readonly #tasks: readonly Waiting[];
@@ -80,7 +80,7 @@ class Batch {
     this.#tasks = batch.filter(isWanted);
     this.#open = new Map(this.#tasks.entries());
     this.#inputs = { values: this.#tasks.map(({ args, kwargs }) => [args, kwargs]), call: CALL };
-    setMaxListeners(0, this.#over.signal); // one for each task that has a signal: Node would warn of a leak
+    setMaxListeners(0, this.#over.signal); // one listener for each task that has a signal: Node would warn of a leak
     for (const [index, { signal }] of this.#open) {
       if (signal !== undefined) {
         onAbort(signal, () => void this.#cancel(index, signal.reason), this.#over.signal);
@@ -128,7 +128,9 @@ class Batch {
     await this.#stop(this.#unwanted);
   }
 
-  /** The program submitted the tasks one by one, so only some may fail. The halves start one after the other. */
+  /**
+   * Starts the halves one after the other: the program submitted single tasks, so only some of them may be at fault.
+   */
   async #startHalves(): Promise<void> {
     this.#over.abort();
     const all = [...this.#open.values()];
@@ -180,7 +182,7 @@ class Batch {
     }
   }
 
-  /** Cancel tasks at the master. If that fails, they run to their end. */
+  /** Cancels tasks at the master. If that fails, they run to their end. */
   async #stop(indices: readonly number[]): Promise<void> {
     if (this.#started !== undefined && indices.length > 0) {
       const ranges = indices.map((index): [number, number] => [index, index + 1]);
@@ -189,7 +191,7 @@ class Batch {
   }
 }
 
-/** Whether its caller still waits; a caller that has aborted gets its reason. */
+/** Whether the task's caller still waits; a caller that has aborted gets its reason. */
 function isWanted({ signal, reject }: Waiting): boolean {
   if (signal?.aborted) {
     reject(signal.reason);
@@ -197,7 +199,7 @@ function isWanted({ signal, reject }: Waiting): boolean {
   return !signal?.aborted;
 }
 
-/** Whether some of the tasks alone may have caused it. */
+/** Whether single tasks may have caused the error. */
 function ofSome(error: unknown): boolean {
   return error instanceof TooLarge || error instanceof SerializationError;
 }

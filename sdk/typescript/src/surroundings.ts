@@ -1,11 +1,11 @@
 import type { Fetch } from './http.ts';
 
-/** What a client needs of the world; tests give it another. Times in seconds. */
+/** A client's clock and random numbers, which tests replace. Times are in seconds. */
 export interface Surroundings {
   readonly fetch: Fetch;
   /** A clock that never goes back. */
   now(): number;
-  /** Resolves later, or rejects with the signal's reason. */
+  /** Resolves after some time, or rejects with the signal's reason. */
   sleep(seconds: number, signal: AbortSignal): Promise<void>;
   /** Between 0 and 1. */
   random(): number;

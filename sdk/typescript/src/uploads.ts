@@ -4,11 +4,11 @@ import type { Draft, Message, Parts } from './messages.ts';
 import { type Blob, checksum } from './packing.ts';
 import { completion, cut } from './parts.ts';
 
-/** Parts of one upload that are under way at a time. */
+/** How many parts of one upload are sent at a time. */
 const AT_A_TIME = 4;
 
 /**
- * Upload task data: whole, or in parts if it is large and the store takes parts.
+ * Uploads task data: whole, or in parts if it is large and the store accepts parts.
  *
  * @throws CloudparError when the master or the store refuses it, or does not answer.
  * @throws the signal's reason once it is aborted.
@@ -36,7 +36,7 @@ export async function upload(
       if (!isRefusal(error)) {
         throw error;
       }
-      // Among others when the answer to the last step was lost: then the whole is refused, since it is there.
+      // This also happens when the answer to the last step was lost: then the store refuses the whole, since it has it.
       ({ link } = await prepare(connection, { ...again, parts_crc32: [] }, signal));
     }
   }
@@ -59,8 +59,8 @@ async function prepare(
 }
 
 /**
- * One payload on its way in parts. A link may expire while others are used. So whenever one is refused, all are
- * renewed, and what is there already is not sent again; one that is refused although it is fresh ends the upload.
+ * Uploads one payload in parts. A link may expire while others are used. So whenever one is refused, all links are
+ * renewed, and parts that the store has are not sent again; a new link that is refused ends the upload.
  */
 class PartedUpload {
   readonly #connection: Connection;

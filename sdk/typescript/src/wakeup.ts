@@ -2,7 +2,7 @@
 export class Wakeup {
   #waiting: (() => void)[] = [];
 
-  /** Resolves at the next `wake`. */
+  /** Resolves at the next call of `wake`. */
   wait(): Promise<void> {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }

@@ -4,7 +4,9 @@ import type { Draft, MessageName } from '../src/messages.ts';
 
 const WIDE = /(?<=[[:,])-?\d{16,}(?=[\],}])/g;
 
-/** A message from the protocol's JSON: bytes are base64 there, and integers may have more digits than a number. */
+/**
+ * Reads a message from the protocol's JSON, in which bytes are base64 and integers may have more digits than a number.
+ */
 export function fromJson<K extends MessageName>(name: K, json: string): Draft<K> {
   const raw: unknown = JSON.parse(json.replace(WIDE, '"$&"'));
   return value({ struct: name }, raw) as Draft<K>;

@@ -69,7 +69,7 @@ def test_g19_no_token_lies_in_tables_queue_bucket_or_log(
     for wrong in (b"\xc1", b"x" * (INLINE_RESULT_BYTES)):
         refused = client.handle(event(routes.START_TASKS.path, wrong, tokens[0]), Context())
         assert codec.decode_error(body_of(refused), refused["statusCode"]).code == "bad_request"
-    assert account.handle({"route": "revoke_account", "body": {"account_id": "nobody"}}, Context())["status"] == 404
+    assert account.handle({"route": "revoke_account", "body": {"account_id": "unknown"}}, Context())["status"] == 404
 
     kept, logged = dict(stored()), capsys.readouterr()
     plain = [*(token.encode() for token in tokens), key, repr(key).encode()[2:-1], b64encode(key)]
@@ -95,13 +95,13 @@ def test_g19_what_an_administrator_did_is_logged(start: Start, log: Log) -> None
     )
     account_id = made["account"]["account_id"]
     ask_as_operator("list_accounts")
-    ask_as_operator("grant_quota", account_id="nobody", idempotency_key="g", quota_us=5)
+    ask_as_operator("grant_quota", account_id="unknown", idempotency_key="g", quota_us=5)
     ask_as_operator("revoke_account", account_id=account_id)
     lines = [line["audit"] for line in log() if line.get("audit")]
     assert lines == [
         {"who": OPERATOR, "action": "create_account", "outcome": "done", "account_id": account_id, "name": "ann",
          "quota_us": 1_000, "idempotency_key": "k"},
-        {"who": OPERATOR, "action": "grant_quota", "outcome": "not_found", "account_id": "nobody", "quota_us": 5,
+        {"who": OPERATOR, "action": "grant_quota", "outcome": "not_found", "account_id": "unknown", "quota_us": 5,
          "idempotency_key": "g"},
         {"who": OPERATOR, "action": "revoke_account", "outcome": "done", "account_id": account_id},
     ]  # fmt: skip
@@ -110,7 +110,7 @@ def test_g19_what_an_administrator_did_is_logged(start: Start, log: Log) -> None
 @pytest.mark.usefixtures("stack")
 def test_g19_every_route_of_the_api_refuses_strangers(start: Start) -> None:
     functions = start("client"), start("worker")
-    for token in ("", "nobody's", hash_token(WORKER_TOKEN)):
+    for token in ("", "unknown", hash_token(WORKER_TOKEN)):
         refusing = set()
         for route in routes.ROUTES:
             answers = [function.handle(event(route.path, b"\xc1", token), Context()) for function in functions]

@@ -149,7 +149,7 @@ def worker(function: ModuleType, stack: Stores) -> None:
 
     states.create_package(stack, "blob", blob=True, open=[OpenRange(0, 4, 1, sent=True)], cursor=4, reserved_us=10**9)
     states.create_package(stack, "uncut", reserved_us=10**9)
-    bodies = [ChunkText("blob", 0, 4, 1).text, ChunkText("nobody's", 0, 4, 1).text]
+    bodies = [ChunkText("blob", 0, 4, 1).text, ChunkText("unknown", 0, 4, 1).text]
     stack.queue.send([Sending(body, body, express=True) for body in bodies])
     (lease,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="t", worker_id="w", executors=1, chunks=4)).leases
     call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="u", worker_id="idle", executors=1, chunks=4))

@@ -1,5 +1,5 @@
-// Lists of small parts, such as the results of a page, are most of an answer. They are taken out of its bytes, so that
-// they can be decoded part by part, with breaks between them.
+// Most of a large answer is in lists of small parts, such as the results of a page. These lists are taken out of its
+// bytes, so that they can be decoded part by part, with breaks between them.
 
 import { STRUCTS } from '../generated/shapes.ts';
 import type { Shape, Struct } from './shapes.ts';
@@ -7,10 +7,12 @@ import type { Shape, Struct } from './shapes.ts';
 const TEXT = new TextDecoder();
 const EMPTY_LIST = new Uint8Array([0x90]);
 
-/** Of each first byte from 0xc0 on: the bytes of the length that follows it (0 for none), and of what is fixed. */
+/**
+ * For each first byte from 0xc0 on: the size of the length that follows it (0 for none), and the size of fixed content.
+ */
 const LENGTH_BYTES = new Uint8Array(0x40);
 const FIXED_BYTES = new Uint8Array(0x40);
-/** How many values follow, for each that the length counts. */
+/** How many values follow for each unit of the length. */
 const PARTS = new Uint8Array(0x40);
 
 function layout(first: number, lengthBytes: number, fixedBytes = 0, parts = 0): void {
@@ -37,19 +39,19 @@ for (const [power, bytes] of [2, 4].entries()) {
   layout(0xde + power, bytes, 0, 2); // map
 }
 
-/** The items of a list in a message, and the keys and numbers that lead to it. */
+/** The items of a list in a message, and the path of keys and indexes to it. */
 export interface LongList {
   readonly path: readonly (string | number)[];
   readonly item: Struct;
-  /** The MessagePack of the items, one after the other. */
+  /** The items in MessagePack, one after the other. */
   readonly items: Uint8Array;
 }
 
 /**
- * Take lists of parts that travel as arrays out of a message.
+ * Takes lists of parts that travel as arrays out of a message.
  *
- * @returns The message with empty lists instead, and the lists. A message that is cut short or has another form than its
- *   struct says may be returned as it is: decoding it finds the mistake.
+ * @returns The message with empty lists instead, and the lists. A message that is cut short or has another form than
+ *   its struct's may be returned as it is: decoding it finds the error.
  */
 export function takeOut(struct: Struct, body: Uint8Array): { rest: Uint8Array; lists: LongList[] } {
   const walk = new Walk(body);
@@ -64,7 +66,7 @@ export function takeOut(struct: Struct, body: Uint8Array): { rest: Uint8Array; l
   return walk.taken();
 }
 
-/** One way through the bytes of a message. */
+/** Reads the bytes of a message once. */
 class Walk {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -87,7 +89,7 @@ class Walk {
     return { rest, lists: this.#lists };
   }
 
-  /** Walk through a struct that travels as a map, into its fields that may hold long lists. */
+  /** Reads a struct that travels as a map, and its fields that may hold long lists. */
   struct(struct: Struct, path: readonly (string | number)[]): void {
     const first = this.#byte(this.#at);
     if (struct.array || !(first >> 4 === 0x8 || first === 0xde || first === 0xdf)) {
@@ -123,7 +125,7 @@ class Walk {
     }
   }
 
-  /** Step over the head of an array or a map; returns how many items or entries it has. */
+  /** Skips the head of an array or a map; returns the number of its items or entries. */
   #count(): number {
     const first = this.#byte(this.#at);
     const lengthBytes = first < 0xc0 ? 0 : (LENGTH_BYTES[first - 0xc0] as number);
@@ -139,7 +141,7 @@ class Walk {
     return this.#view.getUint8(at); // throws a RangeError behind the end
   }
 
-  /** Step over so many values, with all that is in them. */
+  /** Skips this many values with all their parts. */
   #skip(values: number): void {
     let at = this.#at;
     for (let left = values; left > 0; left -= 1) {
@@ -168,12 +170,12 @@ class Walk {
   }
 }
 
-/** The bytes before the letters of a text. */
+/** The number of bytes before the letters of a text. */
 function headBytes(first: number): number {
   return first < 0xc0 ? 1 : 1 + (LENGTH_BYTES[first - 0xc0] as number);
 }
 
-/** The struct of which a list is made, if it is such a list. */
+/** Returns the struct of a list's items, if the shape is such a list. */
 function itemOf(shape: Shape | undefined): Struct | undefined {
   const item = typeof shape === 'object' && 'list' in shape ? shape.list : undefined;
   return typeof item === 'object' && 'struct' in item ? STRUCTS[item.struct] : undefined;

@@ -14,7 +14,7 @@ export const MSGPACK = 'application/msgpack';
 
 const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504]);
 
-/** Serialize a message. What is left out of it takes its default. */
+/** Serializes a message. A field that is left out takes its default. */
 export function encode<K extends MessageName>(name: K, message: Draft<K>): Uint8Array<ArrayBuffer> {
   const writer = new Writer();
   writeStruct(writer, structOf(name), message, name);
@@ -22,10 +22,10 @@ export function encode<K extends MessageName>(name: K, message: Draft<K>): Uint8
 }
 
 /**
- * Parse a message. Unknown fields are ignored, missing ones take their defaults.
+ * Parses a message. Unknown fields are ignored, missing ones take their defaults.
  *
  * @throws BadRequest when the body is not such a message; the text names the field.
- * @throws UnsupportedVersion when it speaks a newer protocol.
+ * @throws UnsupportedVersion when the message is of a newer protocol.
  */
 export function decode<K extends MessageName>(name: K, body: Uint8Array): Message<K> {
   let raw: unknown;
@@ -63,7 +63,7 @@ export async function decodeWithBreaks<K extends MessageName>(name: K, body: Uin
 
 type Parts = Record<string | number, unknown>;
 
-/** Decode values that follow each other. */
+/** Decodes values that follow each other. */
 function* eachOf(items: Uint8Array, where: string): Generator<unknown> {
   const each = new Decoder({ useBigInt64: true }).decodeMulti(items);
   for (;;) {
@@ -80,7 +80,7 @@ function* eachOf(items: Uint8Array, where: string): Generator<unknown> {
   }
 }
 
-/** Make the error from an error answer; a body that is none of ours is quoted. */
+/** Returns the error in an error answer; a body of another form is quoted. */
 export function decodeError(body: Uint8Array, status: number): RequestError {
   // A gateway in front of the master may send a 429, too: it limits the rate as the master does.
   const Unknown = status === 429 ? RateLimited : RETRYABLE_STATUS.has(status) ? InternalError : RequestError;
@@ -205,12 +205,14 @@ function must<K extends keyof Kinds>(value: unknown, kind: K, where: string, nam
   return value as Kinds[K];
 }
 
-/** The name of a part. Only errors need it: joining names for each of a million results takes longer than reading. */
+/**
+ * Joins the name of a part. Only errors do so: joining names for each of a million results takes longer than reading.
+ */
 function within(where: string, name: string): string {
   return name === '' ? where : `${where}.${name}`;
 }
 
-/** In the document, as in all JSON of the protocol, bytes are a text in base64. */
+/** Returns a field's default. In the document, as in all JSON of the protocol, bytes are text in base64. */
 function defaultOf({ shape, default: value }: Field): unknown {
   return shape === 'bytes' && typeof value === 'string' ? new Uint8Array(Buffer.from(value, 'base64')) : value;
 }

@@ -1,4 +1,4 @@
-/** What a field holds. A name in `struct` or `structs` is one of the generated STRUCTS. */
+/** The type of a field. A name in `struct` or `structs` is one of the generated STRUCTS. */
 export type Shape =
   | 'int'
   | 'float'
@@ -19,7 +19,7 @@ export interface Field {
   readonly default?: unknown;
 }
 
-/** A message, or a part of one. `array`: it travels as the array of its fields, without names. */
+/** A message, or a part of one. With `array` it travels as the array of its fields, without names. */
 export interface Struct {
   readonly array: boolean;
   readonly fields: readonly Field[];

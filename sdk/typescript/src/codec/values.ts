@@ -3,9 +3,9 @@ import { SerializationError } from '../errors.ts';
 import { NotPlain, type Writer } from './writer.ts';
 
 /**
- * Append a value that a task takes.
+ * Appends an argument of a task.
  *
- * @param where What it is, for the error message.
+ * @param where Its name, for the error message.
  * @throws SerializationError when a part of it is not what MessagePack holds.
  */
 export function writeValue(writer: Writer, value: unknown, where: string): void {
@@ -26,7 +26,7 @@ export function writeValue(writer: Writer, value: unknown, where: string): void 
 const DECODER = new Decoder({ useBigInt64: true });
 
 /**
- * Decode the value that a task returned. An integer becomes a number where that is exact, otherwise a bigint.
+ * Decodes the value that a task returned. An integer becomes a number if that is exact, otherwise a bigint.
  *
  * @throws SerializationError when JavaScript cannot hold it.
  */
@@ -41,7 +41,7 @@ export function readValue(data: Uint8Array): unknown {
   }
 }
 
-/** The library makes bigints of all integers that travel in 64 bits. */
+/** Narrows bigints: the library makes them of all integers that travel in 64 bits. */
 export function narrow(value: unknown): unknown {
   if (typeof value === 'bigint') {
     const number = Number(value);

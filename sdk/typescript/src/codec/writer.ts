@@ -17,13 +17,13 @@ type NumberArray =
   | BigInt64Array
   | BigUint64Array;
 
-/** Something that MessagePack does not hold; `path` leads to it, as in `[3].when`. */
+/** The error for a value that MessagePack does not hold; `path` leads to it, as in `[3].when`. */
 export class NotPlain extends Error {
   path = '';
 }
 
 /**
- * MessagePack, appended value by value, in the shortest forms: the bytes that the Python side writes.
+ * Writes MessagePack value by value in the shortest forms: the bytes that the Python side writes.
  *
  * Encoders of libraries choose between integer and float by the value, and JavaScript does not distinguish 1.0 from 1.
  * Here the caller chooses, because it knows the type of the field.
@@ -32,10 +32,10 @@ export class Writer {
   #bytes = new Uint8Array(SMALLEST_BYTES);
   #view = new DataView(this.#bytes.buffer);
 
-  /** How much has been written. */
+  /** How many bytes have been written. */
   length = 0;
 
-  /** A view of what has been written between two places. Writing on may leave it behind. */
+  /** Returns a view of the bytes between two positions. Later writes may move the bytes elsewhere. */
   view(start = 0, end = this.length): Uint8Array<ArrayBuffer> {
     return this.#bytes.subarray(start, end);
   }
@@ -48,7 +48,7 @@ export class Writer {
     this.#byte(value ? 0xc3 : 0xc2);
   }
 
-  /** An integer between -(2 ** 63) and 2 ** 64 - 1. */
+  /** Appends an integer between -(2 ** 63) and 2 ** 64 - 1. */
   int(value: number | bigint): void {
     if (typeof value === 'bigint' || value > 0xffffffff || value < -0x80000000) {
       this.#wide(BigInt(value));
@@ -95,7 +95,7 @@ export class Writer {
     this.#at(9, 0xcb).setFloat64(this.length - 8, value);
   }
 
-  /** A float that has 32 bits, in as many. */
+  /** Appends a float that fits into 32 bits. */
   float32(value: number): void {
     this.#at(5, 0xca).setFloat32(this.length - 4, value);
   }
@@ -123,7 +123,7 @@ export class Writer {
     this.raw(value);
   }
 
-  /** Begin an array; its items follow. */
+  /** Starts an array; its items follow. */
   array(length: number): void {
     if (length < 0x10) {
       this.#byte(0x90 | length);
@@ -132,7 +132,7 @@ export class Writer {
     }
   }
 
-  /** Begin a map; its keys and values follow in turn. */
+  /** Starts a map; its keys and values follow in turn. */
   map(length: number): void {
     if (length < 0x10) {
       this.#byte(0x80 | length);
@@ -141,7 +141,7 @@ export class Writer {
     }
   }
 
-  /** Append bytes as they are. */
+  /** Appends bytes unchanged. */
   raw(bytes: Uint8Array): void {
     this.#reserve(bytes.length);
     this.#bytes.set(bytes, this.length);
@@ -149,9 +149,9 @@ export class Writer {
   }
 
   /**
-   * Any value that is plain data.
+   * Appends any plain value.
    *
-   * @throws NotPlain when a part of it is not.
+   * @throws NotPlain when a part of it is not plain data.
    */
   value(value: unknown, depth = 0): void {
     if (typeof value === 'string') {
@@ -208,7 +208,7 @@ export class Writer {
     }
   }
 
-  /** Bytes are bytes. Of all other typed arrays Python gets what they mean: a list of their numbers. */
+  /** Writes a byte array as bytes. Python gets all other typed arrays as lists of their numbers. */
   #elements(array: ArrayBufferView): void {
     if (array instanceof Uint8Array || array instanceof Uint8ClampedArray || array instanceof DataView) {
       this.bin(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
@@ -272,7 +272,7 @@ export class Writer {
     this.raw(data);
   }
 
-  /** A form of 1, 2 or 4 bytes, whose codes follow each other. */
+  /** Writes a size in 1, 2 or 4 bytes, whose codes are consecutive. */
   #sized(size: number, code: number): void {
     if (size < 0x100) {
       this.#at(2, code).setUint8(this.length - 1, size);
@@ -281,7 +281,7 @@ export class Writer {
     }
   }
 
-  /** A form of 2 or 4 bytes. */
+  /** Writes a count in 2 or 4 bytes. */
   #counted(count: number, code: number): void {
     if (count < 0x10000) {
       this.#at(3, code).setUint16(this.length - 2, count);
@@ -294,7 +294,7 @@ export class Writer {
     this.#at(1, value);
   }
 
-  /** Make room for a form of `size` bytes that begins with `code`. */
+  /** Makes room for `size` bytes that start with `code`. */
   #at(size: number, code: number): DataView {
     this.#reserve(size);
     this.#bytes[this.length] = code;
@@ -313,7 +313,7 @@ export class Writer {
   }
 }
 
-/** The error, once more, from one level up. */
+/** Returns the same error with one more step in its path. */
 function located(error: unknown, step: string): unknown {
   if (error instanceof NotPlain && error.path.length < LONGEST_PATH) {
     error.path = step + error.path;

@@ -1,4 +1,4 @@
-// A master and a worker of the last release, as the history has it, for the SDK of today.
+// Starts a master and a worker of the last release, from the git history, for today's SDK.
 
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import { PACKAGE, PYTHON, start } from './embedded.ts';
 
-/** The last whole commit of 0.2.0, as in tests/system/mixture.py. */
+/** The last commit of 0.2.0 without later changes, as in tests/system/mixture.py. */
 const COMMIT = 'f76d7c74';
 const FOLDERS = ['sdk/protocol', 'sdk/python', 'functions', 'worker'];
 

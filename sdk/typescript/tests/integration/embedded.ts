@@ -1,4 +1,4 @@
-// A master and a worker on this machine, for all integration tests; and the package, built, for its README.
+// Starts a master and a worker on this machine for all integration tests, and builds the package for its README.
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return start(project, []);
 }
 
-/** Start them, with code of these folders before what is installed, and give the tests the master's address. */
+/** Starts them with code from these folders before the installed code, and gives the tests the master's address. */
 export async function start(project: TestProject, code: readonly string[]): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'cloudpar-sdk-'));
   const tasks = join(PACKAGE, 'tests/integration/python');
@@ -56,7 +56,7 @@ export async function start(project: TestProject, code: readonly string[]): Prom
   project.provide('token', token);
   return async () => {
     up.kill('SIGTERM');
-    const late = setTimeout(() => up.kill('SIGTERM'), ENDS_MS); // a second one ends it at once
+    const late = setTimeout(() => up.kill('SIGTERM'), ENDS_MS); // a second signal ends it at once
     await ended.catch(() => undefined);
     clearTimeout(late);
     await rm(folder, { recursive: true, force: true });
@@ -66,7 +66,7 @@ export async function start(project: TestProject, code: readonly string[]): Prom
   };
 }
 
-/** The address of a master, from what `cloudpar up --json` prints. */
+/** Returns a master's address from the output of `cloudpar up --json`. */
 export function addressOf(printed: string): Address {
   return JSON.parse(printed) as Address;
 }

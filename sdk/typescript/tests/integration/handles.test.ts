@@ -1,4 +1,4 @@
-// Packages that outlive their pool, across both languages; and what Python makes of typed arrays.
+// Packages that outlive their pool, in both languages; and how Python sees typed arrays.
 
 import { execFileSync } from 'node:child_process';
 import { expect, inject, test } from 'vitest';
@@ -17,7 +17,7 @@ with cloudpar.Pool("${address.endpoint}", "${address.token}", progress=False) as
   return execFileSync(PYTHON, ['-c', script], { encoding: 'utf8' }).trim();
 }
 
-/** What a process of Python reads of a package. */
+/** Returns what a Python process reads of a package. */
 function readByPython(packageId: string): string {
   const script = `
 import cloudpar
@@ -83,7 +83,7 @@ test('typed arrays are lists of numbers in Python', async () => {
   expect(await pool.submit('statistics:fmean', [new Float64Array([1, 2, 6])])).toBe(3);
 });
 
-test('a stream is mapped while it comes', async () => {
+test('a stream is mapped while its values come', async () => {
   await using pool = await Pool.open(address);
   let given = 0;
   async function* numbers(): AsyncGenerator<number> {

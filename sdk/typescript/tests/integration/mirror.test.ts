@@ -1,4 +1,4 @@
-// What is written down twice, here and in Python, is the same.
+// Definitions that exist both here and in Python are equal.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

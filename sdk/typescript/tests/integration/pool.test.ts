@@ -41,7 +41,7 @@ async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-/** A package's status, as the master returns it to each client. */
+/** Returns a package's status as the master shows it to any client. */
 async function summaryOf(packageId: string | undefined): Promise<Message<'PackageSummary'> | undefined> {
   const { packages } = await new Connection(address).call('list_packages', {});
   return packages.find(({ package_id }) => package_id === packageId);
@@ -177,11 +177,11 @@ describe('errors', () => {
     await expect(missing).rejects.toThrow(/no module 'not_installed_anywhere'.*install the package.*PYTHONPATH/);
   });
 
-  test('of a result that does not travel', async () => {
+  test('of a result that MessagePack does not hold', async () => {
     await expect(pool.submit('sdk_tasks:opaque')).rejects.toThrow(SerializationError);
   });
 
-  test('of an argument that does not travel', async () => {
+  test('of an argument that MessagePack does not hold', async () => {
     await expect(pool.submit('sdk_tasks:call', [new Map()])).rejects.toThrow(/is a Map.*MessagePack/);
     await expect(all(pool.map('sdk_tasks:call', [new Map()]))).rejects.toThrow(SerializationError);
   });
@@ -197,7 +197,7 @@ describe('errors', () => {
   });
 
   test('of a token that the master does not know', async () => {
-    const opening = Pool.open({ endpoint: address.endpoint, token: 'nobody' });
+    const opening = Pool.open({ endpoint: address.endpoint, token: 'unknown' });
     await expect(opening).rejects.toThrow(InvalidToken);
   });
 });

@@ -1,4 +1,4 @@
-// What the README says, done as it says: its module, its command, its programs, run by Node alone on the built package.
+// Follows the README: its module, its command, and its programs, which Node runs on the built package.
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true }));
 
-/** The README's blocks of a language. */
+/** Returns the README's blocks in a language. */
 function blocks(language: string): string[] {
   return [...readme.matchAll(new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 'gs'))].map(([, text]) => text ?? '');
 }
@@ -41,7 +41,7 @@ async function run(program: string, address: { endpoint: string; token: string }
 test("the reader's own module is found by the workers that the README's command starts", async () => {
   const module = /`(\w+\.py)`/.exec(readme)?.[1] ?? '';
   await writeFile(join(folder, module), blocks('python')[0] ?? '');
-  // A command of this name that chooses a free port, and prints the address as JSON: other tests run beside this one.
+  // This command chooses a free port and prints the address as JSON, since other tests run at the same time.
   const command = join(folder, 'cloudpar');
   const data = join(folder, 'data');
   await writeFile(

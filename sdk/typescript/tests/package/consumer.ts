@@ -1,4 +1,4 @@
-// What a program that uses the package writes: each version of TypeScript compiles it against the packed types.
+// A program that uses the package; each version of TypeScript compiles it with the packed types.
 
 import {
   Connection,

@@ -1,4 +1,4 @@
-// In a program with the types of the DOM or of Node, its own fetch and signals fit.
+// The program's own fetch and signals fit, with the types of the DOM or of Node.
 
 import { Pool } from '@cloudpar/sdk';
 

@@ -1,5 +1,5 @@
-// The package as npm would install it, in a folder of its own: the tarball's files and what it depends on, without the
-// optional packages of AWS.
+// The package as npm installs it in a separate folder: the tarball's files and their dependencies, without the optional
+// packages of AWS.
 
 import { execFile } from 'node:child_process';
 import { copyFile, cp, mkdir, mkdtemp, readdir, realpath, writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ export interface Installed {
   readonly files: readonly string[];
 }
 
-/** Pack the built package, and install it. */
+/** Packs the built package and installs it. */
 export async function install(): Promise<Installed> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'cloudpar-package-')));
   await run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], { cwd: PACKAGE });
@@ -37,10 +37,10 @@ export async function install(): Promise<Installed> {
   return { folder, tarball, files: stdout.trim().split('\n').sort() };
 }
 
-/** Settings of programs that bring neither the types of the DOM nor those of Node, and check libraries' types. */
+/** Compiler options of programs without the types of the DOM and of Node, which also check libraries' types. */
 export const BARE = { strict: true, skipLibCheck: false, noEmit: true, types: [], target: 'ES2022', lib: ['ES2022'] };
 
-/** Compile programs against the installed package; returns what the compiler has to say. */
+/** Compiles programs with the installed package; returns the compiler's output. */
 export async function compile(
   folder: string,
   compiler: string,
@@ -57,7 +57,7 @@ export async function compile(
   return stdout;
 }
 
-/** A program that reads a stack, without the packages of AWS that this takes; and what it prints then. */
+/** A program that reads a stack without the AWS packages which this needs, and its output. */
 export const STACK_PROGRAM = `import { Pool } from '@cloudpar/sdk';
 const open = Pool.open({ stack: 'S', token: 't' });
 open.catch((error) => console.log(error.name, error.message));

@@ -1,4 +1,4 @@
-// What a program does with the SDK, the same in every runtime; it prints what came of it.
+// A program that uses the SDK in every runtime; it prints its results.
 
 import { Pool, range, TaskRaised } from '@cloudpar/sdk';
 

@@ -1,5 +1,5 @@
-// The packed package on every runtime that it names, and its types with every version of TypeScript: `make runtimes`,
-// which installs them into build/runtimes.
+// Runs the packed package on every supported runtime, and compiles its types with every version of TypeScript.
+// `make runtimes` runs this, and installs them into build/runtimes.
 
 import { copyFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

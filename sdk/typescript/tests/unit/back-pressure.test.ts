@@ -10,7 +10,7 @@ describe('results that are not read yet', () => {
   const MEGABYTE = 1 << 20;
   const DATA = new Uint8Array(MEGABYTE).fill(0xc0);
 
-  /** A result that lies in the answer itself. */
+  /** A result inside the answer itself. */
   function inline(index: number): Draft<'TaskResult'> {
     const result = resultOf(index);
     result[3] = DATA;
@@ -49,7 +49,7 @@ describe('results that are not read yet', () => {
   });
 
   test('do not keep the one that the reader waits for from coming', async ({ master, pool }) => {
-    // The results come in the reverse order: the first one comes last, when the others fill the room.
+    // The results come in the reverse order: the first one comes last, when the others fill the buffer.
     master.outcome = (index) => resultOf(99 - index, [`r${index}`, MEGABYTE, 0]);
     master.page = 10;
     const settled = await all(pool.map('m:f', range(100)).settled());

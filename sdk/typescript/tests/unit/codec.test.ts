@@ -4,7 +4,7 @@ import { decode, decodeError, decodeWithBreaks, encode } from '../../src/codec/m
 import { BadRequest, InternalError, REQUEST_ERRORS, RequestError, UnsupportedVersion } from '../../src/errors.ts';
 
 describe('messages', () => {
-  test('what is left out is written as its default', () => {
+  test('a field that is left out is written as its default', () => {
     const short = encode('AwaitTasks', { packages: [{ package_id: 'p' }] });
     const packages = [{ package_id: 'p', cursor: 0 }];
     const long = { v: 1, session: '-', packages, hold_s: 0, unwritable: false };
@@ -12,7 +12,7 @@ describe('messages', () => {
     expect(short).toEqual(encode('AwaitTasks', long));
   });
 
-  test('what is missing is read as its default, and lists are not shared', () => {
+  test('a missing field is read as its default, and lists are not shared', () => {
     const reply = decode('AwaitTasksReply', encodeMessagePack({ packages: [] }));
     expect(reply).toMatchObject({ v: 1, packages: [], missing: {}, retry_after_s: 0 });
     reply.missing.p = 'gone';

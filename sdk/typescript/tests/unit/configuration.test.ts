@@ -65,7 +65,7 @@ describe('the error names what is missing', () => {
     await expect(configure({}, { CLOUDPAR_PROFILE: path })).rejects.toThrow(expected);
   });
 
-  test('a profile that is named and is not there', async () => {
+  test('a named profile that does not exist is an error', async () => {
     await expect(configure({}, { CLOUDPAR_PROFILE: join(folder, 'no') })).rejects.toThrow(/names .*, which is no file/);
     await expect(configure({}, { CLOUDPAR_PROFILE: folder })).rejects.toThrow(/cannot be read: EISDIR/);
   });

@@ -8,7 +8,7 @@ import { failureOf, resultOf } from './statuses.ts';
 
 const TASKS = 20_000;
 
-/** At least one turn of the event loop for so many results, at 1 ms for each look at the clock. */
+/** There must be a turn of the event loop for this many results, when each reading of the clock takes 1 ms. */
 const RESULTS_PER_TURN = 1000;
 
 afterEach(() => {
@@ -30,7 +30,7 @@ const test = base.extend<{ master: FakeMaster }>({
   },
 });
 
-/** Counts turns of the event loop, each look at the clock taking 1 ms. */
+/** Counts turns of the event loop; each reading of the clock takes 1 ms. */
 function turns(atTurn: () => void = () => undefined): { counted: () => number; end: () => void } {
   let [clock, count, ended] = [performance.now(), 0, false];
   vi.spyOn(performance, 'now').mockImplementation(() => clock++);
@@ -51,7 +51,7 @@ function turns(atTurn: () => void = () => undefined): { counted: () => number; e
   };
 }
 
-/** The turns of the event loop from the first result to the last: by then all have come in one answer. */
+/** Counts the turns of the event loop between the first and the last result, all of which came in one answer. */
 async function turnsWhileReading(values: AsyncIterable<unknown>): Promise<number> {
   const reader = values[Symbol.asyncIterator]();
   await reader.next();
@@ -124,7 +124,7 @@ test('closing the pool while the results of one answer are handed on ends the re
   end();
   const read = (async () => {
     for (let next = await reader.next(); !next.done; next = await reader.next()) {
-      // Results that were handed on before are still read.
+      // Results that were passed on before are still read.
     }
   })();
   await expect(read).rejects.toThrow('the pool was closed while this call was running');

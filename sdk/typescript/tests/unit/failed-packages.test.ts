@@ -30,7 +30,7 @@ test.beforeEach(({ master }) => {
   master.lost = (index) => LOST.includes(index);
 });
 
-/** The tasks whose error is that the package failed, among all tasks in their order. */
+/** Returns the tasks, out of all in their order, whose error is that the package failed. */
 function lostOf(found: readonly Settled<unknown>[]): number[] {
   expect(found.map(({ index }) => index)).toEqual([...range(TASKS)]);
   return found.filter(({ status }) => status === 'rejected').map(({ index }) => index);
@@ -68,7 +68,7 @@ describe.each([
     const reader = (await pool.attach(packageId)).settled();
     const first = reader.next();
     await vi.waitFor(() => expect(master.count('await_tasks')).toBeGreaterThan(8), { timeout: 20_000 });
-    await settled(500); // all that has room has come
+    await settled(500); // all results that fit have come
     master.change(packageId, 'failed');
     const { value } = await first;
     expect(value).toMatchObject({ index: 0, status: 'rejected', reason: { name: 'PackageFailed' } });

@@ -6,49 +6,51 @@ import { Wakeup } from '../../src/wakeup.ts';
 import { reply } from './scripted-fetch.ts';
 import { resultOf } from './statuses.ts';
 
-/** The id of the package that was started as the given one, from 0. */
+/** Returns the id of the package with this number, counted from 0. */
 export function idOf(number: number): string {
   return `p${String(number).padStart(31, '0')}`;
 }
 
-/** What a package at the fake master comes to. */
+/** A package at the fake master. */
 interface Kept {
   readonly start: Message<'StartTasks'>;
   readonly results: Draft<'TaskResult'>[];
   state: Draft<'PackageStatus'>['state'];
 }
 
-/** A master without network, which ends every task at once with what `outcome` says, and knows what it was asked. */
+/**
+ * A master without network. It ends every task at once with the outcome that `outcome` returns, and records requests.
+ */
 export class FakeMaster {
   readonly calls: string[] = [];
   readonly packages = new Map<string, Kept>();
   readonly acknowledged: string[] = [];
-  /** The sizes of what was downloaded. */
+  /** The sizes of the downloads. */
   readonly downloads: number[] = [];
-  /** How many results one answer has. */
+  /** The number of results in one answer. */
   page = 1000;
   fleet: Draft<'FleetStatus'> | null = null;
   sealKey: Uint8Array | null = null;
   codec: 'msgpack' | 'pickle' = 'msgpack';
-  /** Called before a route is answered; it may throw, or wait. */
+  /** Called before a route is answered; it may throw or wait. */
   before: (route: string, init: FetchInit) => void | Promise<void> = () => undefined;
   outcome: (index: number, start: Message<'StartTasks'>) => Draft<'TaskResult'> = (index) => resultOf(index);
-  /** Whether a task never gets a result, since its package fails. */
+  /** Whether a task never gets a result because its package fails. */
   lost: (index: number) => boolean = () => false;
   readonly #news = new Wakeup();
 
-  /** A pool of this master. */
+  /** Opens a pool of this master. */
   pool(options: Partial<PoolOptions> = {}): Pool {
     return Pool.at({ endpoint: 'http://master', token: 't' }, { fetch: this.fetch, ...options });
   }
 
-  /** Have a package in another state from now on. */
+  /** Puts a package into another state. */
   change(packageId: string, state: Kept['state']): void {
     Object.assign(this.packages.get(packageId) ?? {}, { state });
     this.#news.wake();
   }
 
-  /** How often a route was called. */
+  /** Returns how often a route was called. */
   count(route: string): number {
     return this.calls.filter((each) => each === route).length;
   }
@@ -136,20 +138,20 @@ export class FakeMaster {
     const size = Number(last) - Number(start) + 1;
     this.downloads.push(size);
     const body = new Uint8Array(size);
-    body[0] = 0xc6; // MessagePack's bytes, whose length follows
+    body[0] = 0xc6; // MessagePack's code for bytes, followed by their length
     new DataView(body.buffer).setUint32(1, size - 5);
     return new Response(body, { status: 206 });
   }
 }
 
-/** Lets everything that is under way in this process go on, for some turns of the event loop. */
+/** Lets all pending work of this process run for some turns of the event loop. */
 export async function settled(turns = 50): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-/** All that can be read of something. */
+/** Reads all values. */
 export async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
   const found: T[] = [];
   for await (const value of values) {

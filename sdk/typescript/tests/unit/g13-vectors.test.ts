@@ -1,4 +1,4 @@
-/** What a released version put on the wire is understood here, and written the same to the byte. */
+/** Messages of released versions are understood, and the same bytes are written. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { decode, decodeWithBreaks, encode } from '../../src/codec/messages.ts';
@@ -49,7 +49,7 @@ describe('golden vectors', () => {
 });
 
 describe('golden vectors of earlier releases', () => {
-  test.each(['0.1.0', '0.2.0'])('%s: each is read, and what is new takes its default', (release) => {
+  test.each(['0.1.0', '0.2.0'])('%s: each is read, and newer fields take their defaults', (release) => {
     for (const { type, json, msgpack } of read(release)) {
       expect(decode(type, unhex(msgpack))).toEqual(decode(type, encode(type, fromJson(type, json))));
     }

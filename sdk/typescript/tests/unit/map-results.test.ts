@@ -5,7 +5,7 @@ import { test } from './scene.ts';
 
 const LARGE = new Uint8Array(300 * 1024);
 
-/** Numbers without end, which say whether they were released. */
+/** Endless numbers, which record whether they were released. */
 function endless(began: () => void = () => undefined): {
   values: AsyncGenerator<number>;
   state: { given: number; released: boolean };

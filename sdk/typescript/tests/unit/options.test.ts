@@ -66,7 +66,7 @@ test.each([
   expect(() => pool.map('m:f', values as never)).toThrow(text);
 });
 
-test('what names no function is a TypeError at once', () => {
+test('a reference that names no function is a TypeError at once', () => {
   expect(() => pool.map('math.sqrt', [1])).toThrow('"math.sqrt" names no function');
   expect(() => pool.map(undefined as never, [1])).toThrow('undefined names no function');
   expect(() => pool.map(((x: number) => x) as never, [1])).toThrow(

@@ -91,7 +91,7 @@ test('a value that is too large alone may be sent as a reference', async () => {
 
 test('the event loop turns while many small values are packed and sealed', async () => {
   let clock = 0;
-  const looks = vi.spyOn(performance, 'now').mockImplementation(() => clock++); // each look at it takes 1 ms
+  const looks = vi.spyOn(performance, 'now').mockImplementation(() => clock++); // each reading of the clock takes 1 ms
   let turns = 0;
   const turn = setInterval(() => {
     turns += 1;

@@ -5,18 +5,18 @@ import { completion, completionStatus, cut } from '../../src/parts.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-test('what is not too large stays whole', () => {
+test('a payload that is not too large stays whole', () => {
   expect(cut(new Uint8Array(WHOLE_BYTES))).toEqual([]);
 });
 
-test('what is too large is cut, without a copy', () => {
+test('a payload that is too large is cut without a copy', () => {
   const body = new Uint8Array(WHOLE_BYTES + 1);
   const parts = cut(body);
   expect(parts.map((part) => part.length)).toEqual([PART_BYTES, PART_BYTES, PART_BYTES, PART_BYTES, 1]);
   expect(parts.every((part) => part.buffer === body.buffer)).toBe(true);
 });
 
-test("S3's list of parts", () => {
+test("S3's list of parts has each part's number, ETag and checksum", () => {
   const list = completion([
     { etag: '"one"', crc32: crc32('abc') },
     { etag: 'a<b&c', crc32: 0 },

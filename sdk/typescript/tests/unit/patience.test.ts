@@ -43,7 +43,7 @@ test('a master that asks to wait is never given up', () => {
   const delays = Array.from({ length: 12 }, () => tries.paced(0, 0.5));
   expect(Math.min(...delays)).toBe(0.5);
   expect(delays.at(-1)).toBe(5);
-  expect(tries.failed(10_000)).toBeDefined(); // its absence counts from here
+  expect(tries.failed(10_000)).toBeDefined(); // the time of its absence starts here
 });
 
 test('the pause is at least what the master requests', () => {

@@ -40,7 +40,7 @@ test('every request goes through the fetch that was given', async () => {
   master.outcome = (index) => [index, 'ok', 1, null, ['r', 10, 0], null, null, null, null, null, null];
   const pool = await Pool.open({ ...ADDRESS, fetch: master.fetch });
   for await (const _ of pool.map('m:f', [new Uint8Array(400_000)])) {
-    // Its upload and its download are what matters.
+    // Only its upload and its download matter.
   }
   await pool.close();
   const called = new Set(master.calls);

@@ -3,7 +3,7 @@ import type { PoolEvent } from '../../src/events.ts';
 import type { Pool } from '../../src/index.ts';
 import { FakeMaster } from './fake-master.ts';
 
-/** What each test of this `test` has for itself. */
+/** The objects that each test of this `test` has for itself. */
 export interface Scene {
   readonly master: FakeMaster;
   /** The events of the pool. */

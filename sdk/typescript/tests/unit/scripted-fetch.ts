@@ -2,7 +2,7 @@ import { encode } from '../../src/codec/messages.ts';
 import type { Draft, MessageName } from '../../src/messages.ts';
 import type { Surroundings } from '../../src/surroundings.ts';
 
-/** What one request is answered with. */
+/** The answer to one request. */
 export type Answer = () => Response | Promise<Response>;
 
 /** A request as it was sent. */
@@ -13,7 +13,7 @@ export interface Sent {
   readonly method: string | undefined;
 }
 
-/** A world without network and with a clock that only sleeping moves; the last answer repeats. */
+/** Surroundings without network, with a clock that only sleeping moves; the last answer repeats. */
 export class Scripted implements Surroundings {
   readonly sent: Sent[] = [];
   readonly slept: number[] = [];

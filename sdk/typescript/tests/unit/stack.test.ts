@@ -1,4 +1,4 @@
-// The real AWS SDK against a stand-in in this process: no request leaves the machine.
+// The real AWS SDK with a stand-in in this process: no request leaves the machine.
 
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +13,7 @@ const OUTPUTS: Record<string, string> = {
 const SECRETS: Record<string, string> = { plain: ' a-token\n', json: '{"token": "j-token"}', empty: '{}' };
 let server: Server;
 
-/** CloudFormation speaks XML to a form, Secrets Manager JSON. */
+/** CloudFormation answers forms with XML, Secrets Manager JSON with JSON. */
 function answer(body: string, target: string | undefined): [number, string] {
   if (target === 'secretsmanager.GetSecretValue') {
     const secret = SECRETS[(JSON.parse(body) as { SecretId: string }).SecretId];

@@ -5,9 +5,9 @@ import { Pool } from '../../src/index.ts';
 import type { Draft, Message } from '../../src/messages.ts';
 import { type Answer, error, reply, Scripted } from './scripted-fetch.ts';
 
-/** A master whose tasks return what they were called with; packages of more than `most` tasks are refused. */
+/** A master whose tasks return their arguments; it refuses packages of more than `most` tasks. */
 class Echoing extends Scripted {
-  /** The tasks of every package that one tried to start. */
+  /** The tasks of every package that a client tried to start. */
   readonly tried: number[] = [];
   readonly #packages: readonly Uint8Array[][] = [];
   readonly #most: number;
@@ -59,7 +59,7 @@ class Gate {
   });
 }
 
-/** It takes its time to start a package, and knows what was cancelled of it. */
+/** A master that is slow to start a package, and records its cancelled tasks. */
 class Slow extends Echoing {
   readonly asked = new Gate();
   readonly answers = new Gate();
@@ -89,7 +89,7 @@ const submitted = (pool: Pool, values: readonly unknown[]) =>
 
 const poolOf = (master: Echoing) => Pool.at({ endpoint: 'http://master/', token: 'secret' }, {}, master);
 
-test('what is too large only together goes in several packages', async () => {
+test('tasks that are too large only together go in several packages', async () => {
   const master = new Echoing(2);
   const values = [0, 1, 2, 3, 4, 5, 6];
   const found = await submitted(poolOf(master), values);
@@ -97,7 +97,7 @@ test('what is too large only together goes in several packages', async () => {
   expect(master.tried).toEqual([7, 3, 1, 2, 4, 2, 2]);
 });
 
-test('only what is too large by itself fails', async () => {
+test('only a task that is too large by itself fails', async () => {
   const master = new Echoing(100);
   const [first, second, third] = await submitted(poolOf(master), [1, new Uint8Array([HUGE]), 3]);
   expect(first).toEqual({ status: 'fulfilled', value: [[1], {}] });
@@ -105,21 +105,21 @@ test('only what is too large by itself fails', async () => {
   expect(third).toEqual({ status: 'fulfilled', value: [[3], {}] });
 });
 
-test('only what cannot be sent fails', async () => {
+test('only a task that cannot be sent fails', async () => {
   const [first, second, third] = await submitted(poolOf(new Echoing(100)), [1, new Map(), 3]);
   expect(first).toEqual({ status: 'fulfilled', value: [[1], {}] });
   expect(second).toMatchObject({ status: 'rejected', reason: expect.any(SerializationError) });
   expect(third).toEqual({ status: 'fulfilled', value: [[3], {}] });
 });
 
-test('another refusal is for all of them', async () => {
+test('another refusal fails all tasks', async () => {
   const master = new Echoing(1, error('quota_exhausted', 402));
   const found = await submitted(poolOf(master), [1, 2, 3]);
   expect(found).toEqual(Array(3).fill({ status: 'rejected', reason: expect.any(QuotaExhausted) }));
   expect(master.tried).toEqual([3]);
 });
 
-test('what was aborted meanwhile is not sent again', async () => {
+test('a task that was aborted meanwhile is not sent again', async () => {
   const abort = new AbortController();
   const master = new Echoing(1, () => {
     abort.abort(new Error('no longer'));

@@ -13,13 +13,13 @@ const PARTS = cut(BODY);
 const BLOB = { type: 'blob', body: BODY, crc32: crc32(BODY) } as const;
 const DATA = { type: 'blob', blob: ['data/a/1', BODY.length, 0] };
 
-/** A master and a store in one: links end with what they are for, and with how often they were renewed. */
+/** A master and a store in one. A link ends with its purpose and with how often it was renewed. */
 class Store extends Scripted {
   readonly prepared: Message<'Upload'>[] = [];
   readonly asked: string[] = [];
   readonly there = new Map<string, number>();
   takesParts = true;
-  /** What the next requests to such a link are answered with, instead of being carried out. */
+  /** Answers to the next requests by such a link, instead of carrying them out. */
   readonly faults = new Map<string, Response[]>();
   atOnce = 0;
   most = 0;
@@ -123,7 +123,7 @@ test('a payload that the store has already is accepted', async () => {
   expect(store.asked.slice(5)).toEqual(['POST complete?1']);
 });
 
-test('what is refused in parts goes whole, to the same place', async () => {
+test('a payload that is refused in parts goes whole, to the same place', async () => {
   const store = new Store();
   store.faults.set('complete', [refusal('NoSuchUpload', 404), refusal('NoSuchUpload', 404)]);
   expect(await send(store)).toEqual(DATA);
