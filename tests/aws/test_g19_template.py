@@ -133,7 +133,13 @@ def as_an_output(template: Template, text: str) -> None:
 
 
 Plant = Callable[[Template, str], None]
-BY_THE_PLACE: list[Plant] = [in_a_secret, without_a_generator, in_the_environment, joined_in_the_environment, by_default]
+BY_THE_PLACE: list[Plant] = [
+    in_a_secret,
+    without_a_generator,
+    in_the_environment,
+    joined_in_the_environment,
+    by_default,
+]
 BY_THE_TEXT: list[Plant] = [under_an_innocent_name, in_the_user_data, by_innocent_default, as_an_output]
 TOKENS = {
     "token_urlsafe(32)": "9xkQ2Zt7-mWbRf0LsVd4_JhYc8NuGpE3aTiOo6KqXwI",
