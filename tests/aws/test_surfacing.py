@@ -49,16 +49,6 @@ def test_every_chunk_is_received_once(queue: SqsTaskQueue) -> None:
     assert queue.receive(10, HOLD_S, "another") == []
 
 
-def test_a_group_is_sent_once(queue: SqsTaskQueue) -> None:
-    queue.send(sendings(2))
-    queue.send(sendings(2))
-    messages = queue.receive(10, HOLD_S, "attempt")
-    assert len(messages) == 2
-    queue.delete([message.receipt for message in messages])
-    queue.send(sendings(2))
-    assert queue.receive(10, HOLD_S, "another") == []
-
-
 def test_a_message_that_is_visible_again_is_another_delivery(queue: SqsTaskQueue) -> None:
     queue.send(sendings(1))
     (first,) = queue.receive(1, HOLD_S, "a")

@@ -10,7 +10,7 @@ from cloudpar.errors import PackageFailed, QuotaExhausted, TaskQuotaExceeded
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import ListPackages
 from system.books import Customer, close_books, connected
-from system.work import endless, ten_milliseconds
+from system.work import ten_milliseconds
 
 GRANTED_US = 300_000
 OVERRUN_TASKS = 2 * (200_000 // 10_000 + 1)
@@ -52,17 +52,6 @@ def test_no_quota_left_queues_nothing(cluster: Up) -> None:
             pool.submit(abs, 1).result()
     with connected(cluster, customer.token) as wire:
         assert wire.call(routes.LIST_PACKAGES, ListPackages()).packages == []
-
-
-def test_a_task_that_would_exceed_what_is_left_is_stopped(cluster: Up, tmp_path: Path) -> None:
-    customer = Customer(cluster, "endless", quota="300ms")
-    with customer.pool() as pool:
-        future = pool.submit(endless, str(tmp_path / "running"))
-        error = future.exception()
-        assert isinstance(error, TaskQuotaExceeded | PackageFailed)
-        assert (tmp_path / "running").exists()
-    account = customer.account()
-    assert (account.spent_us, account.reserved_us) == (GRANTED_US, 0)
 
 
 def test_errors_are_charged_like_results(cluster: Up) -> None:

@@ -57,13 +57,6 @@ def ten_milliseconds(number: int) -> int:
     return number
 
 
-def endless(running: str) -> None:
-    """Run without end."""
-    Path(running).touch()
-    while True:
-        time.sleep(3600)
-
-
 def slowly_square(number: int) -> int:
     """Sleep for 50 ms and square."""
     time.sleep(0.05)
