@@ -1,7 +1,7 @@
 """Bad calls with real processes: each gives a clear error, and none hangs.
 
-Tests that need no master are beside the tested code: endless iterables and data over the limit
-in sdk/serialization/test_packing.py, endpoints that do not answer in sdk/client/test_connection.py, ports in use in
+Tests that need no master are beside the tested code: endless iterables and data over the limit in
+sdk/serialization/test_packing.py, endpoints that do not answer in sdk/client/test_connection.py, ports in use in
 cli/test_up.py.
 """
 

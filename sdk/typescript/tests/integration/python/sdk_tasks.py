@@ -1,4 +1,4 @@
-"""What the tests of the JavaScript SDK run at a worker."""
+"""The functions that the JavaScript SDK's tests run at a worker."""
 
 import sys
 import threading
@@ -7,51 +7,51 @@ from typing import Any
 
 
 def square(number: float) -> float:
-    """A task of a map."""
+    """Return a value of a map."""
     return number * number
 
 
 def kind(value: Any) -> str:
-    """What a value has become in Python."""
+    """Describe a value by its Python type."""
     return type(value).__name__
 
 
 def call(*args: Any, **kwargs: Any) -> list[Any]:
-    """How a function was called."""
+    """Return the arguments of the call."""
     return [list(args), kwargs]
 
 
 def odd_fails(number: int) -> int:
-    """Half of the tasks raise."""
+    """Raise for every other number."""
     if number % 2:
         raise ValueError(f"{number} is odd")
     return number
 
 
 def payload(size: int) -> bytes:
-    """A large result."""
+    """Return a large result."""
     return bytes([size % 251]) * size
 
 
 def say(text: str) -> None:
-    """Writes to both outputs."""
+    """Write to standard output and error."""
     sys.stdout.write(text)
     sys.stderr.write(text.upper())
 
 
 def opaque() -> object:
-    """A result that MessagePack does not hold."""
+    """Return a value that MessagePack does not hold."""
     return object()
 
 
 def touch_and_wait(path: str) -> None:
-    """A task that never ends, and says when it has begun."""
+    """Run without end, after reporting the start."""
     Path(path).touch()
     threading.Event().wait()
 
 
 def wait_for(path: str) -> str:
-    """A task that ends once a file is there."""
+    """Wait until a file exists."""
     while not Path(path).exists():
         threading.Event().wait(0.01)
     return path
