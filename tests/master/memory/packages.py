@@ -141,8 +141,8 @@ class MemoryPackageStore:
         return [heads.decode(stored.head) for stored in self._newest(account_id, limit)]
 
     def running(self, account_id: str) -> Running:
-        heads = [head for head in self.unsettled(account_id) if not head.life.ended]
-        return Running(len(heads), sum(head.tasks.count for head in heads), sum(head.data_bytes for head in heads))
+        counted = [Running.of(head) for head in self.unsettled(account_id) if not head.life.ended]
+        return Running(*(sum(getattr(each, name) for each in counted) for name in Running._fields))
 
     def unsettled(self, account_id: str) -> list[Head]:
         with ALONE:
