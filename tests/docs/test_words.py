@@ -32,7 +32,9 @@ WORDS: Final = {
 """What a text must not say, as a pattern in lower case, and what it says instead."""
 
 PLACES: Final = [
-    "docs", "examples", "requirements", ".ci",
+    "sdk/typescript", "worker", "infra", "bench", "docs", "examples", "requirements", ".ci",
+    "tests/aws", "tests/demo", "tests/docs", "tests/e2e", "tests/examples", "tests/guarantees", "tests/hostile",
+    "tests/packaging", "tests/system",
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml",
 ]  # fmt: skip
 """What is searched."""
