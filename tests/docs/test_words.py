@@ -21,6 +21,7 @@ WORDS: Final = {
     "in vain": "without effect, or what happens instead",
     "for ever": "without end, until the process ends, never",
     "anew": "again, or from the start",
+    "shall": "the present tense: what the code does, or must",
     "so often": "how often, or the number",
     "(?:un)?mend(?:s|ed|ing)?": "fix, repair; in an error text: what to do",
     "(?:come|comes|came|coming) home": "is copied back to the client",

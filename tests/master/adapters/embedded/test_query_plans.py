@@ -58,8 +58,8 @@ def fill(database: Database, state: str) -> None:
     database.executemany("INSERT INTO n VALUES (?)", ((number,) for number in range(MANY)))
     for insert in (
         (
-            "INSERT INTO packages (package_id, account_id, started_at, version, due_at, uncut, unsettled, running, tasks,"
-            " data_bytes, head) SELECT 'p' || i, 'a', i, 0, 1e12, i = 7, i = 7, i = 7, 1, 1, x'' FROM n"
+            "INSERT INTO packages (package_id, account_id, started_at, version, due_at, uncut, unsettled, running,"
+            " tasks, data_bytes, head) SELECT 'p' || i, 'a', i, 0, 1e12, i = 7, i = 7, i = 7, 1, 1, x'' FROM n"
         ),
         "INSERT INTO specs SELECT 'p' || i, x'' FROM n WHERE i <> 7",
         "INSERT INTO inbox (package_id, key, event) SELECT 'p' || i, 'key', x'' FROM n",
