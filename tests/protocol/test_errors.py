@@ -80,6 +80,6 @@ def test_a_foreign_answer_is_quoted_and_retried_only_if_its_status_says_so(
 
 @pytest.mark.parametrize(("status", "retryable"), [(418, False), (503, True)])
 def test_a_newer_masters_code_keeps_its_message(status: int, retryable: bool) -> None:
-    reply = codec.ErrorReply(code="from_the_future", message="mend it so")
+    reply = codec.ErrorReply(code="from_the_future", message="do it so")
     error = codec.decode_error(codec.encode(reply), status)
-    assert (str(error), error.retryable) == ("mend it so", retryable)
+    assert (str(error), error.retryable) == ("do it so", retryable)

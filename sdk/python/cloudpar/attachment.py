@@ -1,4 +1,4 @@
-"""A package that somebody else has started, read from here."""
+"""`Attachment`: the results of a package that another pool or process started."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Outcome(NamedTuple, Generic[T_co]):
-    """What one task of a package came to.
+    """The result of one task of a package: its value or its error.
 
     Attributes:
         task_index: The task's number, from 0.
@@ -36,18 +36,19 @@ class Outcome(NamedTuple, Generic[T_co]):
 
 
 class Attachment(Generic[T_co]):
-    """The results of a package by its id; iterate over it for them in task order, as often as you like.
+    """The results of a package, found by its id. Iterating over it gives them in task order; it can be iterated again.
 
-    An iterator raises a task's exception where its value would be, and `next` goes on with the task after it, as that
-    of a map does.
+    Where a task failed, the iterator raises the task's exception; the next `next` continues with the following task, as
+    with the results of a map.
 
-    The results stay at the master until `acknowledge`, so that other processes can read them too. The package is not
-    the pool's own: the pool's end waits for it only while it is being read, and only `cancel` cancels it, not Ctrl-C.
+    The results stay at the master until `acknowledge`, so that other processes can read them too. The pool that made
+    this attachment does not own the package: its shutdown waits for the package only while it is being read, and Ctrl-C
+    does not cancel it; only `cancel` does.
     """
 
     def __init__(self, session: Session, package_id: str, *, keep: object = None) -> None:
         self.package_id = package_id
-        self._keep = keep  # the pool: one that has no other name would end before it is read
+        self._keep = keep  # keeps the pool alive: a pool that is garbage-collected shuts down
         self._session = session
         self._store = ResultStore()
         self._handle = session.attach(package_id, self._store)
@@ -59,17 +60,17 @@ class Attachment(Generic[T_co]):
         return AttachedResults(self)
 
     def results(self, timeout: float | None = None) -> list[T_co]:
-        """All values in task order.
+        """Return all values in task order.
 
         Args:
-            timeout: In seconds; None waits as long as it takes.
+            timeout: In seconds; None waits without a limit.
 
         Raises:
-            TimeoutError: They were not all there in time.
-            Exception: What the first failed task raised. `outcomes` gives the other tasks' results, too.
-            NotFound: The master knows no such package for this account.
+            TimeoutError: Not all values arrived in time.
+            Exception: The exception of the first failed task. `outcomes` also gives the results of the other tasks.
+            NotFound: This account has no package of this id.
             Gone: The package was acknowledged or deleted.
-            CloudparError: The package failed, and the first task without a result has none because of this.
+            CloudparError: The package failed, so a task has no result.
         """
         __tracebackhide__ = True
         timeout = seconds_or_none("timeout", timeout)
@@ -86,18 +87,18 @@ class Attachment(Generic[T_co]):
         return values
 
     def outcomes(self, timeout: float | None = None) -> list[Outcome[T_co]]:
-        """What each task came to, its value or its error, in task order; of a package that runs, what is there so far.
+        """Return each task's value or error, in task order. While the package runs: the results that have arrived.
 
-        Nothing that a task raised is raised here. If the package failed, its failure is the error of each task that
-        has no result.
+        A task's exception is returned, never raised. If the package failed, that failure is the error of each task
+        without a result.
 
         Args:
-            timeout: How long to wait for the package's end, in seconds; None waits as long as it takes, 0 not at all.
-                Then tasks that have no result yet are left out. (The first call waits in any case until everything is
-                here that the master has.)
+            timeout: How long to wait for the end of the package, in seconds. None waits without a limit, 0 does not
+                wait. Tasks that still have no result are left out. The first call always waits until every result that
+                the master has at that moment is here.
 
         Raises:
-            NotFound: The master knows no such package for this account.
+            NotFound: This account has no package of this id.
             Gone: The package was acknowledged or deleted.
 
         Example:
@@ -120,11 +121,11 @@ class Attachment(Generic[T_co]):
             return [self._outcome(index, results.get(index)) for index in indexes]
 
     def read(self, index: int, deadline: float | None = None) -> Outcome[T_co] | None:
-        """Wait for what one task came to; None if there is no such task.
+        """Wait for the result of one task; None if the package has no such task.
 
         Raises:
-            TimeoutError: It did not come before the deadline (of the monotonic clock).
-            CloudparError: It is not even known how many tasks there are.
+            TimeoutError: It did not arrive before the deadline (of the monotonic clock).
+            CloudparError: The package failed before its number of tasks was known.
         """
         result = self._store.wait(index, deadline)
         failure, tasks = self._store.failure, self._handle.package.tasks
@@ -140,25 +141,26 @@ class Attachment(Generic[T_co]):
         return Outcome(index, None, self._handle.lost_task(index))
 
     def reading(self) -> AbstractContextManager[None]:
-        """For as long as somebody reads it, the pool's end waits for the package."""
+        """While this context is open, a pool that shuts down waits for the package."""
         return self._session.reading(self._handle)
 
     def cancel(self) -> None:
-        """Stop what runs of it and drop the rest."""
+        """Cancel the package: stop its running tasks and drop the queued ones."""
         self._handle.cancelled()
         self._session.cancel(self.package_id)
 
     def acknowledge(self) -> None:
-        """Nobody wants its results any more: free their storage.
+        """Tell the master to delete the results, which frees their storage.
 
-        Returns at once. The master is told within about a second, at the latest when the pool ends; what it was not
-        told about, because this process was killed or the master was away, it deletes some days after the end.
+        Returns at once. The request is sent within about a second, at the latest when the pool shuts down. If it is
+        never sent, because this process was killed or the master was away, the master deletes the results some days
+        later.
         """
         self._session.read(self._handle)
 
 
 class AttachedResults(Iterator[T_co]):
-    """One iteration over an attachment. From its first result to its last the pool's end waits for the package."""
+    """One iteration over an attachment. From its first result to its last, a pool that shuts down waits for it."""
 
     def __init__(self, attachment: Attachment[T_co]) -> None:
         self._attachment = attachment
@@ -173,7 +175,7 @@ class AttachedResults(Iterator[T_co]):
         try:
             outcome = self._attachment.read(self._index)
         except CloudparError:
-            self._index += 1  # raised once for the whole package, which has no number of tasks
+            self._index += 1  # the package failed before its number of tasks was known: raise that once
             raise
         if outcome is None:
             self._reading.close()

@@ -70,27 +70,29 @@ __all__ = [
 
 
 class ConfigurationError(CloudparError):
-    """Endpoint, token and profile do not fit together; the text says which is missing, and where it was looked for."""
+    """Endpoint, token and profile do not fit together. The text says which is missing and where it was looked up."""
 
 
 class LocalClusterFailed(CloudparError):
-    """The master or the agent that the pool itself started keeps dying by itself; its last lines end the text."""
+    """The master or the agent that the pool started keeps crashing; the text ends with its last lines of output."""
 
 
 class FolderUnwritable(CloudparError, OSError):
-    """The temporary folder of a pool's own master and worker cannot be written, such as on a full disk.
+    """The temporary folder of a pool's own master and worker cannot be written, for example because the disk is full.
 
     Attributes:
-        errno: The number of the system's error, such as errno.ENOSPC.
+        errno: The error number of the operating system, such as errno.ENOSPC.
     """
 
 
 class SideEffectError(CloudparError, RuntimeError):
-    """A body of `parallel_for` changed what cannot come home, or what another task changed too; here nothing changed.
+    """A body of `parallel_for` changed something that cannot be copied back. Nothing in this process has changed.
+
+    Either the object cannot be changed from outside, or two tasks changed the same element.
 
     Attributes:
         variable: What was changed, as the body's source names it (`result[3]`, `obj.total`).
-        index: The task that changed it.
+        index: The index of the task that changed it.
     """
 
     def __init__(self, message: str, *, variable: str = "", index: int | None = None) -> None:
@@ -100,12 +102,12 @@ class SideEffectError(CloudparError, RuntimeError):
 
 
 class RemoteTraceback(Exception):
-    """What a remote exception's traceback looked like in its executor: the `__cause__` of that exception here."""
+    """The text of a traceback in an executor. It is the `__cause__` of the exception that is raised here."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
 
     def __str__(self) -> str:
-        # On lines of its own in the traceback of the exception here, which leaves a line free below it.
+        # Starts on a new line, so that Python's traceback shows the text as a block of its own.
         return f"\n{self.text.rstrip()}"

@@ -19,13 +19,13 @@ from .errors import CloudparError, TaskCancelled
 T = TypeVar("T")
 
 CANCEL_S = 10.0
-"""cancel() gives up asking after this: it may have been called in an event loop."""
+"""How long `cancel` tries to reach the master, in seconds. Short, since an event loop may call it."""
 
 log = logging.getLogger("cloudpar")
 
 _places_known = threading.Condition()
-"""Notified when tasks got their place in a package. Futures cannot use their own condition for it: the standard
-library's `Future.result` takes every notification of that for the end of the task."""
+"""Notified when tasks get their place in a package. The futures' own conditions cannot serve for this: the standard
+library's `Future.result` takes every notification of them for the end of the task."""
 
 
 def _announce(_: object = None) -> None:
@@ -34,9 +34,9 @@ def _announce(_: object = None) -> None:
 
 
 class TaskFuture(Future[T]):
-    """The future of one task. Unlike in other executors, cancelling also stops a task that runs already.
+    """The future of one task. Unlike with other executors, `cancel` also stops a task that is already running.
 
-    `running()` is True from the time when the task is handed to the master, whether a worker has begun it or not.
+    `running()` is True as soon as the master has the task, even if no worker has started it yet.
     """
 
     def __init__(self) -> None:
@@ -46,9 +46,9 @@ class TaskFuture(Future[T]):
 
     @property
     def package_id(self) -> str | None:
-        """The package that the task travels in, for `Pool.attach`; waits until the master has it.
+        """The id of the task's package, for `Pool.attach`; waits until the master has the task.
 
-        None if the task never reached the master: it was cancelled before, or could not be started.
+        None if the task never reached the master: it was cancelled before, or its package could not be started.
 
         Example:
             >>> from cloudpar import Pool
@@ -63,7 +63,7 @@ class TaskFuture(Future[T]):
 
     @property
     def task_index(self) -> int | None:
-        """The task's number in its package, from 0; waits, and may be None, as `package_id`."""
+        """The task's number in its package, from 0. Waits, and may be None, like `package_id`."""
         place = self._wait_for_place()
         return None if place is None else place[1]
 
@@ -75,11 +75,11 @@ class TaskFuture(Future[T]):
         return self._place
 
     def cancel(self) -> bool:
-        """Cancel the task, whether it waits or runs.
+        """Cancel the task, whether it is queued or running.
 
         Returns:
-            True once it is certain that it will have no value: the master has accepted this. False if it has one
-            already, or if the master cannot be asked.
+            True if the master confirms that the task will have no value. False if the task already has a value, or if
+            the master cannot be reached within 10 s.
         """
         if super().cancel():
             return True
@@ -89,7 +89,7 @@ class TaskFuture(Future[T]):
         return self.set_cancelled() if batch.stop(index) else self.cancelled()
 
     def set_cancelled(self) -> bool:
-        """Note that the task was cancelled; whether that is how it ended."""
+        """Mark the future as cancelled; returns whether that is how it ended."""
         with self._condition:
             if self._state not in {"PENDING", "RUNNING"}:
                 return self._state in {"CANCELLED", "CANCELLED_AND_NOTIFIED"}
@@ -100,7 +100,7 @@ class TaskFuture(Future[T]):
         return True
 
     def result(self, timeout: float | None = None) -> T:
-        """The task's value; see `concurrent.futures.Future.result`. Ctrl-C while waiting cancels its package."""
+        """Return the task's value; see `concurrent.futures.Future.result`. Ctrl-C while waiting cancels its package."""
         __tracebackhide__ = True
         try:
             return super().result(seconds_or_none("timeout", timeout))
@@ -109,7 +109,7 @@ class TaskFuture(Future[T]):
             raise
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """The task's exception, if it ended with one; see `concurrent.futures.Future.exception`."""
+        """Return the exception that the task ended with, or None; see `concurrent.futures.Future.exception`."""
         try:
             return super().exception(seconds_or_none("timeout", timeout))
         except KeyboardInterrupt:
@@ -122,7 +122,7 @@ class TaskFuture(Future[T]):
 
 
 class FutureReceiver:
-    """Gives each result of a package to the future of its task."""
+    """Passes each result of a package to the future of its task."""
 
     def __init__(self, futures: Sequence[TaskFuture[Any]], session: Session, interrupt: Callable[[], None]) -> None:
         self.deserialize_s = 0.0
@@ -135,7 +135,7 @@ class FutureReceiver:
             future._batch = self, index  # noqa: SLF001 - the two classes are one thing
 
     def started(self, handle: PackageHandle | None) -> None:
-        """The package is at the master, or will never be."""
+        """Tell the futures their place in the package; None: the package was not started."""
         self._handle = handle
         self._started.set()
         if handle is not None:
@@ -144,7 +144,7 @@ class FutureReceiver:
         _announce()
 
     def fail(self, error: Exception) -> None:
-        """The package could not be started; if the error came after that, nobody wants it any more."""
+        """Fail the futures: the package could not start. If it did start, cancel it."""
         if self._handle is not None:
             self._session.read(self._handle)
         self.started(None)
@@ -152,7 +152,7 @@ class FutureReceiver:
             resolve(future, None, copied(error) if isinstance(error, CloudparError) else error)
 
     def stop(self, index: int) -> bool:
-        """Cancel one task at the master; whether it will have no value because of this."""
+        """Cancel one task at the master; returns whether the task will have no value."""
         if not self._started.wait(CANCEL_S) or self._handle is None:
             return False
         try:
@@ -163,18 +163,18 @@ class FutureReceiver:
         return any(start <= index < end for start, end in reply.cancelled)
 
     def set_cancelled(self, ranges: Iterable[Range]) -> None:
-        """Note that the master has cancelled these tasks."""
+        """Mark the futures of these tasks, which the master has cancelled."""
         for start, end in ranges:
             for future in self._futures[start:end]:
                 future.set_cancelled()
 
     def receive(self, results: Sequence[TaskResult]) -> None:
-        """Resolve futures; callbacks run here."""
+        """Resolve the futures of these results. Their callbacks run in this thread."""
         for result in results:
             future = self._futures[result.index]
             if future.done():
                 continue
-            if result.outcome == "cancelled":  # here or by who is attached; this may come before cancel's own answer
+            if result.outcome == "cancelled":  # may arrive before the answer to `cancel`
                 future.set_cancelled()
                 continue
             began = perf_counter()
@@ -185,7 +185,7 @@ class FutureReceiver:
             resolve(future, value, error)
 
     def end(self, failure: CloudparError | None) -> None:
-        """Fail those that have no result."""
+        """Fail the futures that have no result."""
         for index, future in enumerate(self._futures):
             if future.done() or self._handle is None:
                 continue
@@ -199,13 +199,13 @@ class FutureReceiver:
 
 
 def resolve(future: TaskFuture[Any], value: object, error: BaseException | None) -> None:
-    """Give a future its value or its error, unless it has been cancelled this moment."""
-    future._batch = None  # noqa: SLF001 - one future shall not keep its whole batch alive
+    """Give a future its value or its error, unless it was cancelled in this moment."""
+    future._batch = None  # noqa: SLF001 - otherwise one future keeps its whole batch alive
     try:
         if error is None:
             future.set_result(value)
         else:
             future.set_exception(error)
-    except Exception:  # InvalidStateError: somebody cancelled it this moment
+    except Exception:  # InvalidStateError: another thread cancelled it in this moment
         if not future.cancelled():
             raise

@@ -1,4 +1,4 @@
-"""What `map` returns: an iterator over results that come in while it is read."""
+"""What `map` returns: an iterator over results, which can be read while tasks are still running."""
 
 from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar
@@ -15,11 +15,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class MapResults(Iterator[T_co]):
-    """An iterator over the results of a map, in task order. It may be read while tasks are still running.
+    """An iterator over the results of a map, in task order. It can be read while tasks are still running.
 
-    A task's exception is raised where its value would have come, or returned there with `return_exceptions`. Either way
-    each task has exactly one place: `next` goes on with the following task. A map that is dropped half read is
-    cancelled.
+    It has exactly one place for each task. Where a task failed, `next` raises the task's exception (or returns it, with
+    `return_exceptions`), and the next call continues with the following task. If this object is garbage-collected
+    before it is read to the end, its tasks are cancelled.
     """
 
     def __init__(self, feed: PackageFeed) -> None:
@@ -31,9 +31,9 @@ class MapResults(Iterator[T_co]):
 
     @property
     def package_id(self) -> str | None:
-        """The package that these results are of (the last one started, with `buffersize`); None if there was no task.
+        """The id of the package of these results, with `buffersize` the last one started; None if there was no task.
 
-        `Pool.attach` takes it, also in another process.
+        Pass it to `Pool.attach`, in this process or another.
         """
         return self._feed.package_ids[-1] if self._feed.package_ids else None
 
@@ -86,11 +86,11 @@ class MapResults(Iterator[T_co]):
         return self._index, *self._feed.buffer.take(self._index, self._feed.parts[0], self._feed.deadline)
 
     def under_way(self) -> list[PackageHandle]:
-        """Its packages that have not been read to the end."""
+        """Return its packages that have not been read to the end."""
         return self._feed.under_way()
 
     def cancel(self) -> None:
-        """Stop what runs of it, and drop the rest. Reading on raises TaskCancelled."""
+        """Stop its running tasks and drop the queued ones. Reading on raises TaskCancelled."""
         self._feed.more = False
         for handle in self.under_way():
             if not handle.ended.is_set():
@@ -98,20 +98,20 @@ class MapResults(Iterator[T_co]):
                 self._session.cancel(handle.id)
 
     def close(self) -> None:
-        """Read no more of it: what still runs is cancelled, in the background."""
+        """Stop reading: tasks that have not finished are cancelled in the background."""
         self._feed.more = False
         for handle in self.under_way():
             self._session.read(handle)
         self._feed.parts.clear()
 
     def detach(self) -> str:
-        """Let the package go on when this process ends. Nothing more can be read here.
+        """Let the package run on when this process ends. This object cannot be read any more.
 
         Returns:
             The package id, for `Pool.attach` in another process.
 
         Raises:
-            ValueError: There is nothing to detach: no task, or (with `buffersize`) values that are not sent yet.
+            ValueError: There is no task, or (with `buffersize`) some values have not been sent yet.
         """
         if self.package_id is None or self._feed.more or len(self._feed.package_ids) > 1:
             raise ValueError(
@@ -125,19 +125,19 @@ class MapResults(Iterator[T_co]):
     def __del__(self) -> None:
         if getattr(self, "_touched", False):
             self.close()
-        else:  # called for its effect only
+        else:  # called so that its tasks run; its results are not read
             for handle in self.under_way() if hasattr(self, "_feed") else ():
                 self._session.drop(handle)
 
 
 class UnorderedResults(MapResults[T_co]):
-    """An iterator over the results of a map, in the order in which they come in."""
+    """An iterator over the results of a map, in the order in which they arrive."""
 
     def _take(self) -> tuple[int, Any, BaseException | None]:
         return self._feed.buffer.take_any(self._feed.parts, self._feed.deadline)
 
     def indexed(self) -> Iterator[tuple[int, Any]]:
-        """The remaining results, each with its task's index; ends with the first error."""
+        """Yield the remaining results, each with its task's index; the first error ends the iteration."""
         while self._feed.parts:
             try:
                 index, value, error = self._take()

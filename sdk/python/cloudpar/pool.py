@@ -1,4 +1,4 @@
-"""The pool: an executor whose workers may be anywhere."""
+"""`Pool`: a `concurrent.futures.Executor` whose executors may be on other machines."""
 
 import logging
 import os
@@ -30,9 +30,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SUBMITTED_AHEAD = 1000
-"""Tasks that a library keeps submitted at a time. More than there are executors: tasks that are submitted together
-travel together, and the master keeps those that no executor can run yet. Dask submits the next task only when fewer
-than this many are under way, and with the number of executors here it would wait for a request after each task."""
+"""How many tasks a library such as Dask keeps submitted at a time. It is larger than the number of executors: tasks
+that are submitted together travel in one request, and the master queues those that no executor can run yet. Dask
+submits the next task only when fewer than this many are under way; with the number of executors as the limit it would
+wait for one request per task."""
 
 log = logging.getLogger("cloudpar")
 
@@ -40,43 +41,44 @@ log = logging.getLogger("cloudpar")
 class Pool(FamiliarNames, MapMethods):
     """Runs functions on the executors of a master; a complete `concurrent.futures.Executor`.
 
-    Where the master is, is taken from the arguments, then from the environment (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN),
-    then from the profile file (~/.config/cloudpar/profile.toml, or what CLOUDPAR_PROFILE names). With none of these,
-    or with the endpoint "local", the pool starts a master and an agent of its own on this machine, on temporary data,
-    and ends them with itself.
+    The address of the master comes from the arguments, then from the environment (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN),
+    then from the profile file (~/.config/cloudpar/profile.toml, or the file that CLOUDPAR_PROFILE names). If none of
+    these gives one, or the endpoint is "local", the pool starts its own master and worker on this machine, with
+    temporary data, and stops them when it shuts down.
 
-    In a task of such a pool, `Pool()` is that pool: the task's executor makes room while it waits.
+    Inside a task of such a pool, `Pool()` connects to the same pool: while the task waits, other tasks use its
+    executor.
 
-    What scripts and notebooks define travels by value: functions, lambdas, closures, classes. Modules of your own
-    project travel as files to workers elsewhere; on this machine they are imported from where they are. Modules that
-    are installed are expected at the workers.
+    Functions, lambdas, closures and classes that a script or notebook defines travel by value. Modules of your own
+    project travel as files to workers on other machines; on this machine they are imported from their place. Installed
+    modules must be installed at the workers too.
 
     Args:
         endpoint: The master's URL, such as "https://pool.example.com"; or "local".
         token: The account's token.
-        workers: Executors of the pool's own agent, if it starts one; one a core by default.
-        max_workers: Another name for `workers`, the one that `concurrent.futures` uses.
-        memory_mb: The memory limit of one executor of the pool's own agent, with all processes that a task starts, in
-            MB; by default 90 % of the machine's memory, divided by `workers`.
+        workers: How many executors the pool's own worker has, if the pool starts one; by default one per core.
+        max_workers: Another name for `workers`, as in `concurrent.futures`.
+        memory_mb: The memory limit of one executor of the pool's own worker, in MB, including all processes that a task
+            starts. By default 90 % of the machine's memory divided by `workers`.
         threads_per_task: How many threads NumPy's BLAS, OpenMP, Numexpr, Polars, PyTorch and other numeric libraries
-            may start in one task. None: as the worker says, which is 1 unless its operator or a variable such as
+            may start in one task. None: the worker's setting, which is 1 unless its operator or a variable such as
             OMP_NUM_THREADS in its environment says otherwise.
-        patience_s: How long to wait for a master that has gone away, in seconds.
-        task_timeout_s: The longest that a task may run, in seconds; more than the operator's limit is cut to it.
-        retries: A task that raises is tried again so often, at once; only then its exception is its result. Not for
-            `parallel_for`, since a body that has failed may have written already.
-        retry_on: Only after these exceptions, and those derived from them.
-        output: What to do with what tasks print: "print" it with the task's index in front, call a function of
-            (index, stdout, stderr), or None: drop it.
-        progress: Whether to show progress while results are waited for; None: in a terminal or a notebook, after 2 s.
+        patience_s: How long to wait for a master that has stopped answering, in seconds.
+        task_timeout_s: The longest time that a task may run, in seconds; at most the operator's limit.
+        retries: How often to retry a task that raises, immediately. If the last try fails, its exception is the result.
+            `parallel_for` does not retry, since a body that failed may already have written something.
+        retry_on: Retry only after these exceptions and their subclasses.
+        output: What to do with the text that tasks print: "print" shows it with the task's index in front, a function
+            is called with (index, stdout, stderr), and None drops it.
+        progress: Whether to show progress while waiting for results; None: after 2 s in a terminal or a notebook.
 
     Raises:
-        TypeError: An argument has another type; the text names it, and says what it takes.
+        TypeError: An argument has a wrong type; the text names it and the types that it takes.
         ValueError: An argument is out of its range, or two of them contradict each other.
-        ConfigurationError: Only one of endpoint and token is known, or one of them cannot be used.
-        MasterUnreachable: No master answers at the endpoint (within 10 s).
+        ConfigurationError: Only one of endpoint and token is known, or one of them is malformed.
+        MasterUnreachable: No master answers at the endpoint within 10 s.
         InvalidToken: The master does not know the token.
-        Forbidden: It is the worker token or the admin token, and no account's.
+        Forbidden: The token is the worker token or the admin token; a pool needs an account's token.
 
     Example:
         >>> from cloudpar import Pool
@@ -129,18 +131,18 @@ class Pool(FamiliarNames, MapMethods):
         self._lifetime = Lifetime(configuration, options)
         self._client = self._lifetime.client
         self._end = weakref.finalize(self, self._lifetime.finish_later)
-        self._end.atexit = False  # Lifetime sees to that, and waits
+        self._end.atexit = False  # Lifetime shuts the pool down at exit, and waits
         if self._lifetime.cluster is None:
             first_contact(self._lifetime)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "TaskFuture[T]":
         """Run `fn(*args, **kwargs)` on an executor; see `concurrent.futures.Executor.submit`.
 
-        The future's `cancel` also stops a task that runs already. Tasks submitted in a row travel together; the
-        future's `package_id` and `task_index` say where.
+        The future's `cancel` also stops a task that is already running. Tasks submitted in quick succession share a
+        package; the future's `package_id` and `task_index` tell the task's place in it.
 
         Raises:
-            SerializationError: The function or an argument does not pickle; the text names the part.
+            SerializationError: The function or an argument cannot be pickled; the text names the part that cannot.
             TypeError: `fn` is not callable, or is an async function.
             RuntimeError: The pool is shut down.
 
@@ -156,20 +158,20 @@ class Pool(FamiliarNames, MapMethods):
             return self._client.submit(fn, args, kwargs)
 
     def attach(self, package_id: str) -> "Attachment[Any]":
-        """Read the results of a package that was started before, here or in another process.
+        """Read the results of a package that this or another process started.
 
         Args:
-            package_id: From `MapResults.package_id`, `TaskFuture.package_id` or `detach`. The first characters are
-                enough if only one of the account's newest 1,000 packages begins so.
+            package_id: From `MapResults.package_id`, `TaskFuture.package_id` or `detach`. Its first characters are
+                enough if only one of the account's newest 1,000 packages starts with them.
 
         Returns:
-            An object to iterate over; `.results()` gives all values in task order. Reading a package that does not
-            exist raises NotFound, and one that was deleted Gone. Read it before this pool ends, which waits only for a
-            reader that has begun.
+            An object to iterate over; `.results()` gives all values in task order. Reading it raises NotFound if there
+            is no such package, and Gone if the package was deleted. Start to read before this pool shuts down: the pool
+            waits for readers only.
 
         Raises:
-            NotFound: No package begins with these characters, or more than one does.
-            TypeError: The id is no text.
+            NotFound: No package starts with these characters, or more than one does.
+            TypeError: The id is not a string.
         """
         __tracebackhide__ = True
         self._check()
@@ -180,19 +182,19 @@ class Pool(FamiliarNames, MapMethods):
             return self._client.attach(package_id, keep=self)
 
     def detach(self) -> list[str]:
-        """End this pool, and let its packages go on.
+        """Shut this pool down and let its packages run on.
 
         Returns:
-            The ids of the packages that are under way, for `attach` in another process.
+            The ids of the unfinished packages, for `attach` in another process.
 
         Raises:
-            ValueError: The pool runs on this process's own master, which ends with it.
+            ValueError: The pool started its own master, which stops with it.
         """
         self._check()
         if self._lifetime.cluster is not None:
             raise ValueError(
-                "this pool started its master itself, and ends it with itself: for packages that go on, start a "
-                "master by `cloudpar up` and give the pool its endpoint and token"
+                "this pool started its own master, which stops with it: for packages that run on, start a master with "
+                "`cloudpar up`, and give its endpoint and token to the pool"
             )
         with self._lock:
             self._shut_down = True
@@ -203,12 +205,12 @@ class Pool(FamiliarNames, MapMethods):
 
     @property
     def last_report(self) -> "Report | None":
-        """What the package that ended last has cost, at six points; None before the first."""
+        """The time that the last package to end has cost, at six points; None before the first one ends."""
         return self._client.last_report()
 
     @property
     def _max_workers(self) -> int:
-        """How many tasks libraries such as Dask, which read this name of every executor, keep submitted at a time."""
+        """How many tasks a library such as Dask, which reads this attribute, keeps submitted at a time."""
         return SUBMITTED_AHEAD
 
     @property
@@ -218,11 +220,12 @@ class Pool(FamiliarNames, MapMethods):
 
     @named("Pool.shutdown")
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accept no more tasks, and end what the pool has started; see `concurrent.futures.Executor.shutdown`.
+        """Accept no more tasks, then stop what the pool has started; see `concurrent.futures.Executor.shutdown`.
 
         Args:
-            wait: Return when all tasks are done and all resources are free; otherwise this goes on in the background.
-            cancel_futures: Cancel tasks that no worker has taken; those that one has taken finish, begun or not.
+            wait: Return when all tasks are done and all resources are free. If False, that happens in the background.
+            cancel_futures: Cancel the tasks that no worker has taken. A task that a worker has taken finishes, even if
+                the worker has not started it yet.
         """
         wait, cancel_futures = flag("wait", wait), flag("cancel_futures", cancel_futures)
         if os.getpid() != self._pid:
@@ -244,7 +247,7 @@ class Pool(FamiliarNames, MapMethods):
         self.shutdown(wait=True)
 
     def __reduce__(self) -> NoReturn:
-        """A pool stays in its process: its connections cannot travel, and its token must not lie in task code.
+        """Refuse to be pickled: connections cannot travel, and the token must not be stored in task code.
 
         Raises:
             SerializationError: Always; the text says what to do in a task instead.

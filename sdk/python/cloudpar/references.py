@@ -1,4 +1,4 @@
-"""Task code by reference: functions that are installed at the workers, by their names."""
+"""`reference`: task code as the name of a function that is installed at the workers."""
 
 from importlib import import_module
 from typing import Any
@@ -9,7 +9,7 @@ from cloudpar_protocol import payloads
 
 
 class Reference:
-    """A function of an installed module by its name; what `reference` returns."""
+    """The name of a function in an installed module; what `reference` returns."""
 
     def __init__(self, text: str) -> None:
         try:
@@ -21,7 +21,7 @@ class Reference:
             ) from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Import the function here, and call it."""
+        """Import the function in this process and call it."""
         module, _, path = self.text.partition(":")
         function: Any = import_module(module)
         for name in path.split("."):
@@ -41,22 +41,22 @@ class Reference:
 def reference(text: str) -> Reference:
     """Name a function that is installed at the workers, for `Pool.map` and `Pool.submit` in place of the function.
 
-    Nothing is pickled then, here or there: the workers import the function by its name, and task data and results
-    travel as MessagePack. So client and workers may run different versions of Python (the SDK for JavaScript starts
-    tasks in this way), and nobody executes what the other side has sent. What holds for it:
+    Nothing is pickled: the workers import the function by its name, and arguments and results travel as MessagePack.
+    So client and workers may run different versions of Python (the SDK for JavaScript starts its tasks this way), and
+    neither side executes bytes that the other has sent. The conditions:
 
     - Arguments and results are None, booleans, numbers of at most 64 bits, texts, bytes, dates, and lists and dicts of
       these. A tuple or a set arrives as a list, a dataclass as a dict.
     - An exception of the function arrives as `TaskRaised` with its text, the remote traceback as its cause.
     - The module must be importable at the workers: install its package there, or put its folder on their PYTHONPATH.
 
-    Called here, it imports the function and calls it in this process.
+    In this process, calling the reference imports the function and calls it.
 
     Args:
         text: "package.module:function", or "package.module:Class.method".
 
     Raises:
-        ValueError: The text has another form.
+        ValueError: The text does not have this form.
 
     Example:
         >>> from cloudpar import Pool, reference

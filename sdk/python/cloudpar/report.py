@@ -1,24 +1,24 @@
-"""What running a package cost: the six points that the first system's own evaluation measured."""
+"""What running a package cost, measured at six points from serializing the tasks to reading their results."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Report:
-    """One package's measurements. All times are sums over its tasks, in seconds, except for `await_s`.
+    """The measurements of one package. All times are sums over its tasks, in seconds, except `await_s`.
 
     Attributes:
-        package_id: Which package.
-        tasks: How many tasks it had.
+        package_id: The package's id.
+        tasks: How many tasks it has.
         errors: How many of them ended in an error.
-        executors: The most executors that worked on it at the same time.
-        charged_s: The execution time that was deducted from the quota.
-        serialize_s: Point 1: making task code and task data from objects, at the client.
-        retrieve_s: Point 2: getting the tasks, at the workers.
-        execute_s: Point 3: running them, unpickling included.
-        publish_s: Point 4: handing in their results, at the workers.
-        deserialize_s: Point 5: making objects from the results, at the client.
-        await_s: Point 6: wall time from the package's start to its last result, at the client.
+        executors: The largest number of executors that worked on it at the same time.
+        charged_s: The execution time that was deducted from the account's quota.
+        serialize_s: Point 1, at the client: serializing task code and task data.
+        retrieve_s: Point 2, at the workers: fetching the tasks.
+        execute_s: Point 3, at the workers: running the tasks, including unpickling.
+        publish_s: Point 4, at the workers: sending the results.
+        deserialize_s: Point 5, at the client: deserializing the results.
+        await_s: Point 6, at the client: wall time from the package's start to its last result.
 
     Example:
         >>> from cloudpar import Pool
@@ -42,7 +42,7 @@ class Report:
     await_s: float
 
     def points_s(self) -> tuple[float, float, float, float, float, float]:
-        """The six points in their order."""
+        """The times of points 1 to 6, in seconds."""
         return (
             self.serialize_s, self.retrieve_s, self.execute_s,
             self.publish_s, self.deserialize_s, self.await_s,

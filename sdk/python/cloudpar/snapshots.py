@@ -10,13 +10,13 @@ from typing import Any
 from ._serialization.task_code import Code, serialize
 
 LARGE_BYTES = 10 << 20
-"""From this size on, in bytes, what is sent a second time is warned of."""
+"""Sending at least this many bytes a second time causes a warning."""
 
 log = logging.getLogger("cloudpar")
 
 
 class Snapshot:
-    """A function as it was when it was serialized; what `snapshot` returns."""
+    """A function in its serialized form; what `snapshot` returns."""
 
     def __init__(self, function: Any) -> None:
         self.code = serialize(function)
@@ -32,17 +32,17 @@ class Snapshot:
 
 
 def snapshot(function: Any) -> Snapshot:
-    """Serialize a function with all that it captures, now and once, for many calls of `Pool.submit` and `Pool.map`.
+    """Serialize a function with everything that it captures now, once, for many calls of `Pool.submit` and `Pool.map`.
 
-    A function that captures a large array or frame is otherwise serialized by each call, since what it captures may
-    have changed meanwhile. A snapshot does not see later changes, is uploaded once, and unpickled once an executor.
+    Otherwise each call serializes the function, with any large array or data frame that it captures, since these may
+    have changed. A snapshot does not see later changes. It is uploaded once, and unpickled once per executor.
 
     Args:
         function: Any callable; `functools.partial` binds arguments to one.
 
     Raises:
-        SerializationError: It does not pickle; the text names the part.
-        TooLarge: It captures more than 1 GiB.
+        SerializationError: It cannot be pickled; the text names the part that cannot.
+        TooLarge: What it captures takes more than 1 GiB.
         TypeError: It is not callable, or is an async function.
 
     Example:
@@ -58,7 +58,7 @@ def snapshot(function: Any) -> Snapshot:
 
 
 class Repetitions:
-    """Warns, once for a function, when a call serializes the same large bytes again."""
+    """Warns, once per function, when a call serializes the same large bytes as an earlier one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -66,7 +66,7 @@ class Repetitions:
         self._warned: set[str] = set()
 
     def of_code(self, code: Code) -> None:
-        """A call has serialized a function."""
+        """Note that a call has serialized this function."""
         if len(code.data) >= LARGE_BYTES and self._again(code.hash, code.name):
             log.warning(
                 "cloudpar: another call serializes %s with the same %d MB that it captures: "
@@ -75,7 +75,7 @@ class Repetitions:
             )  # fmt: skip
 
     def of_arguments(self, code: Code, data: bytes) -> None:
-        """A call of submit has serialized arguments."""
+        """Note that a call of `submit` has serialized these arguments."""
         if len(data) >= LARGE_BYTES and self._again((len(data), zlib.crc32(data)), f"{code.name}()"):
             log.warning(
                 "cloudpar: another call serializes the same %d MB of arguments of %s: "

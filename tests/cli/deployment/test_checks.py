@@ -92,7 +92,7 @@ def test_an_unsuitable_tool_is_reported(  # noqa: PLR0917 - a parameter for each
     script(home / "bin" / tool, f"#!/bin/sh\n{answer}\n")
     found = one(check)
     assert found.state == "failed"
-    assert words in found.mend
+    assert words in found.fix
 
 
 def test_a_given_image_and_bundle_need_neither_docker_nor_uv(aws: StandIn, project: Path) -> None:
@@ -104,17 +104,17 @@ def test_docker_that_builds_for_its_own_architecture_only(aws: StandIn, project:
     script(home / "bin/docker", docker("linux/amd64, linux/amd64/v2, linux/386"))
     found = one("image builds")
     assert (found.state, found.found) == ("failed", "Docker cannot build for arm64 here")
-    assert "tonistiigi/binfmt --install all" in found.mend
-    assert found.mend.endswith("--set architectures=x86_64")
+    assert "tonistiigi/binfmt --install all" in found.fix
+    assert found.fix.endswith("--set architectures=x86_64")
     assert one("image builds", read_plan("dev", {"architectures": "x86_64"})).state == "ok"
-    assert "--set" not in one("image builds", read_plan("dev", {"architectures": "arm64"})).mend
+    assert "--set" not in one("image builds", read_plan("dev", {"architectures": "arm64"})).fix
 
 
 def test_docker_without_buildx(aws: StandIn, project: Path, home: Path) -> None:
     script(home / "bin/docker", "#!/bin/sh\n[ $1 = version ] && echo Docker 28\n")
     found = one("image builds")
     assert found.state == "warning"
-    assert "docker-buildx-plugin" in found.mend
+    assert "docker-buildx-plugin" in found.fix
 
 
 def test_a_cdk_of_another_version_is_not_used(aws: StandIn, project: Path, home: Path) -> None:
@@ -133,7 +133,7 @@ def test_neither_cdk_nor_npx(aws: StandIn, project: Path, home: Path, monkeypatc
 def test_packages_that_are_not_installed(aws: StandIn, project: Path) -> None:
     (project / "node_modules/aws-cdk-lib").rmdir()
     found = one("CDK app")
-    assert (found.state, found.mend) == ("failed", f"run `npm ci` in {project}")
+    assert (found.state, found.fix) == ("failed", f"run `npm ci` in {project}")
 
 
 def test_bootstrap(aws: StandIn, project: Path) -> None:
@@ -148,7 +148,7 @@ def test_spot_quota(aws: StandIn, project: Path) -> None:
     aws.quotas["L-34B43A08"] = 5.0
     found = one("spot quota")
     assert (found.state, found.found) == ("warning", "5 spot vCPUs: room for 1 of 4 instances")
-    assert "--quota-code L-34B43A08 --desired-value 16 --region us-east-1" in found.mend
+    assert "--quota-code L-34B43A08 --desired-value 16 --region us-east-1" in found.fix
     aws.quotas["L-34B43A08"] = 0.0
     with pytest.raises(DeploymentError, match="request-service-quota-increase"):
         look().require()
@@ -161,20 +161,20 @@ def test_on_demand_instances_need_no_spot_quota(aws: StandIn, project: Path) -> 
     assert "spot quota" not in {each.name for each in look(bought).checks}
     found = one("on-demand quota", read_plan("prod", {"onDemandBase": "2"}))
     assert (found.state, found.found) == ("warning", "5 on-demand vCPUs: room for 1 of 2 instances")
-    assert "--quota-code L-1216C47A --desired-value 8" in found.mend
+    assert "--quota-code L-1216C47A --desired-value 8" in found.fix
 
 
 def test_a_region_with_too_few_zones(aws: StandIn, project: Path) -> None:
     aws.zones = 2
     found = one("zones")
     assert (found.state, found.found) == ("failed", "2 availability zones in us-east-1, where 3 are wanted")
-    assert found.mend.endswith("--set zones=2")
+    assert found.fix.endswith("--set zones=2")
     with pytest.raises(DeploymentError, match="--set zones=2"):
         look().require()
     assert one("zones", read_plan("prod", {"zones": "2"})).state == "ok"
     assert one("zones", read_plan("dev", {})).state == "ok"
     aws.zones = 1
-    assert one("zones").mend == "use another region"
+    assert one("zones").fix == "use another region"
 
 
 def test_only_zones_that_need_no_opt_in_count(aws: StandIn, project: Path) -> None:
@@ -188,7 +188,7 @@ def test_zones_that_may_not_be_read_are_no_obstacle(aws: StandIn, project: Path)
     aws.refusals["DescribeAvailabilityZones"] = ("UnauthorizedOperation", "no")
     found = one("zones")
     assert found.state == "warning"
-    assert "ec2:DescribeAvailabilityZones" in found.mend
+    assert "ec2:DescribeAvailabilityZones" in found.fix
     bootstrapped()
     look().require()
 
@@ -206,7 +206,7 @@ def test_families_that_were_named_are_not_left_out(aws: StandIn, project: Path) 
     aws.lacking = {"c8g"}
     plan = read_plan("dev", {"families": "c8g, c7g", "architectures": "arm64"})
     found = one("instance types", plan)
-    assert (found.state, found.mend) == ("failed", "leave them out: --set families=c7g")
+    assert (found.state, found.fix) == ("failed", "leave them out: --set families=c7g")
     assert look(plan).settings == []
 
 
@@ -214,7 +214,7 @@ def test_an_architecture_that_the_region_lacks(aws: StandIn, project: Path) -> N
     aws.lacking = set(FAMILIES["arm64"])
     found = one("instance types")
     assert found.state == "failed"
-    assert "nothing is left for arm64" in found.mend
+    assert "nothing is left for arm64" in found.fix
 
 
 def test_instance_types_that_may_not_be_read_are_no_obstacle(aws: StandIn, project: Path) -> None:
@@ -227,7 +227,7 @@ def test_lambda_quota(aws: StandIn, project: Path) -> None:
     aws.quotas["L-B99A9384"] = 10.0
     found = one("Lambda quota")
     assert found.state == "warning"
-    assert "--service-code lambda --quota-code L-B99A9384" in found.mend
+    assert "--service-code lambda --quota-code L-B99A9384" in found.fix
 
 
 def test_a_quota_that_was_never_changed_has_its_default(aws: StandIn, project: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_quota_that_may_not_be_read_is_no_obstacle(aws: StandIn, project: Path
     aws.refusals["GetServiceQuota"] = ("AccessDeniedException", "no")
     found = one("spot quota")
     assert found.state == "warning"
-    assert "service-quotas:GetServiceQuota" in found.mend
+    assert "service-quotas:GetServiceQuota" in found.fix
 
 
 @pytest.mark.parametrize(

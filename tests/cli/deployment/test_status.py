@@ -47,7 +47,7 @@ def want(instances: int) -> None:
 
 def test_asleep(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     found = status(capsys)
-    assert found["mend"] is None
+    assert found["fix"] is None
     assert (found["stack"], found["state"], found["region"]) == (NAME, "CREATE_COMPLETE", "us-east-1")
     assert found["fleet"] == {
         "desired": 0, "maximum": 4, "running": 0, "starting": 0, "instances": [], "reason": None
@@ -127,7 +127,7 @@ def test_the_newest_launch_counts(activities: list[dict[str, Any]], reason: str 
 
 
 @pytest.mark.parametrize(
-    ("state", "mend"),
+    ("state", "fix"),
     [
         ("ROLLBACK_COMPLETE", "never made whole: run `cloudpar destroy --env dev --region us-east-1`"),
         ("ROLLBACK_FAILED", "never made whole: run `cloudpar destroy --env dev --region us-east-1`"),
@@ -142,12 +142,12 @@ def test_a_stack_without_a_pool_says_what_to_do(
     gone = "https://sqs.us-east-1.amazonaws.com/123456789012/gone.fifo"
     aws.deploy(outputs() | {"QueueUrl": gone, "DeadLetterQueueUrl": gone, "FleetGroup": GROUP}, state)
     found = status(capsys)
-    assert (found["state"], mend in found["mend"]) == (state, True)
+    assert (found["state"], fix in found["fix"]) == (state, True)
     assert {found[each] for each in ("fleet", "queue", "endpoint", "usd_hour", "usd_hour_total")} == {None}
     assert run(["status"]) == 0
     out = capsys.readouterr().out
     assert f"us-east-1: {state}\n" in out
-    assert mend in out
+    assert fix in out
     assert "costs   " not in out
 
 

@@ -1,4 +1,4 @@
-"""The one thread that asks the master for news of all packages under way, in bulk."""
+"""The thread that asks the master for news of all unfinished packages, in one request."""
 
 import logging
 import threading
@@ -20,16 +20,16 @@ from .package_handle import PackageHandle
 from .storage_watch import StorageWatch
 
 NEW_PACKAGE_S = 0.1
-"""With a master that never holds: when to ask first for a package that was started meanwhile."""
+"""How soon to ask about a package that starts while the master's answer is awaited, if it never holds questions."""
 
 RESTLESS_S = 0.05
-"""A held question that is answered at once, without news, again and again: ask no faster than this."""
+"""The least time between two questions that the master answers at once without news, although it may hold them."""
 
 log = logging.getLogger("cloudpar")
 
 
 class Awaiter:
-    """Asks while there is a package to ask about, and rests otherwise."""
+    """Asks the master for news while there is an unfinished package, and sleeps otherwise."""
 
     def __init__(
         self, connection: Connection, downloads: Downloads, session: str, nesting: Nesting, storage: StorageWatch
@@ -40,7 +40,7 @@ class Awaiter:
         self._nesting = nesting
         self._storage = storage
         self._condition = threading.Condition()
-        self._under_way: dict[PackageHandle, None] = {}  # two may be of one package
+        self._under_way: dict[PackageHandle, None] = {}  # two handles may be of one package
         self._starting = 0
         self._due = 0.0
         self._retry_after_s = 0.0
@@ -50,10 +50,10 @@ class Awaiter:
         self._thread: threading.Thread | None = None
 
     def get_ready(self) -> None:
-        """Have the thread before there is a package that would wait for it.
+        """Start the thread in advance, so that the first package does not wait for it.
 
         Raises:
-            RuntimeError: It cannot be started.
+            RuntimeError: The thread cannot be started.
         """
         with self._condition:
             if self._thread is None and not self._closed:
@@ -62,12 +62,12 @@ class Awaiter:
                 self._thread = thread
 
     def start_begins(self) -> None:
-        """A package is about to be started: do not ask to be held without it."""
+        """A package is about to start: hold no question that leaves it out."""
         with self._condition:
             self._starting += 1
 
     def start_ends(self, handle: PackageHandle | None) -> None:
-        """It was started (or could not be)."""
+        """The package has started, or could not (None)."""
         with self._condition:
             self._starting -= 1
             if handle is not None:
@@ -75,12 +75,12 @@ class Awaiter:
             self._condition.notify()
 
     def add(self, handle: PackageHandle) -> None:
-        """Ask for a package that somebody else has started."""
+        """Ask for a package that another pool has started."""
         self._nesting.begins_to_wait(handle)
         with self._condition:
             self._add(handle)
-            # A master answers a held question when its own session starts a package, but it knows nothing of this one:
-            # its news would come when the question's time is over.
+            # A master answers a held question early when its own session starts a package. It knows nothing of this
+            # one, so its news would come only when the held question times out.
             self._interruption.interrupt()
             self._condition.notify()
 
@@ -89,18 +89,18 @@ class Awaiter:
         self._due = min(self._due, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
 
     def drop(self, handle: PackageHandle) -> None:
-        """Ask no more for a package; it goes on."""
+        """Stop asking for a package; it runs on."""
         with self._condition:
             self._under_way.pop(handle, None)
         self._nesting.ends_to_wait(handle)
 
     def under_way(self) -> list[PackageHandle]:
-        """The packages that are being asked for."""
+        """Return the packages that it asks for."""
         with self._condition:
             return list(self._under_way)
 
     def close(self) -> None:
-        """End the thread, once its connection is closed."""
+        """End the thread; its connection is closed before."""
         with self._condition:
             self._closed = True
             self._condition.notify()
@@ -130,7 +130,7 @@ class Awaiter:
                     routes.AWAIT_TASKS, message, hold_s=hold_s, interruption=self._interruption
                 )
             except Interrupted:
-                continue  # with the same cursors, so that nothing is lost, and with the package that was added
+                continue  # the same cursors, so no news is lost; the added package is included
             except CloudparError as error:
                 for each in asked:
                     each.lost(error)
@@ -154,7 +154,7 @@ class Awaiter:
         self._interruption = Interruption()
         asked = list(self._under_way)[:BULK_ITEMS]
         whole = len(asked) == len(self._under_way)
-        for each in [] if whole else asked:  # the others come first next time
+        for each in [] if whole else asked:  # the packages left out come first next time
             self._under_way[each] = self._under_way.pop(each)
         hold_s = self._hold_s(asked) if whole and not self._starting else 0.0
         hold_s = min(hold_s, self._storage.due_s())
@@ -162,7 +162,7 @@ class Awaiter:
 
     @staticmethod
     def _hold_s(asked: list[PackageHandle]) -> float:
-        """How long the master may hold the question: not beyond the time when it is told why nothing runs."""
+        """How long the master may hold the question: at most until the user is to be told why no task runs."""
         if any(each.package.more for each in asked):
             return 0.0
         lonely = [each.started_at for each in asked if not each.executors]
@@ -191,10 +191,10 @@ class Awaiter:
                 self.drop(each)
 
     def _pause(self, reply: AwaitTasksReply, asked: list[PackageHandle], news: bool, held_s: float | None) -> None:
-        """Decide when to ask next."""
+        """Decide when to ask again."""
         now = time.monotonic()
         with self._condition:
-            if held_s is not None:  # a master that holds says how long to wait, too, when it is asked not to hold
+            if held_s is not None:  # the master also says how long to wait where it was asked not to hold
                 self._retry_after_s = reply.retry_after_s
             running = [each for each in self._under_way if each.package.phase == "running"]
             if any(each.package.more for each in running):
@@ -210,7 +210,7 @@ class Awaiter:
             self._due = now + min(pause_s, self._storage.due_s())
 
     def _sort_out(self, asked: list[PackageHandle]) -> None:
-        """What has ended is not asked for again; large results may still be coming in."""
+        """Stop asking for packages that have ended, even if some large results are still being downloaded."""
         for each in asked:
             package = each.package
             if package.phase == "ended" or (package.state != "running" and not package.more):
@@ -220,7 +220,7 @@ class Awaiter:
 def _matched(
     asked: list[PackageHandle], statuses: list[PackageStatus]
 ) -> Iterator[tuple[PackageHandle, PackageStatus]]:
-    """Statuses come in the order of the questions, less those without one."""
+    """Pair each status with its package: statuses come in the order of the question, and some are missing."""
     rest = iter(asked)
     for status in statuses:
         for handle in rest:

@@ -1,4 +1,4 @@
-"""Where the master is, and who we are: arguments, then the environment, then a profile file, then nobody."""
+"""The master's address and the account's token: from arguments, the environment or a profile file, in this order."""
 
 import difflib
 import os
@@ -12,12 +12,12 @@ from cloudpar_protocol import nesting
 PROFILE_KEYS = "endpoint", "token"
 
 LOCAL = "local"
-"""An endpoint that is none: a pool on this machine, whatever else is configured."""
+"""The endpoint that stands for a pool on this machine, even if a master is configured."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """A master that runs already. `source` says who named it, for error messages."""
+    """The address and token of a running master. `source` says where they were found, for error messages."""
 
     endpoint: str
     token: str
@@ -27,10 +27,10 @@ class Configuration:
 def configure(
     endpoint: str | None, token: str | None, environment: Mapping[str, str] = os.environ
 ) -> Configuration | None:
-    """Find the master to talk to; None means that the pool starts one of its own.
+    """Find the master to connect to; None means that the pool starts its own.
 
     Raises:
-        ConfigurationError: Only one of endpoint and token is known, or the profile file cannot be used.
+        ConfigurationError: Only one of endpoint and token is known, or the profile file is malformed.
     """
     sources = [
         (endpoint, token, "the arguments endpoint= and token="),
@@ -46,14 +46,14 @@ def configure(
 
 
 def of_the_task() -> Configuration | None:
-    """The pool that runs this task, if it has started its worker for itself; None outside of tasks."""
+    """Inside a task of a pool with its own worker: how to connect to that pool. None elsewhere."""
     executor = nesting.here()
     pool = executor.pool if executor is not None else None
     return None if pool is None else Configuration(pool.endpoint, pool.token, "the pool that runs this task")
 
 
 def _merge(sources: list[tuple[str | None, str | None, str]]) -> Configuration | None:
-    """Take each value from the first source that has it, so that a token may stay out of the source code."""
+    """Take each value from the first source that has it, so that the token can stay out of the source code."""
     endpoint = next(((value, source) for value, _, source in sources if value), None)
     token = next(((value, source) for _, value, source in sources if value), None)
     if (endpoint is None and token is None) or (endpoint is not None and endpoint[0] == LOCAL):
@@ -102,7 +102,7 @@ def _profile(environment: Mapping[str, str]) -> tuple[str | None, str | None, st
 
 
 def _check_keys(values: Iterable[str], source: str) -> None:
-    """Refuse a key that means nothing: if it was misspelt, a pool on this machine would start instead of an error."""
+    """Refuse unknown keys: with a misspelt one a pool on this machine would start instead of an error."""
     for key in values:
         if key not in PROFILE_KEYS:
             similar = difflib.get_close_matches(key.lower(), PROFILE_KEYS, n=1)
@@ -113,7 +113,7 @@ def _check_keys(values: Iterable[str], source: str) -> None:
 
 
 def profile_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the profile file is: CLOUDPAR_PROFILE, or cloudpar/profile.toml in the user's configuration folder."""
+    """Return the profile file's path: CLOUDPAR_PROFILE, or cloudpar/profile.toml in the user's configuration folder."""
     named = environment.get("CLOUDPAR_PROFILE")
     if named:
         return Path(named).expanduser()

@@ -1,4 +1,4 @@
-"""Requests to the master, and to the places that it sends us to; repeated until they succeed or cannot."""
+"""Requests to the master and to the blob stores that it names, repeated until they succeed or cannot succeed."""
 
 import errno
 import logging
@@ -28,29 +28,29 @@ T = TypeVar("T")
 CONNECT_S = 10.0
 
 ANSWER_S = 30.0
-"""No answer for this long (beyond the time that a request asks to be held) counts as none."""
+"""How long to wait for an answer, in seconds, beyond the time that the request lets the master hold it."""
 
 NAMELESS = {routes.HELLO.name, routes.LIST_PACKAGES.name, routes.LIST_ACCOUNTS.name}
-"""They ask for nothing by its name: what is not found there is the master itself."""
+"""Routes that name no package or account: a 404 there means that no master answers at this address."""
 
 log = logging.getLogger("cloudpar")
 
 
 class Aborted(Exception):
-    """This side has closed the connection on purpose."""
+    """This side has closed the connection."""
 
 
 class Interrupted(Exception):
-    """This side has interrupted one request on purpose."""
+    """This side has interrupted one request."""
 
 
 class Peer(NamedTuple):
-    """An address that requests go to, and its recent history.
+    """An address that requests go to, and how it answered recently.
 
     Attributes:
         kind: "master" or "blob store".
-        address: The address as it is contacted, for messages.
-        policy: Of the master or of this store alone: a store that is away must not pass for a master that is.
+        address: The contacted address, for messages.
+        policy: Separate for the master and for each store, so that a failing store does not pass for a failing master.
     """
 
     kind: str
@@ -59,16 +59,16 @@ class Peer(NamedTuple):
 
 
 class Connection:
-    """One master as seen by one client; good for many threads.
+    """One master as seen by one client. Safe for use by any thread.
 
     Args:
         endpoint: The master's URL.
-        token: Of the account.
-        policy: How long failures are waited out.
-        folder: Where the master keeps payloads, if the pool has started it for itself.
+        token: The account's token.
+        policy: How long failed requests are repeated.
+        folder: Where a master that this pool started keeps payloads; None for other masters.
 
     Raises:
-        ConfigurationError: The endpoint is no URL, or the token has characters that none has.
+        ConfigurationError: The endpoint is no URL, or the token has characters that no token has.
     """
 
     def __init__(self, endpoint: str, token: str, policy: RetryPolicy, folder: PayloadFolder | None = None) -> None:
@@ -100,19 +100,19 @@ class Connection:
         allowance_s: float | None = None,
         interruption: Interruption | None = None,
     ) -> ReplyT:
-        """Send a message until it is answered. It is the same message each time, so repeating it is harmless.
+        """Send a message until it is answered. Each repetition is identical, so the master may see it twice.
 
         Args:
             route: Which call.
             message: Its request.
-            hold_s: How long the master may take on purpose.
-            allowance_s: How long to try, instead of the usual patience.
-            interruption: By which another thread may end the call.
+            hold_s: How long the master may hold the request, in seconds.
+            allowance_s: How long to try, in seconds, instead of the usual patience.
+            interruption: Lets another thread end the call.
 
         Raises:
             RequestError: The master refused.
-            Interrupted: By the interruption.
-            MasterUnreachable: It did not answer for longer than the patience.
+            Interrupted: The interruption was used.
+            MasterUnreachable: The master did not answer for longer than the patience.
         """
         body = codec.encode(message)
 
@@ -136,11 +136,11 @@ class Connection:
         return self._persist(once, ANSWER_S + hold_s, allowance_s)
 
     def put(self, link: Link, body: memoryview | IO[bytes], size: int) -> str:
-        """Upload a payload, or a part, to where the master said; its ETag. Putting the same again is harmless."""
+        """Upload a payload or a part, and return its ETag. Repeating it is harmless."""
         return self._transfer(link, lambda timeout_s: self._links.put(link, body, size, timeout_s))
 
     def complete(self, link: Link, body: bytes) -> None:
-        """Make one payload of parts. Doing it again is harmless, though a store may say that it knows no such parts."""
+        """Combine the parts of a payload. When repeated, a store may answer that it does not know the parts."""
         self._transfer(link, lambda timeout_s: self._links.complete(link, body, timeout_s))
 
     def get(self, link: Link, start: int, end: int) -> bytes:
@@ -186,22 +186,23 @@ class Connection:
                 raise Aborted from reason
 
     def _raise_final(self, peer: Peer, error: OSError | RequestError) -> None:
-        """Raise if another attempt is of no use."""
+        """Raise if repeating the request cannot help."""
         if self._closed.is_set():
             raise Aborted from error
         if isinstance(error, RequestError) and not error.retryable:
             raise _refused(peer, error) from None
         if self.folder is not None and isinstance(error, OSError) and error.errno in NO_ROOM:
-            # Only a write of this process can say so, and repeating it makes no room.
+            # This error comes from a write of this process, and repeating it does not make room.
             raise folder_unwritable(self.folder, error.errno) from error
 
     def _given_up(self, peer: Peer, reason: Exception, waited_s: float) -> Exception:
         if self.folder is not None and isinstance(reason, Unavailable):
-            return folder_unwritable(self.folder, errno.ENOSPC)  # for so long, a full disk is the only reason
+            # Only a full disk makes this pool's own master unavailable for so long.
+            return folder_unwritable(self.folder, errno.ENOSPC)
         return _unreachable(peer, reason, waited_s)
 
     def _wait_as_asked(self, peer: Peer, attempts: Attempts, error: RateLimited) -> None:
-        """However long: the master is there, and there will be room."""
+        """Wait without a limit: the master answers, and asks to wait until there is room."""
         now = time.monotonic()
         delay_s = attempts.paced(now, error.retry_after_s)
         if peer.policy.paced(attempts.paced_since, now):
@@ -211,19 +212,19 @@ class Connection:
             raise Aborted from error
 
     def close(self) -> None:
-        """End whatever is under way, in any thread, with Aborted."""
+        """End all requests, in any thread, with Aborted."""
         self._closed.set()
         self._lines.close()
         self._links.close()
 
 
 def _is_ours(peer: Peer, error: RateLimited) -> bool:
-    """Whether it is the master, or what stands before it, that asks to wait; else it may be anybody."""
+    """Whether the master, or a gateway before it, asks to wait; otherwise the answer may come from another program."""
     return peer.policy.met or error.retry_after_s is not None
 
 
 def _refused(peer: Peer, error: RequestError) -> Exception:
-    if type(error) is RequestError and not peer.policy.met:  # somebody answers, but it is no master
+    if type(error) is RequestError and not peer.policy.met:  # another program answers at this address
         return _unreachable(peer, error, 0.0)
     _answered(peer)
     return error
@@ -238,17 +239,17 @@ def _answered(peer: Peer) -> None:
 def _unreachable(peer: Peer, reason: Exception, waited_s: float) -> Exception:
     if isinstance(reason, RequestError) and peer.policy.met:
         return reason
-    mend = (
+    fix = (
         f"waited {waited_s:.0f} s for it (patience_s={peer.policy.patience_s:g})"
         if peer.policy.met
         else "check the endpoint, and that its master runs (on one machine: `cloudpar up`)"
     )
-    return MasterUnreachable(f"no {peer.kind} answers at {peer.address}: {_brief(reason)}; {mend}")
+    return MasterUnreachable(f"no {peer.kind} answers at {peer.address}: {_brief(reason)}; {fix}")
 
 
 def _error(route: Route[RequestT, ReplyT], body: bytes, status: int) -> RequestError:
     error = codec.decode_error(body, status)
-    if isinstance(error, NotFound) and route.name in NAMELESS:  # somebody else's page: no use in asking again
+    if isinstance(error, NotFound) and route.name in NAMELESS:  # another web server's 404: repeating does not help
         return RequestError(str(error))
     return error
 

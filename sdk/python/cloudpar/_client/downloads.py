@@ -1,4 +1,4 @@
-"""Large results, fetched from where the workers put them: neighbours in one request, several requests at a time."""
+"""Downloads of large results: results that lie side by side in one request, several requests at a time."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -18,13 +18,13 @@ from .package import News
 from .package_handle import PackageHandle
 
 SPAN_BYTES = 16 << 20
-"""Neighbouring results are fetched together up to this size."""
+"""How many bytes of adjacent results one request fetches at most; larger groups are split."""
 
 THREADS = 4
 
 
 def spans(results: Sequence[TaskResult]) -> Iterator[list[TaskResult]]:
-    """Group results whose payloads lie one after the other in one blob."""
+    """Group results whose payloads lie side by side in one blob."""
     group: list[TaskResult] = []
     end: tuple[str, int] | None = None
     size = 0
@@ -46,7 +46,7 @@ def _place(result: TaskResult) -> tuple[str, int]:
 
 
 class Downloads:
-    """Fetches payloads in the background and hands them to the package that waits for them."""
+    """Fetches payloads in the background and passes them to the package that waits for them."""
 
     def __init__(self, connection: Connection, session: str) -> None:
         self._connection = connection
@@ -55,7 +55,7 @@ class Downloads:
         self._threads: list[Thread] = []
 
     def begin(self, handle: PackageHandle, news: News, page: int) -> None:
-        """Fetch what a status could only name; `page` is the cursor that the status answered. Called by one thread."""
+        """Fetch the payloads of a status; `page` is the cursor that the status answered. Called by one thread."""
         for span in spans(news.fetches):
             self._jobs.put(partial(self._fetch, handle, span, news.links, page))
             if len(self._threads) < THREADS:
@@ -65,7 +65,7 @@ class Downloads:
         thread = Thread(target=self._run, name="cloudpar-download", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # the interpreter is ending, and starts no more threads
+        except RuntimeError:  # the interpreter is shutting down and starts no more threads
             while not self._threads and not self._jobs.empty():
                 self._jobs.get()()
         else:
@@ -93,7 +93,7 @@ class Downloads:
             return b""
         try:
             return self._connection.get(links[key], start, end)
-        except (RequestError, KeyError):  # the link may have grown old: this computer may have slept
+        except (RequestError, KeyError):  # the link may have expired, for example while this computer slept
             return self._connection.get(self._fresh_link(handle.id, page, key), start, end)
 
     def _fresh_link(self, package_id: str, page: int, key: str) -> Link:
@@ -106,13 +106,13 @@ class Downloads:
         raise CloudparError(f"the master names no link for the results in {key}: {reply.missing.get(package_id, '')}")
 
     def close(self) -> None:
-        """End the threads after what they are fetching."""
+        """End the threads after their current downloads."""
         for _ in range(THREADS):
             self._jobs.put(_end)
 
 
 class _End(Exception):
-    """Ends a thread."""
+    """Tells a thread to end."""
 
 
 def _end() -> None:
@@ -120,7 +120,7 @@ def _end() -> None:
 
 
 def _cut(span: list[TaskResult], data: bytes) -> Iterator[TaskResult]:
-    if len(span) == 1:  # no copy of a large one
+    if len(span) == 1:  # avoids a copy of a large payload
         yield replace(span[0], data=data)
         return
     position = 0

@@ -1,4 +1,4 @@
-"""What did not work, from the wire to exceptions."""
+"""Failures of tasks and packages: from the wire format to exceptions."""
 
 import copy
 from typing import Any
@@ -12,7 +12,7 @@ from cloudpar_protocol.payloads import Codec, TaskResult
 
 
 def package_error(state: str, reason: str | None, message: str | None) -> CloudparError:
-    """Why a package ended without all of its results, or that it was deleted: the master calls that expired."""
+    """The exception for a package that ended without all results, or that was deleted (state "expired")."""
     if state == "expired":
         return Gone(message or "the package has expired: the master deleted it")
     kind = FAILURE_ERRORS.get(reason or "", PackageFailed)
@@ -22,7 +22,7 @@ def package_error(state: str, reason: str | None, message: str | None) -> Cloudp
 
 
 def task_error(result: TaskResult, codec: Codec) -> BaseException:
-    """The exception that a task ended with: its own, or the one that says why it has no value."""
+    """The exception that a task ended with: the one it raised, or one that says why it has no value."""
     error = _own(result) if result.outcome == "error" and codec == "pickle" else None
     if error is None:
         kind = OUTCOME_ERRORS.get(result.outcome, TaskError)
@@ -37,14 +37,14 @@ def _own(result: TaskResult) -> BaseException | None:
         return None
     try:
         error = loads(result.data)
-    except Exception as reason:  # noqa: BLE001 - whatever the user's class does when it is rebuilt
+    except Exception as reason:  # noqa: BLE001 - unpickling runs the user's code
         text = f"{result.message}; the exception itself cannot be rebuilt here: {type(reason).__name__}: {reason}"
         return TaskRaised(text)
     return error if isinstance(error, BaseException) else None
 
 
 def copied(failure: CloudparError) -> CloudparError:
-    """The failure of a package, as an exception of its own for one of the tasks that it leaves without a result."""
+    """A copy of a package's failure for one of its tasks, so that each exception has its own traceback and notes."""
     error = copy.copy(failure)
     error.__cause__ = failure.__cause__
     if hasattr(failure, "__notes__"):
@@ -53,24 +53,24 @@ def copied(failure: CloudparError) -> CloudparError:
 
 
 def raisable(error: BaseException, number: int) -> BaseException:
-    """What to raise for a task's exception where results are iterated over: StopIteration would end that in silence."""
+    """The exception to raise from an iterator of results: StopIteration would end the iteration silently."""
     if not isinstance(error, StopIteration):
         return error
-    mended = RuntimeError(f"task {number} raised StopIteration")  # as PEP 479 has it for generators
-    mended.__cause__ = error
-    vars(mended).update(vars(error))  # its notes, and which task it is
-    return mended
+    replacement = RuntimeError(f"task {number} raised StopIteration")  # as PEP 479 does for generators
+    replacement.__cause__ = error
+    vars(replacement).update(vars(error))  # its notes and the task's identity
+    return replacement
 
 
 def outcome(result: TaskResult, codec: Codec) -> tuple[Any, BaseException | None]:
-    """What a task came to, by its package's codec: a value and None, or None and an exception."""
+    """The value and None, or None and the exception, of a task; decoded by its package's codec."""
     if result.outcome != "ok":
         return None, task_error(result, codec)
     if result.data is None:
         return None, None
     try:
         return (loads if codec == "pickle" else msgpack_data.loads)(result.data), None
-    except Exception as reason:  # noqa: BLE001 - whatever the user's class does when it is rebuilt
+    except Exception as reason:  # noqa: BLE001 - unpickling runs the user's code
         error = TaskError(
             f"the value of task {result.index} cannot be rebuilt here: {type(reason).__name__}: {reason}; "
             "if a module is missing, install it on this side too"

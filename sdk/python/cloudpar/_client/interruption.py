@@ -1,4 +1,4 @@
-"""What Ctrl-C does while results are waited for: it cancels, and says what the work has cost."""
+"""What Ctrl-C does while the program waits for results: it cancels the packages and prints what they have cost."""
 
 import contextlib
 import sys
@@ -11,11 +11,11 @@ from .package_handle import PackageHandle
 from .session import Session
 
 SETTLE_S = 3.0
-"""Workers stop cancelled tasks and report their time within this, usually."""
+"""How long to wait for workers to stop cancelled tasks and report their time, in seconds. Usually they need less."""
 
 
 def interrupt(session: Session, under_way: Iterable[PackageHandle]) -> None:
-    """Cancel packages and print the execution time that was charged for them to standard error."""
+    """Cancel packages, and print the execution time that was charged for them to standard error."""
     packages = [handle for handle in under_way if not handle.ended.is_set()]
     if not packages:
         return

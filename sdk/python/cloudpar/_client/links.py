@@ -1,4 +1,4 @@
-"""Payloads by presigned links, which may lead to any store: for a general HTTP client, imported with the first one."""
+"""Payload requests by presigned links, to any store: by a general HTTP client that is imported at the first link."""
 
 import contextlib
 import socket
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 CONNECT_S = 10.0
 
 THERE_ALREADY = 412
-"""S3's answer to a second upload of a key; no key is ever used for two payloads."""
+"""S3's status for a second upload of a key. It means success: a key always names the same payload."""
 
 STILL_WRITTEN = b"ConditionalRequestConflict"
-"""S3's reason, with status 409, while an earlier try is still under way."""
+"""S3's error code, with status 409, while an earlier upload of the same key is still being written."""
 
 
 class Links:
-    """One client's connections to stores; good for many threads. Relative links lead to the master's endpoint.
+    """One client's connections to blob stores. Relative links lead to the master. Safe for use by any thread.
 
     Args:
-        endpoint: The master's.
-        folder: Of a master that the pool has started for itself; None: links to files are refused.
+        endpoint: The master's URL.
+        folder: The payload folder of a master that the pool started; None: links to files are refused.
     """
 
     def __init__(self, endpoint: str, folder: PayloadFolder | None = None) -> None:
@@ -40,17 +40,17 @@ class Links:
         self._closed = False
 
     def url(self, link: Link) -> str:
-        """Where a link leads."""
+        """Return the absolute URL of a link."""
         return resolve(link.url, self._endpoint)
 
     def put(self, link: Link, body: memoryview | IO[bytes], size: int, timeout_s: float) -> str:
-        """Upload a payload or a part, once; the ETag, where the store says one.
+        """Upload a payload or a part, once; returns the ETag if the store sends one.
 
-        A store that has a payload there already has it from an earlier try, or the same code.
+        If the store already has the payload, from an earlier try or an identical upload, this succeeds.
 
         Raises:
-            OSError: There is no answer.
-            RequestError: It was refused.
+            OSError: The store does not answer.
+            RequestError: The store refused.
         """
         if not isinstance(body, memoryview):
             body.seek(0)
@@ -67,21 +67,21 @@ class Links:
         return answer.headers.get("ETag", "")
 
     def complete(self, link: Link, body: bytes, timeout_s: float) -> None:
-        """Make one payload of parts, once; raises as `put` does."""
+        """Combine the parts of a payload, once; raises like `put`."""
         answer = self._ask(link, {"Content-Type": "application/xml"}, body, timeout_s)
         status = completion_status(answer.status, answer.data)
         if status not in {200, THERE_ALREADY}:
             raise _refusal(status, answer, "upload")
 
     def get(self, link: Link, start: int, end: int, timeout_s: float) -> bytes:
-        """Download bytes [start, end) of a payload, once; raises as `put` does."""
+        """Download bytes [start, end) of a payload, once; raises like `put`."""
         if PayloadFolder.has(link.url):
             return _whole(self._files().get(link.url, start, end), end - start)
         answer = self._ask(link, {"Range": f"bytes={start}-{end - 1}"}, None, timeout_s)
         if answer.status not in {200, 206}:
             raise _refusal(answer.status, answer, "download")
         data = answer.data
-        if answer.status == 200:  # a store that ignores ranges sends the whole
+        if answer.status == 200:  # the store ignored the range and sent the whole payload
             data = data[start:end]
         return _whole(data, end - start)
 
@@ -112,7 +112,7 @@ class Links:
             raise ConnectionError(str(error)) from error
 
     def close(self) -> None:
-        """End whatever is under way, in any thread, with an OSError."""
+        """End all requests, in any thread, with an OSError."""
         self._closed = True
         for each in list(self._sockets):
             with contextlib.suppress(OSError):
@@ -133,7 +133,7 @@ def _manager(sockets: WeakSet[socket.socket]) -> "urllib3.PoolManager":
 
 
 def _tracking(kind: type[Any], sockets: WeakSet[socket.socket]) -> type[Any]:
-    """A pool class whose connections note their sockets, so that they can be ended at once."""
+    """A pool class that records the sockets of its connections, so that `close` can end them at once."""
 
     class TrackedConnection(kind.ConnectionCls):  # type: ignore[misc,name-defined]
         def connect(self) -> None:

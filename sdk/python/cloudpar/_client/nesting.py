@@ -1,4 +1,4 @@
-"""A pool inside a task: what it tells the executor that runs the task."""
+"""How a pool inside a task tells the task's executor that the task waits."""
 
 from cloudpar.errors import TooLarge
 from cloudpar_protocol import nesting
@@ -6,20 +6,20 @@ from cloudpar_protocol.limits import NESTING
 
 
 class Nesting:
-    """What one client tells; nothing outside of tasks.
+    """Reports one client's waiting to the executor; does nothing outside of tasks.
 
     Args:
-        own_master: The client's pool has a master and executors of its own, so no executor has to make room.
+        own_master: The client's pool has its own master and executors, so this executor need not make room.
     """
 
     def __init__(self, *, own_master: bool) -> None:
         self._own_master = own_master
 
     def depth(self) -> int:
-        """Of the packages that are started here.
+        """The nesting depth of packages that are started here.
 
         Raises:
-            TooLarge: Tasks nest deeper than workers allow.
+            TooLarge: The depth exceeds what workers allow.
         """
         executor = self._executor()
         depth = 0 if executor is None else executor.depth + 1
@@ -31,12 +31,12 @@ class Nesting:
         return depth
 
     def begins_to_wait(self, package: object) -> None:
-        """A package is under way."""
+        """Report that the task now waits for this package."""
         if (executor := self._executor()) is not None:
             executor.begins_to_wait(package)
 
     def ends_to_wait(self, package: object) -> None:
-        """It has ended, or nobody here reads it any more. Harmless if it never was under way."""
+        """Report that the task no longer waits for this package. Harmless if it never did."""
         if (executor := self._executor()) is not None:
             executor.ends_to_wait(package)
 

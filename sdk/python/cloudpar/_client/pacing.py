@@ -1,8 +1,8 @@
-"""When to ask for news again: pure arithmetic.
+"""When to ask for news again: pure functions.
 
-An embedded master answers the moment there is news, and with a package of many short tasks there always is. Each
-answer costs both sides about a millisecond, so the awaiter lets some news gather: the less the longer a package has
-run already (a share of that time at most), and less and less towards its end, so that the last result is not late.
+An embedded master answers as soon as there is news, and a package of many short tasks always has some. Each answer
+costs both sides about a millisecond, so the awaiter lets news gather before it asks again. The pause is at most a share
+of the time that the package has run, and at most a share of its remaining time, so that the last result is not late.
 """
 
 from collections.abc import Iterable
@@ -18,14 +18,14 @@ SHORTEST_S = 0.001
 
 @dataclass(frozen=True)
 class Run:
-    """A package that is being handle: how far it is, and since when it runs."""
+    """A package's progress, and how long it has run."""
 
     progress: Progress
     elapsed_s: float
 
 
 def gather_s(runs: Iterable[Run]) -> float:
-    """How long to let news gather before the next question."""
+    """How long to let news gather before the next question, in seconds."""
     return min((_gather_s(run) for run in runs), default=0.0)
 
 
@@ -38,7 +38,7 @@ def _gather_s(run: Run) -> float:
 
 
 def remaining_s(progress: Progress) -> float | None:
-    """How long the rest of a package takes, going by what is known; None if nothing is."""
+    """The estimated time until the package ends, in seconds; None if nothing is known yet."""
     if not progress.done or not progress.mean_us or not progress.executors:
         return None
     return (progress.tasks - progress.done) * progress.mean_us / 1e6 / progress.executors

@@ -4,8 +4,8 @@
        │                     └────lost(error)───────────────^
        └──────────lost(error)───────────────────────────────^
 
-Results come in any order and possibly twice; each is handed on once. Payloads that lie in blobs are asked for
-(`fetching`) and come in later; the package has ended once the master says so and nothing is being fetched.
+Results come in any order, possibly twice; each is passed on once. Payloads in blobs are downloaded separately
+(`fetching`). The package has ended once the master says so and no download is left.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from .failures import package_error
 
 @dataclass(frozen=True)
 class News:
-    """What a status brought: results that are complete, and some whose payload must be fetched first."""
+    """The new results of a status: some are complete, some have a payload that must be downloaded first."""
 
     results: Sequence[TaskResult]
     fetches: Sequence[TaskResult]
@@ -33,12 +33,12 @@ class Package:
     """The client's knowledge of one package.
 
     Attributes:
-        tasks: How many there are; 0: not known yet (attached).
-        cursor: How far its results have been read.
-        page: The cursor before the last page: asking from there again brings fresh links.
-        seen: One byte a task: whether its result was handed on or is being fetched.
-        codec: How its results are serialized, as its statuses say.
-        failure: Why tasks without a result will never have one.
+        tasks: The number of tasks; 0 while it is not known (attached packages).
+        cursor: The position up to which its results have been read.
+        page: The cursor before the last page. Asking again from there returns fresh links.
+        seen: One byte per task: 1 once its result was passed on or its download began.
+        codec: How its results are serialized, according to its statuses.
+        failure: Why its tasks without a result will never have one.
     """
 
     tasks: int
@@ -60,11 +60,11 @@ class Package:
         self.seen = bytearray(self.tasks)
 
     def started(self, package_id: str) -> None:
-        """The master has it."""
+        """The master has accepted the package."""
         self.id, self.phase = package_id, "running"
 
     def take(self, status: PackageStatus) -> News:
-        """Read one status; keeps of its results those that are new."""
+        """Read one status, and return its new results."""
         if self.phase == "ended":
             return News((), (), {})
         if not self.tasks:
@@ -88,7 +88,7 @@ class Package:
         return News(results, fetches, status.links)
 
     def _cancelled_one_by_one(self, status: PackageStatus) -> Iterator[TaskResult]:
-        """The master only names these tasks; for their receivers they end like the others."""
+        """The master lists only the ranges of cancelled tasks; each becomes a result like any other."""
         for start, end in status.cancelled:
             for index in range(start, end) if self.seen.count(0, start, end) else ():
                 if not self.seen[index]:
@@ -96,18 +96,18 @@ class Package:
                     yield TaskResult(index, "cancelled", 0, message="the task was cancelled")
 
     def fetched(self, count: int) -> None:
-        """So many payloads have come in."""
+        """Count downloaded payloads."""
         self.fetching -= count
         self.received += count
         self._end_if_done()
 
     def lost(self, error: CloudparError) -> None:
-        """There will be no more news."""
+        """Record that no more news will come."""
         if self.phase != "ended":
             self.failure, self.phase, self.more = error, "ended", False
 
     def cancelled(self) -> None:
-        """The user has cancelled it: what has no result yet will have none."""
+        """Record that the user cancelled it: tasks without a result will have none."""
         self.failure = self.failure or TaskCancelled("the package was cancelled")
 
     def _end_if_done(self) -> None:

@@ -1,4 +1,4 @@
-"""The packages of one map: the next one starts with the next values, once the reader has made room for it."""
+"""The packages of one map. With `buffersize` the next package starts once the reader has made room for it."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -22,26 +22,26 @@ class PackageFeed:
     """Starts the packages of one map, one after the other. Used by one reader at a time.
 
     Args:
-        session: Where the packages start.
+        session: Starts the packages.
         shipper: Adds the modules that task code needs.
         code_of: Serializes the function.
-        function: What runs on each value.
-        values: One a task.
+        function: Runs on each value.
+        values: One for each task.
         call: How the function is called with a value.
-        options: Of this map.
-        defaults: Of the pool, for what the map's options leave open.
-        name: Of the function, for those who look at the package; by default its own.
-        modules: More modules that the tasks need.
-        keep: Stays alive as long as the feed.
+        options: The options of this map.
+        defaults: The pool's options, used where the map's options leave something open.
+        name: The function's name in lists of packages; by default the name that the code has.
+        modules: Further modules that the tasks need.
+        keep: Kept alive as long as the feed.
 
     Attributes:
-        buffer: The results that nobody has read yet.
+        buffer: The results that were received and not yet read.
         parts: The packages with results that are still to be read.
-        package_ids: Those of all packages that have started.
-        given: How many tasks they have.
+        package_ids: The ids of all packages that have started.
+        given: How many tasks these have in total.
         more: Whether another package may follow.
-        error: Why the next package could not start; its place is behind the tasks of the others.
-        deadline: Of the monotonic clock, for all results.
+        error: Why the next package could not start. It is raised after the results of the earlier packages.
+        deadline: When reading must end, on the monotonic clock.
     """
 
     def __init__(
@@ -77,17 +77,19 @@ class PackageFeed:
         self._name = name
         self._modules = modules
         self._keep = keep
-        self._code: Code | None = None  # what it captures is copied once, also for many packages
+        self._code: Code | None = None  # serialized once for all packages
         self.given = 0
 
     def refill(self) -> None:
-        """Start the next package, once a part of the buffer is free.
+        """Start the next package once a part of the buffer is free.
 
-        That is a quarter, so that executors have tasks while the reader works. It is half if the tasks are known to be
-        short: then packages cost more than the tasks, and half as many are better.
+        The part is a quarter, so that executors have tasks while the reader works. It is half if the tasks are known to
+        be
+        short: then starting a package costs more than its tasks, and fewer packages are better.
 
         Raises:
-            Exception: The first package cannot start. A later one's error waits until the results before it are read.
+            Exception: The first package cannot start. The error of a later one waits until the earlier results are
+                read.
         """
         if not self.more:
             return
@@ -113,7 +115,7 @@ class PackageFeed:
                 self.package_ids.append(part.handle.id)
 
     def _are_short(self, tasks: int) -> bool:
-        """Whether as many tasks as the buffer holds are so little work that a package costs more."""
+        """Whether this many tasks are known to be less work than starting a package."""
         handle = self.parts[-1].handle if self.parts else None
         return handle is not None and self.session.are_short(handle, tasks)
 
@@ -134,7 +136,7 @@ class PackageFeed:
         packed.needs.modules.update(self._modules)
         shipped = self._shipper.ship(code, packed.needs)
         if limit is None:
-            self._code = None  # it may be large, and there is only this package
+            self._code = None  # free it, since it may be large and no package follows
         order = Order(
             code=shipped if self._name is None else shipped._replace(name=self._name),
             packed=packed,
@@ -159,5 +161,5 @@ class PackageFeed:
         return Places(self.given)
 
     def under_way(self) -> list[PackageHandle]:
-        """Its packages that have not been read to the end."""
+        """Return the packages that have not been read to the end."""
         return [part.handle for part in self.parts if part.handle is not None and part.unread]

@@ -1,4 +1,4 @@
-"""A package under way: its state machine, who gets its results, and what was measured."""
+"""A package under way: its state machine, the receiver of its results, and its measurements."""
 
 import threading
 import time
@@ -17,32 +17,33 @@ from .failures import copied, outcome
 from .package import News, Package
 from .places import Places
 
-SEAL_MEND = (
-    "it was not unpickled. Somebody changed it, it is another task's, or the master's secret is a new one since: run "
-    "the task again, in a new pool, and if it comes again see what may write to the master's storage"
+SEAL_FIX = (
+    "it was not unpickled. A program with write access to the master's storage has changed it or put another task's "
+    "result in its place, or the master has a new secret: run the task again in a new pool. If the error comes back, "
+    "check who can write to the master's storage"
 )
 
 
 class Receiver(Protocol):
-    """Whoever wants a package's results. Called by one thread at a time."""
+    """Takes a package's results. Its methods are called by one thread at a time."""
 
     deserialize_s: float
 
     def started(self, handle: "PackageHandle") -> None:
-        """The package is at the master; called before all else."""
+        """The package is at the master. Called before the other methods."""
 
     def receive(self, results: Sequence[TaskResult]) -> None:
-        """Results that are whole, each task once."""
+        """Take complete results; each task's comes once."""
 
     def end(self, failure: CloudparError | None) -> None:
-        """Nothing more will come; why not everything came, if so."""
+        """No more results will come; `failure` says why some are missing, if any are."""
 
 
 class PackageHandle:
-    """One package under way. Its methods may be called by any thread.
+    """One package under way. Safe for use by any thread.
 
-    `attached` says that somebody else has started it: its results are kept, and the end of a pool neither cancels it
-    nor waits for it, but for as long as somebody here is reading it: as long as there are `readers`.
+    An `attached` package was started by another pool. Its results are kept, and this pool's shutdown does not cancel
+    it. The shutdown waits for it only while this pool reads it, that is while `readers` is above 0.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class PackageHandle:
         self.ended_at: float | None = None
         self.ended = threading.Event()
         self.caught_up = threading.Event()
-        """Set once everything is here that the master had when it was asked first."""
+        """Set once every result that the master had at the first question is here."""
         self.executors = 0
         self.fleet: FleetStatus | None = None
         self.placement: Placement | None = None
@@ -84,16 +85,16 @@ class PackageHandle:
 
     @property
     def holds(self) -> bool:
-        """Whether a pool that ends waits for it."""
+        """Whether a pool that shuts down waits for it."""
         return not self.ended.is_set() and (not self.attached or self.readers > 0)
 
     @property
     def id(self) -> str:
-        """The package's id; it has one from its start on."""
+        """The package's id; empty until the package has started."""
         return self.package.id or ""
 
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
-        """What a task came to: a value and None, or None and an exception. Of a sealed package, verified before."""
+        """The value and None, or None and the exception, of a task. A sealed result is verified first."""
         value, error = self._opened(result)
         if error is not None:
             self._identify(error, result.index, result.input)
@@ -103,11 +104,11 @@ class PackageHandle:
         if self._seals is not None and not self._seals.is_result(result):
             which = f"the result of task {result.index} of package {self.id}"
             lacks = "came without its seal" if result.seal is None else "is not what its seal says"
-            return None, SealBroken(f"{which} {lacks}: {SEAL_MEND}")
+            return None, SealBroken(f"{which} {lacks}: {SEAL_FIX}")
         return outcome(result, self.package.codec)
 
     def lost_task(self, index: int) -> CloudparError:
-        """Why a task that has no result will never have one, as an exception of its own."""
+        """Why a task without a result will never have one, as a new exception for this task."""
         failure = self.package.failure
         if failure is None:
             failure = PackageFailed(f"package {self.id} ended without this task's result")
@@ -120,7 +121,7 @@ class PackageHandle:
         places.identify(error, self.id, index, called_with)
 
     def take(self, status: PackageStatus) -> News:
-        """Hand on what a status brought; returns what must be fetched."""
+        """Pass on the results of a status; returns what must be downloaded."""
         with self._lock:
             self.executors = max(self.executors, status.progress.executors)
             self.placement, self.set_aside = status.placement, status.set_aside
@@ -131,7 +132,7 @@ class PackageHandle:
         return news
 
     def fetched(self, results: Sequence[TaskResult]) -> None:
-        """Hand on results whose payloads came in."""
+        """Pass on results whose payloads were downloaded."""
         with self._lock:
             self.package.fetched(len(results))
             self._hand_on(results)
@@ -139,20 +140,20 @@ class PackageHandle:
         self._on_news(self)
 
     def lost(self, error: CloudparError) -> None:
-        """There will be no more news of it."""
+        """End the package: no more news will come."""
         with self._lock:
             self.package.lost(error)
             self._hand_on(())
         self._on_news(self)
 
     def left(self, error: CloudparError) -> None:
-        """Whoever asked for it asks no more, and it may go on: whoever reads on is told so."""
+        """Stop following the package, which may run on; its remaining readers get the error."""
         with self._lock:
             self.package.lost(error)
             self._hand_on(())
 
     def cancelled(self) -> None:
-        """Its user cancelled it."""
+        """Record that the user cancelled it."""
         with self._lock:
             self.package.cancelled()
 
@@ -167,7 +168,7 @@ class PackageHandle:
                         self._show(self._numbered(result))
         if self.package.phase == "ended":
             self.ended_at = self.ended_at or time.monotonic()
-            # Before the program has the last results: what it prints next must not land on the line of a bar.
+            # End the progress bar before the program gets the last results; else its next output lands on the bar's line.
             self._on_news(self)
         if results:
             self.receiver.receive(results)
@@ -181,12 +182,12 @@ class PackageHandle:
             self.caught_up.set()
 
     def _numbered(self, result: TaskResult) -> TaskResult:
-        """A result under the number that its task has in its map, which may be several packages (`buffersize`)."""
+        """Renumber a result from its package to its map, which may consist of several packages (`buffersize`)."""
         base = 0 if self._places is None else self._places.base
         return replace(result, index=base + result.index) if base else result
 
     def report(self) -> Report:
-        """The six points, as far as they are known now."""
+        """Return the measurements so far, at all six points."""
         progress = self.package.progress
         return Report(
             package_id=self.id,

@@ -1,4 +1,4 @@
-"""Who a client is at its master, and what that makes of a package before it is started."""
+"""The idempotency key and the seals of a package that is about to start."""
 
 import secrets
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from cloudpar_protocol.seals import Seals, is_sealed, package_id
 
 
 class PackageKey(NamedTuple):
-    """What a package begins with.
+    """What a new package needs before it can be serialized.
 
     Attributes:
         key: Its idempotency key.
-        seals: Its seals; None: the master knows none.
-        folder: Where large data of its tasks are written; None: they are uploaded.
+        seals: Makes and verifies its seals; None: this master has no seal keys.
+        folder: Where to write large task data; None: task data is uploaded.
     """
 
     key: str
@@ -24,7 +24,7 @@ class PackageKey(NamedTuple):
 
 
 def new_package_key(who: HelloReply) -> PackageKey:
-    """Of a new package."""
+    """Make the key of a new package."""
     key = secrets.token_hex(16)
     if who.seal_key is None or who.account_id is None:
         return PackageKey(key, None)
@@ -32,10 +32,10 @@ def new_package_key(who: HelloReply) -> PackageKey:
 
 
 def seals_of(who: HelloReply, package: str) -> Seals | None:
-    """Of a package that somebody else started.
+    """Return the seals of a package that another pool started.
 
     Raises:
-        SealBroken: It is sealed, and the master gives no key.
+        SealBroken: The package is sealed, and the master sends no key.
     """
     if not is_sealed(package):
         return None

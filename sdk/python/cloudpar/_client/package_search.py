@@ -7,25 +7,25 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import ListPackages, PackageSummary
 
 NEWEST = 1000
-"""As many packages as the master lists at once."""
+"""How many packages the master lists in one answer; older ones are not found by a prefix."""
 
 COMPLETE = 32
-"""Characters of a whole package id. A shorter text is taken for the beginning of one."""
+"""The length of a whole package id. A shorter text is taken for the start of one."""
 
 
 class Caller(Protocol):
-    """What sends a request to the master."""
+    """Sends requests to the master."""
 
     def call(self, route: Any, message: Any, /) -> Any:
-        """The master's answer."""
+        """Send a request and return the answer."""
 
 
 def find(master: Caller, package_id: str) -> PackageSummary:
-    """The package of that id, or the only one whose id begins so.
+    """Find the package with this id, or the only one whose id starts with this text.
 
     Raises:
         ValueError: The id is empty.
-        NotFound: There is none, or more than one.
+        NotFound: No package matches, or more than one does.
     """
     if not package_id:
         raise ValueError("the package id is empty: give an id, or the first characters of one")

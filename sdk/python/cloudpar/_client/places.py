@@ -1,4 +1,4 @@
-"""Where a task stands in what the user called, and what an exception of the task says of that."""
+"""Where a task stands in the user's call, and how an exception of the task says so."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -12,12 +12,12 @@ from cloudpar_protocol.payloads import CallStyle
 
 @dataclass(frozen=True)
 class Places:
-    """The places of one package's tasks.
+    """The places of one package's tasks in the user's call.
 
     Attributes:
-        base: The number of the package's first task in its map; more than 0 only for later packages with `buffersize`.
-        tasks: How many tasks there are in all; None if that is not known yet, or says nothing, as of `submit`.
-        values: What the tasks were called with, where the caller still has it.
+        base: The index of the package's first task in its map; above 0 only for later packages with `buffersize`.
+        tasks: The total number of tasks; None if it is unknown, or not meaningful as for `submit`.
+        values: The arguments of the tasks, if the caller still has them.
         call: How the task code is called with such a value.
     """
 
@@ -27,13 +27,13 @@ class Places:
     call: CallStyle = "value"
 
     def identify(self, error: BaseException, package_id: str, index: int, called_with: str | None) -> None:
-        """Say on an exception which task it belongs to: `task_index`, `package_id` and a note.
+        """Add to an exception which task it belongs to: `task_index`, `package_id` and a note.
 
         Args:
-            error: Anything that a task raised, or why it has no value.
-            package_id: Of its package.
-            index: The task's number in its package.
-            called_with: What the executor says it was called with; None if the task came to its end otherwise.
+            error: The exception that the task raised, or the reason why it has no value.
+            package_id: The id of the task's package.
+            index: The task's index in its package.
+            called_with: The arguments as the executor describes them; None if no executor does.
         """
         number = self.base + index
         _set(error, "task_index", number)
@@ -47,17 +47,17 @@ class Places:
             return None
         try:
             return brief_call(self.values[index], self.call)
-        except IndexError:  # the list was shortened since the call
+        except IndexError:  # the caller has shortened the list since
             return None
 
 
 def values_of(values: Iterable[Any]) -> Sequence[Any] | None:
-    """The values of a map, if they can be looked up later at no cost."""
+    """Return the values of a map if looking one up later costs nothing; None otherwise."""
     return values if isinstance(values, list | tuple | range) else None
 
 
 def _add_note(error: BaseException, note: str) -> None:
-    """As `BaseException.add_note`, also where the class of the exception refuses new attributes."""
+    """Like `BaseException.add_note`, also for exception classes that refuse new attributes."""
     with suppress(Exception):
         notes = getattr(error, "__notes__", None)
         if isinstance(notes, list):
@@ -68,6 +68,6 @@ def _add_note(error: BaseException, note: str) -> None:
 
 def _set(error: BaseException, name: str, value: object) -> None:
     if not isinstance(error, CloudparError) and hasattr(type(error), name):
-        return  # its class has another meaning for it
+        return  # the class uses this name itself
     with suppress(Exception):
-        object.__setattr__(error, name, value)  # past a __setattr__ that refuses, such as of a frozen dataclass
+        object.__setattr__(error, name, value)  # avoids a refusing __setattr__, as of a frozen dataclass

@@ -1,4 +1,4 @@
-"""Results of one map, between the thread that receives them and the one that reads them."""
+"""Results of one map, between the thread that receives them and the thread that reads them."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from .package_handle import PackageHandle
 
 
 class MapPart:
-    """One package's part of a map: tasks [base, base + n). Receives its results for the buffer."""
+    """One package's part of a map: tasks [base, base + n). Receives their results for the buffer."""
 
     def __init__(self, buffer: "ResultBuffer", base: int, n: int) -> None:
         self.base = base
@@ -36,7 +36,7 @@ class MapPart:
         self._buffer.put(self, results)
 
     def end(self, failure: CloudparError | None) -> None:
-        """Nothing more will come."""
+        """No more results will come."""
         self._buffer.end(self, failure)
 
     def lost(self, start: int = 0) -> int | None:
@@ -47,21 +47,21 @@ class MapPart:
         return None if index < 0 else index
 
     def give_up(self, index: int) -> CloudparError:
-        """Count a lost task as one that has arrived, and return why it has no result."""
+        """Count a lost task as received, and return why it has no result."""
         if self.handle is None:
             raise AssertionError("a task is lost only with its package")
         self._arrived[index] = 1
         return self.handle.lost_task(index)
 
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
-        """What a task came to."""
+        """The value and None, or None and the exception, of a result."""
         if self.handle is None:
             raise AssertionError("a result before its package")
         return self.handle.outcome(result)
 
 
 class ResultBuffer:
-    """Results that wait for their reader, by their number in the whole map. For any thread."""
+    """Received results until they are read, by their index in the whole map. Safe for use by any thread."""
 
     def __init__(self, read: Callable[[PackageHandle], None]) -> None:
         self._read = read
@@ -69,11 +69,11 @@ class ResultBuffer:
         self._arrived: dict[int, tuple[MapPart, TaskResult]] = {}
 
     def add_part(self, base: int, n: int) -> MapPart:
-        """Make room for one more package."""
+        """Add the part of one more package."""
         return MapPart(self, base, n)
 
     def put(self, part: MapPart, results: Sequence[TaskResult]) -> None:
-        """Results have come."""
+        """Store results and wake the reader."""
         base = part.base
         with self._condition:
             for result in results:
@@ -81,19 +81,19 @@ class ResultBuffer:
             self._condition.notify_all()
 
     def end(self, part: MapPart, failure: CloudparError | None) -> None:
-        """No more will come."""
+        """Note that a part gets no more results, and wake the reader."""
         with self._condition:
             part.failure, part.ended = failure, True
             self._condition.notify_all()
 
     def take(self, index: int, part: MapPart, deadline: float | None) -> tuple[Any, BaseException | None]:
-        """Read the result of one task, and wait for it.
+        """Wait for the result of one task and remove it from the buffer.
 
         Returns:
-            Its value and None, or None and its exception; if it will never come, the failure of its package.
+            Its value and None, or None and its exception. If it will never come: None and the package's failure.
 
         Raises:
-            TimeoutError: It did not come before the deadline (of the monotonic clock).
+            TimeoutError: It did not arrive before the deadline (of the monotonic clock).
         """
         found = self._arrived.pop(index, None)
         if found is None:
@@ -105,7 +105,7 @@ class ResultBuffer:
         return self._open(*found)
 
     def take_any(self, parts: Sequence[MapPart], deadline: float | None) -> tuple[int, Any, BaseException | None]:
-        """Read the oldest result that is there, and wait for one; its index comes first. Otherwise like `take`."""
+        """Remove and return the oldest result, waiting for one; its index comes first. Otherwise like `take`."""
         with self._condition:
             while not self._arrived:
                 for part in parts:

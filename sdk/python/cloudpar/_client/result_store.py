@@ -1,4 +1,4 @@
-"""The results of a package that is read again and again."""
+"""The results of a package that can be read several times."""
 
 import threading
 import time
@@ -11,10 +11,10 @@ from .package_handle import PackageHandle
 
 
 class ResultStore:
-    """Receives the results of one package and keeps them all. For any thread.
+    """Receives the results of one package and keeps them all. Safe for use by any thread.
 
     Attributes:
-        failure: Why the tasks without a result will never have one, once that is known.
+        failure: Why the tasks without a result will never have one; None until that is known.
     """
 
     def __init__(self) -> None:
@@ -28,22 +28,22 @@ class ResultStore:
         """No-op: the package started before."""
 
     def receive(self, results: Sequence[TaskResult]) -> None:
-        """Keep results."""
+        """Store results."""
         with self._condition:
             self._results.update((result.index, result) for result in results)
             self._condition.notify_all()
 
     def end(self, failure: CloudparError | None) -> None:
-        """No more results will come."""
+        """Note that no more results will come."""
         with self._condition:
             self._ended, self.failure = True, failure
             self._condition.notify_all()
 
     def wait(self, index: int, deadline: float | None) -> TaskResult | None:
-        """The result of one task; None if there will be none.
+        """Wait for the result of one task; None if it will have none.
 
         Raises:
-            TimeoutError: It did not come before the deadline (of the monotonic clock).
+            TimeoutError: It did not arrive before the deadline (of the monotonic clock).
         """
         with self._condition:
             while index not in self._results and not self._ended:
@@ -54,6 +54,6 @@ class ResultStore:
             return self._results.get(index)
 
     def contents(self) -> dict[int, TaskResult]:
-        """All results that are here, by task."""
+        """Return all results that have arrived, by task index."""
         with self._condition:
             return dict(self._results)

@@ -1,22 +1,23 @@
-"""How long to go on asking a master that does not answer: a state machine without I/O."""
+"""How long to repeat requests to a master that does not answer: a state machine without I/O."""
 
 import random
 from dataclasses import dataclass, field
 
 FIRST_CONTACT_S = 8.0
-"""A master that never answered is given up after this: a wrong endpoint shall be an error within 10 s."""
+"""How long to try a master that never answered, in seconds, so that a wrong endpoint fails within 10 s."""
 
 NOTICE_S, NOTICE_EVERY_S = 5.0, 60.0
-"""A request that the master has asked to wait for so long is worth a line, and one in so long at most."""
+"""When the master asks a request to wait longer than the first, in seconds, the log says so; the second is the least
+time between two such lines."""
 
 GROWTH, SHORTEST_S, LONGEST_S = 2.0, 0.02, 5.0
 
 
 @dataclass
 class RetryPolicy:
-    """One master's recent history, shared by all requests to it.
+    """How one server answered recently, shared by all requests to it.
 
-    `met` says whether it ever answered, `away_since` when it stopped to.
+    `met` is True once it has answered; `away_since` is when it stopped answering (monotonic), or None.
     """
 
     patience_s: float
@@ -28,7 +29,7 @@ class RetryPolicy:
     jitter: random.Random = field(default_factory=random.Random)
 
     def answered(self, now: float) -> float | None:
-        """The master answered; for how long it was away, if that had been said."""
+        """Note an answer. If the user was told of an outage that ends now, return its length in seconds."""
         self.met = True
         away, self.away_since = self.away_since, None
         if not self.warned or away is None:
@@ -37,7 +38,7 @@ class RetryPolicy:
         return now - away
 
     def failed(self, now: float) -> bool:
-        """No answer, or none that helps; whether to tell the user now."""
+        """Note a failed request; returns whether to tell the user now."""
         if self.away_since is None:
             self.away_since = now
         if not self.met or self.warned or now - self.away_since < 1.0:
@@ -46,7 +47,7 @@ class RetryPolicy:
         return True
 
     def paced(self, since: float, now: float) -> bool:
-        """The master has been asking somebody to wait since then; whether to tell the user now."""
+        """Note that the master has asked a request to wait since `since`; returns whether to tell the user now."""
         if now - since < NOTICE_S or (self.noticed_at is not None and now - self.noticed_at < NOTICE_EVERY_S):
             return False
         self.noticed_at = now
@@ -56,7 +57,7 @@ class RetryPolicy:
 class Attempts:
     """The repetitions of one request: how long each may take, how long to wait before the next, when to give up.
 
-    The time that counts against a master that never answered runs from the first try on; otherwise from its failure.
+    For a server that never answered, the time to give up counts from the first try; otherwise from its first failure.
     """
 
     def __init__(self, policy: RetryPolicy, answer_s: float, allowance_s: float | None, now: float) -> None:
@@ -70,19 +71,19 @@ class Attempts:
         self.paced_since = now
 
     def timeout_s(self, now: float) -> float:
-        """How long to wait for the next answer."""
+        """How long to wait for the next answer, in seconds."""
         if self._strange:
             return max(0.1, self.began + self.allowance_s - now)
         return self._answer_s
 
     @property
     def allowance_s(self) -> float:
-        """How long to go on in all."""
+        """How long to repeat the request in all, in seconds."""
         usual = self._policy.first_contact_s if self._strange else self._policy.patience_s
         return usual if self._allowance_s is None else self._allowance_s
 
     def failed(self, now: float, asked_s: float | None = None) -> float | None:
-        """How long to wait before the next try; None: give up. `asked_s` is the master's own wish."""
+        """How long to wait before the next try; None: give up. `asked_s` is the wait that the server asked for."""
         self._count += 1
         if self._count == 1 and not self._strange:
             self.began = now
@@ -90,9 +91,9 @@ class Attempts:
         return delay_s if now + delay_s - self.began <= self.allowance_s else None
 
     def paced(self, now: float, asked_s: float | None = None) -> float:
-        """How long to wait because the master says so: it is there, so this is no failure and never the end.
+        """How long to wait because the server asks for it. It does answer, so this is no failure and has no limit.
 
-        It is asked ever more seldom, since its wish is only the soonest; not before that.
+        The waits grow, since the server names only the earliest useful time; none is shorter than that.
         """
         if not self._paces:
             self.paced_since = now

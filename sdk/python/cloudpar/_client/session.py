@@ -1,4 +1,4 @@
-"""One client's conversation with one master: starting packages, awaiting them, acknowledging them."""
+"""One client's work with one master: starting packages, awaiting and acknowledging them."""
 
 import contextlib
 import io
@@ -60,7 +60,7 @@ RECOVER_S = 2.0
 
 @dataclass(frozen=True)
 class Order:
-    """What to start: code, data, and how the one is called with the other."""
+    """What to start: task code, task data, and how the code is called with the data."""
 
     code: Code
     packed: Packed
@@ -72,7 +72,7 @@ class Order:
 
 
 class Session:
-    """Everything that is under way between this client and its master. For any thread."""
+    """All packages that are under way between this client and its master. Safe for use by any thread."""
 
     def __init__(
         self,
@@ -105,30 +105,30 @@ class Session:
         self._who: HelloReply | None = None
 
     def check(self) -> None:
-        """Raise the error by which this client lost its master for good, if it has."""
+        """Raise the error that ended this session, if one has."""
         if self.failure is not None:
             raise self.failure
 
     def hello(self) -> HelloReply:
-        """Ask who we are."""
+        """Ask the master which account this token belongs to."""
         self._who = self._guard(lambda: self.connection.call(routes.HELLO, Hello()))
         return self._who
 
     def package_key(self) -> PackageKey:
-        """What a new package begins with: its key, and the seals that its code and data are to have.
+        """Make the key of a new package, with the seals for its code and data.
 
         Raises:
-            CloudparError: The master is asked for the first time, and does not answer.
+            CloudparError: This is the first request to the master, and it fails.
         """
         if self._own_master:
             return PackageKey(secrets.token_hex(16), None, self.connection.folder)  # see docs/adr/0026
         return new_package_key(self._who or self.hello())
 
     def start(self, order: Order, receiver: Receiver) -> PackageHandle:
-        """Start a package; its results go to the receiver.
+        """Start a package; the receiver gets its results.
 
         Raises:
-            CloudparError: The master refuses it, or does not answer.
+            CloudparError: The master refuses or does not answer.
         """
         try:
             return self._guard(lambda: self._start(order, receiver))
@@ -163,14 +163,14 @@ class Session:
             name=order.code.name,
             code_hash=order.code.hash,
         )
-        self._nesting.begins_to_wait(handle)  # the start itself may wait until other packages have ended
+        self._nesting.begins_to_wait(handle)  # before the request: it may be held until other packages have ended
         self._awaiter.start_begins()
         begun = False
         try:
             package.started(self.connection.call(routes.START_TASKS, message).package_id)
             begun = True
         except KeyboardInterrupt:
-            # The package may or may not have been started: ask once more, for its id, so that it can be cancelled.
+            # The package may have been started or not: repeat the request for its id, so that it can be cancelled.
             with contextlib.suppress(CloudparError, Aborted):
                 package.started(self.connection.call(routes.START_TASKS, message, allowance_s=RECOVER_S).package_id)
                 begun = True
@@ -203,7 +203,7 @@ class Session:
             raise self.failure or CloudparError("the pool was shut down meanwhile") from None
 
     def attach(self, package_id: str, receiver: Receiver) -> PackageHandle:
-        """Ask for the results of a package that somebody started before."""
+        """Follow a package that another pool or process started."""
         self._awaiter.get_ready()
         package = Package(0)
         package.started(package_id)
@@ -226,12 +226,12 @@ class Session:
         only_queued: bool = False,
         allowance_s: float | None = None,
     ) -> CancelTasksReply:
-        """Cancel a package or some of its tasks; returns once that is decided."""
+        """Cancel a package or some of its tasks; returns when the master has decided."""
         message = CancelTasks(package_id=package_id, ranges=ranges, only_queued=only_queued)
         return self._guard(lambda: self.connection.call(routes.CANCEL_TASKS, message, allowance_s=allowance_s))
 
     def settled_us(self, handle: PackageHandle, until: float) -> int:
-        """What an ended package is charged in the end; waits for that up to a time of the monotonic clock."""
+        """Wait for the final charge of an ended package, at most until a time of the monotonic clock."""
         while True:
             left_s = max(0.0, until - time.monotonic())
             cursor = Cursor(package_id=handle.id, cursor=handle.package.cursor)
@@ -245,21 +245,21 @@ class Session:
             time.sleep(min(left_s, max(reply.retry_after_s, SETTLE_PAUSE_S)))
 
     def forget(self, handle: PackageHandle) -> None:
-        """Stop asking for a package, and let it go on: somebody else will read it."""
+        """Stop following a package without cancelling it: another process may read it."""
         self._awaiter.drop(handle)
         with self._condition:
             self._open.pop(handle, None)
             self._condition.notify_all()
 
     def read(self, handle: PackageHandle) -> None:
-        """Nothing of a package is wanted any more: what runs of it may be cancelled, and its storage freed, soon."""
+        """The results of a package were read or are unwanted: soon cancel the rest of it and free its storage."""
         self.forget(handle)
         with self._condition:
             self._read.append(handle.id)
         self.on_read()
 
     def drop(self, handle: PackageHandle) -> None:
-        """Nobody will read the results of a package, but it shall run to its end."""
+        """Stop reading a package's results, and let its tasks run to the end."""
         with self._condition:
             if not handle.ended.is_set():
                 self._unwanted.add(handle)
@@ -267,7 +267,7 @@ class Session:
         self.read(handle)
 
     def acknowledge(self) -> None:
-        """Tell the master what has been read."""
+        """Send the acknowledgements of packages that have been read."""
         with self._condition:
             package_ids, self._read = self._read, []
         for first in range(0, len(package_ids), BULK_ITEMS):
@@ -276,29 +276,29 @@ class Session:
 
     @property
     def to_acknowledge(self) -> int:
-        """How many packages have been read and not been acknowledged."""
+        """How many packages have been read and not yet acknowledged."""
         return len(self._read)
 
     def are_short(self, handle: PackageHandle, tasks: int) -> bool:
-        """Whether so many more tasks of a package's function are known to be as little work as one chunk."""
+        """Whether this many further tasks of a package's function are known to be as little work as one chunk."""
         return self._lengths.are_short(handle.code_hash, tasks)
 
     def open_packages(self) -> list[PackageHandle]:
-        """The packages that nobody has read to the end."""
+        """Return the packages that have not been read to the end."""
         with self._condition:
             return list(self._open)
 
     def unfinished(self) -> list[PackageHandle]:
-        """The packages that have not ended."""
+        """Return the packages that have not ended."""
         return [handle for handle in self.open_packages() if not handle.ended.is_set()]
 
     def ours(self) -> list[PackageHandle]:
-        """The packages that were started here, and have not ended."""
+        """Return the packages that this pool started and that have not ended."""
         return [handle for handle in self.unfinished() if not handle.attached]
 
     @contextlib.contextmanager
     def reading(self, handle: PackageHandle) -> Iterator[None]:
-        """For as long as somebody reads a package, the pool's end waits for it, whoever has started it."""
+        """While this context is open, the pool's shutdown waits for the package, even if another pool started it."""
         with self._condition:
             handle.readers += 1
         try:
@@ -309,19 +309,19 @@ class Session:
                 self._condition.notify_all()
 
     def wait(self) -> None:
-        """Wait until no package is under way that was started here, or is being read."""
+        """Wait until every package that this pool started, or is reading, has ended."""
         with self._condition:
             self._condition.wait_for(lambda: not any(handle.holds for handle in self._open))
 
     def fail(self, error: CloudparError) -> None:
-        """There is no master any more, and there will be none."""
+        """End the session with an error: the master is lost for good."""
         self.failure = error
         self.close()
         for handle in self.unfinished():
             handle.lost(error)
 
     def close(self) -> None:
-        """End the threads, and every request under way."""
+        """End the threads and all requests."""
         self.closed = True
         self.connection.close()
         self._awaiter.close()

@@ -1,4 +1,4 @@
-"""What a pool does while its master, or a worker of its own, cannot write: say so, wait, and at last give up."""
+"""What a pool does while its master or its own worker cannot write: log it, wait, and at last give up."""
 
 import logging
 import math
@@ -12,21 +12,21 @@ from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Unwritable
 
 SAY_S = 5.0
-"""The log says that nothing can be written after this time, in seconds; a short lack of room changes nothing."""
+"""How long nothing can be written, in seconds, before the log says so; a shorter lack of room needs no message."""
 
 log = logging.getLogger("cloudpar")
 
 
 class StorageWatch:
-    """Hears whether results can be stored. Used by one thread.
+    """Follows whether results can be stored. Used by one thread.
 
-    With the master of a deployment the pool waits: an operator makes room. With a master of its own it waits for its
-    patience. It does not wait while only its own results fill the disk, and no other package can be read to the end:
-    these results are kept until their own package has been read, so nothing makes room.
+    With a master that others operate, the pool waits: an operator must make room. With its own master it waits for
+    its patience. It gives up at once when only its own results fill the disk and no other package can be read to the
+    end: these results are kept until their own package has been read, so no room can appear.
 
     Args:
-        folder: The payload folder of the pool's own master; None: the master is another's.
-        patience_s: How long the pool waits for room in its own folder.
+        folder: The payload folder of the pool's own master; None: others operate the master.
+        patience_s: How long the pool waits for room in its own folder, in seconds.
         open_packages: Returns how many packages have not been read to the end.
     """
 
@@ -38,14 +38,14 @@ class StorageWatch:
         self._said = False
 
     def heard(self, unwritable: Unwritable | None, *, news: bool) -> FolderUnwritable | None:
-        """Note what the master says.
+        """Take the master's report.
 
         Args:
             unwritable: What cannot be written, or None.
-            news: Whether results came at the same time: then there is room now and then.
+            news: Whether results arrived with the report: then there is room at times.
 
         Returns:
-            The error that ends the packages under way, if waiting is of no use.
+            The error that ends the packages under way, if waiting cannot help; else None.
         """
         now_s = time.monotonic()
         if unwritable is None or news:
@@ -66,7 +66,7 @@ class StorageWatch:
         return None
 
     def due_s(self) -> float:
-        """In how many seconds `heard` may decide something new; infinite while results can be stored."""
+        """The time until `heard` may decide something new, in seconds; infinite while results can be stored."""
         if self._since_s is None:
             return math.inf
         waited_s = time.monotonic() - self._since_s
@@ -74,14 +74,14 @@ class StorageWatch:
         return min((step_s - waited_s for step_s in steps if step_s > waited_s), default=math.inf)
 
     def _is_hopeless(self) -> bool:
-        """Whether only the results of one package, which are kept until it is read, can make room."""
+        """Whether the disk holds only results of one package, which are kept until that package is read."""
         if self._folder is None or self._open_packages() > 1:
             return False
         return _size_bytes(str(self._folder)) > shutil.disk_usage(str(self._folder)).used / 2
 
 
 def folder_unwritable(folder: PayloadFolder, number: int) -> FolderUnwritable:
-    """Return the error of a pool whose own temporary folder cannot be written; its text names folder, room and fix."""
+    """Return the error for a pool whose own temporary folder cannot be written; it names folder, room and fix."""
     try:
         free = f"{shutil.disk_usage(str(folder)).free / 1e6:,.1f} MB free"
     except OSError:
@@ -95,12 +95,12 @@ def folder_unwritable(folder: PayloadFolder, number: int) -> FolderUnwritable:
 
 
 def _size_bytes(folder: str) -> int:
-    """How much the files of a folder take on the disk."""
+    """The disk space of a folder's files, in bytes."""
     total = 0
     for path, _, names in os.walk(folder):
         for name in names:
             try:
                 total += os.lstat(os.path.join(path, name)).st_blocks * 512  # noqa: PTH118 - one object less a file
-            except OSError:  # the master removed it meanwhile
+            except OSError:  # the master has removed the file
                 continue
     return total

@@ -1,23 +1,24 @@
-"""How long the tasks of a function lasted: what a loop over small maps tells about its next one."""
+"""The task durations of each function, so that later calls of a small map can be sent as one chunk."""
 
 from collections import OrderedDict
 from threading import Lock
 
 REMEMBERED = 128
-"""How many functions are remembered."""
+"""How many functions are remembered; beyond it, the one whose last package ended first is forgotten."""
 
 WHOLE_US = 10_000
-"""A package of so much work goes to a worker as one chunk: dividing it costs more than other workers would save."""
+"""A package of at most this much work goes to a worker as one chunk, in microseconds: dividing it would cost more than
+other workers could save."""
 
 OWN_WHOLE_US = 200_000
-"""The same with a master that the pool has started: its one worker gets all chunks, and divides them by tasks."""
+"""The same limit for a pool's own master: its only worker gets all chunks anyway, and divides them by tasks."""
 
 
 class TaskLengths:
-    """The mean length of the tasks of the functions called last, by their task code. For any thread.
+    """The mean task duration of recently called functions, by the hash of their code. Safe for use by any thread.
 
-    A master knows nothing of a new package, and cuts it into chunks of one task, since each may last an hour. Each
-    chunk takes some calls, which are most of what a small map costs.
+    A master knows nothing of a new package, and cuts it into chunks of one task, since each task may take an hour. Each
+    chunk needs several requests, which are most of the cost of a small map.
     """
 
     def __init__(self, *, own_master: bool) -> None:
@@ -26,7 +27,7 @@ class TaskLengths:
         self._mean_us: OrderedDict[str, int] = OrderedDict()
 
     def measured(self, code_hash: str, mean_us: int) -> None:
-        """A package of this function has ended; 0 says that nothing was measured."""
+        """Note the mean task duration of an ended package, in microseconds; 0: nothing was measured."""
         if not mean_us:
             return
         with self._lock:
@@ -36,10 +37,10 @@ class TaskLengths:
                 self._mean_us.popitem(last=False)
 
     def chunksize(self, code_hash: str, tasks: int) -> int | None:
-        """All tasks of a package, if they are likely to be short enough for one chunk; None: the master decides."""
+        """The package's number of tasks if they are likely to fit one chunk; None: the master decides."""
         return tasks if self.are_short(code_hash, tasks) else None
 
     def are_short(self, code_hash: str, tasks: int) -> bool:
-        """Whether so many tasks of a function are known to be as little work as one chunk."""
+        """Whether this many tasks of a function are known to be as little work as one chunk."""
         mean_us = self._mean_us.get(code_hash)
         return mean_us is not None and mean_us * tasks <= self._whole_us

@@ -1,4 +1,4 @@
-"""Payloads on their way to where the master says: whole, or large ones in parts where the store takes parts."""
+"""Uploads of payloads to the place that the master names: whole, or in parts if large and the store takes parts."""
 
 import logging
 from typing import Literal
@@ -19,17 +19,17 @@ log = logging.getLogger("cloudpar")
 
 
 def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, code_hash: str | None = None) -> BlobRef:
-    """Upload a payload, unless it is there already.
+    """Upload a payload, unless the store already has it.
 
     Raises:
-        CloudparError: The master or the store refuses it, or does not answer.
+        CloudparError: The master or the store refuses it or does not answer.
     """
     wanted = Upload(kind=kind, size=blob.size, crc32=NOT_CHECKED, hash=code_hash)
-    # Task code goes to the master also where data become files: the master counts it.
+    # Task code always goes to the master, which counts its size, even if task data is written to files.
     to_file = connection.folder is not None and kind == "data"
     prepared = _prepare(connection, wanted) if to_file else None
     if prepared is None or (prepared.link is not None and not PayloadFolder.has(prepared.link.url)):
-        # Over HTTP, as an earlier master of a pool also has it, a payload goes with checksums.
+        # Over HTTP, payloads carry checksums; an earlier release's master of a pool also expects them.
         crc32, parts_crc32 = blob.checksums()
         wanted = replace(wanted, crc32=crc32, parts_crc32=parts_crc32)
         prepared = _prepare(connection, wanted)
@@ -40,7 +40,7 @@ def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, co
         except RequestError as error:
             if error.retryable:
                 raise
-            # Among others when the answer to the last step was lost: then the whole is refused, since it is there.
+            # The store also refuses when it has combined the parts and its answer was lost: then the upload is there.
             log.warning("cloudpar: a payload is uploaded whole, since the store refused its parts: %s", error)
             prepared = _prepare(connection, replace(wanted, parts_crc32=[]))
         else:

@@ -1,1 +1,1 @@
-"""What stands behind the methods of `Pool`."""
+"""The implementation of the methods of `Pool`."""

@@ -1,4 +1,4 @@
-"""What a pool does once it knows its master: everything but the processes that it may have started."""
+"""What a pool does once it knows its master: everything except starting and stopping its own processes."""
 
 import contextlib
 import logging
@@ -40,7 +40,7 @@ log = logging.getLogger("cloudpar")
 
 
 class Client:
-    """One user of one master. For any thread."""
+    """One user of one master. Safe for use by any thread."""
 
     def __init__(self, connection: Connection, options: PoolOptions) -> None:
         own_master = connection.folder is not None
@@ -57,7 +57,7 @@ class Client:
         self._maps: WeakSet[MapResults[Any]] = WeakSet()
 
     def submit(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskFuture[Any]:
-        """Have a task started soon, with others that are submitted meanwhile."""
+        """Queue a task; it starts within milliseconds, together with others that are submitted meanwhile."""
         self.session.check()
         began = time.perf_counter()
         code = self._code(function)
@@ -90,9 +90,9 @@ class Client:
         modules: frozenset[str] = frozenset(),
         keep: object = None,
     ) -> PackageFeed:
-        """What starts the packages of a map: one, or with `buffersize` several one after the other.
+        """Make the object that starts the packages of a map: one, or with `buffersize` several, one after the other.
 
-        `keep` stays alive as long as the results are read.
+        `keep` is kept alive as long as the results are read.
         """
         return PackageFeed(
             self.session, self._shipper, code_of=self._code, function=function, values=values, call=call,
@@ -100,13 +100,13 @@ class Client:
         )  # fmt: skip
 
     def results(self, feed: PackageFeed, *, ordered: bool) -> MapResults[Any]:
-        """The results of a map whose first package has started."""
+        """Return the results of a map, and start its first package."""
         results: MapResults[Any] = (MapResults if ordered else UnorderedResults)(feed)
         self._maps.add(results)
         return results
 
     def parallel_for(self, start: int, stop: int, body: Callable[[int], object], task_timeout_s: float | None) -> None:
-        """Run a loop's body as tasks, and bring home what it writes."""
+        """Run a loop's body as tasks, and copy back what it writes."""
         check_function(body)
         body = body.function if isinstance(body, Snapshot) else body
         if start >= stop:
@@ -126,14 +126,14 @@ class Client:
         merge.commit()
 
     def attach(self, package_id: str, *, keep: object = None) -> Attachment[Any]:
-        """Read a package that was started elsewhere; `keep` stays alive as long as the attachment."""
+        """Read a package that was started elsewhere; `keep` is kept alive as long as the attachment."""
         self.session.check()
         if len(package_id) < COMPLETE:
             package_id = find(self.session.connection, package_id).package_id
         return Attachment(self.session, package_id, keep=keep)
 
     def last_report(self) -> Report | None:
-        """Of the package that ended last."""
+        """The report of the package that ended last."""
         return self.session.last.report() if self.session.last else None
 
     def _interrupt_futures(self) -> None:
@@ -143,7 +143,7 @@ class Client:
         interrupt(self.session, futures)
 
     def interrupt(self) -> None:
-        """Cancel everything that was started here, say what it has cost, and read nothing of others any more."""
+        """Cancel everything that this pool started, print what it has cost, and stop reading other pools' packages."""
         self._batcher.cancel_waiting()
         self._batcher.wait(SETTLE_S)
         interrupt(self.session, self.session.ours())
@@ -151,7 +151,7 @@ class Client:
             _leave(handle)
 
     def cancel_queued(self) -> None:
-        """Cancel what no worker has taken."""
+        """Cancel the tasks that no worker has taken."""
         self._batcher.cancel_waiting()
         self._batcher.wait()
         for handle in self.session.ours():
@@ -160,18 +160,18 @@ class Client:
                 handle.receiver.set_cancelled(reply.cancelled)
 
     def drop_failed_maps(self) -> None:
-        """Nobody went on reading after an error: nobody wants the rest of these maps."""
+        """Cancel the rest of the maps whose reader stopped after an error."""
         for results in list(self._maps):
             if results.raised:
                 results.close()
 
     def wait(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no task of this pool is unfinished."""
         self._batcher.wait()
         self.session.wait()
 
     def detach(self) -> list[str]:
-        """Forget what is under way; it goes on."""
+        """Stop following the unfinished packages without cancelling them; return their ids."""
         self._batcher.wait()
         packages = self.session.open_packages()
         for handle in packages:
@@ -180,7 +180,7 @@ class Client:
         return [handle.id for handle in packages]
 
     def fail(self, error: CloudparError) -> None:
-        """The master is gone for good."""
+        """Fail everything that is under way: the master is lost for good."""
         self.session.fail(error)
         self._batcher.close(error)
 
@@ -188,9 +188,9 @@ class Client:
         """End all threads and connections."""
         self._batcher.close(CloudparError("the pool was shut down before this task was started"))
         if acknowledge:
-            # All results are here by now. A package that nobody acknowledges is deleted some days later.
+            # All results are here by now. The master deletes packages without an acknowledgement later.
             for handle in self.session.open_packages():
-                if not handle.attached:  # others may read those, until somebody says that nobody wants them
+                if not handle.attached:  # other processes may still read an attached package
                     self.session.read(handle)
             with contextlib.suppress(CloudparError, Aborted):
                 self.session.acknowledge()
@@ -203,21 +203,21 @@ def _captured(body: Callable[[int], object]) -> Capture:
     try:
         with LOCAL_MODULES.by_value(everything=True):  # so that what functions write into their modules is seen, too
             return capture(body)
-    except Exception as error:  # noqa: BLE001 - reducers of users raise what they like
+    except Exception as error:  # noqa: BLE001 - users' reducers may raise anything
         refused = refusal(error, body, function_name(body))
         try:
             with LOCAL_MODULES.by_value():
                 captured = capture(body)
-        except Exception:  # noqa: BLE001 - whatever it is now, the first try says more
+        except Exception:  # noqa: BLE001 - the error of the first try says more
             raise refused from error
         log.warning(
-            "cloudpar: what the body of this parallel_for writes into globals of your modules is lost, and everything "
-            "else comes back, since these modules travel by name: %s", error,
+            "cloudpar: writes of this parallel_for's body into globals of your modules are lost, since these modules "
+            "travel by name; all other writes are copied back: %s", error,
         )  # fmt: skip
         return captured
 
 
 def _leave(handle: PackageHandle) -> None:
-    """Who reads a package of somebody else on, when the pool has ended, shall not wait for ever."""
+    """Fail the readers of another pool's package; without this they would wait for a pool that has ended."""
     if handle.attached:
         handle.left(CloudparError(f"the pool ended before package {handle.id} did: attach to it by another pool"))

@@ -3,12 +3,12 @@ import signal
 
 
 def exit_as_interrupted() -> None:
-    """Let this process, which is about to end, end by SIGINT, like any that Ctrl-C interrupted: to a shell, with 130.
+    """Make this process, which is about to end, end by SIGINT, as Ctrl-C ends other programs: a shell sees status 130.
 
-    Python decides on the status before functions at exit run. So the C library is asked to raise the signal, behind
-    everything that Python still does, such as flushing files and calling other functions at exit.
+    Python fixes the exit status before it calls functions registered for exit. So the C library is told to raise the
+    signal after all that Python still does, such as flushing files.
     """
-    with contextlib.suppress(Exception):  # on a platform without this the process ends as it would have
+    with contextlib.suppress(Exception):  # a platform without this keeps its usual exit status
         import ctypes
 
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -16,7 +16,7 @@ _INSTEAD = {
 
 
 class FamiliarNames:
-    """Helps programs that were written for `multiprocessing.Pool`."""
+    """Gives programs that were written for `multiprocessing.Pool` an error that names the method to use instead."""
 
     if not TYPE_CHECKING:  # type checkers would take any name for one that exists
 
@@ -24,7 +24,7 @@ class FamiliarNames:
             kind = type(self).__name__
             if name not in _INSTEAD:
                 raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
-            # Without `name=` and `obj=`, so that Python adds no guess of its own.
+            # Without `name=` and `obj=`: with them Python would add a guess of a similar name.
             raise AttributeError(
                 f"{kind!r} object has no attribute {name!r}, as multiprocessing.Pool has: write {_INSTEAD[name]}"
             )

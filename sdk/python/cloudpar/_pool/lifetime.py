@@ -1,4 +1,4 @@
-"""How a pool ends: in good order, at the interpreter's exit, when it is collected, or not at all in a forked child."""
+"""How a pool ends: by a shutdown, at the interpreter's exit, by garbage collection, or not at all in a forked child."""
 
 import atexit
 import os
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from .client import Client
 
 CONTACT_S = 9.5
-"""Names that resolve slowly have no timeout of their own."""
+"""How long to wait for the first contact, in seconds. Needed since resolving a host name has no timeout itself."""
 
 LOCAL_CONTACT_S = 60.0
-"""A master of our own that takes longer to start hangs; if it dies we hear of it at once."""
+"""The same for a master that the pool started. If it crashes, the pool learns of it at once; if it hangs, by this."""
 
 _living: "set[Lifetime]" = set()
 
 
 class Lifetime:
-    """What a pool holds, and the order of its end. Outlives the pool itself by what was still under way."""
+    """What a pool holds, and the order in which it ends. It outlives the pool object while tasks are unfinished."""
 
     def __init__(self, configuration: Configuration | None, options: PoolOptions) -> None:
         self._lock = threading.Lock()
@@ -35,7 +35,7 @@ class Lifetime:
         self._ready = threading.Event()
         self.cluster: LocalCluster | None = None
         if configuration is None:
-            # The processes first: they start while this one imports what it needs to talk to them.
+            # Start the processes first: they start up while this process imports what it needs to talk to them.
             self.cluster = LocalCluster(options.workers or default_workers(), self._failed, memory_mb=options.memory_mb)
             configuration = Configuration(self.cluster.endpoint, self.cluster.token, "the pool itself")
         try:
@@ -65,7 +65,7 @@ class Lifetime:
         self.client.fail(error)
 
     def finish(self, *, wait: bool) -> None:
-        """End everything, once nothing is under way any more."""
+        """Stop everything; with `wait`, after all tasks have finished."""
         if wait:
             self.client.wait()
             self._close()
@@ -73,10 +73,10 @@ class Lifetime:
             threading.Thread(target=self.finish, kwargs={"wait": True}, name="cloudpar-finish", daemon=True).start()
 
     def finish_at_exit(self, *, interrupted: bool) -> bool:
-        """Wait for what was submitted, as other executors do; after Ctrl-C cancel it, and say what it has cost.
+        """Wait for what was submitted, as other executors do. After Ctrl-C, cancel it and print what it has cost.
 
         Returns:
-            Whether there was Ctrl-C, before or meanwhile.
+            Whether the user pressed Ctrl-C, before or during this call.
         """
         try:
             try:
@@ -87,12 +87,12 @@ class Lifetime:
             if interrupted:
                 self.client.interrupt()
             self._close()
-        except KeyboardInterrupt:  # once more: leave at once; processes of our own end with this one
+        except KeyboardInterrupt:  # a second Ctrl-C: exit at once; the processes that we started end with us
             interrupted = True
         return interrupted
 
     def finish_later(self) -> None:
-        """The pool was dropped without a shutdown."""
+        """Finish in the background: the pool was garbage-collected without a shutdown."""
         self.finish(wait=False)
 
     def _close(self) -> None:
@@ -106,19 +106,19 @@ class Lifetime:
             _living.discard(self)
 
     def abandon(self) -> None:
-        """In a forked child: the parent's pool is none of our business."""
+        """Drop everything in a forked child, where the parent's threads and connections do not work."""
         self._finished = True
         if self.cluster is not None:
             self.cluster.abandon()
 
 
 def first_contact(lifetime: Lifetime) -> None:
-    """Ask the master who we are; one that asks to wait is waited for.
+    """Ask the master which account this is. If the master asks to wait, wait.
 
     Raises:
-        MasterUnreachable: Nothing answers, within 10 s; or no more, for as long as the pool's patience.
-        InvalidToken: The master does not know us.
-        Forbidden: It knows us, but not as somebody who starts tasks.
+        MasterUnreachable: Nothing answers within 10 s; or the master stopped answering for longer than the patience.
+        InvalidToken: The master does not know the token.
+        Forbidden: The token's role does not start tasks.
     """
     outcome: list[BaseException] = []
 
@@ -134,7 +134,7 @@ def first_contact(lifetime: Lifetime) -> None:
     thread.start()
     thread.join(CONTACT_S)
     if lifetime.client.session.connection.policy.met:
-        thread.join()  # it is there, and asks to wait
+        thread.join()  # the master has answered, and asks to wait
     if thread.is_alive():
         outcome.append(MasterUnreachable(f"no master answers at {lifetime.endpoint}: check the endpoint"))
     if outcome:
@@ -158,7 +158,7 @@ def _finish_all() -> None:
 
 
 def _main_was_interrupted() -> bool:
-    """Whether the main thread ends because of Ctrl-C. At a prompt that may have been any time ago."""
+    """Whether Ctrl-C ends the main thread. At an interactive prompt, the interrupt may be older."""
     if hasattr(sys, "ps1") or sys.flags.interactive:
         return False
     return issubclass(getattr(sys, "last_type", None) or Exception, KeyboardInterrupt)

@@ -1,4 +1,4 @@
-"""The calls of a pool that start one package of many tasks."""
+"""The methods of a pool that start many tasks with one call."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Keywords(TypedDict, total=False):
-    """What `map`, `map_unordered` and `starmap` take besides; see `MapMethods.map`."""
+    """The keyword arguments of `map`, `map_unordered` and `starmap`; see `MapMethods.map`."""
 
     timeout: float | None
     chunksize: int | None
@@ -31,7 +31,7 @@ class Keywords(TypedDict, total=False):
 
 
 class MapMethods(Executor):
-    """See `Pool`, which provides the client."""
+    """The methods for many tasks; `Pool` adds the client."""
 
     _client: "Client"
 
@@ -72,30 +72,32 @@ class MapMethods(Executor):
     ) -> "MapResults[Any]":
         """Run `fn` on each value (or on the values of several iterables side by side), as one package.
 
-        Returns an iterator over the results in task order, which can be read while tasks are running. It has one
-        result for each task: a task's exception is raised where its value would be, and `next` goes on with the task
-        after it (StopIteration, which would end the iterator, is raised as a RuntimeError). If the package fails, each
-        task that has no result raises that failure. The iterables are collected first, unless `buffersize` is given.
+        Returns an iterator over the results in task order, which can be read while tasks are running. It has one result
+        for each task: where a task failed, `next` raises its exception, and the next call continues with the following
+        task. (StopIteration, which would end the iterator, is raised as a RuntimeError.) If the package fails, each
+        task without a result raises that failure. The iterables are read completely first, unless `buffersize` is
+        given.
 
         Args:
             fn: Any callable.
-            iterables: At most 10,000,000 values in all without `buffersize`. A `range` costs nothing to send.
-            timeout: In seconds from this call: results that are not there then raise TimeoutError.
-            chunksize: Tasks that a worker takes at a time; None: the master decides by the durations it measures.
-            buffersize: At most so many tasks are under way whose results were not read; the iterables are consumed
-                as reading goes on, so they may be endless.
-            task_timeout_s: The longest that one of these tasks may run, in seconds, all attempts together.
-            retries: A task that raises is tried again so often, at once and by the same executor; the time of all
-                attempts is charged. None: as the pool says.
-            retry_on: With `retries`: only after these exceptions, and those derived from them.
+            iterables: At most 10,000,000 values in all without `buffersize`. A `range` is sent as two numbers.
+            timeout: In seconds from this call. A result that has not arrived by then raises TimeoutError.
+            chunksize: How many tasks a worker takes at a time. None: the master decides from measured durations.
+            buffersize: The maximum number of tasks that are submitted but not yet read. The iterables are consumed
+                while the results are read, so they may be endless.
+            task_timeout_s: The longest time that one task may run, in seconds, including its retries.
+            retries: How often to retry a task that raises, immediately and in the same executor. The time of each try
+                is charged. None: the pool's setting.
+            retry_on: With `retries`: retry only after these exceptions and their subclasses.
             return_exceptions: Return a task's exception as its result instead of raising it, as `asyncio.gather` does.
-                What is not a task's own is still raised: a timeout of this map, Ctrl-C, a value that does not pickle.
+                Errors that are not a task's are still raised: this map's timeout, Ctrl-C, a value that cannot be
+                pickled.
 
         Raises:
-            SerializationError: The function or a value does not pickle; the text names the part.
-            TypeError: `fn` is not callable, or is an async function; or an argument has another type.
+            SerializationError: The function or a value cannot be pickled; the text names the part that cannot.
+            TypeError: `fn` is not callable or is an async function, or an argument has a wrong type.
             ValueError: An argument is out of its range.
-            TooLarge: More values, or more bytes (1 GiB), than a package carries.
+            TooLarge: There are more values, or more bytes (1 GiB), than a package may have.
             QuotaExhausted: The account has no compute time left.
             RuntimeError: The pool is shut down.
 
@@ -146,7 +148,7 @@ class MapMethods(Executor):
         retry_on: RetryOn = Exception,
         return_exceptions: bool = False,
     ) -> "MapResults[Any]":
-        """Like `map`, but the results come in the order in which tasks end. Let `fn` return what identifies a value.
+        """Like `map`, but the results come in the order in which tasks end. Let `fn` return a key with its value.
 
         Example:
             >>> from cloudpar import Pool
@@ -216,22 +218,21 @@ class MapMethods(Executor):
     ) -> None:
         """Run `body(i)` for each i in [start, stop) as a task, and return when all are done.
 
-        What the body writes into the lists, dicts, object attributes and NumPy arrays that it captures is in this
-        process's memory afterwards, as after a loop. Nothing is written before all tasks have ended well: on any
-        error memory is unchanged. A write that leaves the old value (`x[i] = x[i]`) is no write: what another task
-        writes there comes home, and is no conflict. (The idea is .NET's `Parallel.For` on the first system, whose
-        client did this.)
+        Afterwards everything that the body writes into captured lists, dicts, object attributes and NumPy arrays is in
+        this process's memory, as after a normal loop. Nothing is written here before all tasks have succeeded: after an
+        error, memory is unchanged. Writing the old value (`x[i] = x[i]`) does not count as a write: if another task
+        writes a different value there, that value is copied back, without a conflict.
 
         Args:
             start: The first index.
             stop: The index after the last one.
-            body: Writes disjoint elements; what it returns is dropped.
-            task_timeout_s: The longest that one of these tasks may run, in seconds.
+            body: Each call writes other elements than the rest. Its return value is ignored.
+            task_timeout_s: The longest time that one of these tasks may run, in seconds.
 
         Raises:
-            SideEffectError: A write that cannot come home, or two tasks that wrote one element; the text names it.
-            SerializationError: The body, or what it captures, does not pickle; the text names the part.
-            Exception: What the body raised.
+            SideEffectError: A write that cannot be copied back, or two tasks wrote one element; the text names it.
+            SerializationError: The body, or what it captures, cannot be pickled; the text names the part that cannot.
+            Exception: The exception that the body raised.
 
         Example:
             >>> from cloudpar import Pool
@@ -253,9 +254,9 @@ class MapMethods(Executor):
     def _map(
         self, fn: Callable[..., T], values: Iterable[Any], call: "CallStyle", options: MapOptions, *, ordered: bool
     ) -> "MapResults[Any]":
-        __tracebackhide__ = True  # read by IPython and pytest, which leave such frames out
+        __tracebackhide__ = True  # IPython and pytest leave frames with this name out of tracebacks
         self._check()
-        keep = None if options.buffersize is None else self  # its iterator goes on starting packages
+        keep = None if options.buffersize is None else self  # reading the results starts further packages
         with ShortTracebacks():
             feed = self._client.feed(fn, values, call, options, keep=keep)
             feed.refill()
@@ -263,9 +264,9 @@ class MapMethods(Executor):
 
 
 def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:
-    """What one call says; None: nothing, so that the pool's word holds."""
+    """The retry setting of one call; None if the call has none, so that the pool's setting holds."""
     if retries is not None:
         return read_retry(retries, retry_on)
     if retry_on is not Exception:
-        raise ValueError("retry_on= says after what a task is tried again: say how often, too, by retries=")
+        raise ValueError("retry_on= names the exceptions to retry after: also say how often, with retries=")
     return None

@@ -1,4 +1,4 @@
-"""Submitted tasks on their way to the master: whatever gathers while one package is started goes in the next."""
+"""Submitted tasks on their way to the master. Tasks that arrive while one package starts share the next package."""
 
 import contextlib
 import pickle
@@ -23,15 +23,15 @@ from cloudpar.future import FutureReceiver, TaskFuture, resolve
 BATCH_BYTES = 64 << 20
 BATCH_TASKS = 100_000
 ACKNOWLEDGE_S = 1.0
-"""Acknowledgements wait this long for company."""
+"""How long an acknowledgement waits for others, to share a request with them; in seconds."""
 
 ACKNOWLEDGE_COUNT = 50
 
 
 class Submission(NamedTuple):
-    """A task that has been submitted and not yet started: `data` is the serialized (args, kwargs).
+    """A task that was submitted and has not started yet.
 
-    `needs` are those of the function and the data.
+    `data` is the serialized (args, kwargs); `needs` are the modules and shared parts of the function and the data.
     """
 
     future: TaskFuture[Any]
@@ -42,7 +42,7 @@ class Submission(NamedTuple):
 
 
 class SubmitBatcher:
-    """One thread that starts packages for submitted tasks, and acknowledges those that have been read."""
+    """One thread that starts packages for submitted tasks, and acknowledges packages that have been read."""
 
     def __init__(
         self,
@@ -63,10 +63,10 @@ class SubmitBatcher:
         session.on_read = self.nudge
 
     def submit(self, submission: Submission) -> None:
-        """Start a task soon.
+        """Queue a task for the next package.
 
         Raises:
-            CloudparError: It is too late.
+            CloudparError: The pool is already closed.
         """
         with self._condition:
             if self._closed is not None:
@@ -75,9 +75,9 @@ class SubmitBatcher:
             self._waiting.append(submission)
 
     def nudge(self) -> None:
-        """There is something to acknowledge."""
+        """Tell the thread that there is a package to acknowledge."""
         if self._thread is None or self._session.to_acknowledge in {1, ACKNOWLEDGE_COUNT}:
-            # Without a thread it is told at the end, or deleted some days later: no reason to fail a reader.
+            # If no thread can start, the acknowledgement waits for the pool's end: a reader must not fail for it.
             with self._condition, contextlib.suppress(RuntimeError):
                 self._wake()
 
@@ -89,21 +89,21 @@ class SubmitBatcher:
         self._condition.notify_all()
 
     def cancel_waiting(self) -> None:
-        """Cancel what is not on its way yet."""
+        """Cancel the tasks that are in no package yet."""
         with self._condition:
             waiting = list(self._waiting)
         for submission in waiting:
             submission.future.cancel()
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Wait until everything submitted so far is started."""
+        """Wait until everything submitted so far has started."""
         with self._condition:
             self._condition.wait_for(
                 lambda: self._closed is not None or not (self._waiting or self._starting), timeout_s
             )
 
     def close(self, error: CloudparError) -> None:
-        """End the thread; what is still waiting gets the error."""
+        """End the thread; tasks that are still queued fail with the error."""
         with self._condition:
             self._closed = self._closed or error
             left = [*self._waiting]
@@ -121,11 +121,11 @@ class SubmitBatcher:
                     self._starting = []
                     self._condition.notify_all()
             else:
-                with contextlib.suppress(Exception):  # it is deleted some days later anyway
+                with contextlib.suppress(Exception):  # the master deletes unacknowledged packages some days later
                     self._session.acknowledge()
 
     def _next(self) -> list[Submission] | None:
-        """What to start now; empty: it is time to acknowledge; None: the end."""
+        """Return the tasks to start now; an empty list when it is time to acknowledge; None at the end."""
         with self._condition:
             while not self._waiting and self._closed is None:
                 pending = self._session.to_acknowledge
@@ -159,15 +159,15 @@ class SubmitBatcher:
                 receiver.fail(error)
                 return
             receiver.started(None)
-            middle = len(batch) // 2  # that they came together was our idea
+            middle = len(batch) // 2  # the user submitted them singly: one bad task must not fail the others
             for half in batch[:middle], batch[middle:]:
                 self._start_package([each for each in half if not each.future.done()])
-        except Exception as error:  # noqa: BLE001 - this thread serves all other tasks as well
+        except Exception as error:  # noqa: BLE001 - an exception would end the thread, and with it all other tasks
             receiver.fail(error)
 
 
 def groups(batch: list[Submission]) -> list[list[Submission]]:
-    """What can go in one package: all that is pickled together, and what is of one reference."""
+    """Group tasks by what can share a package: all pickled tasks together, and the tasks of each reference."""
     found: dict[str | None, list[Submission]] = {}
     for submission in batch:
         found.setdefault(submission.code.reference, []).append(submission)
@@ -180,7 +180,7 @@ def order_for(
     options: PoolOptions,
     package_key: PackageKey | None = None,
 ) -> Order:
-    """Make one package of submitted tasks, be their functions the same or not."""
+    """Make one package of submitted tasks, whether their functions are the same or not."""
     code = batch[0].code
     same = all(submission.code.hash == code.hash for submission in batch)
     packer = Packer(package_key and package_key.seals)
@@ -200,7 +200,7 @@ def order_for(
 
 
 class _Serialized:
-    """Something serialized before: where this is unpickled, the thing itself appears."""
+    """Bytes that were serialized before. Unpickling this object gives the object that they hold."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -215,11 +215,11 @@ def _pair(submission: Submission) -> bytes:
 
 @cache
 def _call_code() -> Code:
-    """Task code that calls whatever function its data brings along."""
+    """Task code that calls the function in its data."""
 
     def call(function: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         return function(*arguments[0], **arguments[1])
 
-    call.__module__ = "__main__"  # so that it travels by value: a worker may have no SDK
+    call.__module__ = "__main__"  # makes cloudpickle send it by value: a worker may not have the SDK
     call.__qualname__ = "several functions"
     return serialize(call)

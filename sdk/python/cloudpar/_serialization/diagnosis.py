@@ -75,7 +75,7 @@ def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tupl
     return f"{place}{kind}".replace("builtins.", ""), value
 
 
-def mend(part: object) -> str:
+def advice_for(part: object) -> str:
     """What to do about a part of a value that does not pickle."""
     return _own_mend(part) or _ANY_MEND
 

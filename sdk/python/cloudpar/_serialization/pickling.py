@@ -13,7 +13,7 @@ from cloudpickle.cloudpickle import _should_pickle_by_reference
 from cloudpar.errors import SerializationError
 from cloudpar_protocol import decorated, function_globals, open_files
 
-from .diagnosis import Call, culprit, mend
+from .diagnosis import Call, advice_for, culprit
 from .local_modules import LOCAL_MODULES
 from .project import imports, remote
 
@@ -182,7 +182,7 @@ def pickled(value: object, what: str, needs: Needs | None = None) -> Pickled:
         needs: Gets the classes and functions that travel beside it; None: none do.
 
     Raises:
-        SerializationError: It does not pickle; the text names the part that does not, and the mend.
+        SerializationError: It does not pickle; the text names the part that does not, and the fix.
     """
     if type(value) in SCALARS:
         return Pickled(pickle.dumps(value, PROTOCOL), frozenset())
@@ -215,5 +215,5 @@ def refusal(error: Exception, value: object, what: str) -> SerializationError:
     if isinstance(error, RecursionError):
         reason, advice = "it is nested too deeply", "send it in another form, such as a list of its nodes"
     else:
-        reason, advice = str(error) or type(error).__name__, mend(part)
+        reason, advice = str(error) or type(error).__name__, advice_for(part)
     return SerializationError(f"cannot pickle {name}: {reason}; {advice}")

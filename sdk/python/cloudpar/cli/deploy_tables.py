@@ -26,10 +26,10 @@ def show(what: RenderableType) -> None:
 
 
 def checks_table(checks: list[Check]) -> Table:
-    """What was looked at, and the mends."""
+    """What was looked at, and the fixes."""
     table = Table("check", "state", "found", title="Before anything is made", title_justify="left")
     for each in checks:
-        text = each.found if each.state == "ok" or not each.mend else f"{each.found}\n{each.mend}"
+        text = each.found if each.state == "ok" or not each.fix else f"{each.found}\n{each.fix}"
         table.add_row(each.name, f"[{_STATES[each.state]}]{each.state}[/]", escape(text))
     return table
 

@@ -96,7 +96,7 @@ def _delete(aws: Aws, there: stack.Stack, doomed: list[str]) -> None:
         if reason is None:
             return
     raise DeploymentError(
-        f"{there.name} could not be deleted: {reason or 'see the lines above'}; mend what it names, then run this again"
+        f"{there.name} could not be deleted: {reason or 'see the lines above'}; fix that, then run this again"
     )
 
 

@@ -26,10 +26,10 @@ def check_stack(name: str, region: str | None) -> Iterator[Finding]:
     except CloudparError as error:
         yield Finding("stack", "bad", str(error))
         return
-    mend = there.mend(aws.region)
+    fix = there.advice(aws.region)
     reason = f" ({there.reason})" if there.reason else ""
-    yield Finding("stack", "bad" if mend else "ok", f"{name} in {aws.region}: {there.state}{reason}" + _because(mend))
-    if mend:
+    yield Finding("stack", "bad" if fix else "ok", f"{name} in {aws.region}: {there.state}{reason}" + _because(fix))
+    if fix:
         return
     for what, check in (("settings", _settings), ("master", _master), ("workers", _workers)):
         try:
@@ -38,8 +38,8 @@ def check_stack(name: str, region: str | None) -> Iterator[Finding]:
             yield Finding(what, "bad", str(error))
 
 
-def _because(mend: str | None) -> str:
-    return f": {mend}" if mend else ""
+def _because(fix: str | None) -> str:
+    return f": {fix}" if fix else ""
 
 
 def _settings(aws: Aws, there: stack.Stack) -> Iterator[Finding]:

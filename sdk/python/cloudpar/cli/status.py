@@ -27,14 +27,14 @@ class Status(msgspec.Struct, frozen=True):
     """What --json prints. Money is in USD an hour, at list prices and current spot prices.
 
     Attributes:
-        mend: What to do about a stack that is no pool. Of such a one, no queue and no costs are told.
+        fix: What to do about a stack that is no pool. Of such a one, no queue and no costs are told.
     """
 
     stack: str
     region: str
     state: str
     reason: str
-    mend: str | None
+    fix: str | None
     endpoint: str | None
     fleet: fleet.Fleet | None
     queue: Queue | None
@@ -64,12 +64,12 @@ def take(aws: Aws, name: str) -> Status:
     there = stack.get(aws, name)
     group = there.outputs.get("FleetGroup")
     workers = fleet.read(aws, group) if group else None
-    mend = there.mend(aws.region)
-    hour = None if mend else _hour(stack.template(aws, name), workers)
+    fix = there.advice(aws.region)
+    hour = None if fix else _hour(stack.template(aws, name), workers)
     return Status(
-        stack=name, region=aws.region, state=there.state, reason=there.reason, mend=mend,
-        endpoint=None if mend else there.outputs.get("Endpoint"), fleet=workers,
-        queue=None if mend else _queue(aws, there),
+        stack=name, region=aws.region, state=there.state, reason=there.reason, fix=fix,
+        endpoint=None if fix else there.outputs.get("Endpoint"), fleet=workers,
+        queue=None if fix else _queue(aws, there),
         usd_hour=hour, usd_hour_total=round(hour.total, 4) if hour else None,
     )  # fmt: skip
 
@@ -103,8 +103,8 @@ def _show(found: Status) -> None:
     out.print(
         f"[bold]{found.stack}[/] in {found.region}: {found.state}" + (f" ({found.reason})" if found.reason else "")
     )
-    if found.mend:
-        out.print(f"mend      {found.mend}", markup=False, soft_wrap=True)
+    if found.fix:
+        out.print(f"fix      {found.fix}", markup=False, soft_wrap=True)
     if found.endpoint:
         out.print(f"endpoint  {found.endpoint}")
     if found.fleet is not None:

@@ -12,10 +12,10 @@ class Check(msgspec.Struct, frozen=True):
         name: What was looked at.
         state: "warning": it works, but not as well; "missing": this command can make it; "failed": not like this.
         found: What is there.
-        mend: What to do about it.
+        fix: What to do about it.
     """
 
     name: str
     state: State
     found: str
-    mend: str = ""
+    fix: str = ""

@@ -1,4 +1,4 @@
-"""What a deployment needs, looked at before anything is made; each finding names its mend."""
+"""What a deployment needs, looked at before anything is made; each finding names its fix."""
 
 from collections.abc import Callable, Iterator
 
@@ -42,9 +42,9 @@ class Findings(msgspec.Struct, frozen=True):
         """Refuse to go on if anything failed.
 
         Raises:
-            DeploymentError: The text names each mend.
+            DeploymentError: The text names each fix.
         """
-        failed = [f"{each.name}: {each.found}: {each.mend}" for each in self.checks if each.state == "failed"]
+        failed = [f"{each.name}: {each.found}: {each.fix}" for each in self.checks if each.state == "failed"]
         if failed:
             raise DeploymentError("; ".join(failed))
 
@@ -68,15 +68,15 @@ def check(aws: Aws, project: Project, plan: Plan) -> Findings:
 
 
 def _bootstrap(aws: Aws) -> Check:
-    mend = f"`cdk bootstrap` makes it, which deploy offers (a stack CDKToolkit in {aws.region})"
+    fix = f"`cdk bootstrap` makes it, which deploy offers (a stack CDKToolkit in {aws.region})"
     try:
         found = aws.call("ssm", "get_parameter", Name=BOOTSTRAP_PARAMETER)["Parameter"]["Value"]
     except AwsMissing:
-        return Check("bootstrap", "missing", "the CDK was never used in this account and region", mend)
+        return Check("bootstrap", "missing", "the CDK was never used in this account and region", fix)
     except AwsRefused as error:
         return Check("bootstrap", "failed", "cannot be looked up", str(error))
     if int(found) < BOOTSTRAP_VERSION:
-        return Check("bootstrap", "missing", f"version {found} is too old", mend)
+        return Check("bootstrap", "missing", f"version {found} is too old", fix)
     return Check("bootstrap", "ok", f"version {found}")
 
 
@@ -92,8 +92,8 @@ def _zones(aws: Aws, plan: Plan) -> Check:
     count, text = len(found), f"{quantity(len(found), 'availability zone')} in {aws.region}"
     if count >= plan.zones:
         return Check(name, "ok", text)
-    mend = f"take fewer: --set zones={count}" if count >= LEAST_ZONES else "use another region"
-    return Check(name, "failed", f"{text}, where {plan.zones} are wanted", mend)
+    fix = f"take fewer: --set zones={count}" if count >= LEAST_ZONES else "use another region"
+    return Check(name, "failed", f"{text}, where {plan.zones} are wanted", fix)
 
 
 def _types(aws: Aws, plan: Plan) -> tuple[Check, list[str]]:
@@ -110,8 +110,8 @@ def _types(aws: Aws, plan: Plan) -> tuple[Check, list[str]]:
     found = f"{', '.join(lacking)} not offered in {aws.region}"
     bare = [each for each in plan.architectures if not any(family in left for family in FAMILIES.get(each, ()))]
     if bare:
-        mend = f"nothing is left for {' and '.join(bare)}: use another region or size, or --set architectures="
-        return Check(name, "failed", found, mend), []
+        fix = f"nothing is left for {' and '.join(bare)}: use another region or size, or --set architectures="
+        return Check(name, "failed", found, fix), []
     if plan.families:
         return Check(name, "failed", found, f"leave them out: --set families={','.join(left)}"), []
     gone = sorted(family for family in plan.drawn if family not in left)
@@ -140,11 +140,11 @@ def _vcpus(aws: Aws, plan: Plan, kind: str, quota: tuple[str, str], count: int) 
         text = f"{limit:g} {kind} vCPUs"
         if limit >= wanted:
             return Check(name, "ok", text)
-        mend = f"raise it: `{raise_command(quota, wanted, aws.region)}`"
+        fix = f"raise it: `{raise_command(quota, wanted, aws.region)}`"
         if limit >= plan.instance_vcpus:
             fit = int(limit // plan.instance_vcpus)
-            return Check(name, "warning", f"{text}: room for {fit} of {count} instances", mend)
-        return Check(name, "failed", f"{text}: no instance of size {plan.instance_size} can start", mend)
+            return Check(name, "warning", f"{text}: room for {fit} of {count} instances", fix)
+        return Check(name, "failed", f"{text}: no instance of size {plan.instance_size} can start", fix)
 
     return _quota(aws, name, quota, judge)
 
@@ -154,8 +154,8 @@ def _concurrency(aws: Aws) -> Check:
         text = f"{limit:g} concurrent calls"
         if limit >= CONCURRENCY:
             return Check("Lambda quota", "ok", text)
-        mend = f"raise it: `{raise_command(CONCURRENCY_QUOTA, 1000, aws.region)}`"
-        return Check("Lambda quota", "warning", f"{text}: works, but slower with many workers", mend)
+        fix = f"raise it: `{raise_command(CONCURRENCY_QUOTA, 1000, aws.region)}`"
+        return Check("Lambda quota", "warning", f"{text}: works, but slower with many workers", fix)
 
     return _quota(aws, "Lambda quota", CONCURRENCY_QUOTA, judge)
 

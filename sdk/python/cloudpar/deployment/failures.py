@@ -1,4 +1,4 @@
-"""What AWS, the CDK and the tools on this machine refuse, in words that name the mend."""
+"""What AWS, the CDK and the tools on this machine refuse, in words that name the fix."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from cloudpar.errors import CloudparError
 
 
 class DeploymentError(CloudparError):
-    """A deployment cannot be made, changed or asked; the text names the mend."""
+    """A deployment cannot be made, changed or asked; the text names the fix."""
 
 
 class CdkFailed(DeploymentError):
@@ -59,23 +59,23 @@ def refusal(code: str, text: str, service: str, operation: str, region: str) -> 
     "these AWS credentials may not call sqs:GetQueueAttributes: have it allowed, or use an administrator's (no)"
     """
     if code in _EXPIRED:
-        mend = f"the AWS credentials have expired: {SIGN_IN}"
+        fix = f"the AWS credentials have expired: {SIGN_IN}"
     elif code in _UNKNOWN:
-        mend = (
+        fix = (
             f"AWS does not know these credentials in {region}: {SIGN_IN}; if they are good elsewhere, have the account "
             f"enable the region ({text})"
         )
     elif code in {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"}:
-        mend = f"there are no AWS credentials: {SIGN_IN}"
+        fix = f"there are no AWS credentials: {SIGN_IN}"
     elif code in _DENIED:
         action = f"{service}:{''.join(part.capitalize() for part in operation.split('_'))}"
-        mend = f"these AWS credentials may not call {action}: have it allowed, or use an administrator's ({text})"
+        fix = f"these AWS credentials may not call {action}: have it allowed, or use an administrator's ({text})"
     elif code in _CLOSED:
-        mend = f"{service} does not answer in {region}: check the network, and that the account has the region enabled"
+        fix = f"{service} does not answer in {region}: check the network, and that the account has the region enabled"
     else:
-        mend = f"AWS refused {service} {operation} in {region}: {text} ({code})"
+        fix = f"AWS refused {service} {operation} in {region}: {text} ({code})"
     missing = code in _MISSING or (code == "ValidationError" and "does not exist" in text)
-    return (AwsMissing if missing else AwsRefused)(mend, code)
+    return (AwsMissing if missing else AwsRefused)(fix, code)
 
 
 def told(error: Any) -> tuple[str, str]:

@@ -61,7 +61,7 @@ class Stack(msgspec.Struct, frozen=True):
         """Whether anything of it was made that an update goes on from."""
         return not self.failed and self.state != "REVIEW_IN_PROGRESS"
 
-    def mend(self, region: str) -> str | None:
+    def advice(self, region: str) -> str | None:
         """What to do about a stack that is no pool and will not become one by itself; None: it is or will."""
         which = f"--env {self.name.removeprefix(PREFIX)} --region {region}"
         if self.state == "REVIEW_IN_PROGRESS":

@@ -22,8 +22,8 @@ def check(project: Project, plan: Plan) -> Iterator[Check]:
     if plan.builds_functions:
         yield _answers(project, "uv", [project.uv() or "uv", "--version"], "install uv: `pip install uv`")
     if plan.builds_image:
-        mend = f"start Docker, which builds the worker's image, or {GIVE_IMAGE}"
-        docker = _answers(project, "docker", ["docker", "version", "--format", "Docker {{.Server.Version}}"], mend)
+        fix = f"start Docker, which builds the worker's image, or {GIVE_IMAGE}"
+        docker = _answers(project, "docker", ["docker", "version", "--format", "Docker {{.Server.Version}}"], fix)
         yield docker
         if docker.state == "ok":
             yield _platforms(project, plan)
@@ -31,12 +31,12 @@ def check(project: Project, plan: Plan) -> Iterator[Check]:
 
 def _node(project: Project) -> Check:
     answer = project.answer(["node", "--version"])
-    mend = f"install Node.js {'.'.join(map(str, NODE))} or newer, and have `node` on the PATH"
+    fix = f"install Node.js {'.'.join(map(str, NODE))} or newer, and have `node` on the PATH"
     if answer is None:
-        return Check("node", "failed", "there is no Node.js", mend)
+        return Check("node", "failed", "there is no Node.js", fix)
     version = re.match(r"v(\d+)\.(\d+)", answer)
     if version is None or (int(version[1]), int(version[2])) < NODE:
-        return Check("node", "failed", f"Node.js {answer} is too old", mend)
+        return Check("node", "failed", f"Node.js {answer} is too old", fix)
     return Check("node", "ok", f"Node.js {answer}")
 
 
@@ -54,18 +54,18 @@ def _platforms(project: Project, plan: Plan) -> Check:
     name = "image builds"
     said = re.search(r"^Platforms:(.*)$", project.output(["docker", "buildx", "inspect"]) or "", re.MULTILINE)
     if said is None:
-        mend = f"have Docker with buildx (the package docker-buildx-plugin), or {GIVE_IMAGE}"
-        return Check(name, "warning", "Docker does not say for which platforms it builds", mend)
+        fix = f"have Docker with buildx (the package docker-buildx-plugin), or {GIVE_IMAGE}"
+        return Check(name, "warning", "Docker does not say for which platforms it builds", fix)
     known = {each.strip(" *") for each in said[1].split(",")}
     lacking = [each for each in plan.architectures if PLATFORMS.get(each, each) not in known]
     if not lacking:
         return Check(name, "ok", f"for {' and '.join(plan.architectures)}")
     others = [each for each in plan.architectures if each not in lacking]
     leave = f", or leave it out: --set architectures={','.join(others)}" if others else ""
-    mend = f"install an emulator: `docker run --privileged --rm tonistiigi/binfmt --install all`{leave}"
-    return Check(name, "failed", f"Docker cannot build for {' and '.join(lacking)} here", mend)
+    fix = f"install an emulator: `docker run --privileged --rm tonistiigi/binfmt --install all`{leave}"
+    return Check(name, "failed", f"Docker cannot build for {' and '.join(lacking)} here", fix)
 
 
-def _answers(project: Project, name: str, command: list[str], mend: str) -> Check:
+def _answers(project: Project, name: str, command: list[str], fix: str) -> Check:
     answer = project.answer(command)
-    return Check(name, "failed", f"{name} does not answer", mend) if answer is None else Check(name, "ok", answer)
+    return Check(name, "failed", f"{name} does not answer", fix) if answer is None else Check(name, "ok", answer)

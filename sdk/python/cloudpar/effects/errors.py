@@ -7,7 +7,7 @@ from cloudpar.errors import SideEffectError
 _VALUE = "return the value and use map, or write it into an element of a list that the caller made"
 _ELEMENTS = "make it long enough before the call and write its elements, or return the values and use map"
 
-# By the name that the worker's report carries: what happened, and the mend.
+# By the name that the worker's report carries: what happened, and the fix.
 TROUBLES = {
     "resized": ("changed its length (append, insert, del, clear)", _ELEMENTS),
     "deleted": ("had elements deleted or moved", "write a marker such as None instead, and delete after the call"),
@@ -34,7 +34,7 @@ def trouble(name: str, variable: str, *indexes: int, reason: str = "") -> SideEf
         >>> print(trouble("conflict", "result[3]", 1, 7))
         tasks 1 and 7: `result[3]` was written by two tasks; give each task elements of its own
     """
-    what, mend = TROUBLES[name]
+    what, fix = TROUBLES[name]
     tasks = f"task {indexes[0]}" if len(indexes) == 1 else "tasks " + " and ".join(map(str, indexes))
     cause = f" ({reason})" if reason else ""
-    return SideEffectError(f"{tasks}: `{variable}` {what}{cause}; {mend}", variable=variable, index=indexes[-1])
+    return SideEffectError(f"{tasks}: `{variable}` {what}{cause}; {fix}", variable=variable, index=indexes[-1])
