@@ -1,6 +1,6 @@
-"""Checks of what users give to the pool: an error names the argument, what was given, and what the argument takes.
+"""Checks of the arguments of public calls: an error names the argument, the given value, and what is allowed.
 
-Numbers of any library become Python's own. True and False are no numbers: `workers=True` is a mistake.
+Numbers of any library become Python's own. True and False are not numbers: `workers=True` is a mistake.
 """
 
 import math
@@ -14,23 +14,23 @@ from cloudpar_protocol.brief import brief
 from cloudpar_protocol.limits import EXECUTORS
 
 MOST_SECONDS = 1_000_000_000
-"""The longest time that an argument takes, in seconds (32 years): locks and messages hold no longer ones."""
+"""The longest time that an argument may give, in seconds (32 years); locks and messages cannot hold a longer one."""
 
 
 def whole(name: str, value: object, *, takes: str = "give a whole number") -> int:
-    """A whole number.
+    """Return a whole number as a Python int.
 
     Args:
-        name: The argument.
-        value: What the caller gave for it.
-        takes: What the argument takes, for the error.
+        name: The name of the argument.
+        value: The given value.
+        takes: What the argument takes, for the error text.
 
     Raises:
-        TypeError: It is something else.
-        ValueError: It does not fit in 64 bits.
+        TypeError: The value is not a whole number.
+        ValueError: The number does not fit in 64 bits.
     """
     try:
-        number = operator.index(value)  # type: ignore[arg-type]  # this is the check
+        number = operator.index(value)  # type: ignore[arg-type]  # raises for other types
     except TypeError:
         number = None
     if number is None or isinstance(value, bool):
@@ -41,36 +41,36 @@ def whole(name: str, value: object, *, takes: str = "give a whole number") -> in
 
 
 def whole_or_none(name: str, value: object) -> int | None:
-    """See `whole`; None is a value, too."""
+    """Like `whole`, and accepts None."""
     return None if value is None else whole(name, value, takes="give a whole number, or None")
 
 
 def seconds(name: str, value: object, *, takes: str = "give a number of seconds") -> float:
-    """A number of seconds; a negative one, too, such as the time that is left until a deadline in the past.
+    """Return a number of seconds. It may be negative, like the time left until a deadline in the past.
 
     Raises:
-        TypeError: It is no number.
-        ValueError: It is no finite number, or over MOST_SECONDS.
+        TypeError: The value is not a number.
+        ValueError: The number is not finite, or above MOST_SECONDS.
     """
     if isinstance(value, bool) or not isinstance(value, int | Real):
         raise TypeError(f"{name}={brief(value)}: {takes}")
-    number = value if isinstance(value, int) else float(value)  # locks take no others
+    number = value if isinstance(value, int) else float(value)  # locks accept only int and float
     if not abs(number) <= MOST_SECONDS:
         raise ValueError(f"{name}={brief(value)}: {takes}; at most {MOST_SECONDS:,} s")
     return number
 
 
 def seconds_or_none(name: str, value: object) -> float | None:
-    """See `seconds`; None is a value, too."""
+    """Like `seconds`, and accepts None."""
     return None if value is None else seconds(name, value, takes="give a number of seconds, or None for no limit")
 
 
 def time_limit(name: str, value: object) -> float | None:
-    """A number of seconds above 0, or None.
+    """Return a number of seconds above 0, or None.
 
     Raises:
-        TypeError: It is no number.
-        ValueError: It is no finite number, not above 0, or over MOST_SECONDS.
+        TypeError: The value is not a number.
+        ValueError: The number is not finite, not above 0, or above MOST_SECONDS.
     """
     if value is None:
         return None
@@ -82,11 +82,11 @@ def time_limit(name: str, value: object) -> float | None:
 
 
 def patience(name: str, value: object) -> float:
-    """0 or more seconds; infinity, too.
+    """Return a number of seconds, 0 or more; it may be infinite.
 
     Raises:
-        TypeError: It is no number.
-        ValueError: It is less than 0, or NaN.
+        TypeError: The value is not a number.
+        ValueError: The number is below 0, or NaN.
     """
     takes = "give 0 or more seconds, or math.inf for no limit"
     if value == math.inf:
@@ -98,10 +98,10 @@ def patience(name: str, value: object) -> float:
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False, of any library.
+    """Return True or False, also for another library's booleans.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: The value is not a boolean.
     """
     if not _is_bool(value):
         raise TypeError(f"{name}={brief(value)}: give True or False")
@@ -109,7 +109,7 @@ def flag(name: str, value: object) -> bool:
 
 
 def flag_or_none(name: str, value: object) -> bool | None:
-    """See `flag`; None is a value, too."""
+    """Like `flag`, and accepts None."""
     if value is not None and not _is_bool(value):
         raise TypeError(f"{name}={brief(value)}: give True, False or None")
     return None if value is None else bool(value)
@@ -121,11 +121,12 @@ def _is_bool(value: object) -> bool:
 
 
 def address(name: str, value: object) -> str | None:
-    """A text that says where the master is or who the caller is, or None.
+    """Return an address or a token as text, or None.
 
     Raises:
-        TypeError: It is no text. The error does not show it, since it may be a token.
-        ConfigurationError: It is empty: a program that does not find its setting would start a pool on this machine.
+        TypeError: The value is not text. The error does not show it, since it may be a token.
+        ConfigurationError: The text is empty. A program that did not find its setting would start a pool on this
+            machine.
     """
     if value is None:
         return None
@@ -140,19 +141,19 @@ def address(name: str, value: object) -> str | None:
 
 
 def _text_instead(name: str, value: object) -> str:
-    """What to give: a caller who knows `multiprocessing.Pool(4)` means a number of executors."""
+    """What to give instead: a user of `multiprocessing.Pool(4)` means the number of executors."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= EXECUTORS:
         return "give text, or None"
-    if name == "token":  # which no error shows
+    if name == "token":  # errors never show tokens
         return "give text, or None; workers= takes a number of executors"
-    return f"{value} is no endpoint: for a pool of so many executors write Pool(workers={value})"
+    return f"{value} is no endpoint: for a pool with this many executors write Pool(workers={value})"
 
 
 def check_iterables(call: str, values: Iterable[object]) -> None:
-    """Refuse values of a map that cannot be iterated over; nothing is consumed, and no iterator is made.
+    """Refuse arguments of a map that are not iterable, without consuming one or making an iterator.
 
     Raises:
-        TypeError: One of them is no iterable; the text says which.
+        TypeError: An argument is not iterable; the text says which.
     """
     for number, each in enumerate(values, 1):
         kind = type(each)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 _OF_POOL = "Pool.__init__"
 _optional: dict[str, list[str]] = {}
-"""By the name of a call: its arguments that have defaults, in alphabetical order."""
+"""The optional arguments of each call, by the call's name; sorted."""
 
 
 def named(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:

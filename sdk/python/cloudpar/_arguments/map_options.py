@@ -1,4 +1,4 @@
-"""What a caller of map may set, and how its iterables become task data."""
+"""The options of one map, and how its iterables become task data."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MapOptions:
-    """See `Pool.map`; refuses what makes no sense, in the words of concurrent.futures."""
+    """The options of one call; see `Pool.map`. Raises errors with the texts of concurrent.futures."""
 
     timeout: float | None = None
     chunksize: int | None = None
@@ -45,14 +45,14 @@ class MapOptions:
 
 
 def arguments(call: str, iterables: tuple[Iterable[Any], ...]) -> "tuple[Iterable[Any], CallStyle]":
-    """The task data of a map over one iterable or several, and how the function is called with it.
+    """Turn the iterables of a map into task data, and say how the function is called with it.
 
     Args:
-        call: Such as "Pool.map", for errors.
-        iterables: What the caller gave after the function.
+        call: The call's name for errors, such as "Pool.map".
+        iterables: The caller's arguments after the function.
 
     Raises:
-        TypeError: There is none, or one of them is no iterable.
+        TypeError: There is no iterable, or an argument is not iterable.
     """
     if not iterables:
         raise TypeError(f"{call}() needs at least one iterable besides the function")

@@ -1,4 +1,4 @@
-"""What a caller of `Pool` may set, as one record that travels from the pool to all that it starts."""
+"""The arguments of `Pool` as one record, which is passed on to everything that the pool starts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from .argument_types import flag_or_none, patience, time_limit, whole_or_none
 from .retry import Retry
 
 Output = Literal["print"] | Callable[[int, str, str], None] | None
-"""What to do with what tasks print: print it, call f(index, stdout, stderr), or drop it."""
+"""What to do with the text that tasks print: print it, call a function of (index, stdout, stderr), or drop it."""
 
 
 @dataclass(frozen=True)
 class PoolOptions:
-    """See `Pool`; refuses what is out of range."""
+    """The arguments of a pool; see `Pool`. Raises for values out of range."""
 
     workers: int | None
     memory_mb: int | None
@@ -43,11 +43,11 @@ class PoolOptions:
 
     @property
     def are_local(self) -> bool:
-        """Whether one of them is for a pool's own agent only."""
+        """Whether one of the options applies only to a pool's own worker."""
         return self.workers is not None or self.memory_mb is not None
 
     def refuse_local_ones(self) -> None:
-        """Refuse what only a pool's own agent takes, since the master at the endpoint has other workers.
+        """Refuse the options that apply only to a pool's own worker: the master at the endpoint has other workers.
 
         Raises:
             ValueError: `workers` or `memory_mb` is given.
@@ -62,12 +62,12 @@ class PoolOptions:
 
 
 def executor_count(workers: int | None, max_workers: int | None) -> int | None:
-    """How many executors a caller wants, who may use either name; None if the caller leaves it to the pool.
+    """Return how many executors the caller asks for, under either name; None if the caller leaves it to the pool.
 
     Raises:
-        TypeError: It is no whole number.
-        ValueError: Both names are used, the number is less than 1 (the text is that of `concurrent.futures`), or it is
-            above EXECUTORS.
+        TypeError: The value is not a whole number.
+        ValueError: Both names are used, the number is below 1 (with the text of `concurrent.futures`), or it is above
+            EXECUTORS.
     """
     workers, max_workers = whole_or_none("workers", workers), whole_or_none("max_workers", max_workers)
     if workers is not None and max_workers is not None:
@@ -82,10 +82,10 @@ def executor_count(workers: int | None, max_workers: int | None) -> int | None:
 
 
 def _checked_output(output: Output) -> Output:
-    """What a caller gives as `output=`.
+    """Check the argument `output=`.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: It is neither "print", None nor a function.
     """
     given: object = output
     if given is not None and not callable(given) and not (isinstance(given, str) and given == "print"):

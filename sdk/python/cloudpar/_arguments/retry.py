@@ -1,4 +1,4 @@
-"""How often a task that raises is tried again."""
+"""How often a task that raises is retried."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,7 +14,7 @@ MOST, MOST_KINDS = 100, 20
 
 @dataclass(frozen=True)
 class Retry:
-    """`retries` more attempts after an exception of these classes, named as the wire does; none: of any."""
+    """Retry up to `retries` times after exceptions with these names; an empty tuple stands for every exception."""
 
     retries: int = 0
     names: tuple[str, ...] = ()
@@ -24,11 +24,11 @@ ONCE = Retry()
 
 
 def read_retry(retries: int, retry_on: RetryOn) -> Retry:
-    """What a caller says.
+    """Check the arguments `retries=` and `retry_on=`.
 
     Raises:
-        ValueError: It makes no sense.
-        TypeError: `retries` is no whole number; `retry_on` is no class of exceptions, and no tuple of them.
+        ValueError: `retries` is out of range, or `retry_on` has too many classes.
+        TypeError: `retries` is not a whole number, or `retry_on` is not an exception class or a tuple of them.
     """
     kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
     retries = whole("retries", retries, takes=f"give a whole number from 0 to {MOST}")
@@ -46,5 +46,5 @@ def _is_exception(kind: object) -> bool:
 
 
 def _name(kind: type[Exception]) -> str:
-    """Without what it is nested in: that is lost where a class travels by value."""
+    """The class's name without the function that it is nested in, which is lost where a class travels by value."""
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

@@ -168,7 +168,7 @@ class PackageHandle:
                         self._show(self._numbered(result))
         if self.package.phase == "ended":
             self.ended_at = self.ended_at or time.monotonic()
-            # End the progress bar before the program gets the last results; else its next output lands on the bar's line.
+            # End the progress bar before the program gets the last results: its next output needs a line of its own.
             self._on_news(self)
         if results:
             self.receiver.receive(results)

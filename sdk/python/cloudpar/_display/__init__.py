@@ -1,1 +1,1 @@
-"""What a pool shows while it works: progress, and what tasks print."""
+"""What a pool shows while tasks run: progress, and the text that tasks print."""

@@ -1,4 +1,4 @@
-"""What tasks print, shown at the client."""
+"""The text that tasks print, shown at the client."""
 
 import logging
 import sys
@@ -12,7 +12,7 @@ log = logging.getLogger("cloudpar")
 
 
 def shower(output: Output) -> Callable[[TaskResult], None] | None:
-    """What to call with a task's result that has output."""
+    """Return the function that shows the output in a task's result; None if output is dropped."""
     if output is None:
         return None
     if not callable(output):
@@ -34,6 +34,6 @@ def _print(result: TaskResult) -> None:
 
 
 def _write(stream: TextIO | None, index: int, text: str | None) -> None:
-    if text and stream is not None:  # there may be no stream, under pythonw or a closed terminal
+    if text and stream is not None:  # there is no stream under pythonw or with a closed terminal
         stream.write("".join(f"[{index}] {line}\n" for line in text.splitlines()))
         stream.flush()

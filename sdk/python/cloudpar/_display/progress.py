@@ -1,4 +1,4 @@
-"""Progress bars for maps that take a while, one each."""
+"""Progress bars for maps that take some seconds, one for each package."""
 
 import logging
 import sys
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from cloudpar_protocol.client_messages import FleetStatus, Progress
 
 AFTER_S = 2.0
-"""Nobody wants a bar for what is done at once."""
+"""How long a package runs before its bar appears, in seconds: a bar for short work only flickers."""
 
 TELL_S = notices.AFTER_S
-"""Without a bar the log says that nobody works yet: after this time, and then each time that it took TELL_GROWTH times
-as long. Workers of a fleet that was empty take one to three minutes."""
+"""Without a bar, the log says after this time that no worker runs yet, and then whenever the wait has grown by
+TELL_GROWTH times. Workers of an empty fleet take one to three minutes to start."""
 
 TELL_GROWTH = 3.0
 
 REMEMBERED = 1_000
-"""How many lines are remembered, so that none is printed twice."""
+"""How many printed lines are remembered, so that no line is printed twice."""
 
 LABEL_CHARS = 40
-"""A bar's label is cut to this."""
+"""The longest label of a bar, in characters; the rest is cut off."""
 
 log = logging.getLogger("cloudpar")
 
 
 class Bars:
-    """Shows packages of maps while they run, and how their workers start.
+    """Shows the progress of packages, and how their workers start.
 
-    Without a word (`progress` None) it shows them in terminals and in notebooks, and nowhere else.
+    With `progress` None, it shows bars only in terminals and notebooks.
     """
 
     def __init__(self, progress: bool | None, endpoint: str) -> None:
@@ -56,10 +56,10 @@ class Bars:
         self._tell_s = TELL_S
 
     def update(self, handle: PackageHandle) -> None:
-        """There is news of a package."""
+        """Show the news of a package."""
         try:
             self._update(handle)
-        except Exception as error:  # noqa: BLE001 - results matter more: the thread that calls this receives them
+        except Exception as error:  # noqa: BLE001 - an error here must not end the calling thread, which receives results
             self._wanted, self._display = False, None
             log.warning("cloudpar: progress can no longer be shown: %r", error)
 
@@ -89,7 +89,7 @@ class Bars:
         self._display.show(handle, Bar(label(handle), progress.done, handle.package.tasks, state, left))
 
     def _explain(self, handle: PackageHandle) -> None:
-        """Why no worker can start: once for each reason, above the bars or in the log."""
+        """Show why no worker can start: once for each reason, above the bars or in the log."""
         message = handle.fleet.message if handle.fleet is not None and not handle.ended.is_set() else None
         if message is None or message == self._said:
             return
@@ -98,7 +98,7 @@ class Bars:
             self._print(f"no worker can start yet: {message}")
 
     def _note(self, handle: PackageHandle) -> None:
-        """What is to be known of the workers for a package: each line once, above the bars or in the log."""
+        """Show notices about the workers of a package, each once, above the bars or in the log."""
         lines = list(notices.of_set_aside(handle.id, handle.set_aside))
         waits = not (handle.ended.is_set() or handle.package.progress.executors)
         long_enough = time.monotonic() - handle.started_at >= notices.AFTER_S
@@ -120,7 +120,7 @@ class Bars:
             self._display.say(f"cloudpar: {text}")
 
     def _tell(self, handle: PackageHandle) -> None:
-        """How workers start, in the log, where there is no bar."""
+        """Log how workers start, where there is no bar."""
         waited_s = time.monotonic() - handle.started_at
         with self._lock:
             if handle.package.progress.executors:
@@ -141,13 +141,13 @@ class Bars:
 
 
 def label(handle: PackageHandle) -> str:
-    """What to call a package: its function's name, without the functions that it is nested in."""
+    """The name of a package's function, without the functions that it is nested in."""
     name = handle.name.rpartition("<locals>.")[2] or handle.id
     return name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 3]}..."
 
 
 def remaining(progress: "Progress", elapsed_s: float) -> str:
-    """How much longer a package takes, in words: by its tasks' mean duration, if the master knows it.
+    """The remaining time of a package in words, from the mean duration of its tasks if the master knows it.
 
     >>> from cloudpar_protocol.client_messages import Progress
     >>> remaining(Progress(tasks=1000, done=400, executors=4, mean_us=2_000_000), elapsed_s=200.0)
@@ -164,7 +164,7 @@ def remaining(progress: "Progress", elapsed_s: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A duration as people say it.
+    """A duration in words.
 
     >>> span(7.4), span(300), span(9000)
     ('7 s', '5 min', '2.5 h')
@@ -175,7 +175,7 @@ def span(seconds: float) -> str:
 
 
 def waiting(fleet: "FleetStatus", waited_s: float) -> str:
-    """How workers start.
+    """How many workers there are and start, and how long the package has waited.
 
     >>> from cloudpar_protocol.client_messages import FleetStatus
     >>> waiting(FleetStatus(running=0, starting=2), 40.4)

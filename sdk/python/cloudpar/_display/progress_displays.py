@@ -1,4 +1,4 @@
-"""Where progress is shown: a terminal, a notebook, or a stream that keeps what is written to it."""
+"""Where progress is shown: in a terminal, in a notebook, or as lines in a log file."""
 
 import html
 import sys
@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 REDRAWN_S = 0.3
-"""A notebook's bar is sent at most so often: each time is a message to the browser, and is kept in the file."""
+"""The least time between two updates of a notebook's bar, in seconds. Each update is a message to the browser and is
+kept in the notebook's file."""
 
 LINES_S = 10.0
-"""Lines for a file or a pipe are written this far apart."""
+"""The least time between two progress lines in a file or a pipe, in seconds."""
 
 
 class Bar(NamedTuple):
@@ -22,10 +23,10 @@ class Bar(NamedTuple):
 
     Attributes:
         label: The function's name.
-        done: Tasks that have ended.
-        tasks: All of its tasks.
-        state: Errors, executors, or how workers start.
-        left: How much longer it takes, in words; empty if that is not known.
+        done: How many tasks have ended.
+        tasks: How many tasks there are.
+        state: Errors and executors, or how workers start.
+        left: The remaining time in words; empty if it is not known.
 
     Example:
         >>> Bar("simulate", 3120, 10000, "0 errors, 4 executors", "3 min left").text()
@@ -39,12 +40,12 @@ class Bar(NamedTuple):
     left: str = ""
 
     def text(self) -> str:
-        """One line of plain text."""
+        """The bar as one line of plain text."""
         return ", ".join(filter(None, (f"{self.label}: {self.done:,} of {self.tasks:,}", self.state, self.left)))
 
 
 class Display(Protocol):
-    """One place of that kind. Called by one thread at a time."""
+    """A place where progress is shown. Its methods are called by one thread at a time."""
 
     def show(self, key: Hashable, bar: Bar) -> None:
         """Draw a bar, or draw it again."""
@@ -84,7 +85,7 @@ class Terminal:
         self._progress.start()
 
     def end(self, key: Hashable, bar: Bar) -> None:
-        """Draw a bar for the last time; below the last one the terminal goes on."""
+        """Draw a bar for the last time; after the last bar, the cursor moves below it."""
         task = self._bars.pop(key, None)
         if task is None:
             return
@@ -98,13 +99,13 @@ class Terminal:
 
 
 class Notebook:
-    """Bars in the output of a cell: HTML for browsers, and one line of text for everything else. Needs no widgets."""
+    """Bars in the output of a notebook cell: HTML for browsers, plain text elsewhere. No widgets are needed."""
 
     def __init__(self) -> None:
         self._bars: dict[Hashable, tuple[str, float]] = {}
 
     def show(self, key: Hashable, bar: Bar) -> None:
-        """Draw a bar, or draw it again unless that was just done."""
+        """Draw or redraw a bar, unless it was drawn a moment ago."""
         name, drawn_at = self._bars.get(key, ("", 0.0))
         now = time.monotonic()
         if not name:
@@ -128,20 +129,20 @@ class Notebook:
 
 
 class Lines:
-    """Plain lines on standard error, such as for a file of logs."""
+    """Plain lines on standard error, for example in a log file."""
 
     def __init__(self) -> None:
         self._written_at: dict[Hashable, float] = {}
 
     def show(self, key: Hashable, bar: Bar) -> None:
-        """Write a line, now and then."""
+        """Write a line, if the last one is long enough ago."""
         now = time.monotonic()
         if now - self._written_at.get(key, -LINES_S) >= LINES_S:
             self._written_at[key] = now
             _write(bar.text())
 
     def end(self, key: Hashable, bar: Bar) -> None:
-        """Write how it ended."""
+        """Write the final state."""
         if self._written_at.pop(key, None) is not None:
             _write(bar.text())
 

@@ -1,1 +1,1 @@
-"""Texts for people: counts, notices about workers, short tracebacks."""
+"""Texts for users: counts, notices about workers, short tracebacks."""

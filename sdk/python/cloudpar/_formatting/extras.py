@@ -1,4 +1,4 @@
-"""Packages that only some commands need."""
+"""Optional packages, which only some commands need."""
 
 import re
 import shlex
@@ -9,15 +9,15 @@ from importlib.metadata import PackageNotFoundError, requires
 def install_command(extra: str) -> str:
     """The command that installs the packages of an extra, such as "aws", for this Python.
 
-    It names these packages and not `cloudpar[aws]`: this project is on no package index, where anybody could upload
-    something by its name.
+    It lists the packages and not `cloudpar[aws]`: this project is on no package index, so a stranger could upload
+    a package of this name there.
 
     >>> install_command("plot").partition(" -m ")[2]
     "pip install 'matplotlib>=3.9' 'numpy>=2.0'"
     """
     try:
         listed = requires("cloudpar") or []
-    except PackageNotFoundError:  # its folders are on the path, and it is not installed
+    except PackageNotFoundError:  # cloudpar runs from its source folder and is not installed
         return f"pip install '.[{extra}]' in a checkout of Cloud Parallelizer"
     marker = re.compile(rf";\s*extra\s*==\s*['\"]{re.escape(extra)}['\"]\s*$")
     packages = [marker.sub("", each).strip() for each in listed if marker.search(each)]

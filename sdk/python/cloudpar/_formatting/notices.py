@@ -1,4 +1,4 @@
-"""What a user is told of workers: that there is none, that none can run a package, and which ones could not."""
+"""Notices about workers: none is connected, none can run a package, or some could not."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,23 +6,23 @@ from cloudpar_protocol.client_messages import Placement
 from cloudpar_protocol.payloads import Unfit
 
 AFTER_S = 5.0
-"""A package that no worker has run for so long is worth a line."""
+"""How long a package waits for a worker, in seconds, before the user is told."""
 
 
 def of_set_aside(package_id: str, unfit: Sequence[Unfit]) -> Iterator[str]:
-    """A line for each worker that could not run a package.
+    """Yield a line for each worker that could not run a package.
 
     >>> next(of_set_aside("0123456789ab", [Unfit("host-a", "no module named 'numpy'")]))
     "the worker on host-a cannot run package 01234567 (no module named 'numpy') and leaves it to workers that can"
     """
     for each in unfit:
-        # Whether there is another worker, one or many, is not known here; of_placement says it if there is none.
+        # The client does not know whether there are other workers; of_placement tells the user if there are none.
         what = f"package {package_id[:8]} ({each.lacks})"
         yield f"the worker on {each.host or 'a machine'} cannot run {what} and leaves it to workers that can"
 
 
 def of_placement(placement: Placement, endpoint: str) -> str | None:
-    """Why a package that waits for workers has none; None: one can run it, and is busy.
+    """Say why no worker can run a waiting package; None if one can, and is busy.
 
     >>> of_placement(Placement(workers=1, others=[Unfit("a", "only Python 3.11")]), "http://here:1")
     'the only connected worker cannot run these tasks (a: only Python 3.11): waiting for one that can'

@@ -1,5 +1,5 @@
 def quantity(count: int, noun: str) -> str:
-    """So many of something, for people.
+    """A number with its noun, in the singular or the plural.
 
     Example:
         >>> quantity(1, "executor"), quantity(2000, "executor"), quantity(0, "error")

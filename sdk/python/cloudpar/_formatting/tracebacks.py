@@ -1,4 +1,4 @@
-"""Tracebacks that show the user's program: without frames of the pool itself, and with the source lines of cells."""
+"""Tracebacks that show the user's program: without this package's frames, with the source lines of notebook cells."""
 
 import linecache
 import os
@@ -27,13 +27,13 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 class ShortTracebacks:
-    """Where the pool is called: errors of the pool that leave this block lose the frames of its insides.
+    """A block around calls of the pool. Errors of the pool that leave it lose the frames inside this package.
 
-    An error whose traceback has frames of the user's own code, such as a generator that `map` reads, keeps them all.
+    An error keeps all its frames if some of them are the user's own code, such as a generator that `map` reads.
     """
 
     def __enter__(self) -> None:
-        """Nothing to prepare."""
+        """Do nothing: only leaving the block matters."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -43,7 +43,7 @@ class ShortTracebacks:
 
 
 def shorten(error: CloudparError) -> None:
-    """Drop the traceback of an error, and that of its cause, as far as they show only the pool's insides."""
+    """Drop the tracebacks of an error and of its cause if they show only this package's frames."""
     if _users(error.__traceback__) is None:
         error.__traceback__ = None
     cause = error.__cause__
@@ -51,12 +51,12 @@ def shorten(error: CloudparError) -> None:
         return
     cause.__traceback__ = _users(cause.__traceback__)
     if cause.__traceback__ is None and isinstance(error, SerializationError):
-        error.__cause__ = None  # its text is part of the error's; it stays the __context__
+        error.__cause__ = None  # the error's text contains it, and __context__ keeps it
         error.__suppress_context__ = True
 
 
 def _users(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from the first frame of the user's on; None if there is none."""
+    """Return the traceback from the user's first frame on; None if there is none."""
     while trace is not None and _is_internal(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     return trace
@@ -70,10 +70,10 @@ def _is_internal(file: str) -> bool:
 
 
 def with_source(text: str) -> str:
-    """A remote traceback with the source lines that only this process has: of cells, of a prompt, of a script.
+    """Add to a remote traceback the source lines that only this process has: of notebook cells, a prompt or a script.
 
-    The executor prints the lines of files that it finds. A frame without a line below it gets the line of that name and
-    number here, if there is one.
+    The executor prints source lines for the files that it finds. A frame without such a line gets it here, by its file
+    name and line number.
     """
     lines = text.splitlines()
     return "\n".join(_completed(lines))

@@ -1,1 +1,1 @@
-"""The processes of a pool's own master and agent on this machine."""
+"""A pool's own master and worker on this machine: their processes and their temporary folder."""

@@ -19,7 +19,7 @@ log = logging.getLogger("cloudpar")
 
 
 def _python_path() -> str:
-    """PYTHONPATH for a process that finds the modules of the user's own that this one finds."""
+    """PYTHONPATH with which another process finds the user's modules that this process finds."""
     return os.pathsep.join([*project_path(), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 

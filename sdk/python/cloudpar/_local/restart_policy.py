@@ -5,10 +5,10 @@ import time
 from collections.abc import Container
 
 MOST, WITHIN_S = 5, 20.0
-"""A process that dies by itself this often within this time is not started again."""
+"""A process that fails this many times within this many seconds is not restarted."""
 
 OWN_ERRORS = range(1, 128)
-"""Exit statuses by which a process says that it failed, and was not ended from outside."""
+"""Exit statuses with which a process reports its own failure; others mean that it was ended from outside."""
 
 
 class RestartPolicy:
@@ -27,14 +27,14 @@ class RestartPolicy:
         self._times: list[float] = []
 
     def allow(self, code: int, *, was_ready: bool) -> bool:
-        """Whether to start it again after this one.
+        """Decide whether to restart the process after it has ended.
 
         An agent that was ready and was ended from outside was most likely ended by one of its tasks. There may be any
         number of such tasks. Each of them ends a few agents and is then `TaskLost`, so this comes to an end by itself.
 
         Args:
-            code: Its exit status, negative for a signal.
-            was_ready: Whether it had said that it could work.
+            code: The exit status; negative for a signal.
+            was_ready: Whether the process had reported that it can work.
 
         >>> agent = RestartPolicy(runs_tasks=True)
         >>> [agent.allow(-9, was_ready=True) for _ in range(6)]
@@ -56,7 +56,7 @@ class RestartPolicy:
 
 
 def fate(code: int) -> str:
-    """How a process ended, for people.
+    """How a process ended, in words.
 
     >>> fate(3), fate(-9)
     ('exit status 3', 'killed by SIGKILL')

@@ -1,4 +1,4 @@
-"""A folder that ends with its process: by `close`, or swept up by a later process if this one was killed."""
+"""A folder that is removed with its process: by `close`, or by a later process if this one was killed."""
 
 import contextlib
 import fcntl
@@ -12,7 +12,7 @@ LOCK = "lock"
 
 
 class TemporaryFolder:
-    """A new folder. While this process lives it holds a lock in it, which the system releases with the process."""
+    """A new folder with a lock file. The operating system releases the lock when this process ends."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -20,18 +20,18 @@ class TemporaryFolder:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def close(self) -> None:
-        """Remove it."""
+        """Remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.abandon()
 
     def abandon(self) -> None:
-        """In a forked child: it is the parent's."""
+        """In a forked child: leave the folder to the parent."""
         with contextlib.suppress(OSError):
             os.close(self._lock)
 
 
 def sweep() -> None:
-    """Remove the folders of this user's processes that were killed."""
+    """Remove the folders of this user's processes that have ended without removing them."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
         with contextlib.suppress(OSError):  # not ours, or in use, or gone meanwhile
             lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
