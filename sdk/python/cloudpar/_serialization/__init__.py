@@ -1,1 +1,1 @@
-"""What tasks need, as bytes: functions, data, and modules of the user's project."""
+"""Turns functions, task data and modules of the user's project into bytes."""

@@ -1,4 +1,4 @@
-"""What the arguments of submitted tasks need, with classes and functions that are serialized once for many tasks."""
+"""What the arguments of submitted tasks need: classes and functions that are serialized once for many tasks."""
 
 import threading
 from collections import OrderedDict
@@ -8,28 +8,28 @@ from .footprint import Footprint, footprint
 from .pickling import Needs, Part
 
 REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
-"""How many classes and functions are remembered, and how large a pickle at most."""
+"""How many classes and functions are remembered, and the largest pickle that is, in bytes."""
 
 
 class _Known(NamedTuple):
-    """What a class or function was made from when it was met; None: it was met once, and was not worth a part yet."""
+    """What a class or function was made from when it was first met. `part` is None until it is met a second time."""
 
     footprint: Footprint
     part: Part | None
 
 
 class PartCache:
-    """The classes and functions that the arguments of submitted tasks refer to. For any thread."""
+    """The classes and functions that the arguments of submitted tasks refer to. Safe for use by any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[int, _Known] = OrderedDict()
 
     def get(self, thing: object) -> Part | None:
-        """The part of a thing as it is now; None if it travels with the arguments.
+        """The part of a class or function as it is now; None if it travels with the arguments.
 
-        That is so when it is met for the first time, since many are needed once only, and when what it is made from
-        may change unnoticed.
+        It travels with them when it is met for the first time, since many are used only once, and when it may change in
+        a way that its footprint does not show.
         """
         with self._lock:
             known = self._known.get(id(thing))
@@ -51,7 +51,7 @@ class PartCache:
 
 
 class CallNeeds(Needs):
-    """What the arguments of one submitted task need."""
+    """What the arguments of one submitted task need besides their own bytes."""
 
     def __init__(self, cache: PartCache) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Functions of this package that run at workers, which need not have it: they travel by value, deflated."""
+"""Functions of this package that run at workers, which may not have it: they travel by value, compressed."""
 
 import pickle
 import threading
@@ -12,11 +12,11 @@ import cloudpickle
 
 
 def reduced(function: Callable[..., Any], module: ModuleType) -> tuple[Any, ...]:
-    """How pickle rebuilds a function from what this package has of it.
+    """Return how pickle rebuilds a function of this package at a worker.
 
     Args:
-        function: Of `module`, or of a module in that package.
-        module: All of whose functions and classes travel by value.
+        function: A function of `module`, or of a module in that package.
+        module: The module or package whose functions and classes all travel by value.
     """
     return pickle.loads, (_Inflated(_pickled(function, module)),)
 
@@ -25,7 +25,7 @@ _registering = threading.Lock()
 
 
 class _Inflated:
-    """Pickles as a call that inflates bytes at the worker."""
+    """Compressed bytes, which pickle as a call that decompresses them at the worker."""
 
     def __init__(self, deflated: bytes) -> None:
         self._deflated = deflated
@@ -36,8 +36,8 @@ class _Inflated:
 
 @cache
 def _pickled(function: Callable[..., Any], module: ModuleType) -> bytes:
-    """Pickled once for a process and not with each task code: that may cost 17 ms and 43 KB, deflated 20 KB."""
-    with _registering:  # the registry is the process's: one thread would take out what another one still needs
+    """Pickled once per process, not once per task code: a pickle may cost 17 ms and 43 KB (20 KB compressed)."""
+    with _registering:  # the registry belongs to the process: otherwise one thread removes what another still needs
         cloudpickle.register_pickle_by_value(module)
         try:
             return zlib.compress(cloudpickle.dumps(function, protocol=5), 9)

@@ -1,4 +1,4 @@
-"""Which part of an object does not pickle: the path to it, for the error message."""
+"""Which part of an object cannot be pickled: the path to it, for the error message."""
 
 import itertools
 import sys
@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 DEPTH, WIDTH = 12, 200
 
-_ANY_MEND = "leave it out, or make it inside the task (open files, locks, connections and generators stay here)"
+_ANY_ADVICE = "leave it out, or make it inside the task (open files, locks, connections and generators stay here)"
 _FUTURE = (
     "a future stays here, and its value may travel: give what its result() returns, or submit the task that needs it "
     "in its add_done_callback"
 )
 _FILE = "open it inside the task, by its path; or give what its read() returns"
 _STANDARD_INPUT = "read it here, and give the text: standard input belongs to this process"
-_MENDS = {
+_ADVICE = {
     **dict.fromkeys(
         (
             *("_io.TextIOWrapper", "_io.BufferedReader", "_io.BufferedWriter", "_io.BufferedRandom", "_io.FileIO"),
@@ -33,11 +33,11 @@ _MENDS = {
     "cloudpar.map_results.MapResults": "give list(results), or map over the results themselves",
     "concurrent.futures._base.Executor": "a pool stays here: a task that starts tasks makes one inside, by Pool()",
 }
-"""By a class or its base, as module and name: the classes need not be imported for this."""
+"""By the name of a class or its base class, as a text: so the classes need not be imported."""
 
 
 class Call(NamedTuple):
-    """What a function is called with, as the message of an error names it."""
+    """A function's arguments, in the form in which an error message names them."""
 
     function: str
     args: tuple[Any, ...]
@@ -45,7 +45,7 @@ class Call(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where in a value a part of it is: in `whole`, by an expression such as "['lock']" or ".connection"."""
+    """Where a part of a value is: in the variable `whole`, at an expression such as "['lock']" or ".connection"."""
 
     whole: str
     path: str = ""
@@ -54,16 +54,16 @@ class Place(NamedTuple):
         return f"{self.path} in {self.whole}" if self.path else self.whole
 
     def at(self, step: str) -> "Place":
-        """The place of a part of what is here."""
+        """Return the place of a part of this place."""
         return Place(self.whole, self.path + step)
 
 
 def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tuple[str, object]:
-    """Find the innermost part of `value` that `dumps` refuses: where it is, as a text, and the part itself."""
+    """Find the innermost part of `value` that `dumps` refuses; return its place as text, and the part itself."""
     place, seen = Place(name), set[int]()
     for _ in range(DEPTH):
-        if _own_mend(value):
-            break  # a lock inside would tell less
+        if _known_advice(value):
+            break  # the known type says more than a lock inside it
         seen.add(id(value))
         for part_place, part in _parts(value, place):
             if id(part) not in seen and not _passes(part, dumps):
@@ -76,21 +76,21 @@ def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tupl
 
 
 def advice_for(part: object) -> str:
-    """What to do about a part of a value that does not pickle."""
-    return _own_mend(part) or _ANY_MEND
+    """What to do about a part of a value that cannot be pickled."""
+    return _known_advice(part) or _ANY_ADVICE
 
 
-def _own_mend(part: object) -> str | None:
+def _known_advice(part: object) -> str | None:
     if part is sys.stdin and part is not None:
         return _STANDARD_INPUT
     kinds = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(part).__mro__]
-    return next((_MENDS[kind] for kind in kinds if kind in _MENDS), None)
+    return next((_ADVICE[kind] for kind in kinds if kind in _ADVICE), None)
 
 
 def _passes(part: object, dumps: Callable[[object], object]) -> bool:
     try:
         dumps(part)
-    except Exception:  # noqa: BLE001 - reducers of users raise what they like
+    except Exception:  # noqa: BLE001 - users' reducers may raise anything
         return False
     return True
 

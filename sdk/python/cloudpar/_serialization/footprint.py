@@ -1,4 +1,4 @@
-"""What the pickle of a function or class is made from: while that is the same, the pickle is."""
+"""Footprints: everything that the pickle of a function or class is made from. While it is unchanged, so is the pickle."""
 
 import enum
 import functools
@@ -27,7 +27,7 @@ from .local_modules import LOCAL_MODULES
 from .pickling import SCALARS
 
 PARTS = 2_000
-"""A footprint has so many objects at most; beyond, to compare them would take longer than to serialize."""
+"""The largest footprint, in objects: comparing more would take longer than serializing the function again."""
 
 _MISSING = object()
 
@@ -39,7 +39,7 @@ class _Pair(NamedTuple):
 
 _NEVER_CHANGE = SCALARS | {
     *(GetSetDescriptorType, MemberDescriptorType, CodeType, type(Ellipsis), object),
-    type(vars(_Pair)["one"]),  # what a field of a named tuple is
+    type(vars(_Pair)["one"]),  # the descriptor of a named tuple's field
 }
 _TYPE_PARTS = (
     "__origin__",
@@ -50,37 +50,37 @@ _TYPE_PARTS = (
     "__constraints__",
     "__default__",
 )
-"""Attributes by which types such as `list[Point]` and type variables lead to classes, whose pickles theirs contain."""
+"""The attributes that lead from types such as `list[Point]` and type variables to classes in their pickles."""
 
 
 class _Unknown(Exception):
-    """A pickle depends on something that may change unnoticed, or on too much."""
+    """A pickle depends on something that may change unnoticed, or on too many objects."""
 
 
 class Footprint:
     """The objects that the pickle of a function or class is made from.
 
     Raises:
-        _Unknown: Not all of them can be found.
+        _Unknown: Some of them cannot be found.
     """
 
     def __init__(self, thing: object) -> None:
         self._strays = LOCAL_MODULES.strays()
         self._by_value = _registered_by_value(self._strays)
         self._held: list[object] = []
-        """All of these objects, so that none gives its id to another."""
+        """Keeps all of these objects alive, so that no new object gets the id of one of them."""
         self._checks: list[tuple[Callable[[Any], list[object]], Any, list[int]]] = []
-        """How to see what one of them consists of, and the ids of that."""
+        """For each object: how to list its parts, the object, and the ids of its parts when it was added."""
         self._seen = set[int]()
         self._functions: list[tuple[FunctionType, list[ModuleType]]] = []
-        """Those that travel by value, with the submodules that they bring along."""
+        """The functions that travel by value, with the submodules that they carry."""
         self._imported = _imported()
         self._named = set[str]()
-        """The modules in which executors find some of these objects by their names."""
+        """The modules in which executors find some of these objects by name."""
         self._add(thing)
 
     def holds(self) -> bool:
-        """Whether the pickle would be the same now."""
+        """Whether pickling now would give the same bytes."""
         strays = LOCAL_MODULES.strays()
         if strays != self._strays or _registered_by_value(strays) != self._by_value:
             return False
@@ -88,7 +88,7 @@ class Footprint:
             if any(map(LOCAL_MODULES.is_deleted, self._named)) or not self._have_same_submodules():
                 return False
             return all(list(map(id, look(thing))) == ids for look, thing, ids in self._checks)
-        except Exception:  # noqa: BLE001 - a variable that was deleted, or whatever a module does when it is looked into
+        except Exception:  # noqa: BLE001 - a variable may be deleted, and a module's attributes may run code
             return False
 
     def _have_same_submodules(self) -> bool:
@@ -108,7 +108,7 @@ class Footprint:
             raise _Unknown
         if kind in _NEVER_CHANGE:
             return
-        # Classes come first: the metaclass of a protocol is one of `typing`, and the class may change all the same.
+        # Classes first: a protocol's metaclass belongs to `typing`, but the class itself may still change.
         if kind is FunctionType or isinstance(thing, type):
             self._add_code(thing)
         elif kind is ModuleType:
@@ -124,7 +124,7 @@ class Footprint:
 
     def _add_code(self, thing: Any) -> None:
         if thing is NoneType:
-            return  # it is in no module
+            return  # it belongs to no module
         self._watch(_is_found, thing)
         if _is_found(thing) == [True] and not self._travels_by_value(thing.__module__):
             self._named.add(thing.__module__)
@@ -142,7 +142,7 @@ class Footprint:
         return any(f"{module}.".startswith(f"{name}.") for name in (*self._strays, *self._by_value))
 
     def _add_globals(self, code: CodeType, namespace: dict[str, Any]) -> None:
-        # Attributes are among these names: at worst a function is serialized again for nothing.
+        # These names include attributes, so a function may be serialized again without need; that is harmless.
         self._watch(functools.partial(_of_namespace, code.co_names), namespace)
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
@@ -174,7 +174,7 @@ class Footprint:
     def _watch(self, look: Callable[[Any], list[object]], thing: Any) -> None:
         try:
             seen = look(thing)
-        except Exception:  # noqa: BLE001 - a variable that is not bound yet, or whatever a module does when it is looked into
+        except Exception:  # noqa: BLE001 - a variable may be unbound, and a module's attributes may run code
             raise _Unknown from None
         self._held += seen
         self._checks.append((look, thing, list(map(id, seen))))
@@ -183,7 +183,7 @@ class Footprint:
 
 
 def footprint(thing: object) -> Footprint | None:
-    """What a function or class is made from; None: from something that may change unnoticed, or from too much."""
+    """Return the footprint of a function or class; None if it may change unnoticed, or is too large."""
     try:
         return Footprint(thing)
     except _Unknown:
@@ -191,12 +191,12 @@ def footprint(thing: object) -> Footprint | None:
 
 
 def _imported() -> tuple[int, str]:
-    """What changes whenever a module is imported."""
+    """A value that changes whenever a module is imported."""
     return len(sys.modules), next(reversed(sys.modules))
 
 
 def _is_found(thing: Any) -> list[object]:
-    """Whether an import finds a function or class under its name."""
+    """Whether an import finds a function or class under its name, as a list for comparison."""
     found: object = None if thing.__module__ == "__main__" else sys.modules.get(thing.__module__ or "")
     for name in thing.__qualname__.split("."):
         found = getattr(found, name, None)
@@ -219,12 +219,12 @@ def _of_function(function: FunctionType) -> list[object]:
 
 
 def _is_imported(module: ModuleType) -> list[object]:
-    """Whether an import finds a module under its name."""
+    """Whether an import finds a module under its name, as a list for comparison."""
     return [sys.modules.get(module.__name__) is module]
 
 
 def _registered_by_value(strays: dict[str, ModuleType]) -> set[str]:
-    """The modules that the user has registered with cloudpickle, so that all that they define is sent."""
+    """The modules that the user has registered with cloudpickle for pickling by value."""
     registered: set[str] = cloudpickle.list_registry_pickle_by_value()
     return registered.difference(strays)
 

@@ -1,4 +1,4 @@
-"""Which modules are installed, as opposed to those of the user's own project."""
+"""Which modules are installed, and which belong to the user's own project."""
 
 import os
 import site
@@ -30,11 +30,11 @@ def _is_installed(real: str) -> bool:
 
 
 def is_listed(name: str, file: str) -> bool:
-    """Whether a distribution that is installed beside a module lists it, as after `pip install --target`.
+    """Whether an installed distribution in the module's folder lists the module, as after `pip install --target`.
 
     Args:
-        name: The module, such as "numpy.linalg".
-        file: Where it was found.
+        name: The module's name, such as "numpy.linalg".
+        file: The module's file.
     """
     folder = os.path.realpath(file)
     for _ in range(name.count(".") + 1 + _is_init(file)):
@@ -52,7 +52,7 @@ def _is_init(file: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _listed(folder: str, _changed_ns: int) -> frozenset[str]:
-    """What the distributions in a folder list. An editable install, whose files lie elsewhere, lists no module."""
+    """The modules of the distributions in a folder. An editable install lists none: its files are elsewhere."""
     names = set[str]()
     for distribution in distributions(path=[folder]):
         if distribution.read_text("RECORD") is not None:
@@ -61,6 +61,6 @@ def _listed(folder: str, _changed_ns: int) -> frozenset[str]:
 
 
 def project_path() -> list[str]:
-    """The folders in which this process finds modules that are not installed, in order."""
+    """The folders in which this process finds modules that are not installed, in the order of `sys.path`."""
     folders = [os.path.realpath(entry) for entry in sys.path if os.path.exists(entry or os.curdir)]
     return [folder for folder in dict.fromkeys(folders) if not _is_installed(folder)]

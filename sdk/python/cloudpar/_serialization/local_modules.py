@@ -1,9 +1,9 @@
 """Which modules belong to the user's own project.
 
-Installed packages and the standard library are expected at the workers; everything else that was imported from a
-file is not. What is found by its name travels as files (`project`). The rest has no place where another process would
-find it, such as a module that was loaded by its path, and travels by value. (The idea of cloudpickle's
-`register_pickle_by_value`, without having to name the modules.)
+Workers are expected to have the standard library and installed packages. All other modules that were imported from a
+file are local. A local module that an import finds by its name travels as files (`project`). One that no import finds,
+such as a module that was loaded from its path, travels by value. (This is cloudpickle's `register_pickle_by_value`
+without the need to name the modules.)
 """
 
 import contextlib
@@ -21,11 +21,11 @@ from .project.listings import LISTINGS
 from .project.units import Unit, unit_of
 
 OWN = frozenset({"cloudpar", "cloudpar_protocol", "cloudpar_worker", "cloudpar_master"})
-"""Present wherever a task runs."""
+"""This product's packages; a worker has its own."""
 
 
 _SPAWNED_MAIN = "__mp_main__"
-"""What `multiprocessing` calls the script's module in a process that it spawns, where `__main__` is the same module."""
+"""The name that `multiprocessing` gives the script's module in a spawned process, where it is also `__main__`."""
 
 log = logging.getLogger("cloudpar")
 
@@ -36,7 +36,7 @@ def is_local(module: object) -> bool:
     if not isinstance(module, ModuleType) or not isinstance(name, str):
         return False
     if name == _SPAWNED_MAIN:
-        return True  # no import finds it at a worker, as none finds `__main__`
+        return True  # like `__main__`, a worker cannot import it
     if name == "__main__" or name.partition(".")[0] in OWN:
         return False
     file = getattr(module, "__file__", None)
@@ -44,7 +44,7 @@ def is_local(module: object) -> bool:
 
 
 class LocalModules:
-    """The local ones among sys.modules; looks only at modules that are new since the last time."""
+    """The local modules in sys.modules. It looks only at modules that are new since the last time."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -54,15 +54,15 @@ class LocalModules:
         self._units: dict[str, Unit] = {}
         self._strays: dict[str, ModuleType] = {}
         self._deleted: dict[str, ModuleType] = {}
-        """Those of them whose files are gone."""
+        """The local modules whose files are gone."""
         self._users = 0
         self._registered: list[ModuleType] = []
 
     def find(self) -> dict[str, ModuleType]:
-        """Local modules by name."""
-        with self._lock:  # whoever comes while another looks would find what was known before
+        """Return the local modules by name."""
+        with self._lock:  # without it, a thread that comes during a search gets the old list
             now = len(sys.modules), next(reversed(sys.modules))
-            # One that was dropped and imported again, perhaps from another folder, changes neither figure.
+            # A module that was removed and imported again, perhaps from another folder, changes neither figure.
             if now != self._seen or any(sys.modules.get(name) is not module for name, module in self._local.items()):
                 self._seen = now
                 modules = dict(sys.modules)
@@ -78,7 +78,7 @@ class LocalModules:
             return self._local
 
     def _sort(self, local: dict[str, ModuleType]) -> None:
-        """Tell those that another process finds by their names from those that it does not."""
+        """Separate the modules that another process finds by name from those that it does not find."""
         for name, module in local.items():
             if self._local.get(name) is not module:
                 unit = None if name == _SPAWNED_MAIN else unit_of(module)
@@ -94,24 +94,24 @@ class LocalModules:
         self._strays = {name: module for name, module in local.items() if name not in found}
 
     def strays(self) -> dict[str, ModuleType]:
-        """Local modules that no process finds by their names."""
+        """Return the local modules that no process finds by name."""
         with self._lock:
             self.find()
             return self._strays
 
     def units(self) -> dict[str, Unit]:
-        """The units of the project that were imported, by the names of their modules."""
+        """Return the imported units of the project, by the names of their modules."""
         with self._lock:
             self.find()
             return dict(self._units)
 
     def is_deleted(self, name: str) -> bool:
-        """Whether the file of a module of the project is gone: then it travels by value, since no import finds it.
+        """Whether the file of a project's module is gone. Then it travels by value, since no import finds it.
 
-        It says so once. While `by_value` lasts, cloudpickle takes the module by value from now on.
+        Warns once for each module. Inside `by_value`, cloudpickle pickles the module by value from now on.
 
         Args:
-            name: The module. What was imported since the last `find` counts as not deleted.
+            name: The module's name. A module that was imported since the last `find` counts as not deleted.
         """
         if name in self._deleted:
             return True
@@ -132,7 +132,7 @@ class LocalModules:
         return True
 
     def _look_for_deleted(self) -> None:
-        """Those that have files again travel by their names again."""
+        """Let modules whose files are back travel by name again."""
         there = [name for name, module in self._deleted.items() if _has_file(module)]
         if there:
             for name in there:
@@ -141,10 +141,10 @@ class LocalModules:
 
     @contextlib.contextmanager
     def by_value(self, *, everything: bool = False) -> Iterator[None]:
-        """While this lasts, cloudpickle takes local modules by value; the user's own use of it is not touched after.
+        """Inside this context, cloudpickle pickles local modules by value. The user's own registrations stay.
 
         Args:
-            everything: Those that are found by their names, too, unless they have compiled parts.
+            everything: Also modules that executors find by name, except those with compiled parts.
         """
         with self._lock:
             self._users += 1
@@ -163,7 +163,7 @@ class LocalModules:
                 self._users -= 1
                 if not self._users:
                     for module in self._registered:
-                        with contextlib.suppress(ValueError):  # the user took it out meanwhile
+                        with contextlib.suppress(ValueError):  # the user has unregistered it
                             cloudpickle.unregister_pickle_by_value(module)
                     self._registered.clear()
 
@@ -180,7 +180,7 @@ def _has_file(module: ModuleType) -> bool:
 def _is_compiled(unit: Unit) -> bool:
     try:
         return LISTINGS.of(unit).is_compiled
-    except OSError:  # deleted since it was imported
+    except OSError:  # it was deleted after the import
         return False
 
 

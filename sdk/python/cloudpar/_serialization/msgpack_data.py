@@ -1,4 +1,4 @@
-"""Task data and results of task code by reference: MessagePack, which any language reads, and no pickle."""
+"""Task data and results of task code by reference: MessagePack, which any language reads, instead of pickles."""
 
 from typing import IO, Any
 
@@ -13,7 +13,7 @@ _decoder = msgpack.Decoder()
 
 
 def dumps_call(call: Call) -> bytes:
-    """Serialize what a function is called with."""
+    """Serialize the arguments of a call."""
     try:
         return _encoder.encode((call.args, call.kwargs))
     except Exception as error:
@@ -21,18 +21,18 @@ def dumps_call(call: Call) -> bytes:
 
 
 class Writer:
-    """Writes many objects to one file, each on its own."""
+    """Writes several objects to one file, each as a MessagePack document of its own."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
     def append(self, value: object) -> None:
-        """Add one object."""
+        """Write one object."""
         self._file.write(_encoder.encode(value))
 
 
 def refusal(error: Exception, value: object, what: str) -> SerializationError:
-    """The error that says which part of a value to send as something else."""
+    """The error for a value that MessagePack cannot hold; it names the part and what to send instead."""
     name, _ = culprit(value, what, _encoder.encode)
     reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error) or type(error).__name__
     return SerializationError(
@@ -43,5 +43,5 @@ def refusal(error: Exception, value: object, what: str) -> SerializationError:
 
 
 def loads(data: bytes) -> Any:
-    """What `dumps` made of an object, or a worker of a result. Nothing in it is executed."""
+    """Read one object; nothing in the data is executed."""
     return _decoder.decode(data)

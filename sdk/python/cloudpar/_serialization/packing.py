@@ -1,4 +1,4 @@
-"""Task data of a whole package: collected, serialized, and laid out for the worker to read any part of."""
+"""The task data of a package: collected, serialized, and laid out so that a worker can read any part of it."""
 
 import io
 import itertools
@@ -24,10 +24,10 @@ from .local_modules import LOCAL_MODULES
 from .pickling import Needs, Pickler, refusal
 
 IN_MEMORY_BYTES = 64 << 20
-"""Serialized task data beyond this waits on disk for its upload."""
+"""The most serialized task data that waits in memory for its upload, in bytes; more waits on disk."""
 
 DRAFT_BYTES = 1 << 20
-"""Beyond this, data for the own master of a pool go straight into a file there."""
+"""With a pool's own master, task data above this size, in bytes, is written directly to a file in its folder."""
 
 NOTICE_S = 10.0
 INT64 = range(-(2**63), 2**63)
@@ -38,7 +38,7 @@ log = logging.getLogger("cloudpar")
 
 
 class Blob:
-    """A payload ready for upload. The file belongs to whoever has this record."""
+    """A payload that is ready for upload. Its owner closes the file with `close`."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self.file = file
@@ -46,15 +46,15 @@ class Blob:
         self._lock = threading.Lock()
 
     def body(self) -> memoryview | IO[bytes]:
-        """What to send: memory, which getvalue() shares and does not copy, or the file."""
+        """What to upload: the bytes in memory, without a copy, or the file."""
         return memoryview(self.file.getvalue()) if isinstance(self.file, io.BytesIO) else self.file
 
     def checksums(self) -> tuple[int, list[int]]:
-        """CRC-32 of the whole, and of each of its parts if it is to go in parts."""
+        """The CRC-32 of the whole payload, and of each part if it is large enough to go in parts."""
         return checksums(self.size, self.read)
 
     def read(self, start: int, end: int) -> memoryview:
-        """Bytes [start, end). For any thread."""
+        """Return bytes [start, end). Safe for use by any thread."""
         body = self.body()
         if isinstance(body, memoryview):
             return body[start:end]
@@ -63,15 +63,15 @@ class Blob:
             return memoryview(body.read(end - start))
 
     def close(self) -> None:
-        """Free the disk, or the memory once nobody sends it any more."""
+        """Free the disk space; memory is freed once no upload uses it."""
         self.file.close()
 
 
 @dataclass(frozen=True)
 class Packed:
-    """The task data of n tasks: what goes into StartTasks, or a blob that must be uploaded first.
+    """The task data of n tasks: a part of the request that starts them, or a blob that is uploaded before.
 
-    `needs` is what their task code has to bring along.
+    `needs` are the modules and parts that their task code must bring.
     """
 
     n: int
@@ -79,23 +79,23 @@ class Packed:
     needs: Needs = field(default_factory=Needs, compare=False)
 
     def close(self) -> None:
-        """Free what waits for its upload."""
+        """Free the memory or file of data that was not uploaded."""
         if isinstance(self.data, Blob):
             self.data.close()
 
 
 def range_data(values: range) -> RangeData | None:
-    """A range needs no serialization, if its integers fit in 64 bits."""
+    """Return a range as it is, without serialization, if its integers fit in 64 bits; else None."""
     if len(values) > 0 and values[0] in INT64 and values[-1] in INT64 and values.step in INT64:
         return RangeData(start=values.start, step=values.step)
     return None
 
 
 class Packer:
-    """Appends one task's data after the other.
+    """Serializes the data of one task after the other.
 
     Attributes:
-        needs: What all of them need besides their own bytes.
+        needs: What all of the tasks need besides their own bytes.
     """
 
     def __init__(
@@ -121,8 +121,8 @@ class Packer:
         """Serialize the next task's data.
 
         Raises:
-            SerializationError: It does not pickle; the text names the part.
-            TooLarge: All together are over the limit of a package.
+            SerializationError: The data cannot be pickled; the text names the part that cannot.
+            TooLarge: The data of all tasks together exceeds the limit of a package.
         """
         if len(self._starts) == PACKAGE_TASKS:
             raise too_many()
@@ -131,7 +131,7 @@ class Packer:
             self._writer.append(value)
         except Exception as error:
             if isinstance(error, OSError) and error.errno in NO_ROOM:
-                raise  # the disk is full, and nothing is wrong with the value
+                raise  # the disk is full: the value is not at fault
             task = f"task {self._first + len(self._starts) - 1}"
             named = Call(task, tuple(value), {}) if self._call == "args" and isinstance(value, tuple) else value
             raise self._refusal(error, named, f"the data of {task}") from error
@@ -147,7 +147,7 @@ class Packer:
         return refusal(error, value, what)
 
     def append_serialized(self, data: bytes) -> None:
-        """Add what is serialized already."""
+        """Add data that is already serialized."""
         self._starts.append(self._position)
         self._position += self._file.write(data)
         if self._seals is not None:
@@ -174,7 +174,7 @@ class Packer:
         return Pickler(self._file, self.needs.modules, self.needs)
 
     def check(self) -> None:
-        """Refuse more than a package can carry."""
+        """Raise if the data exceeds what a package may have."""
         n = len(self._starts)
         size = self._position + len(self._made) + OFFSET_BYTES * (n + 1)
         if size <= BLOB_BYTES:
@@ -195,7 +195,7 @@ class Packer:
         return len(self._starts)
 
     def finish(self) -> InlineData | Blob:
-        """Lay out what was appended."""
+        """Return everything that was added, in the layout for the worker."""
         self.check()
         n = len(self._starts)
         inline_bytes = self._position + len(self._made) + ITEM_OVERHEAD_BYTES * n
@@ -211,13 +211,13 @@ class Packer:
         return Blob(self._file, self._position + len(self._made) + OFFSET_BYTES * (n + 1))
 
     def close(self) -> None:
-        """Forget it all."""
-        with suppress(OSError):  # the last bytes may not fit on the disk, and are not needed
+        """Drop everything that was added."""
+        with suppress(OSError):  # flushing may fail on a full disk, and the bytes are not needed
             self._file.close()
 
 
 class MsgpackPacker(Packer):
-    """Packs data of task code by reference."""
+    """Packs the data of task code by reference, as MessagePack."""
 
     def _new_writer(self) -> msgpack_data.Writer:
         return msgpack_data.Writer(self._file)
@@ -242,17 +242,17 @@ def pack(
     """Collect and serialize the data of a package; None if there are no values.
 
     Args:
-        values: One a task.
-        limit: Take at most this many (an iterator then goes on from there); None takes all.
-        codec: How the task code wants its data.
-        seals: The package's, if it is to be sealed.
-        folder: Where large data of a pool's own master are written, if there is one.
-        first: The number of the first value in its map, for the texts of errors.
-        call: How the function is called with a value, for the same.
+        values: One for each task.
+        limit: Take at most this many; None takes all. An iterator can be used again for the following values.
+        codec: The serialization that the task code expects.
+        seals: The package's seals; None: it is not sealed.
+        folder: The folder of the pool's own master for large data; None: the data is uploaded.
+        first: The index of the first value in its map, for error texts.
+        call: How the function is called with a value, for error texts.
 
     Raises:
         SerializationError: A value cannot be serialized.
-        TooLarge: There are more values or more bytes than a package carries.
+        TooLarge: There are more values or more bytes than a package may have.
     """
     if limit is None and isinstance(values, Sized) and _is_over(values):
         raise too_many()
@@ -280,7 +280,7 @@ def pack(
 def _is_over(values: Sized) -> bool:
     try:
         return len(values) > PACKAGE_TASKS
-    except OverflowError:  # a range may be longer than any list
+    except OverflowError:  # a range may have more values than len() can return
         return True
 
 
@@ -291,7 +291,7 @@ def _no_room(error: OSError, folder: PayloadFolder | None) -> OSError:
 
 
 def too_many() -> TooLarge:
-    """The error of an iterable that goes on and on."""
+    """The error for an iterable with more values than a package may have; it may be endless."""
     return TooLarge(
         f"the iterable passed {PACKAGE_TASKS:,} items, the most that one package carries: give buffersize= "
         "(for example buffersize=10_000) so that it is consumed as results are read"
@@ -299,7 +299,7 @@ def too_many() -> TooLarge:
 
 
 class _Notice:
-    """Tells the user, after a while, that an iterable is still being collected: it may never end."""
+    """Warns after some seconds that an iterable is still being read, since it may be endless."""
 
     def __init__(self) -> None:
         self._timer = threading.Timer(NOTICE_S, self._tell)

@@ -1,4 +1,4 @@
-"""Objects to bytes: by cloudpickle, so that lambdas, closures and whatever `__main__` defines can travel."""
+"""Pickling by cloudpickle, so that lambdas, closures and everything that `__main__` defines can travel."""
 
 import hashlib
 import io
@@ -18,23 +18,23 @@ from .local_modules import LOCAL_MODULES
 from .project import imports, remote
 
 PROTOCOL = 5
-"""The same for all supported Python versions."""
+"""The pickle protocol: all supported Python versions know it."""
 
 SCALARS = frozenset({int, float, str, bytes, bool, type(None), complex})
-"""Exactly these need no look at what they are made of."""
+"""Types whose values need no search for classes and functions inside them."""
 
 SHARED_PARTS = 256
-"""Classes and functions that travel once with a package; those beyond travel with each task that has them."""
+"""How many classes and functions travel once per package; further ones travel with each task that refers to them."""
 
 _USUAL_KINDS = 1_000
 
 
 class Needs:
-    """What task data need besides their own bytes.
+    """What task data needs besides its own bytes.
 
     Attributes:
-        modules: The modules that the pickles name, and those that functions within import while they run.
-        parts: Pickles of classes and functions that the task data refer to, by key.
+        modules: The modules that the pickles name or that their functions import while they run.
+        parts: The pickles of classes and functions that the task data refers to, by key.
     """
 
     def __init__(self) -> None:
@@ -42,12 +42,12 @@ class Needs:
         self.parts: dict[str, bytes] = {}
         part_of = remote.holder().part_of
         self.known: dict[int, Any] = {id(part_of): NotImplemented}
-        """How a thing travels that was met before, by its id."""
+        """How each object that was met travels, by its id."""
         self._alive: list[object] = [part_of]
-        """So that no other thing gets its id."""
+        """Keeps these objects alive, so that no other object gets one of their ids."""
 
     def share(self, thing: object) -> Any:
-        """How a pickle refers to a class or function that travels once, as it is now; None: it stays in the pickle."""
+        """Return how a pickle refers to a class or function that travels once; None: it stays in the pickle."""
         if len(self._alive) > SHARED_PARTS:
             return None
         part = self.part(thing)
@@ -60,12 +60,12 @@ class Needs:
         return reduced
 
     def part(self, thing: object) -> "Part | None":
-        """What travels once."""
+        """Return the class or function as a part that travels once; None: it stays in each pickle."""
         return Part.of(thing)
 
 
 class Part(NamedTuple):
-    """The pickle of a class or function that task data refer to, the modules that it needs, and a name for it."""
+    """The pickle of a class or function that task data refers to, the modules that it needs, and its key."""
 
     key: str
     data: bytes
@@ -80,12 +80,12 @@ class Part(NamedTuple):
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Writes many objects to one file, each on its own: cheaper than a pickler an object.
+    """Writes several objects to one file, each as a pickle of its own. Cheaper than a new pickler for each object.
 
     Args:
-        file: Where to.
-        modules: The modules that the pickles need are added to these.
-        needs: Where classes and functions go that many objects refer to; None: each object brings its own.
+        file: Receives the pickles.
+        modules: Receives the names of the modules that the pickles need.
+        needs: Receives the classes and functions that many objects refer to; None: each pickle contains its own.
     """
 
     def __init__(self, file: IO[bytes], modules: set[str] | None = None, needs: Needs | None = None) -> None:
@@ -98,7 +98,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self._there: set[str] = set()
 
     def append(self, value: object) -> None:
-        """Add one object, which loads without those before it."""
+        """Write one object; its pickle does not depend on earlier ones."""
         if type(value) in SCALARS:
             self._target.write(pickle.dumps(value, PROTOCOL))
             return
@@ -106,7 +106,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self.clear_memo()
 
     def reducer_override(self, thing: Any) -> Any:
-        """How a thing travels; see `pickle.Pickler`."""
+        """Return how an object travels; see `pickle.Pickler`."""
         kind = type(thing)
         if kind in self._usual:
             return NotImplemented
@@ -139,16 +139,16 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return super().reducer_override(thing)
 
     def _has_name(self, thing: Any) -> bool:
-        """Whether an executor finds a function or class by its name."""
+        """Whether an executor finds a function or class by name."""
         if not _should_pickle_by_reference(thing):
             return False
         return self._is_there(str(thing.__module__))
 
     def _is_there(self, module: str) -> bool:
-        """Whether an executor may find a module by its name; then the pickle needs it."""
+        """Whether executors may find a module by name; if so, note that the pickle needs it."""
         if module not in self._there:
             if LOCAL_MODULES.is_deleted(module):
-                return False  # from now on cloudpickle takes what is in it by value
+                return False  # from now on cloudpickle pickles its contents by value
             self._there.add(module)
             self._modules.add(module)
         return True
@@ -162,12 +162,12 @@ def _is_found(thing: Any) -> bool:
 
 
 def _is_lasting(thing: Any) -> bool:
-    """Whether many task data may well refer to a thing: a class, or a function of `__main__`; no fresh lambda."""
+    """Whether many tasks are likely to refer to an object: a class, or a function of `__main__` but no new lambda."""
     return isinstance(thing, type) or vars(sys.modules["__main__"]).get(thing.__qualname__) is thing
 
 
 class Pickled(NamedTuple):
-    """A pickle, and the modules that it needs."""
+    """A pickle and the names of the modules that it needs."""
 
     data: bytes
     modules: frozenset[str]
@@ -177,12 +177,12 @@ def pickled(value: object, what: str, needs: Needs | None = None) -> Pickled:
     """Serialize one object.
 
     Args:
-        value: Anything; of a `Call` its args and kwargs.
-        what: What it is, for the error message, such as "the function".
-        needs: Gets the classes and functions that travel beside it; None: none do.
+        value: The object; of a `Call`, its args and kwargs are serialized.
+        what: What the object is, for the error message, such as "the function".
+        needs: Receives the classes and functions that travel beside the pickle; None: none do.
 
     Raises:
-        SerializationError: It does not pickle; the text names the part that does not, and the fix.
+        SerializationError: It cannot be pickled; the text names the part that cannot, and the fix.
     """
     if type(value) in SCALARS:
         return Pickled(pickle.dumps(value, PROTOCOL), frozenset())
@@ -196,7 +196,7 @@ def pickled(value: object, what: str, needs: Needs | None = None) -> Pickled:
 
 
 def dumps(value: object, what: str) -> bytes:
-    """The bytes of `pickled`."""
+    """Serialize one object; returns only the bytes of `pickled`."""
     return pickled(value, what).data
 
 
@@ -207,7 +207,7 @@ def _dumps(value: object, modules: set[str] | None = None, needs: Needs | None =
 
 
 def refusal(error: Exception, value: object, what: str) -> SerializationError:
-    """The error that says which part of a value does not pickle, and what to do about it."""
+    """The error for an object that cannot be pickled: which part cannot, and what to do about it."""
     if isinstance(error, SerializationError):
         return error
     with LOCAL_MODULES.by_value():

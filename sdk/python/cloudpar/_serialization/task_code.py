@@ -1,4 +1,4 @@
-"""Functions to task code, remembered for as long as nothing that would be sent has changed."""
+"""Serialized functions, remembered as long as nothing in their pickles has changed."""
 
 import hashlib
 import inspect
@@ -15,13 +15,14 @@ from .footprint import Footprint, footprint
 from .pickling import pickled
 
 REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
-"""How many functions are remembered, and how large a one at most: what they capture is kept alive with them."""
+"""How many functions are remembered, and the largest pickle that is, in bytes. What they capture stays alive with
+them."""
 
 
 class Code(NamedTuple):
-    """A serialized function, or one that the workers import by its name: then `data` is empty.
+    """A serialized function; for a reference, which the workers import by its name, `data` is empty.
 
-    `modules` are those that it needs.
+    `modules` are the modules that it needs.
     """
 
     name: str
@@ -31,10 +32,10 @@ class Code(NamedTuple):
     modules: frozenset[str] = frozenset()
 
     def holding(self, data: bytes) -> "Code":
-        """The same function in a larger pickle.
+        """Return the same function with a larger pickle.
 
         Raises:
-            TooLarge: It is over the limit.
+            TooLarge: The pickle exceeds the limit.
         """
         if len(data) > BLOB_BYTES:
             raise TooLarge(
@@ -46,24 +47,24 @@ class Code(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        """How its task data and results are serialized."""
+        """The serialization of its task data and results."""
         return "pickle" if self.reference is None else "msgpack"
 
 
 class CodeCache:
-    """Serializes a function once for many packages, and again when what it captures is another object."""
+    """Serializes a function once for many packages, and again when something that it captures has changed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[int, tuple[Footprint, Code]] = OrderedDict()
 
     def get(self, function: Any) -> Code:
-        """The task code of a function.
+        """Return the task code of a function.
 
         Raises:
-            SerializationError: It does not pickle; the text names the variable.
-            TooLarge: It captures more than task code may have.
-            TypeError: It is no function, or an async one.
+            SerializationError: It cannot be pickled; the text names the variable.
+            TooLarge: What it captures exceeds the limit of task code.
+            TypeError: It is not callable, or is an async function.
         """
         if isinstance(function, Reference):
             return Code(function.text, hashlib.sha256(function.text.encode()).hexdigest(), b"", function.text)
@@ -84,7 +85,7 @@ class CodeCache:
 
 
 def serialize(function: Any) -> Code:
-    """Make task code of a function, whatever is remembered."""
+    """Serialize a function, without the cache."""
     check_function(function)
     name = function_name(function)
     data, modules = pickled(function, name)
@@ -92,10 +93,10 @@ def serialize(function: Any) -> Code:
 
 
 def check_function(function: object) -> None:
-    """Refuse what an executor cannot call for a value.
+    """Refuse an object that an executor cannot call for a value.
 
     Raises:
-        TypeError: It is not callable, or async.
+        TypeError: It is not callable, or is an async function.
     """
     if isinstance(function, str):
         raise TypeError(
@@ -106,8 +107,8 @@ def check_function(function: object) -> None:
         raise TypeError(f"{function!r} is no function: give a callable, and its arguments after it")
     if any(map(_is_async, (function, type(function).__call__))):
         raise TypeError(
-            f"async functions are not supported: {function_name(function)} would return a coroutine that nobody "
-            "awaits; give a plain function that calls asyncio.run"
+            f"async functions are not supported: {function_name(function)} would return a coroutine that is never "
+            "awaited; give a plain function that calls asyncio.run"
         )
 
 
@@ -116,6 +117,6 @@ def _is_async(function: object) -> bool:
 
 
 def function_name(function: Any) -> str:
-    """What to call a callable, at most 200 characters."""
+    """The name of a callable for users, at most 200 characters."""
     name = getattr(function, "__qualname__", None) or getattr(function, "func", None) or type(function).__qualname__
     return str(name if isinstance(name, str) else getattr(name, "__qualname__", name))[:200]

@@ -1,1 +1,1 @@
-"""The modules of the user's project: which of them tasks need, and how they reach the executors."""
+"""The modules of the user's project: which of them tasks need, and how executors get them."""

@@ -12,22 +12,22 @@ from cloudpar.errors import TooLarge
 from .units import File, Unit
 
 CODE_BYTES = 64 << 20
-"""All source files and extension modules of an archive together, in bytes; with more, nothing is sent."""
+"""The limit for all source files and extension modules of an archive together, in bytes; above it, packing fails."""
 DATA_BYTES = 16 << 20
-"""All other files of an archive together, in bytes; the largest ones beyond are left out, with a warning."""
+"""The limit for all other files of an archive together, in bytes; the largest files above it are left out."""
 _NAMED = 3
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""In place of the times of files, so that the same files make the same archive."""
+"""A fixed file time in the archive, so that the same files give the same archive."""
 
 log = logging.getLogger("cloudpar")
 _warned = set[str]()
 
 
 def archive(files: Iterable[File]) -> bytes:
-    """Make the archive of these files, except the largest data files beyond the limit.
+    """Make an archive of these files, without the largest data files if these exceed the limit.
 
     Raises:
-        TooLarge: The code alone is over its limit.
+        TooLarge: The code alone exceeds its limit.
     """
     files = list(files)
     code = [file for file in files if file.is_code]
@@ -48,7 +48,7 @@ def archive(files: Iterable[File]) -> bytes:
 
 
 def warn_of_secrets(units: Iterable[Unit]) -> None:
-    """Say, once for the same files, which ones stay here since they may hold secrets."""
+    """Warn, once for the same files, about files that are left out because they may hold secrets."""
     paths = [path for unit in units for path in unit.secrets()]
     if paths and _is_new(names := _first(paths)):
         log.warning(
@@ -89,7 +89,7 @@ def _zipped(files: list[File]) -> bytes:
         for file in files:
             try:
                 content = Path(file.path).read_bytes()
-            except OSError:  # it has just been removed, or only others may read it
+            except OSError:  # it was just removed, or this user may not read it
                 continue
             zipped.writestr(zipfile.ZipInfo(file.place, _LONG_AGO), content, zipfile.ZIP_DEFLATED)
     return memory.getvalue()

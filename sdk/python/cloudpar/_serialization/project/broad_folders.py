@@ -1,4 +1,4 @@
-"""Folders that hold much more than one project: none is a package as a whole, even with an `__init__.py` in it."""
+"""Folders that hold much more than one project. They never count as one package, even with an `__init__.py`."""
 
 import os
 import pwd
@@ -15,7 +15,7 @@ _OF_A_HOME = ("", "Desktop", "Documents", "Downloads", "Library")
 
 
 def is_broad(folder: str) -> bool:
-    """Whether a folder is a home folder or above one, for temporary files, or one of the system."""
+    """Whether a folder is a home folder, one above it, a folder for temporary files, or a system folder."""
     home = os.path.expanduser("~")
     return os.path.realpath(folder) in _broad(os.getuid(), home, tempfile.gettempdir())
 
@@ -26,7 +26,7 @@ def _broad(user: int, home: str, temporary: str) -> frozenset[str]:
     above: tuple[str, ...] = ()
     try:
         entry = os.path.realpath(pwd.getpwuid(user).pw_dir)
-    except KeyError:  # as often in a container: this user has no entry
+    except KeyError:  # this user has no entry, as is usual in containers
         pass
     else:
         homes.append(entry)

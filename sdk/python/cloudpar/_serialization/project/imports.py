@@ -1,4 +1,4 @@
-"""Which modules code imports, by its text or by its bytecode, without running it."""
+"""Which modules a piece of code imports, found in its text or bytecode without running it."""
 
 import dis
 import re
@@ -15,18 +15,18 @@ _STATEMENT = re.compile(
     re.MULTILINE,
 )
 _CONTINUED = re.compile(r"\\\r?\n")
-"""Between two lines of one statement."""
+"""A continued line: a backslash at the end of a line."""
 
 _OF_MODULES = frozenset({"__file__", "__name__", "__package__", "__path__", "__spec__"})
 _COMMENT = re.compile(r"#[^\n]*")
 
 
 def of_code(code: CodeType, module: str | None) -> set[str]:
-    """The modules that a function needs while it runs, with the functions in it.
+    """The modules that a function may import while it runs, including its nested functions.
 
     Args:
-        code: The function's.
-        module: Where it was defined: it is needed for relative imports, and for files beside it.
+        code: The function's code.
+        module: The function's module. It is included, for relative imports and for files beside it.
     """
     found = set[str]()
     if _IMPORT_NAME in code.co_code[::2]:
@@ -43,8 +43,8 @@ def of_file(file: File, package: str) -> frozenset[str]:
     """The modules that a source file may import.
 
     Args:
-        file: The source.
-        package: The package that it belongs to, from which relative imports count; "" without one.
+        file: The source file.
+        package: The package of the file, to which relative imports refer; "" if it has none.
     """
     return _of_version(file.path, package, file.changed)
 

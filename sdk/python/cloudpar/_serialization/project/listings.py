@@ -1,12 +1,13 @@
-"""The files of units, listed once and again only when something has changed.
+"""The files of units, listed once, and listed again only after a change.
 
-Each call of the pool needs them. To list a package with 20,000 files takes 0.5 s, and to see that nothing has changed
-takes a few ms. What counts as seen:
+Every call of the pool needs them. Listing a package with 20,000 files takes 0.5 s; checking that nothing has changed
+takes a few ms. These changes are seen:
 
-- a file of code that was added, removed or changed before the call, always: the time of each folder and of each file of
-  code is compared;
-- a data file that was added or removed before the call, always; one that was written over, in a package with at most
-  `FEW_DATA_FILES` data files always, and in a larger one after `DATA_CHECK_S` at the latest.
+- a file of code that was added, removed or changed before the call: always, since the times of each folder and each
+  file of code are compared;
+- a data file that was added or removed before the call: always;
+- a data file that was overwritten: always in a package with at most `FEW_DATA_FILES` data files, otherwise after at
+  most `DATA_CHECK_S`.
 """
 
 import os
@@ -19,18 +20,18 @@ from .imports import of_file
 from .units import SOURCE_SUFFIXES, File, Unit, digest, folder_times
 
 FEW_DATA_FILES = 1_000
-"""So many data files of a unit are compared at each call."""
+"""Up to this many data files of a unit are compared at each call."""
 DATA_CHECK_S = 1.0
-"""More data files are compared so often at most, in seconds."""
+"""How often a larger number of data files is compared at most, in seconds."""
 SETTLED_NS = 2_000_000_000
-"""A folder that changed less than this before it was listed may have changed again within the same tick of its file
-system's clock, in nanoseconds; so it is listed again."""
+"""How long a folder must have been unchanged when it was listed, in nanoseconds, for the list to be reused. After a
+shorter time it may have changed again within the same tick of the file system's clock."""
 
 _KEPT = 4_096
 
 
 class Listing:
-    """The files of a unit, and what must be as it was for them to be the same."""
+    """The files of a unit, and the file times with which they are still current."""
 
     def __init__(self, unit: Unit) -> None:
         self._looked_at_ns = time.time_ns()
@@ -42,15 +43,15 @@ class Listing:
         self._data = [file for file in self.files if not file.is_code]
         sources = [file for file in self._code if file.place.endswith(SOURCE_SUFFIXES)]
         self.imports = frozenset[str]().union(*(of_file(file, _package(file)) for file in sources))
-        """The modules that the sources may import."""
+        """The modules that the unit's source files may import."""
 
     @property
     def is_compiled(self) -> bool:
-        """Whether there are extension modules."""
+        """Whether the unit has extension modules."""
         return any(file.place.endswith(tuple(EXTENSION_SUFFIXES)) for file in self._code)
 
     def holds(self) -> bool:
-        """Whether nothing has changed; see the module."""
+        """Whether the files are unchanged, as far as the module's docstring promises."""
         settled_ns = self._looked_at_ns - SETTLED_NS
         if any(changed[0] > settled_ns or folder_times(folder) != changed for folder, changed in self._folders.items()):
             return False
@@ -64,17 +65,17 @@ class Listing:
 
 
 class Listings:
-    """The listings of units that were looked at. For any thread."""
+    """The latest listing of each unit. Safe for use by any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: dict[Unit, Listing] = {}
 
     def of(self, unit: Unit) -> Listing:
-        """The files of a unit as they are now.
+        """Return the current files of a unit.
 
         Raises:
-            OSError: A module that lies alone has just been removed.
+            OSError: The unit is a single module and was just removed.
         """
         with self._lock:
             known = self._known.get(unit)

@@ -1,8 +1,8 @@
-"""The half of a shipment that runs in an executor: it puts the project's modules where imports find them.
+"""The part of a shipment that runs in an executor: it makes the project's modules importable there.
 
-It travels by value with the task code, so that it also works at workers of older releases. An executor may meet two
-versions of a project, or two projects with modules of the same names: each has a namespace of its own, and only the
-modules of one namespace are in `sys.modules` at a time.
+It travels by value with the task code, so it also works at workers of older releases. An executor may get two versions
+of a project, or two projects with equal module names. Each version has its own namespace, and `sys.modules` holds the
+modules of one namespace at a time.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from types import ModuleType
 from typing import Any
 
 HOLDER = "_cloudpar_project"
-"""The module in which an executor keeps this between task codes, each of which brings its own copy of this code."""
+"""The module in which an executor keeps namespaces between task codes. Each task code brings a copy of this code."""
 
 SENDER = "cloudpar._serialization.project.shipment"
-"""The module that makes what `rebuild` takes: a process that has it may be the client."""
+"""The module that makes the arguments of `rebuild`. Only a process that has imported it can be the client."""
 
 WORKER = "cloudpar_worker.executor.project_folders"
-"""The module of a worker whose `folder` is removed when the executor ends."""
+"""The worker's module whose `folder` is deleted when the executor ends."""
 
 
 class Namespace:
-    """The modules of one version of a project, as long as task code is here that uses them."""
+    """The modules of one version of a project. It lives as long as task code that uses them."""
 
     def __init__(self) -> None:
         self.digests: dict[str, str] = {}
@@ -38,11 +38,11 @@ class Namespace:
         self.root = ""
 
     def fits(self, digests: dict[str, str]) -> bool:
-        """Whether no unit is here in another version."""
+        """Whether this namespace holds none of these units in another version."""
         return all(self.digests.get(name, digest) == digest for name, digest in digests.items())
 
     def owns(self, name: str) -> bool:
-        """Whether a module belongs to one of the units."""
+        """Whether a module belongs to one of this namespace's units."""
         while name:
             if name in self.digests:
                 return True
@@ -50,7 +50,7 @@ class Namespace:
         return False
 
     def enter(self) -> None:
-        """Let imports find these modules, and none of another namespace."""
+        """Let imports find this namespace's modules, and no other namespace's."""
         here = holder()
         active = here.active
         if active is self:
@@ -66,7 +66,7 @@ class Namespace:
         here.active = self
 
     def add(self, digests: dict[str, str], folders: list[str], archive: bytes) -> None:
-        """Let imports also find these units: in folders of this machine, or in an archive."""
+        """Add units to this namespace: from folders on this machine, or from an archive."""
         fresh = [name for name in digests if name not in self.digests]
         self.digests.update(digests)
         if fresh and archive:
@@ -75,7 +75,7 @@ class Namespace:
                 folders = [self.root, *folders]
             with zipfile.ZipFile(io.BytesIO(archive)) as file:
                 for place in file.namelist():
-                    # What is here stays: an extension module that is in use must not be written over.
+                    # Existing files stay: overwriting an extension module that is in use would crash the executor.
                     if not os.path.lexists(os.path.join(self.root, place)):
                         file.extract(place, self.root)
         missing = [folder for folder in folders if folder not in self.folders]
@@ -84,12 +84,12 @@ class Namespace:
             sys.path[:] = [*self.folders, *(folder for folder in sys.path if folder not in self.folders)]
         if fresh:
             for name in [name for name in sys.modules if any(_is_below(name, unit) for unit in fresh)]:
-                del sys.modules[name]  # of the worker's own
+                del sys.modules[name]  # a module of the same name at the worker
         importlib.invalidate_caches()
 
 
 class ProjectFunction:
-    """A function, the namespace in which it runs, and the parts that its task data refer to."""
+    """A function, its namespace, and the parts that its task data refers to."""
 
     def __init__(self, function: Any, namespace: Namespace | None, parts: dict[str, Any]) -> None:
         self.function = function
@@ -97,26 +97,26 @@ class ProjectFunction:
         self.namespace = namespace
 
     def enter_project_of_cloudpar(self) -> Any:
-        """Get ready to decode task data and to call the function, which is returned."""
+        """Enter the namespace, so that task data can be decoded, and return the plain function."""
         if self.namespace is not None:
             self.namespace.enter()
         return self.function
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the function: of workers that do not know `enter_project_of_cloudpar`."""
+        """Call the function. Only workers that do not know `enter_project_of_cloudpar` use this."""
         return self.enter_project_of_cloudpar()(*args, **kwargs)
 
 
 def load(
     client: str, project: tuple[dict[str, str], list[str], bytes], parts: dict[str, bytes], code: bytes
 ) -> ProjectFunction:
-    """Unpickle task code, with its project's modules in their place.
+    """Unpickle task code after making its project's modules importable.
 
     Args:
-        client: The process that sent it. There nothing has to move.
-        project: The versions of its units by name; the folders where they lie, if executors run on the client's
-            machine; the units themselves otherwise, as a zip archive.
-        parts: Pickles of classes and functions that task data refer to, by key.
+        client: The id of the process that sent the code. In that process nothing is changed.
+        project: The units' versions by name; their folders, if executors run on the client's machine; otherwise the
+            units as a zip archive.
+        parts: The pickles of classes and functions that task data refers to, by key.
         code: The pickle of the function.
     """
     digests, folders, archive = project
@@ -134,7 +134,7 @@ def load(
 
 
 def holder() -> Any:
-    """The module in which an executor keeps namespaces and parts."""
+    """Return the module in which an executor keeps namespaces and parts."""
     here: Any = sys.modules.get(HOLDER)
     if here is None:
         parts: Any = weakref.WeakValueDictionary()
@@ -142,7 +142,7 @@ def holder() -> Any:
         def part_of(key: str) -> Any:
             return parts[key]
 
-        part_of.__module__, part_of.__qualname__ = HOLDER, "part_of"  # task data call it by this name
+        part_of.__module__, part_of.__qualname__ = HOLDER, "part_of"  # task data refers to it by this name
         here = sys.modules[HOLDER] = ModuleType(HOLDER)
         vars(here).update(active=None, namespaces=weakref.WeakSet(), parts=parts, part_of=part_of)
     return here

@@ -1,4 +1,4 @@
-"""The units of a project that tasks need."""
+"""Finds the units of a project that tasks need."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ _ELSEWHERE = sys.stdlib_module_names | OWN | {"__main__", "__mp_main__"}
 
 
 def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
-    """The units to which these modules belong, and those that their sources import, with their files."""
+    """Return the units of these modules and the units that their sources import, each with its files."""
     loaded = LOCAL_MODULES.units()
     found: dict[Unit, Listing] = {}
     pending, seen = list(names), set[str]()
@@ -31,8 +31,8 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
             continue
         try:
             found[unit] = LISTINGS.of(unit)
-        except OSError:  # it was deleted after it was imported
-            LOCAL_MODULES.is_deleted(name)  # warns
+        except OSError:  # it was deleted after its import
+            LOCAL_MODULES.is_deleted(name)  # logs a warning
             continue
         pending += found[unit].imports
         pending.append(unit.name.rpartition(".")[0] or unit.name)  # whose `__init__.py` may lie alone
@@ -40,7 +40,7 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
 
 
 class _Tops:
-    """Where imports find modules, by the first word of their names, until a folder of sys.path changes."""
+    """Finds modules by the first word of their names; remembers them until a folder of sys.path changes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +48,7 @@ class _Tops:
         self._evidence: object = None
 
     def refresh(self) -> None:
-        """Forget everything if an import might find something else now."""
+        """Forget everything if an import might have another result now."""
         now_ns = time.time_ns()
         folders = [os.path.realpath(entry) for entry in sys.path]
         times = list(map(folder_times, folders))
@@ -56,11 +56,11 @@ class _Tops:
         with self._lock:
             if evidence != self._evidence:
                 self._units = {}
-            # What changed a moment ago may change again within the same tick of its file system's clock.
+            # A folder that was changed a moment ago may change again within the same tick of its file system's clock.
             self._evidence = evidence if all(changed < now_ns - SETTLED_NS for changed, _ in times) else None
 
     def find(self, name: str) -> Unit | None:
-        """See `find_unit`."""
+        """Like `find_unit`, with remembered results."""
         units, top = self._units, name.partition(".")[0]
         if top in units:
             return units[top]

@@ -1,4 +1,4 @@
-"""Which files are left out of what travels to workers elsewhere, since they may hold keys, passwords or tokens."""
+"""Which files never travel to workers on other machines, since they may hold keys, passwords or tokens."""
 
 import re
 from fnmatch import translate
@@ -14,19 +14,19 @@ PATTERNS = (
     # settings of one machine
     *("*.env", "*.env.*", "*.local.toml", "*.local.yaml", "*.local.yml", "*.local.json", "*.local.ini"),
 )
-"""Names of files, in small letters, as in a shell. Files whose name begins with a dot (.netrc, .env) never travel."""
+"""File names as shell patterns in lower case. Files whose name starts with a dot (.netrc, .env) never travel either."""
 
 FOLDERS = frozenset({"secrets", "credentials"})
-"""Names of folders whose data files all stay."""
+"""Names of folders whose data files never travel."""
 
 _SECRET = re.compile("|".join(map(translate, PATTERNS)))
 
 
 def is_secret(place: str) -> bool:
-    """Whether a data file may hold a secret, by its name and those of its folders.
+    """Whether a data file may hold a secret, judged by its name and the names of its folders.
 
     Args:
-        place: The path below a folder of sys.path, with slashes.
+        place: The file's path relative to a folder of sys.path, with slashes.
     """
     *folders, name = place.lower().split("/")
     return _SECRET.match(name) is not None or not FOLDERS.isdisjoint(folders)

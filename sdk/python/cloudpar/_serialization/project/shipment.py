@@ -1,4 +1,4 @@
-"""Task code with the modules of the project and the parts that it needs."""
+"""Task code together with the project's modules and the parts that it needs."""
 
 import io
 import pickle
@@ -20,14 +20,14 @@ from .search import reachable
 from .units import Unit
 
 CLIENT = secrets.token_hex(8)
-"""Names this process: task code that is loaded here again moves no modules."""
+"""The id of this process. Task code that is loaded in the process that made it moves no modules."""
 
 _ARCHIVES = 2
-"""Archives that are kept, so that maps over the same project do not pack it again."""
+"""How many archives are kept, so that further maps over the same project do not pack it again."""
 
 
 class Shipper:
-    """Gives task code what it needs of the project.
+    """Adds to task code what it needs of the project.
 
     Args:
         here: The executors run on this machine and find the project in the same folders.
@@ -36,21 +36,21 @@ class Shipper:
     def __init__(self, *, here: bool) -> None:
         self._here = here
         self._folders = project_path() if here else []
-        """Where executors look in any case."""
+        """The folders that executors on this machine search anyway."""
         self._lock = threading.Lock()
         self._last: tuple[object, Code] | None = None
-        """What was made last, for many calls of one large function."""
+        """The last task code, for many calls of one large function."""
         self._archives: OrderedDict[tuple[tuple[str, str], ...], bytes] = OrderedDict()
 
     def ship(self, code: Code, needs: Needs) -> Code:
-        """Task code that finds its modules, and the parts that its task data refer to.
+        """Return task code that finds its modules and the parts that its task data refers to.
 
         Args:
-            code: A function.
-            needs: What its task data need.
+            code: The serialized function.
+            needs: What its task data needs.
 
         Raises:
-            TooLarge: The modules of the project are over the limit, or all together.
+            TooLarge: The project's modules exceed their limit, or the whole task code exceeds its own.
         """
         if code.reference is not None:
             return code
@@ -85,16 +85,16 @@ class Shipper:
 
 
 def _folders(units: Iterable[Unit]) -> list[str]:
-    """Where executors on this machine look: the folders of sys.path, and those that units were imported from earlier.
+    """The folders that executors on this machine search: those of sys.path, and those of units imported earlier.
 
-    A notebook that changes its working directory, for which sys.path has "", has such units.
+    A notebook that changes its working directory, which sys.path lists as "", has such units.
     """
     folders = project_path()
     return list(dict.fromkeys([*folders, *(unit.folder for unit in units if unit.folder is not None)]))
 
 
 class _Load:
-    """Pickles as a call of `remote.load`."""
+    """Arguments that pickle as a call of `remote.load`."""
 
     def __init__(self, *arguments: Any) -> None:
         self._arguments = arguments

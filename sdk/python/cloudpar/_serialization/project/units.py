@@ -1,4 +1,4 @@
-"""Units of a project: a module that lies alone, or a whole package with its data files."""
+"""A unit of a project is a single module, or a whole package with its data files."""
 
 import hashlib
 import logging
@@ -16,8 +16,8 @@ from .broad_folders import is_broad
 from .secret_files import is_secret
 
 DATA_FILES = 20_000
-"""Data files of one unit that are looked at; those beyond are left out, with a warning. Code is never left out: without
-it a worker could not import the unit, and an edit of it would go unnoticed."""
+"""How many data files of one unit are considered; further ones are left out, with a warning. Code is never left out:
+without it a worker could not import the unit, and a change of it would go unnoticed."""
 
 SOURCE_SUFFIXES = (".py", ".pyi")
 _CODE_SUFFIXES = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
@@ -32,12 +32,12 @@ class File(NamedTuple):
     """One file of a unit.
 
     Attributes:
-        place: Where an import of the unit looks for it, below a folder of sys.path, with slashes.
-        path: Where it lies here.
-        size: In bytes.
-        changed: The times of its last changes.
-        travels: Whether workers elsewhere get it. They get no code that a symbolic link leads to; but executors here
-            import it, so that a change of it is a change of its unit.
+        place: The path that an import looks for, relative to a folder of sys.path, with slashes.
+        path: The path on this machine.
+        size: The size in bytes.
+        changed: The times of its last changes, in nanoseconds.
+        travels: Whether workers on other machines get it. They get no code behind a symbolic link. Executors on this
+            machine import such code, so its changes count as changes of the unit.
     """
 
     place: str
@@ -48,18 +48,18 @@ class File(NamedTuple):
 
     @property
     def is_code(self) -> bool:
-        """Whether an import may need it."""
+        """Whether an import may need the file."""
         return _is_code(self.place)
 
     def is_same(self, status: os.stat_result) -> bool:
-        """Whether it has not changed, going by its status now."""
+        """Whether the file is unchanged, judged by its current status."""
         return self.size == status.st_size and self.changed == (status.st_mtime_ns, status.st_ctime_ns)
 
 
 class Unit(NamedTuple):
-    """A module that lies alone, or a package, by its name and the path of its file or folder.
+    """A single module or a whole package: its name, and the path of its file or folder.
 
-    The `__init__.py` of a folder that is no package as a whole (see `broad_folders`) lies alone, too.
+    The `__init__.py` of a folder that does not count as one package (see `broad_folders`) is a single module.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Unit(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where an import looks for it, below a folder of sys.path."""
+        """The path that an import looks for, relative to a folder of sys.path."""
         parent = self.name.rpartition(".")[0].replace(".", "/")
         name = Path(self.path).name
         if name == "__init__.py":
@@ -76,17 +76,17 @@ class Unit(NamedTuple):
 
     @property
     def folder(self) -> str | None:
-        """The folder that has to be in sys.path for an import to find it; None: its importer works in another way."""
+        """The folder that must be in sys.path for an import to find the unit; None if its importer uses no folders."""
         expected = self.name.replace(".", "/")
         stem = self.place.removesuffix("/__init__.py").partition(".")[0]
         ending = os.sep + self.place.replace("/", os.sep)
         return self.path.removesuffix(ending) if stem == expected and self.path.endswith(ending) else None
 
     def files(self, folders: dict[str, tuple[int, int]] | None = None) -> list[File]:
-        """All that belongs to it: no caches, nothing hidden, no secrets, and of symbolic links only code.
+        """List its files: no caches, no hidden files, no secrets, and only code behind symbolic links.
 
         Args:
-            folders: Gets the folders that were looked into, with the times of their last changes.
+            folders: Receives the folders that were searched, with the times of their last changes.
         """
         if not os.path.isdir(self.path):
             return [_file(self.place, self.path, os.stat(self.path))]
@@ -108,12 +108,12 @@ class Unit(NamedTuple):
         return sorted(found)
 
     def secrets(self) -> list[str]:
-        """The paths of the files that are left out since they may hold secrets."""
+        """The paths of the files that are left out because they may hold secrets."""
         return [entry.path for place, entry, _ in _Walk({}).entries(self.path, self.place) if _stays(place)]
 
 
 def digest(files: list[File]) -> str:
-    """What changes with any change of any of these files."""
+    """A hash that changes with any change of any of these files."""
     text = "\n".join(f"{file.place}\t{file.path}\t{file.size}\t{file.changed}" for file in files)
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]
 
@@ -123,9 +123,9 @@ def _is_code(place: str) -> bool:
 
 
 def folder_times(folder: str) -> tuple[int, int]:
-    """When the content of a folder changed last, in nanoseconds; -1 if it is not there.
+    """When the content of a folder last changed, in nanoseconds; -1 if there is no such folder.
 
-    The second time is the system's own: copying programs set the first one back.
+    The second value is the inode's change time: programs that copy files set the first one back, but not this one.
     """
     try:
         status = os.stat(folder)
@@ -135,21 +135,21 @@ def folder_times(folder: str) -> tuple[int, int]:
 
 
 class _Walk:
-    """One look through the folder of a unit.
+    """One search through the folder of a unit.
 
     Args:
-        folders: Gets the folders that are looked into, with the times of their last changes.
+        folders: Receives the folders that are searched, with the times of their last changes.
     """
 
     def __init__(self, folders: dict[str, tuple[int, int]]) -> None:
         self._folders = folders
         self._linked = set[str]()
-        """The real paths of linked packages: their links may lead in a circle."""
+        """The real paths of packages behind links that were searched: links may form a circle."""
 
     def entries(self, folder: str, place: str, *, travels: bool = True) -> Iterator[tuple[str, os.DirEntry[str], bool]]:
-        """The files with their places, and whether workers elsewhere get them."""
+        """Yield the files with their places, and whether workers on other machines get them."""
         try:
-            self._folders[folder] = folder_times(folder)  # before it is read: it may change meanwhile
+            self._folders[folder] = folder_times(folder)  # before the reading, so that changes meanwhile are noticed
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError:
             return
@@ -167,7 +167,7 @@ class _Walk:
                 yield below, entry, goes
 
     def _is_new_package(self, link: str) -> bool:
-        """Whether a link leads to a package; a folder of data may be huge."""
+        """Whether a link leads to a package that was not searched yet. Links to data are not followed: it may be huge."""
         real = os.path.realpath(link)
         if real in self._linked or not os.path.isfile(f"{real}/__init__.py"):
             return False
@@ -184,7 +184,7 @@ def _file(place: str, path: str, status: os.stat_result, *, travels: bool = True
 
 
 def unit_of(module: ModuleType) -> Unit | None:
-    """The unit that a module of the project belongs to; None: no import would find this module by its name."""
+    """The unit of a project's module; None if no import would find this module by its name."""
     file = os.path.realpath(getattr(module, "__file__", None) or "")
     unit = find_unit(module.__name__)
     if unit is None:
@@ -194,16 +194,16 @@ def unit_of(module: ModuleType) -> Unit | None:
 
 
 def find_unit(name: str) -> Unit | None:
-    """Look for a module by its name, as an import would, and import nothing; None: it is not there, or installed."""
+    """Find a module by its name like an import, without importing it; None: it does not exist, or is installed."""
     return look_up(name).unit
 
 
 class Found(NamedTuple):
-    """Where a module was found.
+    """The result of a search for a module.
 
     Attributes:
-        unit: None: it is not there, or installed.
-        is_of_top: All modules whose names begin with the same word are of this unit.
+        unit: The module's unit; None: it does not exist, or is installed.
+        is_of_top: Whether all modules with the same first word belong to this unit.
     """
 
     unit: Unit | None
@@ -224,7 +224,7 @@ def look_up(name: str) -> Found:
         if spec.has_location and spec.origin is not None and end == len(parts):
             return Found(_project_unit(spec.name, spec.origin, False), False)
         if path is None:
-            break  # built in, or made by an importer of another kind
+            break  # built in, or loaded by an importer without files
     return Found(None, False)  # or a namespace, which has no file of its own
 
 
@@ -235,7 +235,7 @@ def _project_unit(name: str, origin: str, is_package: bool) -> Unit | None:
 
 
 def _is_broad_package(spec: ModuleSpec) -> bool:
-    """Whether modules of a package are units of their own, since its folder holds much else."""
+    """Whether the modules of a package are units of their own, since its folder holds much else."""
     return any(map(is_broad, spec.submodule_search_locations or ()))
 
 
@@ -244,7 +244,7 @@ def _find_spec(name: str, path: Any) -> ModuleSpec | None:
         find = getattr(finder, "find_spec", None)
         try:
             spec = find(name, path, None) if find else None
-        except Exception:  # noqa: BLE001, S112 - finders are anybody's
+        except Exception:  # noqa: BLE001, S112 - any library may add a finder, which may raise anything
             continue
         if spec is not None:
             return spec  # type: ignore[no-any-return]
