@@ -226,7 +226,7 @@ def test_opaque_objects(parallel_for: ParallelFor, thing: Any, change: Callable[
 
     error = failure(parallel_for, body, 5)
     assert error.variable == "thing"
-    assert "cannot come home" in str(error)
+    assert "cannot be copied back" in str(error)
     assert pickle.dumps(thing) == before
 
 

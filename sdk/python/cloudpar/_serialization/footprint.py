@@ -1,4 +1,4 @@
-"""Footprints: everything that the pickle of a function or class is made from. While it is unchanged, so is the pickle."""
+"""A footprint is everything that the pickle of a function or class is made from. Both change only together."""
 
 import enum
 import functools

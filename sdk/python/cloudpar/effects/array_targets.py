@@ -1,4 +1,4 @@
-"""Writes to arrays, owned where they lie in memory: views and bases see each other's."""
+"""Writes to arrays. Conflicts are found by memory address, so that views and their bases see each other's writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def array_targets(facets: tuple[Facet, ...], regions: tuple[Region, ...]) -> dict[int, Target]:
-    """Returns by number where the writes to arrays go."""
+    """Return, by number of the array, the objects that take its writes."""
     claims = {number: claim for region in regions for number, claim in _claims(region).items()}
     return {
         number: _ArrayTarget(facet.thing, facet.trail, claims.get(number))
@@ -29,7 +29,7 @@ def array_targets(facets: tuple[Facet, ...], regions: tuple[Region, ...]) -> dic
 
 
 def _claims(region: Region) -> dict[int, Claim]:
-    """Returns by number how the arrays of a region claim their elements from the memory that they share."""
+    """Return, by number, how each array of a region claims the memory of its elements for a task."""
     count, slots_of = region.slots()
     owners = Claims(count)
 
@@ -40,7 +40,7 @@ def _claims(region: Region) -> dict[int, Claim]:
 
 
 class _ArrayTarget(Target):
-    """An array. Conflicts are found where its elements lie, so that views and bases see each other's."""
+    """The writes to one array. Conflicts are found by memory address, also between views and their bases."""
 
     def __init__(self, thing: Any, trail: Trail, claim: Claim | None) -> None:
         super().__init__(thing, trail)
@@ -84,12 +84,12 @@ class _ArrayTarget(Target):
 
 
 def _read(values: Any, like: Any) -> Any:
-    """Returns a task's elements in the shape of the elements that they replace."""
+    """Return a task's elements in the shape of the elements that they replace."""
     import numpy as np
 
     if isinstance(values, bytes):
         return np.frombuffer(values, like.dtype).reshape(like.shape)
-    # Filling one by one keeps an element that is itself a sequence.
+    # Assigning one by one keeps an element that is itself a sequence; NumPy would unpack it.
     objects = np.empty(len(values), object)
     for position, value in enumerate(values):
         objects[position] = value

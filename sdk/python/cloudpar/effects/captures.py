@@ -1,4 +1,4 @@
-"""What a body captured: the task code that carries it to the workers, and the caller's objects that wait here."""
+"""What a body captures: the task code for the workers, and the caller's objects that stay here."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class TaskCode:
-    """The code of every task of one `parallel_for`: called with a task's index, it returns that task's writes.
+    """The code of all tasks of one `parallel_for`: called with an index, it runs that task and returns its writes.
 
-    It pickles as bytes that need the standard library, cloudpickle and what the body itself imports, but no
-    `cloudpar`. What arrives is to be kept and called for many tasks: loading it costs 1.2 ms beside the data.
-    Called in this process, it runs on a copy as any executor would.
+    Unpickling it needs the standard library, cloudpickle and the body's own imports, but not `cloudpar`. An executor
+    should keep it for many tasks: unpickling costs 1.2 ms besides the data. In this process, calling it works on a
+    copy, as in any executor.
 
     Attributes:
-        modules: Those that the body needs.
+        modules: The modules that the body needs.
     """
 
     def __init__(self, payload: bytes, modules: frozenset[str] = frozenset()) -> None:
@@ -40,7 +40,7 @@ class TaskCode:
         return pickle.loads, (self._payload,)
 
     def __call__(self, index: int) -> bytes | None:
-        """Runs one task; returns its writes, or None when there are none."""
+        """Run one task; return its writes, or None if there are none."""
         if self._task is None:
             self._task = pickle.loads(self._payload)
         return self._task(index)
@@ -48,12 +48,12 @@ class TaskCode:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One body, ready to travel.
+    """One body, ready for the workers.
 
     Attributes:
-        code: What runs at the workers.
-        facets: What tasks can change, numbered by position.
-        regions: The arrays among them that travel as memory, since they share it.
+        code: The task code for the workers.
+        facets: What tasks can change, by number.
+        regions: Captured arrays that share memory and therefore travel as memory.
     """
 
     code: TaskCode
@@ -61,22 +61,22 @@ class Capture:
     regions: tuple[Region, ...]
 
     def merge(self) -> Merge:
-        """Returns what gathers the writes of this body's tasks."""
+        """Return the object that gathers the writes of this body's tasks."""
         return Merge(self.facets, self.regions)
 
 
 def capture(body: Callable[[int], object]) -> Capture:
-    """Walks and pickles a body, as its captured objects are now.
+    """Find everything that a body captures, and pickle it as it is now.
 
     Args:
-        body: Called with an index; what it returns is ignored. Functions and classes of `__main__`, nested ones, and
-            those of modules registered with `cloudpickle.register_pickle_by_value` travel by value; register before.
+        body: Called with an index; its return value is ignored. Functions and classes of `__main__`, nested ones, and
+            those of modules registered with `cloudpickle.register_pickle_by_value` (before this call) travel by value.
 
     Returns:
-        The task code for the workers, and the means to bring the writes home.
+        The task code for the workers, and what is needed to copy the writes back.
 
     Raises:
-        TypeError or pickle.PicklingError: The body, or something it captured, cannot be pickled.
+        TypeError or pickle.PicklingError: The body, or something that it captures, cannot be pickled.
 
     Example:
         >>> result = [None] * 3
@@ -96,7 +96,7 @@ def capture(body: Callable[[int], object]) -> Capture:
     rebuilders: dict[int, tuple[Any, ...]] = {}
     for region in shared(arrays):
         if any(array.dtype.hasobject for array in region.members.values()):
-            # References cannot be rebuilt over bytes. Apart, the views could not see each other's writes.
+            # Without it, the views would be rebuilt separately and could not see each other's writes.
             for number in region.members:
                 facets[number] = replace(facets[number], kind="opaque")
         else:
@@ -109,7 +109,7 @@ def capture(body: Callable[[int], object]) -> Capture:
 
 
 class _Start:
-    """Pickles as a call of `start`: everything in one pickle, so that what is watched is what the body holds."""
+    """Pickles as a call of `start`. All is in one pickle, so that the watched objects are those that the body holds."""
 
     def __init__(self, body: Callable[[int], object], facets: list[Facet]) -> None:
         fixed = [n for n, facet in enumerate(facets) if facet.kind == "array" and not facet.thing.flags.writeable]
@@ -120,7 +120,7 @@ class _Start:
 
 
 class _Packer(Pickler):
-    """Pickles arrays that share memory so that they still share it at the worker."""
+    """Pickles arrays that share memory such that they still share it at the worker."""
 
     def __init__(self, file: io.BytesIO, modules: set[str], rebuilders: dict[int, tuple[Any, ...]]) -> None:
         super().__init__(file, modules)

@@ -1,4 +1,4 @@
-"""What is raised when a body's side effects cannot come home."""
+"""The error for a write that cannot be copied back."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from cloudpar.errors import SideEffectError
 _VALUE = "return the value and use map, or write it into an element of a list that the caller made"
 _ELEMENTS = "make it long enough before the call and write its elements, or return the values and use map"
 
-# By the name that the worker's report carries: what happened, and the fix.
+# The keys are the troubles that workers report; each value says what happened and what to do instead.
 TROUBLES = {
     "resized": ("changed its length (append, insert, del, clear)", _ELEMENTS),
     "deleted": ("had elements deleted or moved", "write a marker such as None instead, and delete after the call"),
     "set": ("is a set and was changed", "write into a dict (`d[key] = True`), or return the values and use map"),
-    "opaque": ("was changed, and its changes cannot come home", _VALUE),
+    "opaque": ("was changed, and its changes cannot be copied back", _VALUE),
     "global": ("is a global and was bound to another value", _VALUE),
     "nonlocal": ("is a nonlocal and was bound to another value", _VALUE),
     "module": ("is a name of a module and was bound to another value", _VALUE),
@@ -28,7 +28,7 @@ TROUBLES = {
 
 
 def trouble(name: str, variable: str, *indexes: int, reason: str = "") -> SideEffectError:
-    """Returns the error for a key of `TROUBLES`.
+    """Return the error for a key of `TROUBLES`.
 
     Example:
         >>> print(trouble("conflict", "result[3]", 1, 7))

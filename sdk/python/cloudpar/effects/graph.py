@@ -1,4 +1,4 @@
-"""The walk of a body: every object that it can write to, numbered, each with the name that the source gives it."""
+"""Finds every object that a body can write to, with a number and the name that the source gives it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Facet:
 
     Attributes:
         kind: How the worker watches it: `list`, `dict`, `set`, `attributes`, `array`, `function`, `class`, `module`,
-            `opaque` for what only its pickle tells, or `hidden` for one of the user's own classes whose pickle may
-            leave out what its attributes hold.
+            `opaque` if changes show only in its pickle, or `hidden` for an object of the user's classes whose pickle
+            may leave attributes out.
         thing: The caller's object.
-        trail: Its name. A function and a module have none: their trouble is named by what they hold.
+        trail: Its name. Functions and modules have none: errors name what they hold.
     """
 
     kind: str
@@ -45,10 +45,10 @@ class Facet:
 
 
 class Graph:
-    """What a body captures, breadth first, so that an object has its shortest name.
+    """The objects that a body captures, found breadth first, so that each has its shortest name.
 
     Attributes:
-        facets: What the worker watches, numbered by position.
+        facets: What the worker watches, by number.
 
     Example:
         >>> grid = [[0, 0], [0, 0]]
@@ -59,7 +59,7 @@ class Graph:
 
     def __init__(self, body: Callable[[int], object]) -> None:
         self.facets: list[Facet] = []
-        # Keeping what was seen alive keeps its id its own.
+        # Keep every visited object alive: otherwise a new object could get its id and would count as visited.
         self._seen: dict[int, Any] = {}
         self._atomic: dict[type, bool] = {}
         self._plain: dict[type, bool] = {}
@@ -80,7 +80,7 @@ class Graph:
         return found
 
     def _all_atoms(self, things: Iterable[Any]) -> bool:
-        # One pass in C over the classes of a million numbers, instead of one step of the walk for each.
+        # One pass in C over the types of a million numbers; a step of the search for each would take seconds.
         return all(self._atomic.get(kind) or shipping.is_atomic(kind) for kind in set(map(type, things)))
 
     def _add(self, kind: str, thing: Any, trail: Trail) -> None:
@@ -130,7 +130,7 @@ class Graph:
         return found
 
     def _parts(self, thing: Any, trail: Trail) -> Iterator[Step]:
-        """Walks an instance of a class that pickles as its items and its attributes."""
+        """Continue with the items and attributes of an object whose class pickles just these."""
         if isinstance(thing, list):
             self._add("list", thing, trail)
             yield from self._items(list.__iter__(thing), list.__iter__(thing), trail)
@@ -219,7 +219,7 @@ class Graph:
                 yield value, trail.attribute(key)
 
     def _hide_namespaces(self) -> None:
-        """Makes a dict opaque that is also the `__dict__` of a captured object: at the worker they are two dicts."""
+        """Make a dict opaque if it is also the `__dict__` of a captured object: at the worker these are two dicts."""
         owners = [facet.thing for facet in self.facets if facet.kind == "attributes"]
         namespaces = {id(vars(thing)) for thing in owners if hasattr(thing, "__dict__")}
         self.facets = [
@@ -231,6 +231,6 @@ class Graph:
 
 
 def _is_array(thing: Any) -> bool:
-    # The class's name tells: NumPy need not be imported for a body that has none.
+    # By the class's name: a body without arrays must not import NumPy.
     kind = type(thing)
     return kind.__module__ == "numpy" and kind.__name__ == "ndarray"

@@ -1,4 +1,4 @@
-"""Writes to lists, dicts and attributes: each has a key, and one task owns it."""
+"""Writes to lists, dicts and attributes. Each write has a key, and only one task may write it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ABSENT = object()
 
 
 def keyed_targets(facets: tuple[Facet, ...]) -> dict[int, Target]:
-    """Returns by number where the writes to lists, dicts and objects with attributes go."""
+    """Return, by number of the object, what takes its writes; for lists, dicts and objects with attributes."""
     kinds: dict[str, Callable[[Any, Trail], Target]] = {
         "list": _ListTarget,
         "dict": _DictTarget,
@@ -33,7 +33,7 @@ def keyed_targets(facets: tuple[Facet, ...]) -> dict[int, Target]:
 
 
 class _KeyedTarget(Target):
-    """Writes by key. The keys are as hashable as the caller's own."""
+    """The writes to one object, by key. The keys come from the caller's object, or are as hashable."""
 
     def __init__(self, thing: Any, trail: Trail) -> None:
         super().__init__(thing, trail)
@@ -50,7 +50,7 @@ class _KeyedTarget(Target):
         return None
 
     def apply(self) -> None:
-        # New keys come in the order in which one task after the other would have made them.
+        # In the order of the tasks, so that new keys have the order of a plain loop.
         for key, (_, value) in sorted(self._writes.items(), key=lambda write: write[1][0]):
             self._before.append((key, self.read(key)))
             self.write(key, value)
@@ -76,7 +76,7 @@ class _KeyedTarget(Target):
 
 
 class _ListTarget(_KeyedTarget):
-    """A list, or an instance of a subclass, whose own methods are not called: what comes home is its state."""
+    """A list or an instance of a subclass. The subclass's methods are not called: its state is copied back."""
 
     def __init__(self, thing: Any, trail: Trail) -> None:
         super().__init__(thing, trail)
@@ -107,7 +107,7 @@ class _DictTarget(_KeyedTarget):
         self._base: Any = OrderedDict if isinstance(thing, OrderedDict) else dict
 
     def check(self) -> None:
-        """Does nothing: a dict takes any key."""
+        """Do nothing: a dict takes any key."""
 
     def name(self, key: Any) -> Trail:
         return self.trail.item(key)
@@ -130,7 +130,7 @@ class _AttributesTarget(_KeyedTarget):
         self._slots = slots(type(thing))
 
     def check(self) -> None:
-        """Does nothing: the object still is of the class that has these attributes."""
+        """Do nothing: the object's class still has these attributes."""
 
     def name(self, key: Any) -> Trail:
         return self.trail.attribute(key)

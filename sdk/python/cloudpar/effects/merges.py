@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Merge:
-    """Gathers what the tasks of one body wrote, and brings it home all at once or not at all.
+    """Gathers the writes of one body's tasks, and copies back all of them or none.
 
-    Adding a task's writes again changes nothing, so that a repeated delivery is harmless.
+    Adding a task's writes twice changes nothing, so repeated delivery is harmless.
     """
 
     def __init__(self, facets: Iterable[Facet], regions: Iterable[Region]) -> None:
@@ -31,11 +31,11 @@ class Merge:
         self._closed = False
 
     def add(self, index: int, writes: bytes | None) -> None:
-        """Takes in what the task code returned for one task.
+        """Add what the task code returned for one task.
 
         Raises:
-            SideEffectError: The task changed what cannot come home, or an element that another task wrote. The merge
-                is then closed, and the caller's objects are as they were.
+            SideEffectError: The task made a write that cannot be copied back, or wrote an element that another task has
+                written. The merge is then closed, and the caller's objects are unchanged.
             ValueError: The merge is closed.
         """
         if self._closed:
@@ -54,10 +54,10 @@ class Merge:
         self._closed = False
 
     def commit(self) -> None:
-        """Applies all writes to the caller's objects.
+        """Apply all writes to the caller's objects.
 
         Raises:
-            SideEffectError: The caller changed an object meanwhile so that the writes no longer fit it.
+            SideEffectError: The caller has changed an object meanwhile, and the writes no longer fit it.
             ValueError: The merge is closed.
         """
         if self._closed:
@@ -72,7 +72,7 @@ class Merge:
                 done.append(target)
                 target.apply()
         except BaseException:
-            # An interrupt from the keyboard can arrive between any two of them.
+            # Ctrl-C can arrive between any two writes: without taking them back, some would stay.
             for target in reversed(done):
                 target.take_back()
             raise
@@ -93,7 +93,7 @@ class Merge:
 
 
 class _Reader(pickle.Unpickler):
-    """Reads a task's writes, with the caller's own objects where they refer to what was captured."""
+    """Reads a task's writes; references in them become the caller's own objects."""
 
     def __init__(self, writes: bytes, facets: tuple[Facet, ...], index: int) -> None:
         super().__init__(io.BytesIO(writes))

@@ -1,4 +1,4 @@
-"""Captured arrays that travel as the memory they lie in: views and their bases, columns and rows of one matrix."""
+"""Captured arrays that travel as one block of memory: views and their bases, columns and rows of one matrix."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FREE = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Memory that several arrays share, or one array that would arrive otherwise.
+    """Memory that several arrays share, or the memory of one array that NumPy's pickling would change.
 
     Attributes:
         members: The arrays, by number.
         low: The first address.
-        high: The address after the last.
+        high: The address after the last byte.
     """
 
     members: dict[int, Any]
@@ -32,7 +32,7 @@ class Region:
     high: int
 
     def rebuilders(self) -> dict[int, tuple[Any, ...]]:
-        """Returns by an array's id how pickle rebuilds it over one copy of the memory that all members share."""
+        """Return, by the array's id, how pickle rebuilds it over one copy of the memory that all members share."""
         import numpy as np
 
         pad = self.low % _ALIGNMENT_BYTES
@@ -47,9 +47,9 @@ class Region:
         }
 
     def slots(self) -> tuple[int, dict[int, Callable[[Any], Any]]]:
-        """Returns how many slots the memory has, and by number how positions of an array become slots.
+        """Return the number of slots, and by number how the positions of an array become slots.
 
-        A slot is the largest piece of memory that no element of any member takes in part.
+        A slot is the largest piece of memory that every element of every member contains wholly or not at all.
         """
         grain = 0
         for array in self.members.values():
@@ -74,7 +74,7 @@ class Region:
 
 
 def shared(arrays: dict[int, Any]) -> list[Region]:
-    """Returns the regions of those arrays, by number, that pickled apart would not arrive as they are."""
+    """Return the regions of the arrays that NumPy's own pickling would separate or change."""
     spans = sorted((*span(array), number) for number, array in arrays.items() if array.nbytes)
     clusters: list[list[int]] = []
     reached = 0
@@ -92,16 +92,16 @@ def shared(arrays: dict[int, Any]) -> list[Region]:
 
 
 def _arrives_otherwise(array: Any) -> bool:
-    """Returns whether NumPy's own pickling would change what a position means in memory."""
+    """Return whether NumPy's own pickling would change what a position means in memory."""
     low, high = span(array)
-    # Of another byte order than the machine's, some arrive in the machine's: times, and what is not contiguous.
+    # Of arrays in foreign byte order, NumPy converts some to the machine's: times, and those that are not contiguous.
     return bool(array.nbytes > high - low or not array.dtype.isnative)
 
 
 def _split(cluster: list[tuple[int, Any]]) -> list[dict[int, Any]]:
-    """Splits arrays whose address ranges overlap into those that share bytes: two columns of a matrix do not."""
+    """Split arrays whose address ranges overlap into groups that share bytes: two columns of a matrix do not."""
     if len(cluster) > _PAIRWISE:
-        # Asking every pair would cost the square. Taking them together is right too, and only carries more memory.
+        # Comparing every pair takes quadratic time. One group for all is also correct, and only sends more memory.
         return [dict(cluster)]
     groups: list[dict[int, Any]] = []
     for number, array in cluster:
@@ -124,7 +124,7 @@ def _share(left: Any, right: Any) -> bool:
 
 
 class Claims:
-    """Which task wrote each slot of some memory.
+    """Which task wrote each slot of a piece of memory.
 
     Example:
         >>> import numpy
@@ -138,7 +138,7 @@ class Claims:
         self._owners: Any = None
 
     def take(self, slots: Any, index: int) -> tuple[int, int] | None:
-        """Claims rows of slots for a task; returns the first row that another task has, and that task."""
+        """Claim rows of slots for a task; return the first row that another task has claimed, and that task."""
         import numpy as np
 
         if self._owners is None:

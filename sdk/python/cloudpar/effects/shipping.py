@@ -1,7 +1,7 @@
-"""What cloudpickle carries by value, and which objects arrive as the parts that they show.
+"""What cloudpickle sends by value, and which objects arrive with the items and attributes that they have here.
 
-The walk of a body must see exactly what its pickle carries. That knowledge is cloudpickle's, and this module is the
-only one that asks its private functions: a release that renames them fails at import instead of losing writes.
+The search of a body must see exactly what its pickle contains. Only cloudpickle knows this, and only this module calls
+its private functions: a release that renames them fails at import instead of losing writes.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _ATOMS = frozenset({
     types.MethodDescriptorType, types.ClassMethodDescriptorType, type(functools.lru_cache(len)),
 })  # fmt: skip
 
-# Their own ways of pickling carry the items and attributes as they are.
+# Classes whose own pickling sends items and attributes unchanged.
 _TRANSPARENT = (OrderedDict, defaultdict, Counter, set, frozenset, types.SimpleNamespace)
 _COPIED_ARGUMENTS = tuple(vars(kind)["__getnewargs__"] for kind in (int, float, complex, str, bytes, tuple))
 
 
 def is_by_value(thing: types.FunctionType | types.ModuleType | type) -> bool:
-    """Returns whether a function, module or class travels inside the pickle, rather than as a name to import."""
+    """Return whether the pickle contains a function, module or class itself, rather than a name to import."""
     return not _should_pickle_by_reference(thing)
 
 
 def global_names(function: types.FunctionType) -> list[str]:
-    """Returns the globals that travel with a by-value function: those that its code, or code nested in it, names."""
+    """Return the globals that travel with a function by value: those that its code, or nested code, names."""
     return [name for name in function_globals.global_names(function.__code__) if name in function.__globals__]
 
 
 def is_atomic(kind: type) -> bool:
-    """Returns whether instances of exactly this class are immutable and refer to nothing that can be written."""
+    """Return whether instances of exactly this class are immutable and refer to nothing mutable."""
     if kind in _ATOMS:
         return True
     if issubclass(kind, Enum):
@@ -61,18 +61,18 @@ def is_atomic(kind: type) -> bool:
 
 
 def has_python_code(kind: type) -> bool:
-    """Returns whether a class has functions written in Python.
+    """Return whether a class has functions written in Python.
 
-    An extension's class that no module exports looks like one that travels by value, and has none.
+    A class of an extension that no module exports looks as if it travelled by value, but has no such functions.
     """
     return any(isinstance(value, types.FunctionType) for base in kind.__mro__ for value in vars(base).values())
 
 
 def is_plain(kind: type) -> bool:
-    """Returns whether pickling an instance carries its items and attributes as they are.
+    """Return whether pickling an instance sends its items and attributes unchanged.
 
-    A class that says how it is pickled may carry copies, or leave attributes out: writes to what arrives then mean
-    nothing here.
+    A class with its own pickling may send copies or leave attributes out. Writes to the object that arrives then say
+    nothing about the caller's object.
     """
     if kind in copyreg.dispatch_table:
         return False

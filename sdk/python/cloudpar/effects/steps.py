@@ -1,4 +1,4 @@
-"""Where the walk of a body goes from callables, and what it calls what it finds there."""
+"""How the search of a body continues from callables, and the names of what it finds there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def of_defaults(function: types.FunctionType, name: Trail) -> Iterator[Step]:
-    """Goes to the values of a function's parameters, and to the dict that holds the keyword-only ones."""
+    """Continue with a function's default values, and with the dict of keyword-only ones."""
     code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__
     first = code.co_argcount - len(defaults)
     for parameter, value in zip(code.co_varnames[first:], defaults, strict=False):
@@ -27,22 +27,22 @@ def of_defaults(function: types.FunctionType, name: Trail) -> Iterator[Step]:
 
 
 def of_method(method: types.MethodType, _: Trail) -> Iterator[Step]:
-    """Goes to the object and the function of a bound method."""
+    """Continue with the object and the function of a bound method."""
     yield method.__self__, Trail(None, "name", "self")
     yield method.__func__, Trail(None, "name", method.__func__.__name__)
 
 
 def of_builtin(method: Any, trail: Trail) -> Iterator[Step]:
-    """Goes to the object that a method written in C is bound to, such as the list of `items.append`."""
+    """Continue with the object that a method written in C is bound to, such as the list of `items.append`."""
     bound = method.__self__
-    if bound is not None and trail.parent is None and trail.key == "self":  # the body itself, so no variable names it
+    if bound is not None and trail.parent is None and trail.key == "self":  # the body itself: no variable names it
         yield bound, Trail(None, "name", f"the {type(bound).__name__} of the body '{method.__name__}'")
     elif bound is not None:
         yield bound, trail.attribute("__self__")
 
 
 def of_partial(partial: functools.partial[Any], trail: Trail) -> Iterator[Step]:
-    """Goes to the arguments, by the names of their parameters, and to the function."""
+    """Continue with the arguments, under the names of their parameters, and the function."""
     code = getattr(partial.func, "__code__", None)
     bound = isinstance(partial.func, types.MethodType)
     names = code.co_varnames[bound : code.co_argcount] if code is not None else ()
@@ -58,25 +58,25 @@ def of_partial(partial: functools.partial[Any], trail: Trail) -> Iterator[Step]:
 
 
 def of_property(thing: property, trail: Trail) -> Iterator[Step]:
-    """Goes to the functions of a property."""
+    """Continue with the functions of a property."""
     yield from ((function, trail) for function in (thing.fget, thing.fset, thing.fdel))
 
 
 def of_wrapped(thing: Any, trail: Trail) -> Iterator[Step]:
-    """Goes to the function of a classmethod or staticmethod."""
+    """Continue with the function of a classmethod or staticmethod."""
     yield thing.__func__, trail
 
 
 def of_cached_property(thing: functools.cached_property[Any], trail: Trail) -> Iterator[Step]:
-    """Goes to the function of a cached property."""
+    """Continue with the function of a cached property."""
     yield thing.func, trail
 
 
 def of_generic(function: Any, name: Trail) -> Iterator[Step]:
-    """Goes to the implementations of a function of `singledispatch`, which has no state besides them."""
+    """Continue with the implementations of a `singledispatch` function, which has no other state."""
     yield from ((implementation, name) for implementation in function.registry.values())
 
 
 def of_slice(thing: slice, trail: Trail) -> Iterator[Step]:
-    """Goes to the bounds of a slice."""
+    """Continue with the bounds of a slice."""
     yield from ((bound, trail) for bound in (thing.start, thing.stop, thing.step))

@@ -1,4 +1,4 @@
-"""The caller's objects, and the writes that wait for each."""
+"""The caller's objects, and the writes that are gathered for each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class Target(ABC):
-    """Where writes go: gathered task by task, checked, applied, and taken back if a later target fails.
+    """Takes the writes to one object: gathered per task, checked, applied, and undone if a later target fails.
 
     Attributes:
         thing: The caller's object.
-        trail: Its name.
-        task: The last task that wrote here, or None.
+        trail: The object's name.
+        task: The last task that wrote to it, or None.
     """
 
     def __init__(self, thing: Any, trail: Trail) -> None:
@@ -27,20 +27,20 @@ class Target(ABC):
 
     @abstractmethod
     def gather(self, index: int, keys: Any, values: Any) -> tuple[Trail, int] | None:
-        """Keeps a task's writes; returns the name of an element that another task wrote, and that task."""
+        """Keep a task's writes; return the name of an element that another task has written, and that task."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raises SideEffectError if the writes no longer fit the caller's object."""
+        """Raise SideEffectError if the writes no longer fit the caller's object."""
 
     def moved(self) -> Exception:
-        """Returns the error for an object that changed here while tasks wrote to it elsewhere."""
+        """Return the error for an object that the caller changed while tasks wrote to it."""
         return trouble("moved", str(self.trail), self.task or 0)
 
     @abstractmethod
     def apply(self) -> None:
-        """Writes. Whatever it raises, `take_back` then restores the object."""
+        """Apply the writes. If this raises, `take_back` restores the object."""
 
     @abstractmethod
     def take_back(self) -> None:
-        """Restores what `apply` has overwritten so far."""
+        """Undo what `apply` has written so far."""

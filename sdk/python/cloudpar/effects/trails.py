@@ -1,4 +1,4 @@
-"""How the body's source names what it captured: `grid[2]`, `self.items`."""
+"""The names that the body's source gives to captured objects: `grid[2]`, `self.items`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """One step of a name, rendered only when an error needs it: a body may capture a million objects.
+    """One step of a name. It becomes text only when an error needs it, since a body may capture a million objects.
 
     Example:
         >>> str(Trail(None, "name", "grid").item(2).attribute("cells").item("left"))
@@ -19,11 +19,11 @@ class Trail:
     key: object
 
     def item(self, key: object) -> Trail:
-        """Returns the name of an item or a value."""
+        """Return the name of an item or a value."""
         return Trail(self, "item", key)
 
     def attribute(self, name: str) -> Trail:
-        """Returns the name of an attribute."""
+        """Return the name of an attribute."""
         return Trail(self, "attribute", name)
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ _FORMS = {"name": "{}", "attribute": ".{}", "item": "[{!r}]"}
 
 
 class Coordinates(tuple[int, ...]):
-    """Where an array's element is, by axis, written as NumPy's own indexing writes it."""
+    """The position of an array's element, by axis, written like NumPy's indexing."""
 
     __slots__ = ()
 

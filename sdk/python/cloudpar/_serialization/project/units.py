@@ -167,7 +167,7 @@ class _Walk:
                 yield below, entry, goes
 
     def _is_new_package(self, link: str) -> bool:
-        """Whether a link leads to a package that was not searched yet. Links to data are not followed: it may be huge."""
+        """Whether a link leads to a package that was not searched yet. Links to data are not followed."""
         real = os.path.realpath(link)
         if real in self._linked or not os.path.isfile(f"{real}/__init__.py"):
             return False

@@ -1,7 +1,7 @@
-"""NumPy arrays as the memory that they are.
+"""NumPy arrays as plain memory.
 
-Elements are compared as machine words, so that NaN equals itself, every dtype works, and an element of an object
-array is compared by identity. Comparing 1,000,000 float64 takes 1.0 to 1.6 ms.
+Elements are compared as machine words, so that NaN equals itself, every dtype works, and the elements of object arrays
+are compared by identity. Comparing 1,000,000 float64 takes 1.0 to 1.6 ms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def memory(owner: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
-    """Returns a writable array over memory that `owner` keeps alive."""
+    """Return a writable array over memory that `owner` keeps alive."""
     import numpy as np
 
     data = {"data": (address, False), "shape": shape, "strides": strides, "version": 3}
@@ -24,17 +24,17 @@ def memory(owner: Any, address: int, shape: tuple[int, ...], strides: tuple[int,
 
 
 def address(array: Any) -> int:
-    """Returns where the first element of an array lies."""
+    """Return the address of an array's first element."""
     return int(array.__array_interface__["data"][0])
 
 
 def layout(array: Any) -> tuple[Any, ...]:
-    """Returns what of an array no task may change: place, shape, strides in bytes, dtype, whether it is writable."""
+    """Return what no task may change of an array: address, shape, strides in bytes, dtype, whether it is writable."""
     return address(array), array.shape, array.strides, array.dtype, array.flags.writeable
 
 
 def words(array: Any) -> Any:
-    """Returns an array's memory as unsigned integers of shape `(*array.shape, words of an element)`."""
+    """Return an array's memory as unsigned integers of shape `(*array.shape, words per element)`."""
     import numpy as np
 
     itemsize = array.dtype.itemsize
@@ -44,7 +44,7 @@ def words(array: Any) -> Any:
 
 
 def span(array: Any) -> tuple[int, int]:
-    """Returns the addresses between which the elements of an array lie, the second exclusive."""
+    """Return the first address of an array's elements, and the address after the last."""
     low = high = address(array)
     if array.size == 0:
         return low, low
@@ -55,24 +55,24 @@ def span(array: Any) -> tuple[int, int]:
 
 
 def coordinates(positions: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Returns by axis where positions in C order are; nothing for an array without axes, where NumPy would refuse."""
+    """Return the coordinates of positions in C order, by axis; empty without axes, where NumPy would raise."""
     import numpy as np
 
     return np.unravel_index(positions, shape) if shape else ()
 
 
 def watch_array(array: Any) -> Look:
-    """Watches the elements of an array; the keys of a finding are positions in C order.
+    """Watch the elements of an array. The keys of a finding are positions in C order.
 
-    Keys: `(first, count)` for a run, else the bytes of int64 positions. Values: the bytes of the elements, or a list
-    of objects.
+    A key is `(first, count)` for a run, else the bytes of int64 positions. Values are the bytes of the elements, or
+    a list of objects.
     """
     import numpy as np
 
     described = layout(array)
     now = words(array)
     before = now.copy(order="K")
-    # Beside comparing, this keeps the old elements alive: a new one must not get the address of an old one.
+    # Besides serving the comparison, this keeps the old elements alive: a new one must not get an old one's address.
     held = array.copy(order="K") if array.dtype.hasobject else None
 
     def look() -> Any:

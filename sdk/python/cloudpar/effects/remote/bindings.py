@@ -1,7 +1,7 @@
-"""Names that a task can bind anew: globals, nonlocals, defaults, class attributes. None of them comes home.
+"""Names that a task can rebind: globals, nonlocals, defaults, class attributes. A rebound name is never copied back.
 
-Two tasks that rebind one name leave no element to tell them apart by, so that a rebound name is always trouble; it is
-found, named, and taken back. What the names are bound to is watched apart.
+If two tasks rebind one name, no element tells their writes apart. So every rebound name is reported and restored. The
+objects that the names refer to are watched separately.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .containers import Look
 
-# Python itself writes these while it looks a class or a module up, and nobody keeps data in them.
+# Python writes these itself when it looks up a class or a module, and programs keep no data in them.
 MACHINERY = frozenset({
     "__abstractmethods__", "__annotate__", "__annotate_func__", "__annotations__",
     "__annotations_cache__", "__builtins__", "__cached__", "__classcell__",
@@ -30,7 +30,7 @@ MACHINERY = frozenset({
 def watch_names(
     namespace: Callable[[], Any], trouble: str, bind: Callable[[str, Any], None], unbind: Callable[[str], None]
 ) -> tuple[Look, Callable[[], None]]:
-    """Watches the values of the names in `namespace()`; returns the look, and what restores them at any time."""
+    """Watch the values of the names in `namespace()`; return the look, and a function that restores the values."""
     before = {name: value for name, value in namespace().items() if name not in MACHINERY}
     count = len(namespace())
     absent = object()
@@ -57,21 +57,21 @@ def watch_names(
 
 
 def watch_globals(namespace: dict[str, Any]) -> Look:
-    """Watches the globals that travelled with the functions of one module."""
+    """Watch the globals that travel with the functions of one module."""
     return watch_names(lambda: namespace, "global", namespace.__setitem__, namespace.__delitem__)[0]
 
 
 def watch_module(module: ModuleType) -> Look:
-    """Watches the names of a module that travels by value."""
+    """Watch the names of a module that travels by value."""
     namespace = vars(module)
     return watch_names(lambda: namespace, "module", namespace.__setitem__, namespace.__delitem__)[0]
 
 
 def watch_class(kind: type) -> tuple[Look, Callable[[], None]]:
-    """Watches the attributes of a class that travels by value.
+    """Watch the attributes of a class that travels by value.
 
-    cloudpickle keeps one class for all task codes that carry it, with the attributes of the one that was loaded
-    last: the second value restores this task code's own, and is called before each task.
+    In one process, cloudpickle keeps one class for all task codes that contain it, with the attributes of the task
+    code that was loaded last. The second returned function restores this task code's attributes before each task.
     """
     return watch_names(
         lambda: vars(kind),
@@ -82,7 +82,7 @@ def watch_class(kind: type) -> tuple[Look, Callable[[], None]]:
 
 
 def watch_function(function: FunctionType) -> Look:
-    """Watches what a function that travels by value has closed over, and its defaults."""
+    """Watch the closure and the defaults of a function that travels by value."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     empty = object()
     before = {name: _content(cell, empty) for name, cell in cells.items()}

@@ -1,9 +1,9 @@
-"""Lists, dicts, sets and objects with attributes: what a task changed in them, and how it is taken back.
+"""Lists, dicts, sets and objects with attributes: finds what a task has changed in them, and undoes it.
 
-A *look* is a function without arguments. It returns None when its container is as it was, and otherwise a *finding*
-`(trouble, keys, values, undo)`: `trouble` is empty when `values` written at `keys` can come home, and else a key of
-`TROUBLES` in `cloudpar.effects.errors`, with a suffix for the container's name in `keys`. `undo()` restores the
-container; it is None where nothing can. Looks change nothing, so that all of them see the task's state.
+A *look* is a function without arguments. It returns None if its container is unchanged, otherwise a *finding*
+`(trouble, keys, values, undo)`. `trouble` is empty if the `values` written at `keys` can be copied back; otherwise it
+is a key of `TROUBLES` in `cloudpar.effects.errors`, and `keys` is a suffix for the container's name. `undo()` restores
+the container, and is None if that is impossible. Looks change nothing, so that all of them see the task's state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def watch_list(items: list[Any], differing: Comparison) -> Look:
-    """Watches the items of a list, or of an instance of a subclass; its attributes are watched apart."""
+    """Watch the items of a list or of a subclass's instance; attributes are watched separately."""
     every = slice(None)
     before: list[Any] = list.__getitem__(items, every)
 
@@ -45,8 +45,8 @@ def watch_list(items: list[Any], differing: Comparison) -> Look:
 
 
 def watch_dict(items: dict[Any, Any], differing: Comparison) -> Look:
-    """Watches the values of a dict by key; a new key is a write, a key that went or moved is trouble."""
-    # The order of an OrderedDict is kept beside the dict, and dict's own methods would bypass it.
+    """Watch the values of a dict by key. A new key is a write; a deleted or moved key is trouble."""
+    # An OrderedDict keeps its order outside of the dict, and dict's own methods would not update it.
     base: Any = OrderedDict if isinstance(items, OrderedDict) else dict
     keys, values = list(base.__iter__(items)), list(base.values(items))
     count = len(keys)
@@ -82,7 +82,7 @@ def watch_dict(items: dict[Any, Any], differing: Comparison) -> Look:
 
 
 def watch_set(items: set[Any]) -> Look:
-    """Watches a set, whose changes never come home: two tasks that add and remove leave no order to apply them in."""
+    """Watch a set. Its changes are never copied back: sets of several tasks give no order to apply them in."""
     before = set.copy(items)
 
     def look() -> Finding | None:
@@ -98,7 +98,7 @@ def watch_set(items: set[Any]) -> Look:
 
 
 def slots(kind: type) -> dict[str, Any]:
-    """Returns the descriptors of the attributes that instances of `kind` keep in slots, by name."""
+    """Return the descriptors of the attributes that instances of `kind` keep in slots, by name."""
     return {
         name: value
         for base in reversed(kind.__mro__)
@@ -109,7 +109,7 @@ def slots(kind: type) -> dict[str, Any]:
 
 
 def attributes(thing: Any, descriptors: dict[str, Any]) -> dict[str, Any]:
-    """Returns the attributes that `thing` has of its own, in its `__dict__` and in its slots, by name."""
+    """Return the attributes in the object's own `__dict__` and slots, by name."""
     found = dict(getattr(thing, "__dict__", ()))
     for name, descriptor in descriptors.items():
         try:
@@ -120,7 +120,7 @@ def attributes(thing: Any, descriptors: dict[str, Any]) -> dict[str, Any]:
 
 
 def watch_attributes(thing: Any) -> Look:
-    """Watches the attributes of one object; a new attribute is a write, a deleted one is trouble."""
+    """Watch the attributes of one object. A new attribute is a write; a deleted one is trouble."""
     kind = type(thing)
     descriptors = slots(kind)
     before = attributes(thing, descriptors)

@@ -1,8 +1,8 @@
-"""Which items of a list are other objects than before.
+"""Finds the items of a list that are other objects than before.
 
-A loop over `is` costs about 40 ns an item, so that a task that writes one item of a million-item result list would
-cost 40 ms. CPython's lists are arrays of pointers: comparing those with `memcmp` costs 1.2 ms. Where the layout of a
-list is not the one this module knows (another interpreter, a free-threaded or a tracing build), the loop is used.
+A loop over `is` costs about 40 ns per item, or 40 ms for a task that writes one item of a list of a million results.
+CPython's lists are arrays of pointers, and comparing those with `memcmp` costs 1.2 ms. Where lists have another layout
+than this module knows (another interpreter, a free-threaded or tracing build), the loop is used.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _ITEMS_OFFSET = 24
 
 
 def by_loop(now: list[Any], before: list[Any]) -> list[int]:
-    """Returns the positions of `now` that hold another object than `before`, which is as long, in ascending order."""
+    """Return the positions where `now` holds another object than `before`, which has the same length; ascending."""
     return list(compress(range(len(before)), map(is_not, list.__iter__(now), before)))
 
 
 def comparison() -> Callable[[list[Any], list[Any]], list[int]]:
-    """Returns the fastest `by_loop` that this interpreter allows."""
+    """Return the fastest function like `by_loop` for this interpreter."""
     memcmp = _memcmp()
     if memcmp is None:
         return by_loop
@@ -59,7 +59,7 @@ def comparison() -> Callable[[list[Any], list[Any]], list[int]]:
 
 
 def _memcmp() -> Any:
-    """Returns the C library's `memcmp`, or None where a list's items do not lie where this module looks."""
+    """Return the C library's `memcmp`, or None if lists do not have the layout that this module knows."""
     known_layout = (
         sys.implementation.name == "cpython"
         and object.__basicsize__ == 2 * _POINTER_BYTES
@@ -70,7 +70,7 @@ def _memcmp() -> Any:
     try:
         import ctypes
 
-        # PyDLL keeps the interpreter's lock, so that no thread can move the items meanwhile.
+        # PyDLL holds the interpreter's lock, so that no other thread can move the items during the comparison.
         memcmp = ctypes.PyDLL(None).memcmp
     except (ImportError, OSError, AttributeError, TypeError):
         return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def watch(
     kinds: list[str], objects: list[Any], dump: Callable[[Any], bytes]
 ) -> tuple[list[tuple[int, Look]], list[Callable[[], None]]]:
-    """Returns the looks, each with the number of its object, and what is to be called before each task."""
+    """Return the looks with the numbers of their objects, and the functions to call before each task."""
     differing = comparison()
     prepares: list[Callable[[], None]] = []
     namespaces: set[int] = set()
@@ -30,7 +30,7 @@ def watch(
         return [look]
 
     def watch_code(function: Any) -> list[Look]:
-        # Functions of one module share their globals.
+        # Functions of one module share their globals, so these are watched once.
         known = id(function.__globals__) in namespaces
         namespaces.add(id(function.__globals__))
         return [watch_function(function)] + ([] if known else [watch_globals(function.__globals__)])

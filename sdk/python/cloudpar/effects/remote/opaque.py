@@ -1,4 +1,4 @@
-"""Objects that keep their state where no look reaches: their pickles are compared."""
+"""Objects whose state no look can reach: their pickles are compared."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def watch_opaque(thing: Any, dump: Callable[[Any], bytes]) -> Look:
-    """Watches an object by its pickle, at the cost of pickling it after each task. Nothing takes a change back."""
-    # A member's pickle is its name; what a task can change is the value.
+    """Watch an object by its pickle, which is made after each task. A change cannot be undone."""
+    # An enum member pickles as its name; a task can change only its value.
     watched = thing._value_ if isinstance(thing, Enum) else thing
     before = dump(watched)
 
     def look() -> Finding | None:
         try:
             same = dump(watched) == before
-        except Exception:  # noqa: BLE001 - whatever its own pickling raises: it did not before the task
+        except Exception:  # noqa: BLE001 - an object's own pickling may raise anything; it did not before the task
             same = False
         return None if same else ("opaque", "", None, None)
 
@@ -30,7 +30,7 @@ def watch_opaque(thing: Any, dump: Callable[[Any], bytes]) -> Look:
 
 
 def watch_hidden(thing: Any, dump: Callable[[Any], bytes]) -> Look:
-    """Watches the attributes of an object whose pickle may leave them out, which the caller's own never sees again."""
+    """Watch attributes that an object's pickle may leave out, so that the caller's object would never get them."""
     descriptors = slots(type(thing))
 
     def state() -> dict[str, object]:
@@ -49,5 +49,5 @@ def watch_hidden(thing: Any, dump: Callable[[Any], bytes]) -> Look:
 def _content(value: Any, dump: Callable[[Any], bytes]) -> object:
     try:
         return dump(value)
-    except Exception:  # noqa: BLE001 - whatever its own pickling raises: a lock is told by its identity
+    except Exception:  # noqa: BLE001 - an object's own pickling may raise anything; a lock is compared by identity
         return id(value)

@@ -1,4 +1,4 @@
-"""What a task wrote may refer to what the body captured, and does so by number on its way home."""
+"""References to captured objects in a task's writes: they are pickled as numbers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def references(kinds: list[str], objects: list[Any]) -> Refer:
-    """Returns what gives an object its reference, or None for one that the task made.
+    """Return the function that gives an object its reference, or None for an object that the task made.
 
-    A captured object travels as its number, and a view of a captured array as its place in that array: both are the
-    caller's own when they arrive.
+    A captured object is sent as its number, and a view of a captured array as its position in that array. At the
+    client both become the caller's own objects.
     """
     numbers: dict[int, int] = {}
     for number, thing in enumerate(objects):
@@ -46,7 +46,7 @@ def references(kinds: list[str], objects: list[Any]) -> Refer:
 
 
 def pickling(refer: Refer) -> Callable[[Any], bytes]:
-    """Returns `dump(thing)`, which pickles `thing` itself by its content, and what it holds by reference."""
+    """Return `dump(thing)`, which pickles `thing` by its content, and captured objects inside it by reference."""
     import io
     from pickle import HIGHEST_PROTOCOL
 

@@ -1,4 +1,4 @@
-"""One task at the worker: run the body, find what it changed, take it back, and return the writes."""
+"""One task at the worker: run the body, find its writes, undo them, and return them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 def start(
     body: Callable[[int], object], kinds: list[str], objects: list[Any], fixed: list[int]
 ) -> Callable[[int], bytes | None]:
-    """Returns the function that runs one task; called once when an executor loads the task code.
+    """Return the function that runs one task; called once when an executor loads the task code.
 
     Args:
-        body: What a task runs.
+        body: The loop's body.
         kinds: How each of `objects` is watched.
-        objects: What `body` captured; the same objects, since all came in one pickle.
-        fixed: Numbers of the arrays that are read-only at the client, which pickling forgets.
+        objects: The objects that `body` captures; they are the same objects, since all are in one pickle.
+        fixed: The numbers of arrays that are read-only at the client; pickling makes arrays writable.
     """
     for number in fixed:
         objects[number].flags.writeable = False
@@ -44,7 +44,7 @@ def start(
         return settle(report=True)
 
     def settle(*, report: bool) -> bytes | None:
-        # All looks come first: arrays that share memory see each other taken back, and new values may hold old ones.
+        # Look at all objects before undoing anything: arrays may share memory, and a new value may hold an old one.
         found = [(number, finding) for number, look in looks if (finding := look()) is not None]
         try:
             return encode(found) if report and found else None
@@ -57,7 +57,7 @@ def start(
         if undo is not None:
             undo()
         else:
-            # What cannot be taken back would be seen by the next task: it gets the same answer instead.
+            # The next task would see a change that cannot be undone. It gets this trouble as its answer instead.
             broken.append(encode([(number, finding)]))
 
     return task

@@ -1,6 +1,6 @@
 """The writes of one task as bytes.
 
-`("", [(number, keys, values), ...])`, or `(trouble, number, suffix, reason)` when something cannot come home.
+`("", [(number, keys, values), ...])`, or `(trouble, number, suffix, reason)` if a write cannot be copied back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 
 
 def encoding(kinds: list[str], refer: Callable[[Any], Any], dump: Callable[[Any], bytes]) -> Encode:
-    """Returns `encode(findings)`."""
+    """Return `encode(findings)`."""
 
     def plain(value: Any) -> bool:
         kind = type(value)
@@ -32,12 +32,12 @@ def encoding(kinds: list[str], refer: Callable[[Any], Any], dump: Callable[[Any]
             if trouble:
                 return pickle.dumps((trouble, number, suffix, ""), pickle.HIGHEST_PROTOCOL)
         writes = [(number, keys, values) for number, (_, keys, values, _) in findings]
-        # A pickler that asks about every object costs 20 us to begin with: most writes are a number or a string.
+        # A pickler that is asked for each object costs 20 us to create, and most writes are a number or a string.
         if all(type(values) is bytes or all(map(plain, (*keys, *values))) for _, keys, values in writes):
             return pickle.dumps(("", writes), pickle.HIGHEST_PROTOCOL)
         try:
             return dump(("", writes))
-        except Exception as error:  # noqa: BLE001 - whatever a value's own pickling raises
+        except Exception as error:  # noqa: BLE001 - a value's own pickling may raise anything
             number, suffix = _blame(kinds, writes, dump)
             reason = f"{type(error).__name__}: {error}"
             return pickle.dumps(("unpicklable", number, suffix, reason), pickle.HIGHEST_PROTOCOL)
@@ -46,12 +46,12 @@ def encoding(kinds: list[str], refer: Callable[[Any], Any], dump: Callable[[Any]
 
 
 def _blame(kinds: list[str], writes: list[Any], dump: Callable[[Any], bytes]) -> tuple[int, str]:
-    """Returns the number and the suffix of the first write that cannot be pickled."""
+    """Return the number and the suffix of the first write that cannot be pickled."""
     for number, keys, values in writes:
         kind = kinds[number]
         for key, value in [("", values)] if kind == "array" else zip(keys, values, strict=True):
             try:
                 dump((key, value))
-            except Exception:  # noqa: BLE001 - whatever a value's own pickling raises
+            except Exception:  # noqa: BLE001 - a value's own pickling may raise anything
                 return number, {"array": "", "attributes": f".{key}"}.get(kind, f"[{key!r}]")
     return writes[0][0], ""
