@@ -32,7 +32,7 @@ def test_from_nothing_to_a_map(master: FakeMaster, aws: StandIn, capsys: pytest.
     for words in (
         "bundled for aarch64-manylinux2014",
         "CREATE_IN_PROGRESS",
-        "USD a month while nobody works",
+        "USD a month while no worker runs",
         "Alarms",
     ):
         assert words in err

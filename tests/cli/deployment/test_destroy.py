@@ -70,7 +70,7 @@ def test_without_a_terminal_it_needs_a_yes(
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert run(["destroy"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("cloudpar: error: without a terminal nobody answers 'Delete Cloudpar-dev in us-east-1 ")
+    assert last.startswith("cloudpar: error: there is no terminal to answer 'Delete Cloudpar-dev in us-east-1 ")
     assert "add --yes" in last
     assert "DeleteStack" not in deployed.calls
 

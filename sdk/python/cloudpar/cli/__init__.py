@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command that was typed."""
+    """Run the command line's command, and exit with its code."""
     from .application import run
 
     sys.exit(run(sys.argv[1:]))

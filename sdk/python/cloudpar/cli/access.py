@@ -1,8 +1,8 @@
-"""Which master a command talks to, and with which token.
+"""Which master a command connects to, and with which token.
 
-A data folder that is named wins, and no other option may name another master or token beside it; then come the options
-and the environment (and, for a user's commands, the profile file); then the default data folder. Out of a data folder
-an operator's commands take the admin token: on one's own machine one sees every account.
+`--data` decides alone: no other option may name a master or a token beside it. Without it, options and environment
+decide (and the profile file, for users' commands); then the default data folder. From a data folder, operators'
+commands take the admin token: on your own machine you see every account.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,11 +23,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PATIENCE_S = 20.0
-"""A person waits at the terminal, less long than a pool does. (A cold function may take some seconds, too.)"""
+"""How long a command waits for the master, in seconds: less than a pool, but longer than a Lambda's cold start."""
 
 
 class _DataOption(click.Option):
-    """It tells endpoint and tokens itself, so that an option for one of them would go unheeded."""
+    """The option `--data`. It gives endpoint and tokens, so options for these would be ignored and are refused."""
 
     def handle_parse_result(self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]) -> Any:
         given = [option for option in ("endpoint", "token", "admin_token") if option in opts]
@@ -50,14 +50,14 @@ endpoint_option = click.option(
 
 
 def user_options(command: Callable[P, R]) -> Callable[P, R]:
-    """Options of a command for which a user's token is enough."""
+    """Add the options of commands for which a user's token is enough."""
     token = secret_option("--token", help="An account's token, or the admin token. [env: CLOUDPAR_TOKEN]")
     endpoint = click.option("--endpoint", help="The master's URL. [env: CLOUDPAR_ENDPOINT]")
     return endpoint(token(data_option(command)))
 
 
 def admin_options(command: Callable[P, R]) -> Callable[P, R]:
-    """Options of a command that needs the admin token."""
+    """Add the options of commands that need the admin token."""
     token = secret_option(
         "--admin-token", envvar="CLOUDPAR_ADMIN_TOKEN", help="The admin token. [env: CLOUDPAR_ADMIN_TOKEN]"
     )
@@ -65,10 +65,10 @@ def admin_options(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def connect_user(endpoint: str | None, token: str | None, folder: Path | None) -> Connection:
-    """Talk to the master as whoever is configured.
+    """Connect to the configured master.
 
     Raises:
-        ConfigurationError: Nobody is.
+        ConfigurationError: No master is configured.
     """
     if folder is None:
         found = configure(endpoint, token)
@@ -78,10 +78,10 @@ def connect_user(endpoint: str | None, token: str | None, folder: Path | None) -
 
 
 def connect_admin(endpoint: str | None, admin_token: str | None, folder: Path | None) -> Connection:
-    """Talk to the master as its operator.
+    """Connect to the master with the admin token.
 
     Raises:
-        ConfigurationError: The admin token or its endpoint is not known.
+        ConfigurationError: The admin token or the endpoint is not known.
     """
     if folder is not None or endpoint == LOCAL or not (endpoint or admin_token):
         return _connect_folder(folder)
@@ -96,10 +96,10 @@ def connect_admin(endpoint: str | None, admin_token: str | None, folder: Path | 
 
 
 def connect(endpoint: str, token: str) -> Connection:
-    """A connection with a person's patience.
+    """Make a connection with the patience of a command.
 
     Raises:
-        ConfigurationError: The endpoint is no URL, or the token has characters that none has.
+        ConfigurationError: The endpoint is no URL, or the token has characters that no token has.
     """
     return Connection(endpoint.rstrip("/"), token, RetryPolicy(PATIENCE_S))
 
@@ -110,5 +110,5 @@ def _connect_folder(folder: Path | None) -> Connection:
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option of every command whose output a script might read."""
+    """Add `--json`, the option of every command whose output a script might read."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")(command)

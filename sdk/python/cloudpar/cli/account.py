@@ -1,4 +1,4 @@
-"""`cloudpar account`: the operator's side."""
+"""`cloudpar account`: an operator manages accounts."""
 
 import hashlib
 import secrets
@@ -61,7 +61,7 @@ def create(
     as_json: bool,
     **operator: Unpack[Operator],
 ) -> None:
-    """Create an account and print its token, which nobody can look up later. No active account may have its name."""
+    """Create an account and print its token, which cannot be looked up later. No active account may have its name."""
     if (quota_us is None) == (hours is None):
         raise click.UsageError("how much compute time? Give --quota SPAN or --hours N, and only one of them")
     quota_us = round((hours or 0.0) * 3.6e9) if quota_us is None else quota_us
@@ -69,7 +69,7 @@ def create(
         raise click.BadParameter("a new account's quota cannot be negative", param_hint="--quota")
     if secret is not None and operator["stack"] is None:
         raise click.UsageError("--secret keeps the token with AWS: give the --stack whose account it is")
-    # Made here and hashed: the token itself is known to nobody but the reader of this output.
+    # Made here, and only its hash is sent: the token appears in this output and nowhere else.
     token = secrets.token_urlsafe(32)
     request = CreateAccount(
         idempotency_key=secrets.token_urlsafe(16),

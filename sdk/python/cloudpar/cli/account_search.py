@@ -8,12 +8,12 @@ from .master import Master
 
 
 def find_account(master: Master, text: str) -> Account:
-    """The account that an operator means. An exact id counts before a name, and a name before the beginning of an id.
+    """Find an account. An exact id counts before a name, and a name before the start of an id.
 
-    Active accounts count before revoked ones, whose names may have been given again.
+    Active accounts count before revoked ones, whose names may be in use again.
 
     Raises:
-        NotFound: There is none, or more than one.
+        NotFound: No account matches, or more than one does.
     """
     accounts: list[Account] = master.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
     by_id = [each for each in accounts if each.account_id == text]

@@ -1,4 +1,4 @@
-"""The command line as a whole: its commands, and how an error looks."""
+"""The whole command line: its commands, and how errors are shown."""
 
 import sys
 from collections.abc import Sequence

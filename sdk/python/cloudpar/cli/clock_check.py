@@ -1,4 +1,4 @@
-"""Whether this machine's clock and a master's agree."""
+"""Compares this machine's clock with a master's."""
 
 import http.client
 import time
@@ -10,19 +10,19 @@ from email.utils import parsedate_to_datetime
 from .finding import Finding
 
 SKEW_S = 30.0
-"""How far the clocks may differ: links to payloads are signed for longer than they need by so much."""
+"""How much the clocks may differ, in seconds: links to payloads stay valid this much longer than needed."""
 
 _ANSWER_S = 5.0
 
 
 def date_of(endpoint: str) -> str | None:
-    """What a master's answer says of the time, whatever it answers; None: nothing.
+    """Return the Date header of any answer of the master; None if it has none.
 
     Raises:
-        OSError: Nothing answers there.
-        http.client.HTTPException: What answers there is no HTTP server.
+        OSError: No program answers at this address.
+        http.client.HTTPException: The program that answers is no HTTP server.
     """
-    opener = urllib.request.build_opener()  # urlopen would keep the proxies of its first call
+    opener = urllib.request.build_opener()  # urlopen keeps the proxy settings of its first call
     try:
         with opener.open(endpoint, timeout=_ANSWER_S) as answer:
             date: str | None = answer.headers.get("Date")
@@ -33,7 +33,7 @@ def date_of(endpoint: str) -> str | None:
 
 
 def check_clock(endpoint: str) -> Iterator[Finding]:
-    """Compare them; nothing is found where the master does not answer, or does not say what time it is."""
+    """Compare the clocks. Yields nothing if the master does not answer, or its answer has no date."""
     before = time.time()
     try:
         date = date_of(endpoint)

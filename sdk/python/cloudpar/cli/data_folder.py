@@ -1,4 +1,4 @@
-"""The folder in which `cloudpar up` keeps everything, and the connection file that its master leaves there."""
+"""The folder in which `cloudpar up` keeps all data, and the connection file that its master writes there."""
 
 import os
 import tempfile
@@ -11,7 +11,7 @@ from cloudpar.errors import CloudparError, ConfigurationError
 
 
 class ConnectionFile(msgspec.Struct, frozen=True):
-    """How to reach the master of a data folder, in each of the three roles."""
+    """How to connect to the master of a data folder, in each of the three roles."""
 
     endpoint: str
     token: str
@@ -20,20 +20,20 @@ class ConnectionFile(msgspec.Struct, frozen=True):
 
 
 def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where `cloudpar up` keeps its data unless told otherwise."""
+    """The folder in which `cloudpar up` keeps its data by default."""
     base = environment.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "cloudpar"
 
 
 def check_writable(folder: Path) -> None:
-    """Whether a master may keep its data there. It makes the folder itself, once it knows all that it was told.
+    """Check that a master can keep its data in a folder. The folder itself is made later.
 
     Raises:
-        CloudparError: Nothing can be written there, or where the folder would be made.
+        CloudparError: The folder, or the one that it would be made in, is not writable.
     """
     try:
         there = next(each for each in (folder, *folder.parents) if each.exists())
-        # Trying is the only way to know: what the mode of a folder allows, its file system may not.
+        # Writing a file is the only reliable check: a file system may refuse what the folder's mode allows.
         Path(tempfile.mkdtemp(prefix=".cloudpar-", dir=there)).rmdir()
     except OSError as error:
         raise CloudparError(
@@ -43,20 +43,20 @@ def check_writable(folder: Path) -> None:
 
 
 def connection_path(folder: Path) -> Path:
-    """Where a data folder's master writes its endpoint and tokens."""
+    """Where the master of a data folder writes its endpoint and tokens."""
     return folder / "connection.json"
 
 
 def is_data_folder(folder: Path) -> bool:
-    """Whether a master has run on it."""
+    """Whether a master has used this folder."""
     return connection_path(folder).exists()
 
 
 def read_connection(folder: Path) -> ConnectionFile:
-    """The connection file of a data folder.
+    """Read the connection file of a data folder.
 
     Raises:
-        ConfigurationError: There is none, or it is not what the master wrote.
+        ConfigurationError: There is none, or it is malformed.
     """
     path = connection_path(folder)
     try:

@@ -1,4 +1,4 @@
-"""`cloudpar demo`: the main job, measured on this machine."""
+"""`cloudpar demo`: measures factorizations on this machine."""
 
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ from .presentation import console, print_json
 
 SEED = 2017
 REFRESH_S = 0.5
-"""Drawing the bar more often would itself be measured."""
+"""The least time between two drawings of the bar, in seconds: more would disturb the measurement."""
 
 
 @click.command()
@@ -48,7 +48,7 @@ def demo(tasks: int, repeats: int, largest: int | None, plot_path: Path | None, 
 
 
 class Bar(Progress):
-    """Progress on standard error, drawn seldom and by the measuring thread itself."""
+    """Progress on standard error. It is drawn rarely, and by the measuring thread itself."""
 
     def __init__(self, steps: int) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class Bar(Progress):
         self._done, self._drawn = 0, 0.0
 
     def advance(self, name: str) -> None:  # type: ignore[override]
-        """One task of what is named is done."""
+        """Count one finished task of the named run."""
         self._done += 1
         now = time.monotonic()
         if now - self._drawn >= REFRESH_S:

@@ -1,4 +1,4 @@
-"""`cloudpar deploy`: a pool in one's own AWS account, for people who never used the CDK."""
+"""`cloudpar deploy`: a pool in your own AWS account, without knowledge of the CDK."""
 
 import tempfile
 from pathlib import Path
@@ -21,7 +21,7 @@ from .question import ask
 
 
 class Deployed(msgspec.Struct, frozen=True):
-    """What --json prints. `changes` are those of `settings`, which are in force now; others have their defaults."""
+    """What --json prints. `settings` are those in force that are not defaults, `changes` the changed ones."""
 
     stack: str
     region: str
@@ -38,12 +38,12 @@ class Deployed(msgspec.Struct, frozen=True):
 
 
 def region_option(command: click.decorators.FC) -> click.decorators.FC:
-    """The option of commands that talk to AWS."""
+    """Add `--region`, the option of commands that connect to AWS."""
     return click.option("--region", help="AWS region.  [default: AWS_REGION, or the AWS profile's]")(command)
 
 
 def environment_option(command: click.decorators.FC) -> click.decorators.FC:
-    """The option that names the stack."""
+    """Add `--env`, the option that names the stack."""
     return click.option(
         "--env", "environment", type=click.Choice(stack.ENVIRONMENTS), default="dev", show_default=True,
         help="Which of the deployments of this account and region.",

@@ -1,4 +1,4 @@
-"""What deploy, status and destroy show to people. Tables about what is going to happen go to standard error."""
+"""The tables of deploy, status and destroy. Tables about what will happen go to standard error."""
 
 import sys
 
@@ -20,13 +20,13 @@ _STATES = {"ok": "green", "warning": "yellow", "missing": "yellow", "failed": "r
 
 
 def show(what: RenderableType) -> None:
-    """Print to standard error: standard output is for the result."""
+    """Print to standard error: standard output is for the command's result."""
     width = None if sys.stderr.isatty() else PIPE_COLUMNS
     Console(stderr=True, width=width, highlight=False).print(what)
 
 
 def checks_table(checks: list[Check]) -> Table:
-    """What was looked at, and the fixes."""
+    """What was checked, and how to fix what failed."""
     table = Table("check", "state", "found", title="Before anything is made", title_justify="left")
     for each in checks:
         text = each.found if each.state == "ok" or not each.fix else f"{each.found}\n{each.fix}"
@@ -35,7 +35,7 @@ def checks_table(checks: list[Check]) -> Table:
 
 
 def made_table(made: list[Made], title: str) -> Table:
-    """What a stack consists of."""
+    """The resources of a stack."""
     table = Table("for", "what", title=title, title_justify="left")
     table.add_column("count", justify="right")
     for number, each in enumerate(made):
@@ -45,7 +45,7 @@ def made_table(made: list[Made], title: str) -> Table:
 
 
 def settings_table(settings: dict[str, str], changes: list[Change]) -> RenderableType:
-    """What is set, and what changes; every other setting has its default."""
+    """The settings, and how they change; all others have their defaults."""
     table = Table("setting", "now", "then", title="Settings", title_justify="left")
     changed = {each.name: each for each in changes}
     for name in sorted(settings.keys() | changed.keys()):
@@ -56,7 +56,7 @@ def settings_table(settings: dict[str, str], changes: list[Change]) -> Renderabl
 
 
 def doomed_table(doomed: list[Doomed]) -> Table:
-    """The resources that go or are replaced."""
+    """The resources that are deleted or replaced."""
     table = Table("resource", "name in the template", "fate", title="Resources that do not stay", title_justify="left")
     for each in doomed:
         table.add_row(each.type.removeprefix("AWS::"), each.name, each.fate)
@@ -64,8 +64,8 @@ def doomed_table(doomed: list[Doomed]) -> Table:
 
 
 def idle_table(lines: list[Line]) -> Table:
-    """What it costs at rest."""
-    table = Table("at rest", "how it comes about", title="USD a month while nobody works", title_justify="left")
+    """The cost at rest."""
+    table = Table("at rest", "how it comes about", title="USD a month while no worker runs", title_justify="left")
     table.add_column("USD", justify="right")
     for line in lines:
         table.add_row(f"{line.name} (option)" if line.option else line.name, line.why, f"{line.usd:.3f}")
@@ -75,7 +75,7 @@ def idle_table(lines: list[Line]) -> Table:
 
 
 def leftovers_table(leftovers: list[Leftover]) -> Table:
-    """What stays, and how to delete it for good."""
+    """What remains, and the command that deletes it for good."""
     table = Table("stays", "name", title="What outlives the stack", title_justify="left")
     table.add_column("GB", justify="right")
     table.add_column("USD a month", justify="right")
@@ -88,7 +88,7 @@ def leftovers_table(leftovers: list[Leftover]) -> Table:
 
 
 def fleet_table(fleet: Fleet) -> Table:
-    """The instances, one a row."""
+    """The instances, one per row."""
     table = Table("instance", "type", "zone", "state", "bought", title="Fleet", title_justify="left")
     table.add_column("USD an hour", justify="right")
     for each in fleet.instances:

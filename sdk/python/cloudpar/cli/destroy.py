@@ -1,4 +1,4 @@
-"""`cloudpar destroy`: the end of a deployment on AWS."""
+"""`cloudpar destroy`: deletes a deployment on AWS."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ ATTEMPTS = 2
 
 
 class Destroyed(msgspec.Struct, frozen=True):
-    """What --json prints. `profiles` are the files with its tokens that were deleted, `profile` the first of them."""
+    """What --json prints. `profiles` are the deleted files with its tokens, and `profile` is the first of them."""
 
     stack: str
     region: str
@@ -81,7 +81,7 @@ def _present(aws: Aws, there: stack.Stack, left: list[Leftover]) -> None:
 
 
 def _delete(aws: Aws, there: stack.Stack, doomed: list[str]) -> None:
-    """Empty its buckets and delete it; a second time, if a worker wrote into a bucket meanwhile.
+    """Empty the stack's buckets and delete it. Try twice, in case a worker wrote into a bucket meanwhile.
 
     Raises:
         DeploymentError: Something could not be deleted.
@@ -101,7 +101,7 @@ def _delete(aws: Aws, there: stack.Stack, doomed: list[str]) -> None:
 
 
 def follow(aws: Aws, there: stack.Stack, events: stack.Events, say: Callable[[str], None]) -> str | None:
-    """Tell what happens until the stack is gone. Returns why something could not be deleted; None: all is."""
+    """Show what happens until the stack is gone. Return why something could not be deleted; None if all is deleted."""
     while True:
         now = stack.find(aws, there.id)
         try:

@@ -1,4 +1,4 @@
-"""`cloudpar doctor`: what there is here, and what is missing."""
+"""`cloudpar doctor`: shows what works here and what is missing."""
 
 import platform
 import subprocess
@@ -35,7 +35,7 @@ _STYLES = {
 
 
 class _Mechanism(msgspec.Struct):
-    """As a worker reports it."""
+    """One mechanism of confinement, as a worker reports it."""
 
     name: str
     there: bool
@@ -63,7 +63,7 @@ def doctor(*, as_json: bool, **user: Unpack[User]) -> int:
 
 
 def look_here() -> Iterator[Finding]:
-    """At this machine."""
+    """Check this machine."""
     version = platform.python_version()
     known = (3, 11) <= sys.version_info < (3, 15)
     yield Finding("Python", "ok" if known else "bad", version if known else f"{version}: use 3.11 to 3.14")
@@ -98,7 +98,7 @@ def _look_there(user: User) -> Iterator[Finding]:
 
 
 def look_there(endpoint: str | None, token: str | None, folder: Path | None) -> Iterator[Finding]:
-    """At the master that is configured, if there is one."""
+    """Check the configured master, if there is one."""
     try:
         if folder is None and configure(endpoint, token) is None and not is_data_folder(default_folder()):
             text = f"none is configured, nor has one run on {default_folder()}: a pool starts one of its own"

@@ -1,4 +1,4 @@
-"""Limits of the executors of a worker that a command starts."""
+"""Options that limit the executors of a worker."""
 
 import click
 

@@ -1,7 +1,7 @@
 """What the command line's exit codes mean.
 
     0  done
-    1  failure: whatever has no code of its own
+    1  failure: any error without a code of its own
     2  usage: unknown command or option, or a value that cannot be read
     3  token: missing, unknown, revoked, or not good for this command
     4  unreachable: no master answers at the endpoint
@@ -11,7 +11,7 @@
     8  deployment: AWS, the CDK or a tool on this machine does not allow it
     130  interrupted
 
-They are stable: scripts may rely on them.
+The codes are stable: scripts may rely on them.
 """
 
 from cloudpar.deployment.failures import DeploymentError
@@ -58,5 +58,5 @@ _BY_ERROR: tuple[tuple[type[CloudparError], int], ...] = (
 
 
 def exit_code(error: CloudparError) -> int:
-    """The code with which the command ends."""
+    """Return the exit code for an error."""
     return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), FAILURE)

@@ -6,7 +6,7 @@ import msgspec
 class Finding(msgspec.Struct, frozen=True):
     """One line of `cloudpar doctor`.
 
-    "note" says what tasks go without, "missing" what could be better, "bad" what does not work.
+    "note" says what tasks have to do without, "missing" what could be better, and "bad" what does not work.
     """
 
     what: str

@@ -1,4 +1,4 @@
-"""The end of a deployment: an account of one's own, and a first map."""
+"""The last steps of a deployment: the operator's own account, and a first map."""
 
 import getpass
 import hashlib
@@ -19,15 +19,15 @@ from cloudpar_protocol.account_messages import CreateAccount
 from cloudpar_protocol.errors import CloudparError
 
 FIRST_MAP_S = 900.0
-"""How long the first map may take, in which the first worker starts. A spot instance takes one to three minutes."""
+"""How long the first map may take, in seconds. It starts the first worker, which takes one to three minutes."""
 
 NUMBERS = 10
 
 
 def ensure_account(aws: Aws, made: stack.Stack, name: str | None, hours: float, *, activate: bool) -> Path:
-    """Make an account of this stack, unless an earlier deployment left one's token here.
+    """Make an account of this stack, unless a file here already has the token of one.
 
-    A profile file that names another pool stays as it is, unless it is to be changed: programs go on with their pool.
+    A profile file that names another pool stays as it is, unless `activate` is set: programs go on with their pool.
 
     Returns:
         The file that holds the account's token: the profile file, or one beside it.
@@ -40,7 +40,7 @@ def ensure_account(aws: Aws, made: stack.Stack, name: str | None, hours: float, 
     takes_place = active is None or activate
     if kept is not None:
         return profile.take_back(kept) if takes_place else kept
-    # Made here: AWS and its logs see nothing but the hash.
+    # The token is made here: AWS and its logs only see its hash.
     token = secrets.token_urlsafe(32)
     request = CreateAccount(
         idempotency_key=secrets.token_urlsafe(16), name=name or _own_name(),
@@ -54,12 +54,12 @@ def ensure_account(aws: Aws, made: stack.Stack, name: str | None, hours: float, 
 def _own_name() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # a container's user without a name
+    except (OSError, KeyError):  # in a container the user may have no name
         return "first"
 
 
 def first_map(path: Path, *, show: bool) -> float:
-    """Squares of a few numbers, from start to result, in s; the pool shows how its workers start."""
+    """Square a few numbers and return how long that took, in s; the pool shows how its workers start."""
     from cloudpar.pool import Pool
 
     user = profile.read(path)
@@ -85,7 +85,7 @@ def first_map(path: Path, *, show: bool) -> float:
 
 
 def summary(made: stack.Stack, path: Path, took_s: float | None, environment: str) -> str:
-    """What to do now."""
+    """The text about how to use the pool now."""
     mapped = "" if took_s is None else f"The first map took {took_s:.0f} s; the next finds its worker there.\n"
     active = profile_path()
     program = "  from cloudpar import Pool\n  with Pool() as pool:\n      print(sum(pool.map(abs, range(1000))))\n"

@@ -1,4 +1,4 @@
-"""Whose tasks a worker runs."""
+"""The options that say whose tasks a worker runs."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -8,7 +8,7 @@ import click
 
 
 def isolation_options(default: Literal["own", "shared"]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Options of a command that starts a worker; together they are part of its greeting."""
+    """Add the options of commands that start a worker; they become part of the worker's greeting."""
     choice = click.option(
         "--isolation", type=click.Choice(["shared", "own"]), default=default, show_default=True,
         help="shared: tasks are of several people, and are confined. own: they are yours, and may do what you may.",

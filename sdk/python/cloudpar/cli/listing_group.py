@@ -2,10 +2,10 @@ import click
 
 
 class ListingGroup(click.Group):
-    """A group of commands that lists without a command's name: with the same options as its command `list`."""
+    """A group of commands that runs its command `list`, with the options of that, if no command is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Name `list` if the first argument is an option of it, or if there is none."""
+        """Insert `list` if the first argument is one of its options, or if there is no argument."""
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
             args = ["list", *args]
         return super().parse_args(ctx, args)

@@ -1,4 +1,4 @@
-"""Which master a command talks to: one at an address, by a token, or a stack on AWS, by AWS credentials."""
+"""Which master a command uses: one at an address, with a token; or a stack on AWS, with AWS credentials."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,17 +16,17 @@ R = TypeVar("R")
 
 
 class Master(Protocol):
-    """What both of them are to a command."""
+    """What commands need of a master, whether it is at an address or a stack."""
 
     endpoint: str
 
     def call(self, route: Route[Any, Any], message: Any, /) -> Any:
-        """Ask, and wait for the answer."""
+        """Send a request and return the answer."""
         ...
 
 
 class Place(TypedDict):
-    """Where the master is."""
+    """The options that say where the master is."""
 
     endpoint: str | None
     folder: Path | None
@@ -35,24 +35,24 @@ class Place(TypedDict):
 
 
 class User(Place):
-    """Whoever has a token; of a stack, its operator."""
+    """The options of a user with a token, or of the operator of a stack."""
 
     token: str | None
 
 
 class Operator(Place):
-    """Whoever has the admin token; of a stack, whom IAM allows to invoke its account function."""
+    """The options of an operator: with the admin token, or with the right to invoke the account function of a stack."""
 
     admin_token: str | None
 
 
 def as_user(command: Callable[P, R]) -> Callable[P, R]:
-    """Options that name a user, or the operator of a stack."""
+    """Add the options of a user or of the operator of a stack."""
     return user_options(_stack_options(command))
 
 
 def as_operator(command: Callable[P, R]) -> Callable[P, R]:
-    """Options that name the operator."""
+    """Add the options of an operator."""
     return admin_options(_stack_options(command))
 
 
@@ -66,12 +66,12 @@ def _stack_options(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def of_user(user: User) -> Master:
-    """The master that a user named."""
+    """Connect to the master that a user's options name."""
     return _deployed(user) or connect_user(user["endpoint"], user["token"], user["folder"])
 
 
 def of_operator(operator: Operator) -> Master:
-    """The master that the operator named."""
+    """Connect to the master that an operator's options name."""
     return _deployed(operator) or connect_admin(operator["endpoint"], operator["admin_token"], operator["folder"])
 
 

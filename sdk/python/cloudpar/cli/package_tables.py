@@ -1,4 +1,4 @@
-"""The table of `cloudpar packages`: in 80 columns what each line must have, in wider terminals the rest."""
+"""The table of `cloudpar packages`: the main columns fit into 80 characters, wider terminals show more."""
 
 import itertools
 import time
@@ -13,26 +13,26 @@ from .presentation import age, frameless, state, words
 from .set_aside import ID_CHARS
 
 COST_COLUMNS = 100
-"""From this width on the executors and the charge are shown, too."""
+"""From this terminal width on, in characters, the table also shows the executors and the charge."""
 
 ID_COLUMNS = 160
-"""From this width on ids are shown as a whole."""
+"""From this terminal width on, in characters, ids are not shortened."""
 
 NAME_CHARS, ACCOUNT_CHARS = 40, 12
 
 
 def packages(listed: Sequence[PackageSummary], names: Mapping[str, str] | None, columns: int) -> Table:
-    """Packages with their progress.
+    """Make the table of packages with their progress.
 
     Args:
-        listed: In this order.
-        names: Of accounts, by id, if the list has packages of several; an account without a name is shown by its id.
-            None: no account is shown.
-        columns: How wide the terminal is, in characters.
+        listed: The packages, in the order of the table.
+        names: The accounts' names by id, if the list has packages of several. An account without a name is shown by its
+            id. None: the table has no column for accounts.
+        columns: The width of the terminal, in characters.
     """
     wide = columns >= COST_COLUMNS
     table = frameless("Packages" if listed else None)
-    table.expand = columns < ID_COLUMNS  # the function has the width that the other columns leave
+    table.expand = columns < ID_COLUMNS  # the function's column takes the width that the others leave
     table.add_column("package", no_wrap=True)
     table.add_column("function", no_wrap=True, overflow="ellipsis", min_width=6, max_width=NAME_CHARS, ratio=1)
     table.add_column("state", no_wrap=True)
@@ -55,7 +55,7 @@ def packages(listed: Sequence[PackageSummary], names: Mapping[str, str] | None, 
 
 
 def id_chars(package_ids: Sequence[str]) -> int:
-    """How many characters of an id tell it from the others of a list.
+    """How many characters of an id distinguish it from the others of a list.
 
     >>> id_chars(["1234567890", "1234567899", "2"])
     10

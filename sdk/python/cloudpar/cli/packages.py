@@ -1,4 +1,4 @@
-"""`cloudpar packages`: what runs and what ran."""
+"""`cloudpar packages`: running packages and earlier ones."""
 
 import time
 from typing import Unpack
@@ -51,7 +51,7 @@ def list_packages(*, limit: int, as_json: bool, **user: Unpack[User]) -> None:
 
 
 def account_names(master: Master) -> dict[str, str]:
-    """The names of the accounts that a caller may see, by id."""
+    """The names of the accounts that the caller may see, by id."""
     caller = master.call(routes.HELLO, Hello())
     if caller.role == "admin":
         accounts = master.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts

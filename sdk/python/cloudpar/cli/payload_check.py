@@ -1,4 +1,4 @@
-"""Moves a payload to a worker and back, as a map with large values does, and says which part of the way fails."""
+"""Sends a payload to a worker and back, like a map with large values, and says which step fails."""
 
 import io
 from collections.abc import Iterator
@@ -14,19 +14,19 @@ from cloudpar_protocol.errors import CloudparError
 from .finding import Finding
 
 PAYLOAD_BYTES = 1_000_000
-"""More than any message carries inline, so that it takes the way of payloads."""
+"""The size of the payload, in bytes: more than a message carries inline."""
 
 WAIT_S = 20.0
-"""How long each step may take. A first task waits that long for a worker, too."""
+"""How long each step may take, in seconds; for the first task this includes the wait for a worker."""
 
 
 def check_payloads(connection: Connection, token: str, wait_s: float = WAIT_S) -> Iterator[Finding]:
-    """Send a payload from here to the blob store, from there to a worker, from the worker back, and home.
+    """Send a payload from here to the blob store, from there to a worker, and back.
 
     Args:
-        connection: To the master, with an account's token.
+        connection: The connection to the master, with an account's token.
         token: The same token, for a pool.
-        wait_s: How long to wait for each step.
+        wait_s: How long to wait for each step, in seconds.
     """
     try:
         upload(connection, "data", Blob(io.BytesIO(bytes(PAYLOAD_BYTES)), PAYLOAD_BYTES))
@@ -39,7 +39,7 @@ def check_payloads(connection: Connection, token: str, wait_s: float = WAIT_S) -
 
 
 def _by_worker(pool: Pool, wait_s: float) -> Iterator[Finding]:
-    # By name and as MessagePack: workers of any Python can run these.
+    # By reference, so with MessagePack: workers of any Python version can run these.
     try:
         _result(pool.submit(reference("builtins:len"), b""), wait_s)
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""What commands print: JSON for scripts, tables for people."""
+"""Output of commands: JSON for scripts, tables for people."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from cloudpar_protocol.account_messages import Account
 from . import spans
 
 PIPE_COLUMNS = 200
-"""Wide enough that nothing is cut when the output is read by a program such as grep; COLUMNS sets another width."""
+"""The width of tables for another program, such as grep: nothing is cut. COLUMNS sets another width."""
 
 _STATE_STYLES = {
     "active": "green", "running": "cyan", "completed": "green",
@@ -23,7 +23,7 @@ _STATE_STYLES = {
 
 
 def words(text: str) -> str:
-    r"""What somebody else has named, as it may stand in a terminal, which the invisible of its characters could change.
+    r"""Make a name that another user has chosen safe for a terminal: invisible characters could change its state.
 
     >>> words("[red]\x1b[31m name")
     '\\[red]?[31m name'
@@ -32,24 +32,24 @@ def words(text: str) -> str:
 
 
 def console() -> Console:
-    """Standard output."""
-    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()  # then Rich finds the width itself
+    """A console on standard output."""
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()  # in these cases Rich finds the width itself
     return Console(width=None if known else PIPE_COLUMNS, highlight=False)
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on one line."""
+    """Print one JSON object on one line."""
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
     sys.stdout.flush()
 
 
 def frameless(title: str | None) -> Table:
-    """A table without lines between its cells, for what has to fit 80 columns."""
+    """Make a table without lines between cells, for output of at most 80 columns."""
     return Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0), pad_edge=False)
 
 
 def account_table(accounts: list[Account]) -> Table:
-    """Accounts with their quotas."""
+    """Make the table of accounts with their quotas."""
     table = Table("account", "name", "state", title="Accounts" if accounts else None, title_justify="left")
     for heading in ("granted", "spent", "reserved", "left"):
         table.add_column(heading, justify="right")
@@ -63,10 +63,10 @@ def account_table(accounts: list[Account]) -> Table:
 
 
 def age(then: float, now: float) -> str:
-    """How long ago, in whole seconds."""
+    """How long ago a time was, in whole seconds."""
     return spans.show(max(0, round(now - then)) * 1_000_000)
 
 
 def state(name: str) -> str:
-    """An account's or a package's state in its colour."""
+    """The name of an account's or package's state, in its colour."""
     return f"[{_STATE_STYLES[name]}]{name}[/]"

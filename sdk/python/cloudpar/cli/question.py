@@ -1,4 +1,4 @@
-"""What deploy and destroy ask before they change anything."""
+"""The question that deploy and destroy ask before they change anything."""
 
 import sys
 
@@ -6,22 +6,22 @@ import click
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Go on if the answer is yes, or was given by --yes. It may come by a pipe.
+    """Return if the user answers yes or gave --yes. The answer may come from a pipe.
 
     Raises:
-        Abort: It is no.
-        UsageError: Nobody is there to answer.
+        Abort: The answer is no.
+        UsageError: Standard input has ended, so no answer can come.
     """
     if yes:
         return
-    nobody = click.UsageError(f"without a terminal nobody answers {question!r}: add --yes, and nothing is asked")
+    no_answer = click.UsageError(f"there is no terminal to answer {question!r}: add --yes, and nothing is asked")
     if sys.stdin is None:
-        raise nobody
+        raise no_answer
     try:
         click.confirm(question, abort=True, err=True)
     except click.Abort as stop:
-        # click makes the same of Ctrl-C, of Ctrl-D at a terminal, and of input that has ended.
+        # click raises the same for Ctrl-C, for Ctrl-D at a terminal, and for input that has ended.
         if isinstance(stop.__context__, EOFError) and not sys.stdin.isatty():
-            click.echo(err=True)  # the question's line has not ended
-            raise nobody from None
+            click.echo(err=True)  # end the line of the question
+            raise no_answer from None
         raise

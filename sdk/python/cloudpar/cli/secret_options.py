@@ -1,4 +1,4 @@
-"""Tokens among the arguments of processes, which every user of the machine may read, and every task."""
+"""Options for tokens. Every user and every task of a machine may read the arguments of processes."""
 
 import ctypes
 import sys
@@ -11,11 +11,11 @@ import click
 import psutil
 
 _ARGUMENTS = slice(45, 47)
-"""Where the addresses of a process's arguments stand in its line of state, after its name."""
+"""The fields of /proc/PID/stat, after the process name, with the addresses of its arguments in memory."""
 
 
 def secret_option(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """An option whose value is gone from this process's arguments as soon as it is read."""
+    """An option whose value is overwritten in this process's arguments as soon as it is read."""
     return click.option(name, callback=_cover, **attributes)
 
 
@@ -30,7 +30,7 @@ def _cover(_context: click.Context, _option: click.Parameter, secret: str | None
 
 
 def overheard(secret: str) -> str | None:
-    """A process that started this one and has a secret among its arguments, such as sudo: "sudo (pid 123)"."""
+    """The process that started this one and has the secret among its arguments, such as "sudo (pid 123)"; or None."""
     for process in psutil.Process().parents():
         with suppress(psutil.Error):
             if any(secret in argument for argument in process.cmdline()):

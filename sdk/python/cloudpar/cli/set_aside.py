@@ -1,4 +1,4 @@
-"""Lines for people about workers that cannot run a package."""
+"""Lines about workers that cannot run a package."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,17 +9,17 @@ from cloudpar_protocol.fleet_messages import ConnectedWorker
 from .presentation import words
 
 ID_CHARS = 8
-"""Characters of an id that are shown: two of a thousand packages begin alike once in ten thousand lists."""
+"""How many characters of an id are shown. Among a thousand packages, two ids start alike in one of 10,000 lists."""
 
 NAMED = 3
-"""How many packages a line names; of the others it says how many there are."""
+"""How many packages a line names; it counts the others."""
 
 UNKNOWN = "its log says why"
-"""A package notes the reasons of the first workers only."""
+"""Shown for workers without a reason: a package records the reasons of the first workers only."""
 
 
 def of_packages(packages: Iterable[PackageSummary]) -> Iterator[str]:
-    """One line for each reason, with the hosts and the packages that it is about."""
+    """Yield one line per reason, with its hosts and packages."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for package in packages:
         for each in package.set_aside:
@@ -29,7 +29,7 @@ def of_packages(packages: Iterable[PackageSummary]) -> Iterator[str]:
 
 
 def of_workers(workers: Iterable[ConnectedWorker]) -> Iterator[str]:
-    """One line for each worker and reason, with the packages that it is about."""
+    """Yield one line per worker and reason, with the packages."""
     for worker in workers:
         found: dict[str, list[str]] = defaultdict(list)
         for each in reversed(worker.set_aside):
@@ -40,7 +40,7 @@ def of_workers(workers: Iterable[ConnectedWorker]) -> Iterator[str]:
 
 
 def named(package_ids: Sequence[str]) -> str:
-    """Some packages, for people.
+    """Some package ids as text.
 
     >>> named(["0123456789abcdef"])
     'package 01234567'

@@ -1,4 +1,4 @@
-"""Spans of time as people write them: 90s, 10m, 2h, 3d, 1h30m. On the wire they are integer microseconds."""
+"""Durations as users write them: 90s, 10m, 2h, 3d, 1h30m. Messages carry them as integer microseconds."""
 
 import re
 from decimal import Decimal
@@ -7,7 +7,7 @@ import click
 
 _UNITS_US = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000}
 LARGEST_US = 2**62
-"""The longest span, of 146,000 years: a message has room for it, and for the sum of two."""
+"""The longest duration in microseconds, 146,000 years: a message can hold the sum of two."""
 
 LARGEST_HOURS = LARGEST_US // _UNITS_US["h"]
 
@@ -15,10 +15,10 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
 
 
 def parse(text: str) -> int:
-    """Microseconds of a span, which may be negative.
+    """Return the microseconds of a duration, which may be negative.
 
     Raises:
-        ValueError: It is none, or longer than LARGEST_US.
+        ValueError: The text is no duration, or one longer than LARGEST_US.
 
     Example:
         >>> parse("90s"), parse("1h30m"), parse("0.5d"), parse("-10m")
@@ -35,7 +35,7 @@ def parse(text: str) -> int:
 
 
 def show(microseconds: int) -> str:
-    """A span in its two largest units, for people.
+    """A duration as text, in its two largest units.
 
     Example:
         >>> show(5_400_000_000), show(90_000_000), show(1_234_567), show(12_345), show(0)
@@ -58,12 +58,12 @@ def show(microseconds: int) -> str:
 
 
 class Span(click.ParamType[int]):
-    """A command line parameter that is a span of time, in microseconds."""
+    """A duration on the command line, in microseconds."""
 
     name = "span"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse what was typed."""
+        """Parse the user's text."""
         try:
             return parse(str(value))
         except ValueError as error:

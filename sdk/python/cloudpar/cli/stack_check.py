@@ -1,4 +1,4 @@
-"""Whether a deployment on AWS is well, as far as its operator can see it from here."""
+"""Whether a deployment on AWS works, as far as its operator's machine can see."""
 
 import http.client
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from .finding import Finding
 
 
 def check_stack(name: str, region: str | None) -> Iterator[Finding]:
-    """Look at the stack, its master and its workers, by AWS credentials. No worker is started for it."""
+    """Check the stack, its master and its workers, with AWS credentials. This starts no worker."""
     try:
         aws = Aws(region)
         there = stack.get(aws, name)

@@ -1,4 +1,4 @@
-"""`cloudpar status`: a deployment on AWS, as AWS sees it."""
+"""`cloudpar status`: the state of a deployment, from AWS."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from .presentation import console, print_json
 
 
 class Queue(msgspec.Struct, frozen=True):
-    """Chunks that wait, that workers have, and that were lost several times."""
+    """How many chunks are waiting, how many workers have, and how many were lost several times."""
 
     waiting: int
     running: int
@@ -27,7 +27,7 @@ class Status(msgspec.Struct, frozen=True):
     """What --json prints. Money is in USD an hour, at list prices and current spot prices.
 
     Attributes:
-        fix: What to do about a stack that is no pool. Of such a one, no queue and no costs are told.
+        fix: What to do about a stack that is no pool; for such a stack, queue and costs are None.
     """
 
     stack: str
@@ -56,10 +56,10 @@ def status(*, environment: str, region: str | None, as_json: bool) -> None:
 
 
 def take(aws: Aws, name: str) -> Status:
-    """Ask AWS.
+    """Ask AWS for the state of a stack.
 
     Raises:
-        NotFound: There is no such stack.
+        NotFound: There is no stack of this name.
     """
     there = stack.get(aws, name)
     group = there.outputs.get("FleetGroup")
@@ -86,7 +86,7 @@ def _queue(aws: Aws, there: stack.Stack) -> Queue | None:
     tasks, lost = there.outputs.get("QueueUrl"), there.outputs.get("DeadLetterQueueUrl")
     if not tasks or not lost:
         return None
-    express = there.outputs.get("ExpressQueueUrl")  # stacks of 0.2.0 have none
+    express = there.outputs.get("ExpressQueueUrl")  # stacks of 0.2.0 do not have this queue
     depths = [_depth(aws, url) for url in (tasks, express) if url]
     waiting, running = (sum(each) for each in zip(*depths, strict=True))
     return Queue(waiting, running, sum(_depth(aws, lost)))

@@ -1,4 +1,4 @@
-"""`cloudpar top`: the pool, live."""
+"""`cloudpar top`: shows the pool live."""
 
 import threading
 import time
@@ -24,21 +24,21 @@ from .presentation import console, print_json
 ROWS = 20
 
 NOTES = 5
-"""How many reasons why workers are set aside are shown. `cloudpar workers` shows all."""
+"""How many reasons for set-aside workers are shown; `cloudpar workers` shows all."""
 
 RATE_S = 10.0
-"""Over how long the rate of tasks is measured while the screen is shown: results come in bulk."""
+"""The period over which the rate of tasks is measured, in seconds: results arrive in batches."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
     """The pool at one moment, as far as this token sees it.
 
     Attributes:
-        at: When, in seconds since 1970.
-        endpoint: Which master.
-        executors: Those that published lately for any running package, each counted once.
-        packages: Newest first.
-        accounts: All of them with the admin token, otherwise one's own.
+        at: The time, in seconds since 1970.
+        endpoint: The master's URL.
+        executors: How many executors have recently published results of running packages; each counts once.
+        packages: The packages, newest first.
+        accounts: All accounts with the admin token; otherwise the token's own.
     """
 
     at: float
@@ -49,12 +49,12 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def done(self) -> int:
-        """Tasks that ended, over all packages listed."""
+        """The number of ended tasks of all listed packages."""
         return sum(each.progress.done for each in self.packages)
 
 
 def take(master: Master) -> Snapshot:
-    """Ask the master."""
+    """Ask the master for the state of the pool."""
     caller = master.call(routes.HELLO, Hello())
     listed = master.call(routes.LIST_PACKAGES, ListPackages())
     found = listed.packages
@@ -78,12 +78,12 @@ def take(master: Master) -> Snapshot:
 
 
 def draw(now: Snapshot, before: Snapshot | None = None) -> Group:
-    """The screen; the rate needs an earlier snapshot."""
+    """Draw the screen; an earlier snapshot is needed for the rate."""
     running = sum(each.state == "running" for each in now.packages)
     head = f"{now.endpoint}   {running} running, {quantity(now.executors, 'executor')} at work"
     if before is not None and now.at > before.at:
         head += f"   {max(0, now.done - before.done) / (now.at - before.at):,.0f} tasks/s"
-    # Running packages first: on a busy pool the screen is full before the list ends.
+    # Running packages first: the whole list of a busy pool may not fit on the screen.
     rows = sorted(now.packages, key=lambda each: each.state != "running")[:ROWS]
     names = {each.account_id: each.name for each in now.accounts}
     notes = list(set_aside.of_packages(each for each in rows if each.state == "running"))
@@ -96,7 +96,7 @@ def draw(now: Snapshot, before: Snapshot | None = None) -> Group:
 
 
 def _left_s(now: Snapshot, before: Snapshot | None) -> dict[str, float]:
-    """How long each running package takes yet: by its tasks since the earlier snapshot, or by their mean duration."""
+    """The remaining seconds of each running package, by its rate since the earlier snapshot or by the mean duration."""
     done_before = {} if before is None else {each.package_id: each.progress.done for each in before.packages}
     left: dict[str, float] = {}
     for each in now.packages:

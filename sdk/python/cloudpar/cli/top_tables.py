@@ -1,4 +1,4 @@
-"""The tables of `cloudpar top`, which fit 80 columns: beginnings of ids, as every command takes them, and no frames."""
+"""The tables of `cloudpar top`: without frames and with shortened ids, so that they fit 80 columns."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,16 +15,16 @@ NAME_CHARS = 12
 
 
 def packages(listed: Sequence[PackageSummary], names: Mapping[str, str], left_s: Mapping[str, float]) -> Table:
-    """Packages with their progress, and with their accounts if these are several.
+    """Make the table of packages with their progress, and with their accounts if there are several.
 
     Args:
-        listed: In this order.
-        names: Of the accounts, by id.
-        left_s: Estimates of the time until the end, by package id.
+        listed: The packages, in the order of the table.
+        names: The accounts' names, by id.
+        left_s: The estimated remaining time in seconds, by package id.
     """
     several = len({each.account_id for each in listed}) > 1
     table = frameless("Packages" if listed else None)
-    table.expand = True  # the function has the width that the other columns leave
+    table.expand = True  # the function's column takes the width that the others leave
     table.add_column("package", no_wrap=True)
     table.add_column("function", no_wrap=True, overflow="ellipsis", min_width=6, ratio=1)
     table.add_column("state", no_wrap=True)
@@ -45,7 +45,7 @@ def packages(listed: Sequence[PackageSummary], names: Mapping[str, str], left_s:
 
 
 def accounts(listed: Sequence[Account]) -> Table:
-    """Accounts with their quotas."""
+    """Make the table of accounts with their quotas."""
     table = frameless("Accounts" if listed else None)
     for heading in ("account", "name", "state"):
         table.add_column(heading, no_wrap=True, overflow="ellipsis", max_width=NAME_CHARS)

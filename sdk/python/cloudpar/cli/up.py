@@ -1,4 +1,4 @@
-"""`cloudpar up`: a master and an agent on this machine, in the foreground."""
+"""`cloudpar up`: runs a master and an agent on this machine, in the foreground."""
 
 import errno
 import math
@@ -87,7 +87,7 @@ def listen(port: int) -> socket.socket:
     """The socket on which the master will listen.
 
     Raises:
-        PortInUse: Another process has it.
+        PortInUse: Another process uses the port.
     """
     try:
         return programs.listen(port)

@@ -1,4 +1,4 @@
-"""What `cloudpar up` prints when it is ready. Tokens go to a person or a program, and into no log."""
+"""What `cloudpar up` prints when it is ready. Tokens are shown to a person or a program, and kept out of logs."""
 
 import os
 import stat
@@ -18,8 +18,9 @@ from .presentation import print_json
 def announce(connection: ConnectionFile, folder: Path, executors: int, *, as_json: bool) -> None:
     """Print how to use the master.
 
-    Without a terminal the output may be a log, such as systemd's journal: then it names the file that holds the tokens.
-    `--json` is for a program that reads it, and so has them, but not where its output goes into a file or the journal.
+    Without a terminal the output may be a log, such as systemd's journal: then it names the file with the tokens
+    instead. With `--json` a program reads the output, so it contains the tokens, unless it goes to a file or the
+    journal.
     """
     if as_json:
         told = {"endpoint": connection.endpoint, "connection_file": str(connection_path(folder))}
@@ -35,7 +36,7 @@ def announce(connection: ConnectionFile, folder: Path, executors: int, *, as_jso
 
 
 def with_tokens(connection: ConnectionFile) -> str:
-    """What a person at a terminal pastes."""
+    """The text for a terminal, with commands to paste."""
     return (
         f"To use it:\n\n"
         f"  export CLOUDPAR_ENDPOINT={connection.endpoint}\n"
@@ -56,6 +57,6 @@ def _without_tokens(connection: ConnectionFile, folder: Path) -> str:
 
 
 def _is_kept(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether standard output is a file, or systemd's journal, which says in JOURNAL_STREAM which socket it is."""
+    """Whether standard output is a file or systemd's journal, whose socket JOURNAL_STREAM names."""
     status = os.fstat(sys.stdout.fileno())
     return stat.S_ISREG(status.st_mode) or environment.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"

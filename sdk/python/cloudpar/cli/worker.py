@@ -1,4 +1,4 @@
-"""`cloudpar worker`: an agent for a master that is somewhere else."""
+"""`cloudpar worker`: runs an agent for a master on another machine."""
 
 from contextlib import suppress
 from queue import Empty
@@ -61,7 +61,7 @@ def worker(
         except Interrupted:
             return
     else:
-        # Asked here once, so that a wrong address or token is one clear line and not a log of the agent's retries.
+        # One request before the agent starts: a wrong address or token then gives one clear line, not a log of retries.
         role = connect(endpoint, token).call(routes.HELLO, Hello()).role
     if role != "worker":
         raise Forbidden(f"this is a token for the role {role!r}: a worker needs the worker token ({_WHERE})")

@@ -1,4 +1,4 @@
-"""`cloudpar workers`: which workers there are, and what they cannot run."""
+"""`cloudpar workers`: the connected workers, and what they cannot run."""
 
 from typing import Unpack
 
@@ -42,10 +42,10 @@ def workers(*, as_json: bool, **operator: Unpack[Operator]) -> None:
 
 
 def ask(master: Master) -> ListWorkersReply:
-    """The workers, as the master knows them.
+    """Ask the master for its workers.
 
     Raises:
-        CloudparError: The master is of a release that does not list workers, or refuses.
+        CloudparError: The master's release cannot list workers, or the master refuses.
     """
     try:
         found: ListWorkersReply = master.call(routes.LIST_WORKERS, ListWorkers())
@@ -58,7 +58,7 @@ def ask(master: Master) -> ListWorkersReply:
 
 
 def worker_table(listed: list[ConnectedWorker], now: float) -> Table:
-    """Workers, in at most 80 columns."""
+    """Make the table of workers, at most 80 columns wide."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("worker", no_wrap=True)
     table.add_column("host", no_wrap=True, overflow="ellipsis", max_width=24)
