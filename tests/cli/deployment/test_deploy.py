@@ -89,7 +89,7 @@ def test_the_stack_of_a_failed_deployment_is_made_again(
     _answer(monkeypatch, "y\n")
     assert run(["deploy", "--no-first-map"]) == 0
     err = " ".join(capsys.readouterr().err.split())
-    assert "anew (ROLLBACK_COMPLETE now)" in err
+    assert "new (ROLLBACK_COMPLETE now)" in err
     assert f"Create {NAME}?" in err
 
 

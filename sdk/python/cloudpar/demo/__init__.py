@@ -1,1 +1,1 @@
-"""The main job, measured: many factorizations, one after the other, on a process pool, and on the cloudpar pool."""
+"""A benchmark: many factorizations, run sequentially, on a process pool, and on a cloudpar pool."""

@@ -1,17 +1,17 @@
-"""The task: factorize a product of two random primes by trial division, as the first system's evaluation did."""
+"""The benchmark's task: factorize the product of two random primes by trial division."""
 
 import random
 import time
 from collections.abc import Callable, Sequence
 
 SEQUENTIAL_S = 10.0
-"""All tasks together take about this long, one after the other, on one core of the machine that calibrates."""
+"""How long all tasks together take, in seconds, when run sequentially on one core of the calibrating machine."""
 
 CALIBRATION_PRIME = 400_009
 
 
 def factorize(number: int) -> tuple[int, int]:
-    """The smallest factor above 1, and what remains.
+    """Return the smallest factor above 1, and the quotient.
 
     Example:
         >>> factorize(91), factorize(97), factorize(64)
@@ -28,7 +28,7 @@ def factorize(number: int) -> tuple[int, int]:
 
 
 def problem(tasks: int, largest: int, seed: int) -> list[int]:
-    """Products of two primes, each between largest / 2 and largest: the same ones for the same arguments.
+    """Return products of two primes, each between largest / 2 and largest; equal arguments give equal products.
 
     Example:
         >>> problem(3, 1000, seed=1)
@@ -46,15 +46,15 @@ def _prime(generator: random.Random, largest: int) -> int:
 
 
 def calibrate(tasks: int, clock: Callable[[], float] = time.process_time) -> int:
-    """The size of primes for which `tasks` factorizations take about SEQUENTIAL_S on this machine.
+    """Find the size of primes for which `tasks` factorizations take about SEQUENTIAL_S on this machine.
 
-    It has two significant digits, so that two calibrations of one machine mostly agree.
+    It is rounded to two significant digits, so that repeated calibrations mostly agree.
     """
-    # Processor time, and the shortest of many looks: others on this machine shall not make the problem smaller.
+    # Processor time, and the shortest of many measurements: other processes must not make the problem smaller.
     division_s = min(_division_s(clock) for _ in range(25))
     divisions = SEQUENTIAL_S / tasks / division_s
-    # Every other number up to the smaller prime is tried; of two primes in [largest / 2, largest] that is on
-    # average 2/3 of largest.
+    # Every other number up to the smaller prime is tried; that prime is on average 2/3 of largest if both are in
+    # [largest / 2, largest].
     return _two_digits(min(max(divisions * 2 * 3 / 2, 1_000.0), 1e9))
 
 

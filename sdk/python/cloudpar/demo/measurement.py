@@ -1,4 +1,4 @@
-"""Running the task in each way, several times, and keeping the best time of each."""
+"""Runs the benchmark in each way, several times, and keeps the best time of each."""
 
 import os
 import time
@@ -20,12 +20,12 @@ EXECUTORS = (1, 2, 4)
 PROCESSES = 2
 
 Advance = Callable[[str], None]
-"""Told after each task, with the name of what runs."""
+"""Called after each task, with the name of the current run."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The pool with so many executors: wall time from the call of map to the last result, on a warm pool."""
+    """A run on the pool with this many executors: wall time from the call of map to the last result, on a warm pool."""
 
     executors: int
     wall_s: float
@@ -33,13 +33,13 @@ class Run:
 
     @property
     def efficiency(self) -> float:
-        """The part of the executors' time that went into tasks."""
+        """The share of the executors' time that was spent in tasks."""
         return self.report.execute_s / (self.executors * self.wall_s)
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the demo found. Times are the best of the repeats."""
+    """The demo's results. Times are the best of the repeats."""
 
     tasks: int
     largest: int
@@ -51,12 +51,12 @@ class Measurement:
     runs: tuple[Run, ...]
 
     def speedup(self, wall_s: float) -> float:
-        """How many times faster than one after the other."""
+        """How many times faster than the sequential run."""
         return self.sequential_s / wall_s
 
 
 def measure(numbers: list[int], repeats: int, advance: Advance, *, largest: int, seed: int) -> Measurement:
-    """Run everything. Nothing is written to a file meanwhile, except by the pool for itself."""
+    """Run everything. During the measurement only the pool itself writes files."""
     all_correct = True
 
     def timed(name: str, start: Callable[[], Iterable[tuple[int, int]]]) -> float:
@@ -78,7 +78,7 @@ def measure(numbers: list[int], repeats: int, advance: Advance, *, largest: int,
             return min(runs, key=lambda run: run.wall_s)
 
     sequential_s = min(timed("sequential", lambda: map(factorize, numbers)) for _ in range(repeats))
-    # Before any pool of ours: forking a process that has threads is what Python warns of.
+    # Before this process has a pool: Python warns when a process with threads forks.
     with ProcessPoolExecutor(PROCESSES) as processes:
         list(processes.map(factorize, [15] * PROCESSES))
         process_pool_s = min(
@@ -93,7 +93,7 @@ def measure(numbers: list[int], repeats: int, advance: Advance, *, largest: int,
 
 @contextmanager
 def _warm_pool(executors: int) -> Iterator[Pool]:
-    """A pool on a cluster of its own (whatever the environment says), whose executors have all run a task."""
+    """A pool on its own cluster, regardless of the environment, whose executors have all run a task."""
 
     def failed(error: LocalClusterFailed) -> None:
         os.write(2, f"cloudpar: {error}\n".encode())

@@ -1,4 +1,4 @@
-"""The measurement as a picture: run time over executors, and the overhead's parts."""
+"""The measurement as a plot: run time by number of executors, and the parts of the overhead."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _OVERHEAD = ("serialize", "retrieve", "publish", "deserialize")
 _ABOVE, _BELOW = 7, -30
-"""Where a text of two lines begins, in points from its own."""
+"""The vertical offsets of a label of two lines, above or below its point; in points."""
 _COLOURS = ("#4477aa", "#66ccee", "#ccbb44", "#aa3377")
 
 
 def check_plotting() -> None:
-    """See that a plot can be drawn, before measuring for minutes.
+    """Check that a plot can be drawn, before minutes of measuring.
 
     Raises:
         CloudparError: matplotlib is not installed.
@@ -32,12 +32,12 @@ def check_plotting() -> None:
 
 
 def save(found: Measurement, path: Path) -> None:
-    """Draw it into a file, whose suffix names the format."""
+    """Draw the plot into a file, whose suffix selects the format."""
     draw(found).savefig(path, dpi=150)
 
 
 def draw(found: Measurement) -> "Figure":
-    """The picture."""
+    """Draw the plot."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -49,14 +49,14 @@ def draw(found: Measurement) -> "Figure":
     )
     texts = _run_times(left, found)
     _overhead(right, found)
-    figure.draw_without_rendering()  # from now on it is known where everything lies
+    figure.draw_without_rendering()  # computes the positions of all elements
     for text in texts:
         _clear(text, left)
     return figure
 
 
 def _clear(text: "Annotation", axes: "Axes") -> None:
-    """Move it, above its point or below, to the nearest place where it lies on no line."""
+    """Move a label above or below its point, to the nearest place where it covers no line."""
     paths = [line.get_path().transformed(line.get_transform()) for line in axes.lines]
     for away in range(0, 400, 2):
         for y in (_ABOVE + away, _BELOW - away):
@@ -67,7 +67,7 @@ def _clear(text: "Annotation", axes: "Axes") -> None:
 
 
 def _run_times(axes: "Axes", found: Measurement) -> "list[Annotation]":
-    """Draw them; returns the texts at the points."""
+    """Draw the run times; returns the labels of the points."""
     executors = [run.executors for run in found.runs]
     ideal = [found.sequential_s / min(number, found.cores) for number in executors]
     axes.axhline(found.sequential_s, color="0.6", linewidth=1, linestyle=":", label="sequential, in this process")
@@ -85,7 +85,7 @@ def _run_times(axes: "Axes", found: Measurement) -> "list[Annotation]":
         for run in found.runs
     ]  # fmt: skip
     axes.set_xticks(executors)
-    # Room for the texts above the highest point, and for the legend above them.
+    # Leave room for the labels above the highest point, and for the legend above them.
     axes.set_ylim(0, 1.55 * max(found.sequential_s, found.process_pool_s, *(run.wall_s for run in found.runs)))
     axes.set_xlim(0.7, executors[-1] + 1.2)
     axes.set(title="Run time", xlabel="executors", ylabel="wall time in s (best of the repeats)")

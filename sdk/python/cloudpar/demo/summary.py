@@ -1,4 +1,4 @@
-"""The measurement as a table, and as JSON values."""
+"""The measurement as a table and as JSON values."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from cloudpar._formatting.quantity import quantity
 from .measurement import PROCESSES, Measurement, Run
 
 POINTS = ("serialize", "retrieve", "execute", "publish", "deserialize", "await")
-"""The six points, in the order of Report.points_s."""
+"""The names of the six points, in the order of Report.points_s."""
 
 _EXPLANATIONS = (
     "1 serializing code and data (client)",
@@ -24,7 +24,7 @@ _EXPLANATIONS = (
 
 
 def as_json(found: Measurement) -> dict[str, Any]:
-    """One object. `points_s` are those of the run with two executors."""
+    """Return one JSON object. `points_s` are those of the run with two executors."""
     return {
         "tasks": found.tasks,
         "results_correct": found.results_correct,
@@ -47,7 +47,7 @@ def as_json(found: Measurement) -> dict[str, Any]:
 
 
 def as_tables(found: Measurement) -> Group:
-    """For people."""
+    """Return the tables for people."""
     heading = (
         f"{found.tasks} factorizations of products of two primes below {found.largest:,} on {found.cores} cores; "
         f"results {'correct' if found.results_correct else 'WRONG'}"

@@ -19,7 +19,7 @@ ReplyT = TypeVar("ReplyT", bound=Struct)
 
 
 class Administration:
-    """A deployed stack's operator: whoever IAM allows to invoke its account function, which no request reaches."""
+    """Sends an operator's requests to a stack's account function. IAM decides who may invoke it."""
 
     def __init__(self, aws: Aws, stack: stacks.Stack) -> None:
         self._aws = aws
@@ -29,11 +29,11 @@ class Administration:
         self.endpoint = stack.output("Endpoint").rstrip("/")
 
     def call(self, route: Route[RequestT, ReplyT], message: RequestT) -> ReplyT:
-        """Like Connection.call. A repetition by the AWS library sends the same message, and so is harmless.
+        """Send a request, like Connection.call. The AWS library may repeat it; repeating it is harmless.
 
         Raises:
             RequestError: The master refused.
-            DeploymentError: AWS did, or the function failed.
+            DeploymentError: AWS refused, or the function failed.
         """
         body = codec.encode(message, codec.JSON).decode()
         event = f'{{"route":"{route.name}","who":{json.dumps(self._who)},"body":{body}}}'
@@ -52,19 +52,19 @@ class Administration:
 
     @cached_property
     def _who(self) -> str:
-        """Our own ARN, for the log of what administrators did."""
+        """Our own ARN, for the log of administrators' requests."""
         try:
             return str(self._aws.call("sts", "get_caller_identity")["Arn"])
         except DeploymentError:
             return ""
 
     def keep_token(self, name: str, token: str) -> AbstractContextManager[str]:
-        """Keep a user's token in a secret; see token_secret.kept."""
+        """Keep a user's token in a secret; see `token_secret.kept`."""
         return token_secret.kept(self._aws, self.stack, name, token)
 
 
 def connect(name: str, region: str | None) -> Administration:
-    """Administer a deployed stack.
+    """Connect to the account function of a stack.
 
     Raises:
         NotFound: There is no such stack.

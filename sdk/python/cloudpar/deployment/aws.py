@@ -9,15 +9,15 @@ from .failures import DeploymentError, refusal, told
 
 ATTEMPTS = 5
 CONNECT_S, ANSWER_S = 5.0, 40.0
-"""The account function, which waits for no one, is given 29 s."""
+"""The time limits for connecting to AWS and for an answer, in seconds. The account function may take up to 29 s."""
 
 
 class Aws:
-    """One AWS account in one region, with the credentials that AWS's own tools would take.
+    """One AWS account in one region, with the credentials that AWS's own tools use.
 
     Raises:
-        DeploymentError: botocore is not installed, or no such AWS profile.
-        ConfigurationError: No region is named.
+        DeploymentError: botocore is not installed, or there is no such AWS profile.
+        ConfigurationError: No region is configured.
     """
 
     def __init__(self, region: str | None = None, environment: Mapping[str, str] = os.environ) -> None:
@@ -30,8 +30,8 @@ class Aws:
         self._failures = (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError)
         try:
             session = botocore.session.Session()
-            session.get_scoped_config()  # complains of a profile that is not there
-            # Other tools of AWS's read AWS_REGION, this library alone does not.
+            session.get_scoped_config()  # raises if the profile does not exist
+            # AWS's other tools read AWS_REGION, but botocore alone does not.
             named = region or environment.get("AWS_REGION") or session.get_config_variable("region")
         except botocore.exceptions.ProfileNotFound as error:
             raise DeploymentError(f"{error}: correct AWS_PROFILE, or run `aws configure --profile NAME`") from None
@@ -50,8 +50,8 @@ class Aws:
         """Call AWS: `call("sqs", "get_queue_attributes", QueueUrl=...)`.
 
         Raises:
-            AwsMissing: There is nothing of that name.
-            AwsRefused: Anything else that is not an answer.
+            AwsMissing: The named resource does not exist.
+            AwsRefused: AWS refused, or does not answer.
         """
         try:
             answer: dict[str, Any] = getattr(self._client(service), operation)(**parameters)
@@ -60,11 +60,11 @@ class Aws:
         return answer
 
     def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
-        """The entries under `key` of all pages of a list.
+        """Yield the entries under `key` of all pages of a list.
 
         Raises:
-            AwsMissing: There is nothing of that name.
-            AwsRefused: Anything else that is not an answer.
+            AwsMissing: The named resource does not exist.
+            AwsRefused: AWS refused, or does not answer.
         """
         try:
             for page in self._client(service).get_paginator(operation).paginate(**parameters):

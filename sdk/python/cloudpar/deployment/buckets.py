@@ -1,4 +1,4 @@
-"""CloudFormation deletes no bucket that holds objects, so they are deleted first."""
+"""Empties buckets before their stack is deleted: CloudFormation cannot delete a bucket that holds objects."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -19,10 +19,10 @@ def doomed(body: dict[str, Any], physical_ids: dict[str, str]) -> list[str]:
 
 
 def empty(aws: Aws, bucket: str) -> int:
-    """Delete all objects of a bucket. Returns how many there were; a bucket that is gone is empty.
+    """Delete all objects of a bucket, and return their number; 0 if there is no such bucket.
 
     Raises:
-        DeploymentError: Some could not be deleted.
+        DeploymentError: Some objects could not be deleted.
     """
     keys = _keys(aws, bucket)
     count = 0
@@ -43,7 +43,7 @@ def empty(aws: Aws, bucket: str) -> int:
 
 
 def _keys(aws: Aws, bucket: str) -> Iterator[str]:
-    """A page without objects has no list of them."""
+    """Yield the keys page by page. S3 leaves the list out of a page without objects."""
     more: dict[str, str] = {}
     while True:
         page = aws.call("s3", "list_objects_v2", Bucket=bucket, **more)

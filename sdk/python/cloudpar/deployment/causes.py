@@ -1,4 +1,4 @@
-"""Why a deployment failed: the reason of the resource that failed first, in AWS's words."""
+"""Why a deployment failed: the reason, in AWS's words, of the resource that failed first."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,11 +7,11 @@ from .aws import Aws
 from .failures import AwsRefused
 
 MOST = 3
-"""How many resources that failed on their own are named."""
+"""How many failed resources an error names at most."""
 
 
 def newest_event(aws: Aws, stack: str) -> str | None:
-    """The id of the last event of a stack; None: nothing happened to a stack of this name."""
+    """The id of a stack's last event; None if no stack of this name has events."""
     try:
         event = next(aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack), None)
     except AwsRefused:
@@ -20,10 +20,10 @@ def newest_event(aws: Aws, stack: str) -> str | None:
 
 
 def failed_resources(aws: Aws, stack: str, after: str | None) -> str | None:
-    """What failed since an event, and why; None: nothing did, or AWS does not say.
+    """Which resources have failed since an event, and why; None if none has, or AWS does not say.
 
-    CloudFormation cancels what is under way when a resource fails. Neither these cancellations nor the line about the
-    stack as a whole are causes.
+    When a resource fails, CloudFormation cancels the others. These cancellations, and the line about the whole stack,
+    are no causes.
     """
     found: list[str] = []
     try:

@@ -11,13 +11,13 @@ from .failures import CdkFailed, DeploymentError
 from .project import BUNDLE, PLATFORM, Project
 
 LAST_LINES = 5
-"""How many lines of a tool that failed are in the error. Frames of its stack do not count: they hide the message."""
+"""How many lines of a failed tool's output the error shows. Stack frames are left out: they hide the message."""
 
 _FRAME = re.compile(r"^\s+at |node internals|node:internal")
 
 
 class Cdk:
-    """The CDK CLI on this project's app. What it writes goes to `show`, line by line, as it comes."""
+    """The CDK CLI, run on this project's app. Its output goes to `show`, line by line, as it appears."""
 
     def __init__(self, project: Project, region: str, settings: Sequence[str], show: Callable[[str], None]) -> None:
         self._project = project
@@ -26,9 +26,9 @@ class Cdk:
         self._environment = {
             **os.environ, "AWS_REGION": region, "AWS_DEFAULT_REGION": region, "CDK_DEFAULT_REGION": region,
             "UV": project.uv() or "uv",
-            # What they say of newer versions would hide the last lines, which say what failed.
+            # Notices of newer versions would hide the last lines of output, which say what failed.
             "NO_COLOR": "1", "CDK_DISABLE_VERSION_CHECK": "1", "NPM_CONFIG_UPDATE_NOTIFIER": "false",
-            # It is about a later Node.js than the one that is asked for here, and comes with every command.
+            # Every command prints this warning, which is about a Node.js version later than the required one.
             "AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": "true",
         }  # fmt: skip
         self._cdk = project.cdk()
@@ -39,7 +39,7 @@ class Cdk:
             self._run("building the functions", ["functions/bundle.sh", str(BUNDLE), PLATFORM])
 
     def synthesize(self, stack: str, folder: Path) -> dict[str, Any]:
-        """Write the assembly, and return the stack's template."""
+        """Write the cloud assembly to a folder, and return the stack's template."""
         self._run("cdk synth", [*self._cdk, "synth", stack, "--quiet", "--output", str(folder), *self._settings])
         path = folder / f"{stack}.template.json"
         try:
@@ -51,16 +51,16 @@ class Cdk:
         return template
 
     def bootstrap(self, account: str, region: str) -> None:
-        """Make the CDK's own stack in an account and region: a bucket, a registry and roles, free while empty."""
+        """Create the CDK's own stack in an account and region: a bucket, a registry and roles, free while empty."""
         command = [*self._cdk, "bootstrap", f"aws://{account}/{region}", "--app", ""]
         self._run("cdk bootstrap", command)
 
     def deploy(self, stack: str, assembly: Path) -> None:
-        """Make a stack of what was synthesized."""
+        """Create or update a stack from a synthesized assembly."""
         self._deploy(stack, assembly)
 
     def prepare(self, stack: str, assembly: Path, change_set: str) -> None:
-        """Upload what a stack needs, and make a change set. The stack stays as it is; without changes, none is made."""
+        """Upload what a stack needs, and create a change set unless nothing changes. The stack stays unchanged."""
         self._deploy(stack, assembly, "--method", "prepare-change-set", "--change-set-name", change_set)
 
     def execute(self, stack: str, assembly: Path, change_set: str) -> None:

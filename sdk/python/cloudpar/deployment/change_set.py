@@ -9,16 +9,17 @@ from .aws import Aws
 from .failures import AwsMissing, DeploymentError
 
 HOLDS_DATA = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SecretsManager::Secret"}
-"""Types whose resources hold what nobody can make again. A package whose messages are lost waits for its chunks."""
+"""The types of resources whose content cannot be made again. Without its queued messages, a package waits for chunks
+that never run."""
 
 
 class Doomed(msgspec.Struct, frozen=True):
     """A resource that a deployment removes or replaces.
 
     Attributes:
-        name: In the template.
-        type: As CloudFormation names it.
-        fate: In CloudFormation's words.
+        name: The name in the template.
+        type: The type, as CloudFormation names it.
+        fate: What happens to it.
     """
 
     name: str
@@ -27,7 +28,7 @@ class Doomed(msgspec.Struct, frozen=True):
 
 
 def doomed(aws: Aws, stack: str, name: str) -> list[Doomed] | None:
-    """The resources that a change set removes or replaces; None: there is no such change set, as nothing changes."""
+    """The resources that a change set removes or replaces; None if nothing changes, so that there is no change set."""
     try:
         pages = list(aws.pages("cloudformation", "describe_change_set", "Changes", StackName=stack, ChangeSetName=name))
     except AwsMissing:
@@ -46,12 +47,12 @@ def _fate(change: Mapping[str, Any]) -> str | None:
 
 
 def discard(aws: Aws, stack: str, name: str) -> None:
-    """Delete a change set that is not executed."""
+    """Delete a change set without executing it."""
     aws.call("cloudformation", "delete_change_set", StackName=stack, ChangeSetName=name)
 
 
 def check_data(found: list[Doomed], stack: str) -> None:
-    """Refuse to lose data.
+    """Refuse a deployment that would lose data.
 
     Raises:
         DeploymentError: A table, a bucket, a queue or a secret would be removed or replaced.

@@ -6,13 +6,14 @@ State = Literal["ok", "warning", "missing", "failed"]
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One finding.
+    """The result of one check.
 
     Attributes:
-        name: What was looked at.
-        state: "warning": it works, but not as well; "missing": this command can make it; "failed": not like this.
-        found: What is there.
-        fix: What to do about it.
+        name: What was checked.
+        state: "ok"; "warning": it works with a drawback; "missing": this command can create it; "failed": the
+            deployment cannot go on.
+        found: What the check found.
+        fix: What to do about it; empty if nothing.
     """
 
     name: str

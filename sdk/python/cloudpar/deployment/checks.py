@@ -1,4 +1,4 @@
-"""What a deployment needs, looked at before anything is made; each finding names its fix."""
+"""Checks of what a deployment needs, before anything is created; each finding names its fix."""
 
 from collections.abc import Callable, Iterator
 
@@ -16,18 +16,18 @@ from .project import Project
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
 BOOTSTRAP_VERSION = 6
 SPOT_QUOTA = ("ec2", "L-34B43A08")
-"""All standard spot instance requests, in vCPUs."""
+"""The AWS quota "All standard spot instance requests", in vCPUs."""
 
 ON_DEMAND_QUOTA = ("ec2", "L-1216C47A")
-"""Running standard instances on demand, in vCPUs."""
+"""The AWS quota "Running on-demand standard instances", in vCPUs."""
 
 CONCURRENCY_QUOTA = ("lambda", "L-B99A9384")
 CONCURRENCY = 100
-"""Below this, workers are throttled when many publish at once: everything completes, only slower."""
+"""Below this many concurrent Lambda calls, workers that publish at once are throttled: slower, but correct."""
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """All checks, the account that they were made in, and settings that the region asks for."""
+    """All checks, their account, and the settings that the region requires."""
 
     account: str
     region: str
@@ -35,14 +35,14 @@ class Findings(msgspec.Struct, frozen=True):
     settings: list[str] = []
 
     def missing(self, name: str) -> bool:
-        """Whether that is to be made first."""
+        """Whether something has to be created first."""
         return any(each.name == name and each.state == "missing" for each in self.checks)
 
     def require(self) -> None:
-        """Refuse to go on if anything failed.
+        """Raise if a check has failed.
 
         Raises:
-            DeploymentError: The text names each fix.
+            DeploymentError: The text names the fix of each failed check.
         """
         failed = [f"{each.name}: {each.found}: {each.fix}" for each in self.checks if each.state == "failed"]
         if failed:
@@ -50,10 +50,10 @@ class Findings(msgspec.Struct, frozen=True):
 
 
 def check(aws: Aws, project: Project, plan: Plan) -> Findings:
-    """Look at everything. Whoever AWS does not know gets no further than that.
+    """Run all checks. With credentials that AWS does not accept, only that is reported.
 
     Raises:
-        DeploymentError: The credentials are no good.
+        DeploymentError: AWS does not accept the credentials.
     """
     caller = aws.call("sts", "get_caller_identity")
     account = str(caller["Account"])
@@ -81,7 +81,7 @@ def _bootstrap(aws: Aws) -> Check:
 
 
 def _zones(aws: Aws, plan: Plan) -> Check:
-    """CloudFormation would find out only while it makes the network. Zones that one asks for are of no use to it."""
+    """Check the zones now: CloudFormation would fail while it creates the network. Opt-in zones do not count."""
     name = "zones"
     wanted = {"zone-type": "availability-zone", "opt-in-status": "opt-in-not-required", "state": "available"}
     filters = [{"Name": key, "Values": [value]} for key, value in wanted.items()]
@@ -97,7 +97,7 @@ def _zones(aws: Aws, plan: Plan) -> Check:
 
 
 def _types(aws: Aws, plan: Plan) -> tuple[Check, list[str]]:
-    """Newer families are not in every region, and AWS may refuse a group that names one which is not there."""
+    """Check the instance types. Some regions lack newer families, and AWS may refuse a group that names one of them."""
     name, types = "instance types", [f"{family}.{plan.instance_size}" for family in plan.drawn]
     try:
         offered = set(_offered(aws, types))
@@ -119,7 +119,7 @@ def _types(aws: Aws, plan: Plan) -> tuple[Check, list[str]]:
 
 
 def _offered(aws: Aws, types: list[str]) -> Iterator[str]:
-    """The families of those types that are there."""
+    """Yield the families of the types that the region offers."""
     wanted = [{"Name": "instance-type", "Values": types}]
     key, call = "InstanceTypeOfferings", "describe_instance_type_offerings"
     for each in aws.pages("ec2", call, key, LocationType="region", Filters=wanted):
@@ -171,7 +171,7 @@ def _limit(aws: Aws, quota: tuple[str, str]) -> float:
     which = dict(zip(("ServiceCode", "QuotaCode"), quota, strict=True))
     try:
         found = aws.call("service-quotas", "get_service_quota", **which)
-    except AwsMissing:  # nobody ever changed it in this account
+    except AwsMissing:  # this account still has the default
         found = aws.call("service-quotas", "get_aws_default_service_quota", **which)
     return float(found["Quota"]["Value"])
 

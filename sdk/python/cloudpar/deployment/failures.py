@@ -1,4 +1,4 @@
-"""What AWS, the CDK and the tools on this machine refuse, in words that name the fix."""
+"""Errors of AWS, the CDK and tools on this machine, as texts that name the fix."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ from cloudpar.errors import CloudparError
 
 
 class DeploymentError(CloudparError):
-    """A deployment cannot be made, changed or asked; the text names the fix."""
+    """A deployment cannot be made, changed or queried; the text names the fix."""
 
 
 class CdkFailed(DeploymentError):
-    """A tool that deploys ended with an error. `command` says which."""
+    """A tool that deploys has failed; `command` is its name."""
 
     def __init__(self, message: str, command: str) -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class CdkFailed(DeploymentError):
 
 
 class AwsRefused(DeploymentError):
-    """AWS refused a call, or was not reached. `code` is AWS's own name for it."""
+    """AWS refused a call or did not answer; `code` is AWS's error code."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class AwsRefused(DeploymentError):
 
 
 class AwsMissing(AwsRefused):
-    """AWS says that there is nothing of that name."""
+    """AWS says that the named resource does not exist."""
 
 
 SIGN_IN = "run `aws configure` or `aws sso login`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
@@ -46,14 +46,14 @@ _MISSING = {
 
 
 def refusal(code: str, text: str, service: str, operation: str, region: str) -> AwsRefused:
-    """The error for what a call came back with.
+    """Return the error for a failed call.
 
     Args:
-        code: AWS's code, or the name of the library's exception.
-        text: AWS's or the library's own words.
-        service: As botocore names it.
-        operation: As botocore names it.
-        region: Where.
+        code: AWS's error code, or the name of botocore's exception.
+        text: AWS's or botocore's error text.
+        service: The service, as botocore names it.
+        operation: The operation, as botocore names it.
+        region: The region.
 
     >>> str(refusal("AccessDenied", "no", "sqs", "get_queue_attributes", "eu-west-1"))
     "these AWS credentials may not call sqs:GetQueueAttributes: have it allowed, or use an administrator's (no)"
@@ -79,7 +79,7 @@ def refusal(code: str, text: str, service: str, operation: str, region: str) -> 
 
 
 def told(error: Any) -> tuple[str, str]:
-    """AWS's code and words of an exception of botocore's."""
+    """Return AWS's error code and text from a botocore exception."""
     answer = getattr(error, "response", None)
     found = answer.get("Error", {}) if isinstance(answer, dict) else {}
     return found.get("Code") or type(error).__name__, found.get("Message") or str(error)

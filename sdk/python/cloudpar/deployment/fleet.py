@@ -12,7 +12,7 @@ FAILED = {"Failed", "Cancelled", "WaitingForSpotInstanceId"}
 
 
 class Instance(msgspec.Struct, frozen=True):
-    """One host of the fleet. `usd` is the price of an hour, if it is known."""
+    """One instance of the fleet. `usd` is its price per hour, or None if that is unknown."""
 
     id: str
     type: str
@@ -23,15 +23,15 @@ class Instance(msgspec.Struct, frozen=True):
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """The Auto Scaling group.
+    """The Auto Scaling group of the workers.
 
     Attributes:
-        desired: Instances that it wants.
-        maximum: So many it may ever want.
-        running: Those in service.
-        starting: Those that are wanted and not yet there.
-        instances: All that exist.
-        reason: Why the newest launch failed, in AWS's words.
+        desired: How many instances it wants now.
+        maximum: The most instances that it may have.
+        running: How many are in service.
+        starting: How many are wanted and not in service yet.
+        instances: All instances that exist.
+        reason: Why the newest launch failed, in AWS's words; None if it did not.
     """
 
     desired: int
@@ -43,7 +43,7 @@ class Fleet(msgspec.Struct, frozen=True):
 
 
 def read(aws: Aws, group: str) -> Fleet | None:
-    """The fleet as it is now; None if there is no such group."""
+    """Read the state of the fleet; None if there is no such group."""
     found = aws.call("autoscaling", "describe_auto_scaling_groups", AutoScalingGroupNames=[group])["AutoScalingGroups"]
     if not found:
         return None
@@ -59,7 +59,7 @@ def read(aws: Aws, group: str) -> Fleet | None:
 
 
 def failure(activities: Iterable[Mapping[str, Any]]) -> str | None:
-    """Why the newest launch failed, or what it waits for; None if it did not. Newest come first.
+    """Why the newest launch failed or is delayed; None if neither. Activities are given newest first.
 
     >>> failure([{"Description": "Launching a new EC2 instance.", "StatusCode": "Failed", "StatusMessage": "No spot."}])
     'No spot.'
@@ -85,7 +85,7 @@ def _instances(aws: Aws, members: list[Mapping[str, Any]]) -> list[Instance]:
 
 
 def _spot(aws: Aws, ids: list[str]) -> set[str]:
-    # By a filter: an id that EC2 does not know yet, or any more, would be an error.
+    # With a filter: asking for an id that EC2 does not know (yet, or any more) would be an error.
     wanted = [{"Name": "instance-id", "Values": ids}]
     found = aws.pages("ec2", "describe_instances", "Reservations", Filters=wanted)
     every = (instance for reservation in found for instance in reservation["Instances"])
@@ -93,12 +93,12 @@ def _spot(aws: Aws, ids: list[str]) -> set[str]:
 
 
 def _spot_prices(aws: Aws, kinds: list[str]) -> dict[tuple[str, str], float]:
-    """By type and zone, what an hour costs now."""
+    """The current spot prices in USD per hour, by type and zone."""
     try:
         found = aws.pages(
             "ec2", "describe_spot_price_history", "SpotPriceHistory",
             InstanceTypes=kinds, ProductDescriptions=["Linux/UNIX"], StartTime=datetime.now(UTC),
         )  # fmt: skip
         return {(each["InstanceType"], each["AvailabilityZone"]): float(each["SpotPrice"]) for each in found}
-    except AwsRefused:  # the prices are a courtesy
+    except AwsRefused:  # without prices the output is still useful
         return {}

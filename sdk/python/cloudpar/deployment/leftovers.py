@@ -1,4 +1,4 @@
-"""What a deployment leaves behind when its stack is deleted, and what that costs a month."""
+"""What remains of a deployment when its stack is deleted, and what that costs per month."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,19 +11,19 @@ from .failures import AwsRefused
 
 GB = 1e9
 SIZE_DAYS = 3
-"""S3 tells a bucket's size once a day."""
+"""How many days of bucket sizes are requested: S3 reports a size once a day, with a delay."""
 
 REPOSITORY = "cdk-hnb659fds-container-assets-{account}-{region}"
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """One thing that stays.
+    """One resource that remains.
 
     Attributes:
-        type: As CloudFormation names it.
-        name: As AWS names it.
-        size_bytes: If AWS tells.
-        usd: A month, at that size; None if the size is not known.
+        type: The type, as CloudFormation names it.
+        name: The name, as AWS names it.
+        size_bytes: The size, or None if AWS does not report it.
+        usd: The cost per month at this size; None if the size is unknown.
         delete: The command that deletes it for good.
     """
 
@@ -35,7 +35,7 @@ class Leftover(msgspec.Struct, frozen=True):
 
 
 def retained(aws: Aws, body: dict[str, Any], physical_ids: dict[str, str]) -> list[Leftover]:
-    """What of a stack is not deleted with it."""
+    """The resources of a stack that are not deleted with it."""
     kinds = {
         "AWS::DynamoDB::Table": _table,
         "AWS::S3::Bucket": _bucket,
@@ -46,7 +46,7 @@ def retained(aws: Aws, body: dict[str, Any], physical_ids: dict[str, str]) -> li
 
 
 def tokens(aws: Aws, stack: str) -> list[Leftover]:
-    """The secrets in which `account create --secret` keeps users' tokens."""
+    """The secrets with users' tokens that `account create --secret` has made."""
     try:
         return [_secret(aws, name) for name in token_secret.of_stack(aws, stack)]
     except AwsRefused:
@@ -54,7 +54,7 @@ def tokens(aws: Aws, stack: str) -> list[Leftover]:
 
 
 def key(aws: Aws, environment: str) -> Leftover | None:
-    """What encrypts accounts' keys, which the functions made: tables that stay are worth less without it."""
+    """The key that encrypts accounts' keys, which the functions have made; remaining tables need it."""
     name = f"/cloudpar/{environment}/accounts-key"
     try:
         aws.call("ssm", "get_parameter", Name=name)
@@ -65,7 +65,7 @@ def key(aws: Aws, environment: str) -> Leftover | None:
 
 
 def images(aws: Aws, account: str) -> Leftover | None:
-    """The workers' images in the CDK's registry, which other apps of the account may share; None: there are none."""
+    """The workers' images in the CDK's registry, which other apps of the account may share; None if there are none."""
     name = REPOSITORY.format(account=account, region=aws.region)
     try:
         found = list(aws.pages("ecr", "describe_images", "imageDetails", repositoryName=name))

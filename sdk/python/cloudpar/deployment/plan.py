@@ -8,14 +8,14 @@ FAMILIES = {
     "arm64": ("c8g", "c7g", "c6g", "m8g", "m7g", "m6g"),
     "x86_64": ("c7i", "c7a", "c6i", "c6a", "m7i", "m6i"),
 }
-"""Those of infra/lib/environments.ts, by architecture."""
+"""The default instance families of infra/lib/environments.ts, by architecture."""
 
 ARCHITECTURES = ",".join(FAMILIES)
 LEAST_ZONES = 2
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What is to be deployed, as far as the checks care."""
+    """The part of a deployment that the checks need to know."""
 
     max_instances: int
     on_demand: int
@@ -28,25 +28,25 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def spot(self) -> int:
-        """So many of the instances are spot instances."""
+        """How many of the instances are spot instances."""
         return max(0, self.max_instances - self.on_demand)
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """The families of instances to draw from."""
+        """The instance families that the fleet may use."""
         return self.families or tuple(each for name in self.architectures for each in FAMILIES.get(name, ()))
 
     @property
     def instance_vcpus(self) -> int:
-        """Of one instance."""
+        """The vCPUs of one instance."""
         return VCPUS.get(self.instance_size, max(VCPUS.values()))
 
 
 def read_plan(environment: str, settings: dict[str, str]) -> Plan:
-    """What the checks must know of the settings; infra/lib/environments.ts has the defaults.
+    """Read what the checks need from the settings; infra/lib/environments.ts has the defaults.
 
     Raises:
-        ConfigurationError: A number is none.
+        ConfigurationError: A number is malformed or out of range.
     """
     families = settings.get("families")
     return Plan(

@@ -1,4 +1,4 @@
-"""What a deployment costs: at rest, line by line and without free tiers, and by the hour while it works.
+"""What a deployment costs: at rest per month, line by line and without free tiers, and per hour while it works.
 
 List prices of us-east-1 as of 2025; other regions differ by up to a third. docs/cost-model.md explains every line.
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 HOURS = 730
-"""Of a month, as AWS counts."""
+"""Hours per month, as AWS counts them."""
 
 MINUTES = HOURS * 60
 
@@ -25,14 +25,14 @@ KEY_USD = 1.00
 NAT_GATEWAY_USD = 0.045 * HOURS
 LAMBDA_REQUEST_USD = 0.20 / 1e6
 LAMBDA_GB_SECOND_USD = 0.0000133334
-"""On arm64."""
+"""The price of a GB second of Lambda on arm64."""
 
 FIFO_REQUEST_USD = 0.50 / 1e6
 READ_UNIT_USD = 0.125 / 1e6
 TABLE_GB_USD = 0.25
 RECOVERY_GB_USD = 0.20
 LOG_GB_USD = 0.50
-"""Taking a GB of logs in; keeping it costs 0.03 a month, of a tenth of its size."""
+"""The price of taking in a GB of logs. Keeping it costs 0.03 a month, for a tenth of its size."""
 
 BUCKET_GB_USD = 0.023
 IMAGE_GB_USD = 0.10
@@ -40,18 +40,18 @@ VOLUME_GB_USD = 0.08
 ADDRESS_HOUR_USD = 0.005
 
 TICK_S = 0.05
-"""The timer's duration when nothing is due: it asks four shards of an index."""
+"""The duration of a timer call that finds nothing due, in seconds: it queries four shards of an index."""
 
 TICK_READ_UNITS = 4 * 0.5
 TICK_LOG_BYTES = 800
-"""Lambda's three lines and one of ours."""
+"""The log of a timer call: three lines of Lambda and one of ours."""
 
 POLLERS = 5
 POLL_S = 20
-"""Lambda asks a queue that is its source by five long polls at a time, empty or not."""
+"""The length of a long poll, in seconds. For a queue as its source, Lambda runs five at a time, even if it is empty."""
 
 IMAGES_GB = 0.5
-"""Two images of the worker, compressed."""
+"""The size of two compressed images of the worker, in GB."""
 
 CODE_GB = 0.03
 TABLES_GB = 0.01
@@ -60,24 +60,24 @@ ON_DEMAND_USD = {
     "c8g": 0.07976, "c7g": 0.0725, "c6g": 0.068, "m8g": 0.08976, "m7g": 0.0816, "m6g": 0.077,
     "c7i": 0.08925, "c7a": 0.10264, "c6i": 0.085, "c6a": 0.0765, "m7i": 0.1008, "m6i": 0.096,
 }  # fmt: skip
-"""USD an hour of size `large` on demand; the families are those of infra/lib/environments.ts."""
+"""The on-demand price of size `large` in USD per hour, by the families of infra/lib/environments.ts."""
 
 VCPUS = {"large": 2, "xlarge": 4, "2xlarge": 8, "4xlarge": 16, "8xlarge": 32}
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """What of a deployment costs while nobody works. Without arguments: what infra/ makes unless told otherwise.
+    """The parts of a deployment that cost money at rest. The defaults are what infra/ makes without settings.
 
     Attributes:
-        alarm_metrics: Metrics that its alarms read; an alarm on a formula reads several.
-        dashboards: An option.
-        secrets: The workers' token.
-        keys: A customer's KMS keys.
-        nat_gateways: None, on purpose.
-        timers: Rules that call a function every minute.
-        timer_mb: That function's memory.
-        queue_sources: Queues that Lambda polls by itself.
-        recovery: Point-in-time recovery of the tables.
+        alarm_metrics: How many metrics its alarms read; an alarm on a formula reads several.
+        dashboards: How many dashboards; an option.
+        secrets: How many secrets; one is the workers' token.
+        keys: How many customer-managed KMS keys.
+        nat_gateways: How many NAT gateways; none by design.
+        timers: How many rules call a function every minute.
+        timer_mb: The memory of that function, in MB.
+        queue_sources: How many queues Lambda polls by itself.
+        recovery: Whether the tables have point-in-time recovery.
     """
 
     alarm_metrics: int = 11
@@ -92,7 +92,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Line(NamedTuple):
-    """A line of the bill: what, how it comes about, and USD a month. An option is not part of the total."""
+    """A line of the bill: what it is for, the calculation, and USD per month. Options do not count in the total."""
 
     name: str
     why: str
@@ -101,7 +101,7 @@ class Line(NamedTuple):
 
 
 def idle(shape: Shape) -> list[Line]:
-    """What a deployment costs a month while nobody works and no worker is there."""
+    """What a deployment costs per month while no worker runs."""
     ticks = shape.timers * MINUTES
     polls = shape.queue_sources * POLLERS * MINUTES * 60 / POLL_S
     lines = [
@@ -132,12 +132,12 @@ def idle(shape: Shape) -> list[Line]:
 
 
 def total(lines: Iterable[Line]) -> float:
-    """USD a month without options."""
+    """The total in USD per month, without options."""
     return sum(line.usd for line in lines if not line.option)
 
 
 class Hour(msgspec.Struct, frozen=True, kw_only=True):
-    """USD an hour, now. `unknown`: instances whose price nobody named, which are not in it."""
+    """The current cost in USD per hour. `unknown` instances have no known price and are not included."""
 
     instances: float
     volumes: float
@@ -147,17 +147,17 @@ class Hour(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> float:
-        """All of it."""
+        """The sum of all parts."""
         return self.instances + self.volumes + self.addresses + self.idle
 
 
 def hour(instance_usd: Sequence[float | None], idle_month_usd: float, volume_gib: int) -> Hour:
-    """What a deployment costs an hour.
+    """Calculate what a deployment costs per hour.
 
     Args:
-        instance_usd: Each instance's price; None where it is not known.
-        idle_month_usd: What it costs at rest.
-        volume_gib: Of each instance.
+        instance_usd: The price of each instance per hour; None if unknown.
+        idle_month_usd: What the deployment costs per month at rest.
+        volume_gib: The volume of each instance, in GiB.
 
     >>> hour([0.03, 0.03], 2.0, 20).total
     0.07712328767123287
@@ -173,7 +173,7 @@ def hour(instance_usd: Sequence[float | None], idle_month_usd: float, volume_gib
 
 
 def on_demand_usd(instance_type: str) -> float | None:
-    """The list price of an hour of an instance of the fleet; of others None.
+    """The list price of one of the fleet's instance types, in USD per hour; None for other types.
 
     >>> on_demand_usd("c7g.xlarge"), on_demand_usd("t3.large")
     (0.145, None)

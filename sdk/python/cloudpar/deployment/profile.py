@@ -1,4 +1,4 @@
-"""The profile file, in which a pool finds endpoint and token."""
+"""The profile file, from which pools take endpoint and token."""
 
 import glob
 import json
@@ -12,14 +12,14 @@ from cloudpar._client.configuration import profile_path
 
 
 class Profile(NamedTuple):
-    """What a profile file says."""
+    """The content of a profile file."""
 
     endpoint: str
     token: str
 
 
 def read(path: Path | None = None) -> Profile | None:
-    """What a file says, if it is a profile. Without a path it is the one that programs find."""
+    """Read a profile file; None if it is none. Without a path, the file that programs use."""
     path = path or profile_path()
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -30,13 +30,13 @@ def read(path: Path | None = None) -> Profile | None:
 
 
 def write_beside(profile: Profile, name: str) -> Path:
-    """Write one that programs find only by CLOUDPAR_PROFILE, such as profile-Cloudpar-prod.toml."""
+    """Write a file that programs use only by CLOUDPAR_PROFILE, such as profile-Cloudpar-prod.toml."""
     active = profile_path()
     return write(profile, active.with_name(f"{active.stem}-{name}{active.suffix}"))
 
 
 def write(profile: Profile, path: Path | None = None) -> Path:
-    """Write it, readable by its owner alone. What it held is kept beside it: profile.toml.old, .old2 and so on."""
+    """Write the profile, readable only by its owner. The old file is kept as profile.toml.old, .old2 and so on."""
     path = path or profile_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
@@ -54,13 +54,13 @@ def write(profile: Profile, path: Path | None = None) -> Path:
 
 
 def _spare(path: Path) -> Path:
-    """Where nothing is yet: what is kept holds a token that nobody can look up."""
+    """A path that is not in use yet. Kept files are never overwritten: their tokens cannot be looked up elsewhere."""
     names = (path.with_name(f"{path.name}.old{'' if number == 1 else number}") for number in count(1))
     return next(each for each in names if not each.exists())
 
 
 def kept(endpoint: str) -> Path | None:
-    """Another file beside the profile file that names that endpoint; of several the newest."""
+    """The newest file beside the profile file that names the endpoint; None if there is none."""
     return max(_beside(endpoint), key=lambda each: each.stat().st_mtime, default=None)
 
 
@@ -72,9 +72,9 @@ def _beside(endpoint: str) -> list[Path]:
 
 
 def take_back(spare: Path) -> Path:
-    """Have what a file beside it says be the profile file; what that holds is kept in its turn.
+    """Make a file beside the profile file the profile file; the old one is kept like any other.
 
-    A file that `write_beside` made stays, since programs may name it by CLOUDPAR_PROFILE.
+    A file that `write_beside` made is copied, since programs may name it by CLOUDPAR_PROFILE.
     """
     path = profile_path()
     said = read(spare)
@@ -86,7 +86,7 @@ def take_back(spare: Path) -> Path:
 
 
 def forget(endpoint: str) -> list[Path]:
-    """Delete the profile file and those beside it that name that endpoint; returns what was deleted."""
+    """Delete the profile file and the files beside it that name the endpoint; returns the deleted files."""
     active, there = profile_path(), read()
     named = _beside(endpoint)
     if there is not None and there.endpoint == endpoint.rstrip("/"):

@@ -1,4 +1,4 @@
-"""The checkout that a deployment is made from, and the tools that this takes."""
+"""The source checkout that a deployment is made from, and the tools that it needs."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from cloudpar.errors import ConfigurationError
 
 CDK = "2.1148.1"
-"""The CDK CLI's version: npm's `latest` may be one that cannot read the app."""
+"""The version of the CDK CLI. npm's `latest` may be unable to read the app."""
 
 NODE = 20, 11
 BUNDLE = Path("build/functions")
@@ -26,16 +26,16 @@ class Project:
         self._environment = environment
 
     def tool(self, name: str) -> str | None:
-        """Where an executable is: beside the CDK app's packages, or on the PATH."""
+        """The path of an executable: from the CDK app's packages, or on the PATH."""
         return shutil.which(name, path=self._environment.get("PATH"))
 
     def answer(self, command: Sequence[str]) -> str | None:
-        """The first line that a command prints, if it ends well."""
+        """The first line that a command prints, if it succeeds."""
         text = self.output(command)
         return None if text is None else text.strip().partition("\n")[0].rstrip()
 
     def output(self, command: Sequence[str]) -> str | None:
-        """What a command prints, if it ends well."""
+        """The output of a command, if it succeeds."""
         try:
             ended = subprocess.run(
                 command, cwd=self.root, env=dict(self._environment), capture_output=True, text=True, check=False,
@@ -46,14 +46,14 @@ class Project:
         return ended.stdout if ended.returncode == 0 else None
 
     def cdk(self) -> list[str]:
-        """How to call the CDK CLI of the version that the app is made for: one that is there, or npx's."""
+        """The command line of the CDK CLI in the app's version: an installed one, or npx."""
         for path in (self.root / "node_modules/.bin/cdk", self.tool("cdk")):
             if path is not None and (self.answer([str(path), "--version"]) or "").split(" ")[0] == CDK:
                 return [str(path)]
         return ["npx", "--yes", f"aws-cdk@{CDK}"]
 
     def uv(self) -> str | None:
-        """Where uv is, which bundles the functions."""
+        """The path of uv, which bundles the functions."""
         own = self.root / ".venv/bin/uv"
         return str(own) if own.exists() else self.tool("uv")
 
@@ -63,7 +63,7 @@ class Project:
 
 
 def find_project(named: Path | None) -> Project:
-    """The checkout: what is named, or the working folder or one above it, or where this package lies.
+    """Find the checkout: the named folder, or the working folder or one above it, or the place of this package.
 
     Raises:
         ConfigurationError: There is none.

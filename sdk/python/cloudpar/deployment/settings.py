@@ -1,7 +1,7 @@
-"""The settings of a deployment: what its stack keeps, what a file says, and what a deployment would change.
+"""The settings of a deployment: those that its stack keeps, those in a file, and the changes by a deployment.
 
-A setting is a name and a text, as infra/lib/settings.ts reads them. The stack keeps those that were given; all others
-have their defaults.
+A setting is a name and a text, as infra/lib/settings.ts reads them. The stack keeps the settings that were given; all
+others have their defaults.
 """
 
 import json
@@ -22,18 +22,18 @@ TABLES = {"packageTable": "PackageTable", "accountTable": "AccountTable"}
 """The settings that name tables, each with the stack's output that names the table in use."""
 
 LOCAL = frozenset({"bundle"})
-"""What --set may say of this machine. The stack does not keep it, so it never changes."""
+"""Settings that concern only this machine. The stack does not keep them, so they never count as changed."""
 
 RECORD = "Settings"
 """The resource of a stack that keeps its settings."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One setting that a deployment changes.
+    """A setting that a deployment changes.
 
     Attributes:
-        before: None: it has its default.
-        after: None: it returns to its default.
+        before: The old value; None: the default.
+        after: The new value; None: the default.
     """
 
     name: str
@@ -42,12 +42,12 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What the operator asks for.
+    """The settings that the operator asks for.
 
     Attributes:
-        file: What a file says, which is complete; None: there is no file, and the stack's own settings go on.
-        given: What is set beside it.
-        unset: What returns to its default.
+        file: The settings of a file, which must be complete; None: no file, so the stack's own settings stay.
+        given: Settings besides the file.
+        unset: Settings that return to their defaults.
     """
 
     file: Settings | None
@@ -63,10 +63,10 @@ class Request(msgspec.Struct, frozen=True):
 
 
 def parse(settings: Iterable[str]) -> Settings:
-    """Read NAME=VALUE, as --set has it.
+    """Read NAME=VALUE, the form of --set.
 
     Raises:
-        ConfigurationError: It is none, or names the environment.
+        ConfigurationError: An argument has another form, or names the environment.
     """
     found: Settings = {}
     for each in settings:
@@ -78,10 +78,10 @@ def parse(settings: Iterable[str]) -> Settings:
 
 
 def read_file(path: Path) -> Settings:
-    """Read a TOML file of settings, such as `maxInstances = 8`. A list is joined by commas.
+    """Read a TOML file of settings, such as `maxInstances = 8`. The elements of a list are joined by commas.
 
     Raises:
-        ConfigurationError: It cannot be read, or holds something else.
+        ConfigurationError: The file cannot be read, or has a value of another type.
     """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -110,7 +110,7 @@ def _text(path: Path, name: str, value: object) -> str:
 
 
 def kept(template: Mapping[str, Any]) -> Settings | None:
-    """The settings that a deployed template keeps; None: an earlier release made it, which kept none."""
+    """The settings that a deployed template keeps; None if an earlier release made it, which kept none."""
     record = template.get("Resources", {}).get(RECORD)
     if record is None:
         return None
@@ -119,11 +119,11 @@ def kept(template: Mapping[str, Any]) -> Settings | None:
 
 
 def recognized(template: Mapping[str, Any]) -> Settings:
-    """Of a template that keeps no settings, those that can be read off its resources and are lost most painfully."""
+    """Of a template without kept settings: those whose loss would do most harm and that its resources show."""
     found: Settings = {}
     for setting, output in TABLES.items():
         table = in_use(template, output)
-        if isinstance(table, str):  # the name of a table that is not the stack's own
+        if isinstance(table, str):  # a table outside of the stack, by its name
             found[setting] = table
     for resource in template.get("Resources", {}).values():
         if resource["Type"] == "AWS::SNS::Subscription":
@@ -134,20 +134,20 @@ def recognized(template: Mapping[str, Any]) -> Settings:
 
 
 def in_use(template: Mapping[str, Any], output: str) -> object:
-    """What an output of a template names: a text, or a reference to a resource of the stack."""
+    """What an output of a template refers to: a text, or a reference to a resource of the stack."""
     return template.get("Outputs", {}).get(output, {}).get("Value")
 
 
 def wanted(template: Mapping[str, Any] | None, request: Request, stack: str) -> Settings:
-    """The settings to deploy.
+    """Determine the settings to deploy.
 
     Args:
-        template: The deployed one; None: nothing is deployed.
-        request: What the operator asks for.
-        stack: Its name, for errors.
+        template: The deployed template; None if nothing is deployed.
+        request: The settings that the operator asks for.
+        stack: The stack's name, for errors.
 
     Raises:
-        DeploymentError: Settings would return to their defaults without being named.
+        DeploymentError: Some settings would return to their defaults without being named.
     """
     now = known(template)
     if template is not None and kept(template) is None and request.file is None:
@@ -170,7 +170,7 @@ def wanted(template: Mapping[str, Any] | None, request: Request, stack: str) -> 
 
 
 def known(template: Mapping[str, Any] | None) -> Settings:
-    """What is known of the settings of what is deployed."""
+    """The settings of a deployed template, as far as they are known."""
     if template is None:
         return {}
     recorded = kept(template)
@@ -178,7 +178,7 @@ def known(template: Mapping[str, Any] | None) -> Settings:
 
 
 def changes(before: Settings, after: Settings) -> list[Change]:
-    """What differs, by name."""
+    """The settings that differ, by name."""
     names = sorted((before.keys() | after.keys()) - LOCAL)
     each = (Change(name, before.get(name), after.get(name)) for name in names)
     return [change for change in each if change.before != change.after]
@@ -189,12 +189,12 @@ def check_tables(before: Mapping[str, Any], after: Mapping[str, Any], named: Ite
 
     Args:
         before: The deployed template.
-        after: The one to deploy.
+        after: The template to deploy.
         named: The settings that change.
-        stack: Its name, for errors.
+        stack: The stack's name, for errors.
 
     Raises:
-        DeploymentError: It would; the accounts and packages of the deployment would be gone.
+        DeploymentError: Another table would be used; it lacks the deployment's accounts and packages.
     """
     for setting, output in TABLES.items():
         there, then = in_use(before, output), in_use(after, output)

@@ -15,11 +15,11 @@ ENVIRONMENTS = ("dev", "staging", "prod")
 SERVES = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "UPDATE_IN_PROGRESS"} | {
     "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "IMPORT_COMPLETE",
 }  # fmt: skip
-"""States in which a stack answers: an update replaces its parts one by one."""
+"""The states in which a stack's endpoint answers; also during an update, which replaces parts one by one."""
 
 
 def stack_name(environment: str) -> str:
-    """The stack of an environment.
+    """The stack name of an environment.
 
     >>> stack_name("dev")
     'Cloudpar-dev'
@@ -31,12 +31,12 @@ class Stack(msgspec.Struct, frozen=True):
     """A stack as CloudFormation describes it.
 
     Attributes:
-        name: Such as Cloudpar-dev.
-        id: Its ARN: it stays good for a while after the stack was deleted.
-        state: CloudFormation's own word.
-        reason: Why it is in that state, if CloudFormation says so.
-        protected: Termination protection is on.
-        outputs: What infra/lib/stack.ts hands out.
+        name: The name, such as Cloudpar-dev.
+        id: The ARN. It finds the stack even for some time after its deletion.
+        state: The status, as CloudFormation names it.
+        reason: Why it is in this state; empty if CloudFormation does not say.
+        protected: Whether termination protection is on.
+        outputs: The outputs of infra/lib/stack.ts.
     """
 
     name: str
@@ -48,21 +48,21 @@ class Stack(msgspec.Struct, frozen=True):
 
     @property
     def serves(self) -> bool:
-        """Whether its endpoint may be expected to answer."""
+        """Whether its endpoint should answer."""
         return self.state in SERVES
 
     @property
     def failed(self) -> bool:
-        """Whether it was never made whole: nothing can be changed about it, it can only be deleted."""
+        """Whether its creation failed: such a stack can only be deleted."""
         return self.state in {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED"}
 
     @property
     def made(self) -> bool:
-        """Whether anything of it was made that an update goes on from."""
+        """Whether some of it exists, so that an update can continue."""
         return not self.failed and self.state != "REVIEW_IN_PROGRESS"
 
     def advice(self, region: str) -> str | None:
-        """What to do about a stack that is no pool and will not become one by itself; None: it is or will."""
+        """What to do about a stack that does not serve and will not by itself; None if it does or will."""
         which = f"--env {self.name.removeprefix(PREFIX)} --region {region}"
         if self.state == "REVIEW_IN_PROGRESS":
             return f"nothing of it was made yet: run `cloudpar deploy {which}`"
@@ -75,7 +75,7 @@ class Stack(msgspec.Struct, frozen=True):
         )
 
     def refuse_protected(self, region: str) -> None:
-        """Refuse to go on if it may not be deleted.
+        """Raise if the stack is protected from deletion.
 
         Raises:
             DeploymentError: Termination protection is on; the text names the command that ends it.
@@ -88,10 +88,10 @@ class Stack(msgspec.Struct, frozen=True):
             )
 
     def output(self, key: str) -> str:
-        """An output.
+        """Return an output.
 
         Raises:
-            NotFound: The stack has none of that name.
+            NotFound: The stack has no output of this name.
         """
         try:
             return self.outputs[key]
@@ -103,7 +103,7 @@ class Stack(msgspec.Struct, frozen=True):
 
 
 def find(aws: Aws, name: str) -> Stack | None:
-    """The stack of that name or ARN, if there is one; one that is deleted only by its ARN."""
+    """Find a stack by its name or ARN; a deleted one only by its ARN. None if there is none."""
     try:
         found = aws.call("cloudformation", "describe_stacks", StackName=name)["Stacks"]
     except AwsMissing:
@@ -112,7 +112,7 @@ def find(aws: Aws, name: str) -> Stack | None:
 
 
 def get(aws: Aws, name: str) -> Stack:
-    """The stack of that name.
+    """Return the stack of this name.
 
     Raises:
         NotFound: There is none.
@@ -138,20 +138,20 @@ def _read(found: Mapping[str, Any]) -> Stack:
 
 
 def template(aws: Aws, name: str) -> dict[str, Any]:
-    """The template that the stack was made from; an empty one of a stack of which nothing was made yet."""
+    """The template of the stack; empty if nothing of the stack was made yet."""
     body = aws.call("cloudformation", "get_template", StackName=name).get("TemplateBody") or {}
     read: dict[str, Any] = json.loads(body) if isinstance(body, str) else body
     return read
 
 
 def physical_ids(aws: Aws, name: str) -> dict[str, str]:
-    """By the name in the template, how each resource is called in AWS."""
+    """The names of the resources in AWS, by their names in the template."""
     found = aws.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=name)
     return {each["LogicalResourceId"]: each.get("PhysicalResourceId", "") for each in found}
 
 
 class Events:
-    """What happened to a stack since the last look, oldest first."""
+    """The events of a stack since the last call, oldest first."""
 
     def __init__(self, aws: Aws, stack_id: str) -> None:
         self._aws = aws
@@ -160,12 +160,12 @@ class Events:
         self.skip()
 
     def skip(self) -> None:
-        """What happened until now is of no interest."""
+        """Skip the events until now."""
         for _ in self.new():
             pass
 
     def new(self) -> Iterator[str]:
-        """A line for each."""
+        """Yield a line for each new event."""
         fresh: list[Mapping[str, Any]] = []
         for event in self._aws.pages(
             "cloudformation", "describe_stack_events", "StackEvents", StackName=self._stack_id

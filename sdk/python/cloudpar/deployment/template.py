@@ -1,4 +1,4 @@
-"""What a CloudFormation template says: what it makes, what of that costs at rest, and what outlives the stack."""
+"""Reads a CloudFormation template: its resources, their cost at rest, and what remains when the stack is deleted."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ RETAINABLE = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::S
 
 
 class Made(msgspec.Struct, frozen=True):
-    """So many resources of a type, and what they are for."""
+    """The number of resources of a type, and what they are for."""
 
     group: Group
     type: str
@@ -38,7 +38,7 @@ class Made(msgspec.Struct, frozen=True):
 
 
 def made(template: Mapping[str, Any]) -> list[Made]:
-    """What a template makes, by group and type."""
+    """Count the resources of a template, by group and type."""
     counts = Counter(each["Type"] for each in _resources(template).values() if each["Type"] != "AWS::CDK::Metadata")
     found = [Made(_group(kind), kind, count) for kind, count in sorted(counts.items())]
     order = [group for _, group in _GROUPS]
@@ -46,7 +46,7 @@ def made(template: Mapping[str, Any]) -> list[Made]:
 
 
 def retained(template: Mapping[str, Any]) -> dict[str, str]:
-    """The resources that outlive their stack, with their types, by their names in the template."""
+    """The types of the resources that remain after their stack, by their names in the template."""
     return {
         name: each["Type"]
         for name, each in sorted(_resources(template).items())
@@ -55,12 +55,12 @@ def retained(template: Mapping[str, Any]) -> dict[str, str]:
 
 
 def named(template: Mapping[str, Any], kind: str) -> list[str]:
-    """The resources of a type, by their names in the template."""
+    """The names in the template of all resources of a type."""
     return sorted(name for name, each in _resources(template).items() if each["Type"] == kind)
 
 
 def shape(template: Mapping[str, Any]) -> Shape:
-    """What of a template costs while nobody works."""
+    """The parts of a template that cost money at rest."""
     kinds = Counter(each["Type"] for each in _resources(template).values())
     return Shape(
         alarm_metrics=sum(_alarm_metrics(each) for each in _of(template, "AWS::CloudWatch::Alarm")),
@@ -82,7 +82,7 @@ def shape(template: Mapping[str, Any]) -> Shape:
 
 
 def volume_gib(template: Mapping[str, Any]) -> int:
-    """Of an instance."""
+    """The size of an instance's volume, in GiB."""
     for launch in _of(template, "AWS::EC2::LaunchTemplate"):
         for device in launch.get("LaunchTemplateData", {}).get("BlockDeviceMappings", ()):
             return int(device["Ebs"]["VolumeSize"])
@@ -103,7 +103,7 @@ def _group(kind: str) -> Group:
 
 
 def _alarm_metrics(alarm: Mapping[str, Any]) -> int:
-    """AWS charges for each metric that an alarm reads, not for the arithmetic."""
+    """The number of metrics that an alarm reads: AWS charges for these, not for the arithmetic."""
     if "Metrics" not in alarm:
         return 1
     return sum("MetricStat" in each for each in alarm["Metrics"])

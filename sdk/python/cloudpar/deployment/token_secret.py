@@ -1,4 +1,4 @@
-"""A user's token as a secret of Secrets Manager, for programs that have AWS credentials and shall hold no token."""
+"""A user's token in a secret of Secrets Manager, for programs that have AWS credentials and should hold no token."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -7,15 +7,15 @@ from .aws import Aws
 from .failures import AwsRefused, DeploymentError
 
 STACK_TAG = "cloudpar:stack"
-"""By it the secrets of a stack's users are found again, which the stack itself knows nothing of."""
+"""The tag that marks the secrets of a stack's users. They are not resources of the stack."""
 
 
 @contextmanager
 def kept(aws: Aws, stack: str, name: str, token: str) -> Iterator[str]:
-    """Make a secret that holds a token as its text; its ARN. If what follows fails, the secret is deleted again.
+    """Keep a token in a new secret; gives its ARN. If the block fails, the secret is deleted.
 
     Raises:
-        DeploymentError: There is a secret of that name, or AWS refuses.
+        DeploymentError: There is a secret of this name, or AWS refuses.
     """
     try:
         made = aws.call(
@@ -42,7 +42,7 @@ def of_stack(aws: Aws, stack: str) -> list[str]:
     """The names of the secrets of a stack's users."""
     filters = [{"Key": "tag-key", "Values": [STACK_TAG]}, {"Key": "tag-value", "Values": [stack]}]
     found = aws.pages("secretsmanager", "list_secrets", "SecretList", Filters=filters)
-    # The filters take what begins so.
+    # The filter also matches longer names with this prefix, so compare the tag.
     return sorted(each["Name"] for each in found if {"Key": STACK_TAG, "Value": stack} in each.get("Tags", ()))
 
 

@@ -6,13 +6,13 @@ from .plan import Plan
 from .project import CDK, NODE, Project
 
 PLATFORMS = {"arm64": "linux/arm64", "x86_64": "linux/amd64"}
-"""What Docker calls the architectures of infra/lib/settings.ts."""
+"""Docker's names of the architectures of infra/lib/settings.ts."""
 
 GIVE_IMAGE = "give an image: --set workerImage=REGISTRY/NAME:TAG"
 
 
 def check(project: Project, plan: Plan) -> Iterator[Check]:
-    """Look at what a deployment needs on this machine."""
+    """Check the tools that a deployment needs on this machine."""
     yield _node(project)
     if project.has_packages():
         yield Check("CDK app", "ok", f"{project.root}, packages installed")
@@ -50,7 +50,7 @@ def _cdk(project: Project) -> Check:
 
 
 def _platforms(project: Project, plan: Plan) -> Check:
-    """Docker on Linux builds for its own architecture, unless an emulator was installed."""
+    """Check for which platforms Docker builds: on Linux its own, and others if an emulator is installed."""
     name = "image builds"
     said = re.search(r"^Platforms:(.*)$", project.output(["docker", "buildx", "inspect"]) or "", re.MULTILINE)
     if said is None:

@@ -1,4 +1,4 @@
-"""One deployment of a stack: from what is there to what is asked for, without anything lost that was not named."""
+"""One deployment of a stack: from its current state to the requested one. What would be lost must be named."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -16,14 +16,14 @@ from .settings import Change, Request, Settings
 
 
 class Update(msgspec.Struct, frozen=True):
-    """What a deployment does.
+    """What a deployment will do.
 
     Attributes:
-        name: The stack's.
-        there: The stack as it is; None: there is none.
-        template: What it was made from; None: nothing is there that an update goes on from.
-        settings: To deploy.
-        changes: From those that are known of what is there.
+        name: The stack's name.
+        there: The current stack; None if there is none.
+        template: The current template; None if there is nothing that an update could continue.
+        settings: The settings to deploy.
+        changes: How they differ from the current settings, as far as these are known.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Update(msgspec.Struct, frozen=True):
 
     @classmethod
     def plan(cls, aws: Aws, environment: str, request: Request) -> Self:
-        """Look at what is there.
+        """Find out the current state and plan the deployment.
 
         Raises:
             DeploymentError: A setting would be lost without being named, or a protected stack has to be deleted first.
@@ -42,23 +42,23 @@ class Update(msgspec.Struct, frozen=True):
         name = stack.stack_name(environment)
         there = stack.find(aws, name)
         if there is not None and there.failed:
-            there.refuse_protected(aws.region)  # the CDK deletes it first
+            there.refuse_protected(aws.region)  # the CDK deletes such a stack first
         said = stack.template(aws, name) if there is not None else {}
         body = said if there is not None and there.made else None
-        # A first deployment that failed left nothing in use, and yet the settings that it was given.
+        # A first deployment that failed uses nothing, but its settings still count.
         before = said if body is not None or settings.kept(said) is not None else None
         wanted = settings.wanted(before, request, name)
         return cls(name, there, body, wanted, settings.changes(settings.known(before), wanted))
 
     @property
     def kind(self) -> str:
-        """In words, for people."""
+        """The kind of deployment, in words."""
         if self.there is None:
             return "new"
-        return f"{'anew' if self.template is None else 'update'} ({self.there.state} now)"
+        return f"{'new' if self.template is None else 'update'} ({self.there.state} now)"
 
     def context(self, environment: str, request: Request) -> list[str]:
-        """The CDK's context for it. The app checks the names in `unset`."""
+        """The CDK context values for it. The app checks the names in `unset`."""
         unset = [f"unset={','.join(sorted(request.unset))}"] if request.unset else []
         return [f"env={environment}", *(f"{name}={value}" for name, value in self.settings.items()), *unset]
 
@@ -66,16 +66,16 @@ class Update(msgspec.Struct, frozen=True):
         """Compare the tables in use with those of the new template.
 
         Raises:
-            DeploymentError: Others would be used, and were not named.
+            DeploymentError: Other tables would be used, and their settings were not named.
         """
         if self.template is not None:
             settings.check_tables(self.template, body, [each.name for each in self.changes], self.name)
 
     def execute(self, aws: Aws, cdk: Cdk, assembly: Path, show: Callable[[list[Doomed]], None]) -> None:
-        """Make the stack or bring it up to date; `show` gets the resources that an update removes or replaces.
+        """Create or update the stack; `show` gets the resources that an update removes or replaces.
 
         Raises:
-            DeploymentError: It failed, and the text names the resource and AWS's reason; or data would be lost.
+            DeploymentError: It failed (the text names the resource and AWS's reason), or data would be lost.
         """
         last = None if self.template is None else causes.newest_event(aws, self.name)
         try:
