@@ -1,7 +1,7 @@
-"""What client, master and workers say to each other. Imports nothing of them.
+"""The messages between clients, the master and workers. This package imports nothing of these three.
 
-Read `routes` first: the table of all calls. `codec` turns messages into bytes, `errors` is the tree of everything
-that can go wrong, `limits` the figures, `payloads` what tasks carry.
+Read `routes` first: the table of all calls. `codec` turns messages into bytes, `errors` is the tree of all errors,
+`limits` has the limits, and `payloads` is what tasks carry.
 """
 
 from .version import __version__

@@ -1,4 +1,4 @@
-"""Account service: the routes of the operator, who hands out tokens and pays the bill."""
+"""Account service: the routes of operators, who create accounts and grant compute time."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ ACCOUNT_NAME_CHARS = 100
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """One user of the pool. `reserved_us` is held by running packages, on top of `spent_us`."""
+    """One user of the pool. Running packages hold `reserved_us`, in addition to `spent_us`."""
 
     account_id: str
     name: str
@@ -23,7 +23,7 @@ class Account(Struct, frozen=True, kw_only=True):
 
 
 class CreateAccount(Struct, frozen=True, kw_only=True):
-    """The caller makes the token (256 random bits) and sends only its SHA-256, so the token never travels here."""
+    """Create an account. The caller makes the token (256 random bits) and sends only its SHA-256, never the token."""
 
     v: int = PROTOCOL_VERSION
     idempotency_key: Id
@@ -33,7 +33,7 @@ class CreateAccount(Struct, frozen=True, kw_only=True):
 
 
 class GrantQuota(Struct, frozen=True, kw_only=True):
-    """Adds compute time; a negative sum takes some back, never below what is spent."""
+    """Add compute time. A negative amount takes some back, but never more than is unspent."""
 
     v: int = PROTOCOL_VERSION
     idempotency_key: Id
@@ -42,7 +42,7 @@ class GrantQuota(Struct, frozen=True, kw_only=True):
 
 
 class RevokeAccount(Struct, frozen=True, kw_only=True):
-    """The token is refused from now on, and the account's running packages are cancelled."""
+    """Refuse the account's token from now on, and cancel its running packages."""
 
     v: int = PROTOCOL_VERSION
     account_id: Id

@@ -1,7 +1,7 @@
-"""Values as short texts, for people: what a task that failed was called with.
+"""Values as short texts for error messages, such as the arguments of a failed task.
 
-Unlike `repr` these texts are bounded, are one line, and take microseconds however large the value is. They run no code
-of classes that users wrote, which may be slow, or print, or raise.
+Unlike those of `repr`, these texts are bounded and have one line, and making them takes microseconds however large the
+value is. No code of users' classes runs for them, since it may be slow, print or raise.
 """
 
 import dataclasses
@@ -18,30 +18,30 @@ _ITEMS: Final = 4
 _TEXT_CHARS: Final = 40
 _INTEGER_BITS: Final = 256
 _PLAIN: Final = frozenset({"builtins", "datetime", "decimal", "fractions", "uuid", "pathlib", "pathlib._local", "re"})
-"""Modules whose objects have a `repr` that is fast and short."""
+"""Modules whose objects have a fast and short `repr`."""
 _ARRAYS: Final = frozenset(
     {"cudf", "cupy", "dask", "jax", "jaxlib", "numpy", "pandas", "polars", "pyarrow", "scipy", "torch", "xarray"}
 )
-"""Libraries whose arrays and tables have a `shape`, or a `repr` that is a value."""
+"""Libraries whose arrays and tables have a `shape`, or a `repr` that shows a scalar."""
 _NAMED: Final = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
 _CONTAINERS: Final = (dict, list, tuple, set, frozenset)
 _BRACKETS: Final[dict[type, str]] = {list: "[]", tuple: "()", set: "{}"}
 
 
 def brief(value: object) -> str:
-    """A text of at most INPUT_CHARS characters that says what a value is.
+    """Describe a value in at most INPUT_CHARS characters.
 
     >>> brief({"text": "x" * 1000, "rows": [[1.5, None], (2,)]})
     "{'text': 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'... (1000 long), 'rows': [[1.5, None], (2,)]}"
     """
     try:
         return _cut(_brief(value, _DEPTH))
-    except BaseException:  # noqa: BLE001 - a class may make even its attributes raise, SystemExit too
+    except BaseException:  # noqa: BLE001 - users' classes may raise anything, even SystemExit, when an attribute is read
         return _cut(f"<{_class_name(value)}>")
 
 
 def brief_call(data: Any, call: str) -> str:
-    """What a task was called with, by its package's call style.
+    """Describe the arguments of a task, by its package's call style.
 
     >>> brief_call(3, "value"), brief_call(((5,), {"b": 0}), "args_kwargs")
     ('value 3', 'arguments (5, b=0)')
@@ -53,7 +53,7 @@ def brief_call(data: Any, call: str) -> str:
         parts = [_brief(each, _DEPTH) for each in arguments[:_ITEMS]]
         parts += _pairs(keywords.items(), _DEPTH)
         return _cut(f"arguments ({_joined(parts, len(arguments) + len(keywords))})")
-    except BaseException:  # noqa: BLE001 - the same
+    except BaseException:  # noqa: BLE001 - as in `brief`
         return _cut(f"arguments <{_class_name(data)}>")
 
 
@@ -85,7 +85,7 @@ def _brief(value: Any, depth: int) -> str:
 
 def _container(value: Any, kind: type, depth: int) -> str:
     base: Any = next(each for each in _CONTAINERS if issubclass(kind, each))
-    count = base.__len__(value)  # not what a class of its own makes of it
+    count = base.__len__(value)  # not an overridden `__len__`
     fields = getattr(kind, "_fields", None)
     if not depth:
         return f"<{kind.__qualname__} of {count}>"
@@ -104,7 +104,7 @@ def _container(value: Any, kind: type, depth: int) -> str:
 
 
 def _array(value: Any, kind: type) -> str:
-    """An array or a table by its shape; a scalar or a short array of numbers by what it holds."""
+    """Describe an array or a table by its shape, and a scalar or a short array of numbers by its content."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if kind.__module__ == "numpy" and shape == () and kind.__name__ != "ndarray":
         return repr(value)
@@ -140,7 +140,7 @@ def _attributes(value: Any, kind: type) -> dict[str, Any]:
         try:
             held[name] = object.__getattribute__(value, name)
         except AttributeError:
-            continue  # a slot that was never set
+            continue  # the slot was never set
     held |= getattr(value, "__dict__", {})
     return {name: each for name, each in held.items() if not name.startswith("_")}
 

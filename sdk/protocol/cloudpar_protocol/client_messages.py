@@ -1,4 +1,4 @@
-"""Client service: start, await, cancel, acknowledge."""
+"""Client service: start, await, cancel and acknowledge packages."""
 
 from typing import Annotated, Literal
 
@@ -36,7 +36,7 @@ from .payloads import (
 )
 
 PackageState = Literal["running", "completed", "error", "failed", "cancelled", "expired"]
-"""The states that await_tasks answers. "error": every task has its result, and some of these are errors."""
+"""A package's state in the answer to await_tasks. "error": every task has a result, and some results are errors."""
 
 
 class Hello(Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class Hello(Struct, frozen=True, kw_only=True):
 
 
 class HelloReply(Struct, frozen=True, kw_only=True):
-    """The caller's role and account. `seal_key`, for users, makes and verifies their seals; None: no seals here."""
+    """The caller's role and account. `seal_key` makes and verifies a user's seals; None: this master has no seals."""
 
     v: int = PROTOCOL_VERSION
     release: str
@@ -63,11 +63,11 @@ class Upload(Struct, frozen=True, kw_only=True):
     """A payload that is too large to travel inline.
 
     Attributes:
-        crc32: zlib.crc32 of the payload. A second, different upload to the same link fails by it.
-        hash: SHA-256 of task code, so that the same code is uploaded once.
+        crc32: zlib.crc32 of the payload. Because of it, uploading something else to the same link fails.
+        hash: SHA-256 of task code, so that the same code is uploaded only once.
         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts.
-        key: The key that was answered for task data whose upload goes on: the reply has fresh links for it.
-        upload_id: The id that was answered for an upload in parts that goes on: the reply has fresh links for it.
+        key: To continue an upload of task data: the key of the earlier answer. The reply has new links for it.
+        upload_id: To continue an upload in parts: the id of the earlier answer. The reply has new links for it.
     """
 
     kind: Literal["code", "data"]
@@ -85,7 +85,7 @@ class PrepareUploads(Struct, frozen=True, kw_only=True):
 
 
 class PreparedUpload(Struct, frozen=True, kw_only=True):
-    """Where to upload a payload; no link: it is there already. `parts` is another way to the same place."""
+    """Where to upload a payload. Without a link the payload is already there. `parts` is an alternative to `link`."""
 
     key: str
     link: Link | None = None
@@ -101,19 +101,20 @@ class StartTasks(Struct, frozen=True, kw_only=True):
     """Start a package of n tasks.
 
     Attributes:
-        idempotency_key: Makes the package id; the same key with the same body answers with the same package.
-        session: The client process. Starting a package makes an await of the same session that does not name it return
-            at once, whether it is held or comes next (once for each start), so that the client awaits the new package.
-        name: The function's name, for people.
-        codec: Of task data and results; "msgpack" if, and only if, the code is a reference.
-        python: Minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
-        chunksize: Tasks of each chunk; None: the master sizes chunks from measured durations.
-        task_timeout_s: Limit for all attempts of a task together, if it is lower than the operator's.
-        retries: How often a task that raises is tried again, at once and by the same executor.
-        retry_on: Retry only after these exceptions and subclasses of them; empty: after every Exception.
+        idempotency_key: Determines the package id. The same key with the same body returns the same package.
+        session: Identifies the client process. After a start, one await of this session that does not name the new
+            package returns at once, whether it is being held or comes next; then the client awaits the new package,
+            too.
+        name: The function's name, for users.
+        codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
+        python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
+        chunksize: How many tasks each chunk has; None: the master sizes chunks from measured durations.
+        task_timeout_s: The time limit for a task including its retries, if it is lower than the operator's.
+        retries: How often a task that raises is retried, immediately and by the same executor.
+        retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
         seal: The seal of a sealed package's code and call (`seals`).
-        depth: How deep the package nests. A worker runs deeper tasks while others wait for them.
-        threads_per_task: The limit of numeric libraries in each task; None: the worker's own.
+        depth: How deep the package is nested. A worker runs deeper tasks while others wait for them.
+        threads_per_task: The limit of numeric libraries in each task; None: the worker's own limit.
     """
 
     v: int = PROTOCOL_VERSION
@@ -141,18 +142,18 @@ class StartTasksReply(Struct, frozen=True, kw_only=True):
 
 
 class Cursor(Struct, frozen=True, kw_only=True):
-    """How far a client has read a package's results: the head version of the last page it has."""
+    """How far a client has read a package's results: the head version of the last page that it has read."""
 
     package_id: Id
     cursor: Natural = 0
 
 
 class AwaitTasks(Struct, frozen=True, kw_only=True):
-    """Read what is new of packages. An embedded master may hold the request for up to `hold_s` until something is.
+    """Read the news of packages. An embedded master may hold the request for up to `hold_s` until there is some.
 
     Attributes:
-        unwritable: The client reads the reply's `unwritable`: a master that cannot write answers with it, and not with
-            an error.
+        unwritable: The client understands the reply's `unwritable`. A master that cannot write then answers with it
+            instead of an error.
     """
 
     v: int = PROTOCOL_VERSION
@@ -163,7 +164,7 @@ class AwaitTasks(Struct, frozen=True, kw_only=True):
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a package is. `executors` counts those that published lately; the last three are sums over its tasks."""
+    """A package's progress. `executors` counts recent publishers; the last three are sums over its tasks."""
 
     tasks: Count
     done: Count = 0
@@ -180,7 +181,7 @@ class Placement(Struct, frozen=True, kw_only=True):
     """Which of the connected workers can run a package.
 
     Attributes:
-        workers: How many workers sent requests lately.
+        workers: How many workers have sent requests recently.
         fitting: How many of them can run it.
         python: The version of Python that it needs; "": any.
         others: Some of the workers that cannot run it, with what they lack.
@@ -193,21 +194,21 @@ class Placement(Struct, frozen=True, kw_only=True):
 
 
 class PackageStatus(Struct, frozen=True, kw_only=True):
-    """What is new of one package.
+    """The news of one package.
 
     Attributes:
-        cursor: Send this next time.
+        cursor: The cursor to send next time.
         more: Further results are ready: send the next request at once.
-        results: In the order in which they were committed, each task once.
-        links: For the blobs named by `results`, by key.
-        failed: Ranges of the tasks that ended in an error, at most 100 of them; progress.errors counts all.
-        cancelled: Ranges of the tasks that have no result because they were cancelled one by one.
-        reason: Of a failed, cancelled or expired package: a short code.
-        message: The same for people, with the remedy.
+        results: New results in the order in which they were committed, each task once.
+        links: Links for the blobs that `results` name, by key.
+        failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all.
+        cancelled: Ranges of tasks without a result because they were cancelled one by one.
+        reason: Why the package failed, was cancelled or expired: a short code.
+        message: The same for users, with the fix.
         settled: The charge is final.
         codec: How `results` are serialized.
-        set_aside: Workers that could not run it, so that its tasks run on others.
-        placement: Of a package that no worker has run for some seconds: which workers there are.
+        set_aside: Workers that could not run the package, so that other workers run its tasks.
+        placement: Which workers are connected, if no worker has run the package for some seconds.
     """
 
     package_id: str
@@ -228,12 +229,12 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
 
 
 class FleetStatus(Struct, frozen=True, kw_only=True):
-    """The hosts of a deployment's workers, which come and go with the work.
+    """The hosts of a deployment's workers, which start and stop with the load.
 
     Attributes:
-        running: Those that are there.
-        starting: Those that are wanted and not there yet.
-        message: Why no more can start, as the service says that should start them.
+        running: How many are running.
+        starting: How many are wanted and not running yet.
+        message: Why no more can start, in the words of the service that starts them.
     """
 
     running: Count = 0
@@ -244,9 +245,9 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
 class AwaitTasksReply(Struct, frozen=True, kw_only=True):
     """Packages in the order of the request. An unknown or deleted package has a text in `missing` instead of a status.
 
-    `fleet` comes while one of the packages waits for its first workers, from a master that knows of a fleet.
-    `unwritable` comes while the master, or a worker that shares its folder, cannot store results. It may then come
-    without packages.
+    `fleet` is present while one of the packages waits for its first workers, if the master knows of a fleet.
+    `unwritable` is present while the master, or a worker that shares its folder, cannot store results. The reply may
+    then contain no packages.
     """
 
     v: int = PROTOCOL_VERSION
@@ -258,9 +259,9 @@ class AwaitTasksReply(Struct, frozen=True, kw_only=True):
 
 
 class CancelTasks(Struct, frozen=True, kw_only=True):
-    """Cancel the whole package, or (with `ranges`) some of its tasks. The reply comes when it is decided.
+    """Cancel the whole package, or (with `ranges`) some of its tasks. The reply comes once the master has decided.
 
-    `only_queued`: tasks that a worker has go on, all others of the package are cancelled.
+    `only_queued`: tasks that a worker has taken run on, and all other tasks of the package are cancelled.
     """
 
     v: int = PROTOCOL_VERSION
@@ -270,7 +271,7 @@ class CancelTasks(Struct, frozen=True, kw_only=True):
 
 
 class CancelTasksReply(Struct, frozen=True, kw_only=True):
-    """`cancelled`: the tasks that will have no value because of this call (whole packages: all without a result)."""
+    """`cancelled`: the tasks that will have no value because of this call; of a whole package, all without a result."""
 
     v: int = PROTOCOL_VERSION
     state: PackageState
@@ -279,7 +280,7 @@ class CancelTasksReply(Struct, frozen=True, kw_only=True):
 
 
 class Acknowledge(Struct, frozen=True, kw_only=True):
-    """Free the storage of packages that the client needs no more. A running one is cancelled first."""
+    """Free the storage of packages whose results are no longer needed. A running package is cancelled first."""
 
     v: int = PROTOCOL_VERSION
     package_ids: Annotated[list[Id], Meta(min_length=1, max_length=BULK_ITEMS)]
@@ -312,7 +313,7 @@ class PackageSummary(Struct, frozen=True, kw_only=True):
 
 
 class ListPackagesReply(Struct, frozen=True, kw_only=True):
-    """`executors` published lately for any running package listed, each counted once; None: the master is older."""
+    """`executors` published recently for any listed running package, each counted once; None: the master is older."""
 
     v: int = PROTOCOL_VERSION
     packages: list[PackageSummary]

@@ -25,7 +25,7 @@ JSON = "application/json"
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 _UNKNOWN: dict[int, type[RequestError]] = {429: RateLimited}
-"""Also from a gateway in front of the master: it throttles as the master does."""
+"""Errors by status whose code is unknown: a gateway in front of the master throttles with 429, as the master does."""
 
 _to_msgpack = msgspec.msgpack.Encoder()
 _to_json = msgspec.json.Encoder()
@@ -59,8 +59,8 @@ def decode(body: bytes, kind: type[T], media: str = MSGPACK) -> T:
     """Parse and validate a message. Unknown fields are ignored.
 
     Raises:
-        BadRequest: The body is not such a message; the text names the field.
-        UnsupportedVersion: It speaks a newer protocol.
+        BadRequest: The body is not a valid message; the text names the field.
+        UnsupportedVersion: The message has a newer protocol version.
     """
     try:
         message = cast("T", _decoder(cast("Any", kind), media).decode(body))
@@ -91,7 +91,7 @@ def encode_error(error: RequestError, media: str = MSGPACK) -> bytes:
 
 
 def explain(body: bytes, status: int, media: str) -> str:
-    """Describe a blob store's refusal in words. An embedded master answers as it does to calls.
+    """Describe a blob store's refusal as text. An embedded master's refusals have the form of its other errors.
 
     >>> explain(encode_error(BadRequest("too short")), 400, MSGPACK), explain(b"<Error/>", 403, "application/xml")
     ('too short', 'HTTP status 403: <Error/>')
@@ -102,10 +102,10 @@ def explain(body: bytes, status: int, media: str) -> str:
 
 
 def decode_error(body: bytes, status: int) -> RequestError:
-    """Make the exception from an error answer; a body that is none of ours is quoted.
+    """Make the exception from an error answer; a body without an error reply is quoted.
 
-    What this side does not know (a newer master's code, a proxy's page) is worth a retry only if its status says so:
-    then it is an InternalError (429: RateLimited), otherwise a plain RequestError.
+    If the code is unknown (of a newer master, or a proxy's page), the status decides whether a retry may help: then
+    it is an InternalError (429: RateLimited), otherwise a plain RequestError.
     """
     unknown = _UNKNOWN.get(status, InternalError if status in _RETRYABLE_STATUS else RequestError)
     try:

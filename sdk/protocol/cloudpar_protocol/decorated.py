@@ -1,8 +1,8 @@
-"""How decorators of the standard library travel that plain pickle refuses, or sends as a name that workers do not have.
+"""How functions with decorators of the standard library travel, where plain pickle fails or sends an unknown name.
 
-They are found on functions and classes of `__main__`, which travel by value: in task code and data to an executor, and
-in results back. What arrives behaves as what was sent; caches arrive empty. The side that unpickles needs the standard
-library for it, and nothing of this package.
+This is about functions and classes of `__main__`, which travel by value: in task code and data to an executor, and in
+results back. They arrive with the same behaviour; caches arrive empty. The side that unpickles needs only the standard
+library, and nothing of this package.
 """
 
 import functools
@@ -15,19 +15,19 @@ LRU_CACHE: type = type(functools.lru_cache(len))
 _SINGLE_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 _NAMES = ("__module__", "__name__", "__qualname__", "__doc__")
 _MADE = frozenset({"__wrapped__", "cache_parameters", "register", "dispatch", "registry", "_clear_cache"})
-"""Attributes that the decorators set themselves."""
+"""Attributes that the decorators set themselves; all others are the user's."""
 
 
 def reduce(thing: Any, is_found: Callable[[Any], bool]) -> tuple[Any, ...] | None:
-    """What pickle is to make of a thing, as `__reduce__` says it; None if it is none of these, or found by its name.
+    """Return how to pickle an object, like `__reduce__`; None if it needs no help or is found by its name.
 
     Args:
-        thing: Anything.
+        thing: The object.
         is_found: Whether the side that unpickles finds a decorated function by its module and name.
     """
     kind = type(thing)
     if kind is functools.cached_property:
-        # Before Python 3.12 there is a lock in it.
+        # Before Python 3.12 it contains a lock, which cannot be pickled.
         kept = {name: value for name, value in vars(thing).items() if name not in {"func", "lock"}}
         return functools.cached_property, (thing.func,), kept
     if kind is LRU_CACHE and not is_found(thing):
@@ -42,13 +42,13 @@ def reduce(thing: Any, is_found: Callable[[Any], bool]) -> tuple[Any, ...] | Non
 
 
 def is_generic(thing: Any) -> bool:
-    """Whether `singledispatch` made this function."""
+    """Whether a function was made by `singledispatch`."""
     return type(thing) is FunctionType and thing.__code__ is _SINGLE_DISPATCH
 
 
 def has_name(thing: Any) -> bool:
-    """Whether this process finds a thing by its module and name, and another one may: not if it is of `__main__`."""
-    if thing.__module__ in {None, "__main__", "__mp_main__"}:  # the script's module in a spawned process
+    """Whether other processes may find an object by its module and name, as this one does; never one of `__main__`."""
+    if thing.__module__ in {None, "__main__", "__mp_main__"}:  # the last is `__main__` in spawned processes
         return False
     found: Any = sys.modules.get(thing.__module__)
     for name in thing.__qualname__.split("."):
@@ -57,7 +57,7 @@ def has_name(thing: Any) -> bool:
 
 
 def _added(thing: Any) -> dict[str, Any]:
-    """Attributes that the user has set."""
+    """The attributes that the user has set."""
     wrapped = vars(getattr(thing, "__wrapped__", thing))
     return {
         name: value
@@ -73,7 +73,7 @@ class _Decorator:
         self._call = make, arguments
 
     def __call__(self, function: Any) -> Any:
-        """Decorate here."""
+        """Decorate a function in this process."""
         make, arguments = self._call
         return make(*arguments)(function)
 
@@ -84,7 +84,7 @@ class _Decorator:
 @functools.cache
 def _fill_generic() -> Callable[[Any, Any], None]:
     def fill(generic: Any, state: tuple[dict[str, Any], dict[str, Any], dict[type, Any]]) -> None:
-        # Only now, since implementations may refer to the generic function.
+        # Set last, since the implementations may refer to the generic function.
         names, added, registry = state
         for name, value in names.items():
             setattr(generic, name, value)
@@ -92,5 +92,5 @@ def _fill_generic() -> Callable[[Any, Any], None]:
         for kind, implementation in registry.items():
             generic.register(kind, implementation)
 
-    fill.__module__ = "__main__"  # so that it travels by value: a worker may have no SDK
+    fill.__module__ = "__main__"  # makes it travel by value: a worker may not have the SDK
     return fill

@@ -1,7 +1,7 @@
-"""One tree for everything that can go wrong, on both sides of the wire.
+"""The tree of all errors, on both sides of the wire.
 
     CloudparError
-    ├── RequestError                what the master answered
+    ├── RequestError                the master answered with an error
     │   ├── BadRequest              400 bad_request
     │   ├── UnsupportedVersion      400 unsupported_version
     │   ├── InvalidToken            401 invalid_token
@@ -20,27 +20,27 @@
     │   └── SealBroken              code, data or a result is not what was sealed
     ├── SerializationError          (also a TypeError) a function, argument or result cannot be serialized
     └── TaskError                   one task has no value
-        ├── TaskRaised              its own exception, of which only the text came: it does not travel as itself
-        ├── TaskTimeout             (also a TimeoutError) it ran into a time limit
-        ├── TaskQuotaExceeded       it ran into the end of the quota
+        ├── TaskRaised              it raised an exception that cannot be pickled: the text
+        ├── TaskTimeout             (also a TimeoutError) it reached a time limit
+        ├── TaskQuotaExceeded       the quota was used up while it ran
         ├── TaskCancelled           it was cancelled while queued or running
         ├── ExecutorCrashed         it ended its process (segfault, os._exit, a signal)
         ├── ExecutorOutOfMemory     it was stopped at the memory limit
         └── TaskLost                its worker was lost again and again
 
-An exception that task code raises is not in this tree: it comes back as itself, its remote traceback as its cause.
-Only where it cannot (it does not pickle, or the task code is a reference) a TaskRaised comes in its place.
+An exception of task code is not in this tree: the same exception is raised at the client, with the remote traceback as
+its cause. If it cannot be pickled, or the task code is a reference, a TaskRaised is raised instead.
 """
 
 from typing import ClassVar, Literal
 
 
 class CloudparError(Exception):
-    """Anything that this system reports. The text says what happened and what to do.
+    """Base class of all errors of this system. The text says what happened and what to do.
 
     Attributes:
-        task_index: Of an error of one task: its number, from 0, in its map, or in the package of its future.
-        package_id: Of an error of one task: its package.
+        task_index: For an error of one task: the task's index from 0, in its map, or in the package of its future.
+        package_id: For an error of one task: the task's package.
     """
 
     task_index: int | None = None
@@ -48,7 +48,7 @@ class CloudparError(Exception):
 
 
 class RequestError(CloudparError):
-    """An answer of the master that is an error.
+    """The master answered with an error.
 
     Attributes:
         code: The stable name on the wire.
@@ -151,11 +151,11 @@ class PythonMismatch(PackageFailed):
 
 
 class SealBroken(PackageFailed):
-    """Code, data or a result is not what its seal says, or has none: it was changed. It was not unpickled."""
+    """Code, data or a result lacks its seal or does not match it, so it may have been changed. It was not unpickled."""
 
 
 class SerializationError(CloudparError, TypeError):
-    """A function, an argument or a result does not pickle, or is none of what MessagePack holds."""
+    """A function, an argument or a result cannot be pickled, or (for a reference) cannot be sent as MessagePack."""
 
 
 class TaskError(CloudparError):
@@ -163,15 +163,15 @@ class TaskError(CloudparError):
 
 
 class TaskRaised(TaskError):
-    """The task code raised an exception that does not travel as itself: here is its text, the traceback as cause."""
+    """The task's exception could not be pickled; this carries its text, and `__cause__` the remote traceback."""
 
 
 class TaskTimeout(TaskError, TimeoutError):
-    """The task ran into its time limit and was stopped. The time used is charged."""
+    """The task reached its time limit and was stopped. The time used is charged."""
 
 
 class TaskQuotaExceeded(TaskError):
-    """The task ran into the end of the account's compute time and was stopped. The time used is charged."""
+    """The account's compute time was used up while the task ran, so it was stopped. The time used is charged."""
 
 
 class TaskCancelled(TaskError):
@@ -183,11 +183,11 @@ class ExecutorCrashed(TaskError):
 
 
 class ExecutorOutOfMemory(TaskError):
-    """The task grew over its executor's memory limit and was stopped."""
+    """The task exceeded its executor's memory limit and was stopped."""
 
 
 class TaskLost(TaskError):
-    """Workers were lost again and again while they ran this task."""
+    """Several workers in a row were lost while they ran this task."""
 
 
 REQUEST_ERRORS: dict[str, type[RequestError]] = {
@@ -197,7 +197,7 @@ REQUEST_ERRORS: dict[str, type[RequestError]] = {
         IdempotencyConflict, Gone, TooLarge, RateLimited, InternalError, Unavailable,
     )
 }  # fmt: skip
-"""By the code on the wire."""
+"""The error classes by their code on the wire."""
 
 Outcome = Literal["ok", "error", "timeout", "quota", "cancelled", "crashed", "memory", "lost", "unpicklable"]
 """How a task ended, in one word. Only "ok" has a value; OUTCOME_ERRORS has an exception for each of the others."""
@@ -212,7 +212,7 @@ OUTCOME_ERRORS: dict[str, type[CloudparError]] = {
     "lost": TaskLost,
     "unpicklable": SerializationError,
 }
-"""By a task result's outcome other than "ok"; "error" only where the exception does not come as itself."""
+"""The error classes by a task result's outcome other than "ok"; "error" only if the exception was not pickled."""
 
 FAILURE_ERRORS: dict[str, type[PackageFailed]] = {"python": PythonMismatch, "seal": SealBroken}
-"""By a failed package's reason; every other reason is a plain PackageFailed."""
+"""The error classes by a failed package's reason; any other reason is a plain PackageFailed."""

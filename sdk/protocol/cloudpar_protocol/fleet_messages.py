@@ -1,4 +1,4 @@
-"""Which workers there are: for the operator, since hosts and the packages of all accounts are no account's business."""
+"""The list of workers. Only operators see it, since it shows hosts and packages of all accounts."""
 
 from msgspec import Struct
 
@@ -16,7 +16,8 @@ class SetAside(Struct, frozen=True, kw_only=True):
     """A package that a worker cannot run, so that its tasks go to other workers.
 
     Attributes:
-        lacks: For people: "no module named 'numpy'". Empty: the package names other workers, or was deleted.
+        lacks: What the worker lacks, for users: "no module named 'numpy'". Empty: not recorded, or the package was
+            deleted.
     """
 
     package_id: str
@@ -29,8 +30,8 @@ class ConnectedWorker(Struct, frozen=True, kw_only=True):
     Attributes:
         host: The name of its machine; empty if the worker is of an earlier release, or has sent no retrieval since
             the master started.
-        executors: How many it has, busy or not; 0: it has sent no retrieval since the master started.
-        pythons: The minor versions of Python that it runs; empty as for `host`.
+        executors: How many executors it has, busy or not; 0 if it has sent no retrieval since the master started.
+        pythons: The minor versions of Python that it runs; empty like `host`.
         seen_at: When it last sent a request, in seconds since 1970; may be some seconds old.
         set_aside: The packages that it cannot run.
     """
@@ -44,7 +45,7 @@ class ConnectedWorker(Struct, frozen=True, kw_only=True):
 
 
 class ListWorkersReply(Struct, frozen=True, kw_only=True):
-    """By host. `now` is the master's clock, which `seen_at` goes by."""
+    """The workers, ordered by host. `now` is the master's clock, for comparison with `seen_at`."""
 
     v: int = PROTOCOL_VERSION
     now: float

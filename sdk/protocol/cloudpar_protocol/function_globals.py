@@ -1,9 +1,9 @@
-"""The globals and submodules that a function uses only inside classes and functions in it.
+"""The globals and submodules that a function uses only in its nested classes and functions.
 
-`cloudpickle` sends with a function the globals that its code loads by LOAD_GLOBAL. The body of a class loads them by
-other instructions, since a name there may also be the class's own; without them a task raises a NameError. Likewise it
-looks for submodules, such as `xml.dom` of `xml`, only in the function's outermost code. Functions travel so in task
-code and data to an executor, and in results back.
+`cloudpickle` sends with a function the globals that its code loads by LOAD_GLOBAL. A class body loads globals by other
+instructions, since the name may also be the class's own; without these globals a task raises a NameError. Also,
+cloudpickle looks for submodules, such as `xml.dom` of `xml`, only in the function's outermost code. This applies to
+functions in task code and data, and in results.
 """
 
 import dis
@@ -15,13 +15,13 @@ from typing import Any
 
 _OF_GLOBALS = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
 _OF_MODULES = frozenset({"__name__", "__package__", "__path__", "__file__"})
-"""Names that functions have at any worker."""
+"""Globals that functions have in any process."""
 _JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
 
 
 @lru_cache(maxsize=4096)
 def global_names(code: CodeType) -> tuple[str, ...]:
-    """The names that code, or code in it, may look up among the globals of its module."""
+    """The names that code, including nested code, may look up among its module's globals."""
     found = dict.fromkeys(_looked_up(code))
     for inner in _inner(code):
         found.update(dict.fromkeys(global_names(inner)))
@@ -29,10 +29,10 @@ def global_names(code: CodeType) -> tuple[str, ...]:
 
 
 def _looked_up(code: CodeType) -> Iterator[str]:
-    """The names of one code object.
+    """The names that one code object looks up.
 
-    A name that the body of a class has certainly assigned before is the class's own: a global of that name may be
-    something that does not pickle.
+    A name that a class body has certainly assigned before is left out: a global of that name may be something that
+    cannot be pickled.
     """
     own = set[str]()
     straight = not code.co_exceptiontable
@@ -50,12 +50,12 @@ def _looked_up(code: CodeType) -> Iterator[str]:
 
 
 def submodules(function: FunctionType) -> list[ModuleType]:
-    """The imported submodules that a function, or code in it, reaches by attributes of packages, such as `xml.dom`."""
+    """The imported submodules that a function, including nested code, reaches as attributes, such as `xml.dom`."""
     known = [function.__globals__.get(name) for name in global_names(function.__code__)]
     for cell in function.__closure__ or ():
         try:
             known.append(cell.cell_contents)
-        except ValueError:  # not bound yet
+        except ValueError:  # the variable is not bound yet
             continue
     packages = [each for each in known if isinstance(each, ModuleType) and hasattr(each, "__path__")]
     if not packages:
@@ -76,10 +76,10 @@ def _is_reached(name: str, prefixes: tuple[str, ...], attributes: list[set[str]]
 
 
 def complete(reduced: Any, function: FunctionType) -> Any:
-    """Add to what `cloudpickle` makes of a function what the code in it needs.
+    """Add the missing globals and submodules to what `cloudpickle` makes of a function.
 
     Args:
-        reduced: What its `reducer_override` returns for the function; NotImplemented if it travels by its name.
+        reduced: The result of its `reducer_override`; NotImplemented if the function travels by name.
         function: The function.
     """
     if reduced is NotImplemented or not any(_inner(function.__code__)):

@@ -1,65 +1,64 @@
-"""Figures that clients, workers and masters keep to. Sizes in bytes, times in seconds."""
+"""Limits that clients, workers and masters keep to. Sizes are in bytes, times in seconds."""
 
 PROTOCOL_VERSION = 1
-"""Goes up only when an old peer could misread a message; new optional fields do not raise it."""
+"""The protocol version. It rises only if an old peer could misread a message; new optional fields do not raise it."""
 
 INLINE_CODE_BYTES = 32 * 1024
-"""Task code up to this size travels inside messages; larger goes through the blob store."""
+"""The largest task code that travels inside messages; larger code goes through the blob store."""
 
 INLINE_DATA_BYTES = 256 * 1024
-"""All task data of a package together, up to this size, travels inside StartTasks (a table item holds 400 KB)."""
+"""The most task data of a package that travels inside StartTasks; more goes to the blob store (an item has 400 KB)."""
 
 INLINE_RESULT_BYTES = 32 * 1024
-"""One task's result up to this size travels inside a publication; larger goes through the blob store."""
+"""The largest result of a task that travels inside a publication; larger results go through the blob store."""
 
 PUBLICATION_BYTES = 256 * 1024
-"""Inline results of one publication together: it becomes one inbox item (a table item holds 400 KB)."""
+"""The most inline results of one publication, which becomes one inbox item (a table item holds 400 KB)."""
 
 PUBLICATION_TASKS = 4_000
-"""Tasks of one publication, for the same reason."""
+"""The most tasks of one publication, so that it fits into a table item."""
 
 BULK_ITEMS = 100
-"""Leases, publications, packages or uploads in one bulk request."""
+"""The most leases, publications, packages or uploads in one bulk request."""
 
 BODY_BYTES = 4 * 1024 * 1024
-"""One request or answer body (a synchronous function payload is 6 MB, base64 takes a third of it)."""
+"""The largest body of a request or an answer (a function's payload may have 6 MB, and base64 adds a third)."""
 
 RETRIEVED_CHUNKS = BODY_BYTES // (INLINE_CODE_BYTES + INLINE_DATA_BYTES + 8 * 1024)
-"""Chunks of one retrieval: each may bring the code and all the inline data of a package, and they are one body."""
+"""The most chunks of one retrieval: each may carry a package's code and inline data, and all are in one body."""
 
 PACKAGE_TASKS = 10_000_000
-"""Tasks of one package."""
+"""The most tasks of one package."""
 
 BLOB_BYTES = 1024**3
-"""One blob: all task data of a package, or one result."""
+"""The largest blob: all task data of a package, or one result."""
 
 WHOLE_BYTES = 64 * 1024**2
-"""A payload up to this size is uploaded whole, by one request; a larger one in parts, where the store takes parts."""
+"""The largest payload that one request uploads; a larger one goes in parts, where the store takes parts."""
 
 PART_BYTES = 16 * 1024**2
-"""One part of such an upload; the last one may be smaller."""
+"""The size of one part of such an upload; the last one may be smaller."""
 
 OUTPUT_BYTES = 64 * 1024
-"""Standard output, and as much standard error, kept of one task."""
+"""How much of one task's standard output is kept, and likewise of its standard error."""
 
 ERROR_TEXT_CHARS = 16 * 1024
-"""A remote traceback or a message; longer ones are cut in the middle."""
+"""The longest remote traceback or message, in characters; longer ones are cut in the middle."""
 
 INPUT_CHARS = 200
-"""Characters of the text that shows what a failed task was called with; longer texts are cut."""
+"""The longest text about a failed task's arguments, in characters; longer ones are cut."""
 
 HOLD_S = 20.0
-"""The longest that a master may hold a request open."""
+"""The longest time that a master may hold a request, in seconds."""
 
 LINK_S = 15 * 60
-"""A presigned link is good for this long."""
+"""How long a presigned link is valid, in seconds."""
 
 EXECUTORS = 1_000
-"""Executors of one worker. More run on more workers."""
+"""The most executors of one worker. More executors need more workers."""
 
 THREADS = 1024
-"""Threads that a pool may allow each task at most."""
+"""The most threads that a pool may allow each task."""
 
 NESTING = 32
-"""How deep tasks that start tasks of their own may nest; a worker may run this many executors
-for each of its cores."""
+"""How deep tasks that start tasks may nest; a worker may have this many times as many executors as cores."""

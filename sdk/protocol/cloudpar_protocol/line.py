@@ -1,7 +1,7 @@
-"""Calls over HTTP/1.1 on connections that are kept. One costs a tenth of the time that a general client takes.
+"""HTTP/1.1 calls over connections that are kept open. A call takes a tenth of the time of a general client's.
 
-There is only what calls need: POST, a body, an answer whose length is known. The links of payloads, which may lead to
-any store, are for a general client.
+This supports only what calls need: POST, a body, and answers of known length. The links of payloads may lead to any
+store, so they need a general client.
 """
 
 import contextlib
@@ -18,23 +18,23 @@ from weakref import WeakSet
 from httptools import HttpParserError, HttpResponseParser
 
 KEPT = 8
-"""Idle connections; more are closed after use."""
+"""The most idle connections; further ones are closed after use."""
 
 READ_BYTES = 1 << 18
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """An HTTP answer."""
 
     status: int
     body: bytes
 
 
 class Interruption:
-    """Ends one request from another thread, whether it is already under way or about to be sent.
+    """Lets another thread end one request, whether it is under way or not sent yet.
 
     Attributes:
-        done: Whether `interrupt` was called: the request raises an OSError, or has its answer already.
+        done: Whether `interrupt` was called. The request then raises an OSError, unless it already has its answer.
     """
 
     def __init__(self) -> None:
@@ -43,17 +43,17 @@ class Interruption:
         self._lock = Lock()
 
     def interrupt(self) -> None:
-        """Let the request raise an OSError."""
+        """Make the request raise an OSError."""
         with self._lock:
             self.done = True
             if self._line is not None:
                 _shut(self._line, socket.SHUT_RDWR)
 
     def watch(self, line: socket.socket | None) -> None:
-        """The request uses this connection now; None: it has its answer, and the connection may serve others.
+        """Name the connection that the request uses now; None: the request no longer uses it.
 
         Raises:
-            ConnectionAbortedError: The request is interrupted already.
+            ConnectionAbortedError: The request is already interrupted.
         """
         with self._lock:
             if self.done and line is not None:
@@ -62,7 +62,7 @@ class Interruption:
 
 
 class Lines:
-    """Connections to one endpoint, for many threads."""
+    """The connections to one endpoint. Safe for use by any thread."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str]) -> None:
         url = _split(endpoint)
@@ -81,10 +81,10 @@ class Lines:
     def post(
         self, path: str, body: bytes, *, connect_s: float, answer_s: float, interruption: Interruption | None = None
     ) -> Answer:
-        """Send one request and wait for its answer, each part of it for at most `answer_s`.
+        """Send one request and wait for its answer. Each read or write may take `answer_s`.
 
         Raises:
-            OSError: There is no answer, or only a part of one. The request may have been carried out.
+            OSError: There is no complete answer. The server may still have carried out the request.
         """
         interruption = interruption or Interruption()
         line = self._take(connect_s)
@@ -109,7 +109,7 @@ class Lines:
                 return self._connect(connect_s)
             if not _has_something(line):
                 return line
-            line.close()  # an idle line has nothing to say, except that it ends
+            line.close()  # readable while idle: the server has closed it
 
     def _connect(self, connect_s: float) -> socket.socket:
         line = create_connection(self._address, connect_s)
@@ -146,19 +146,19 @@ class Lines:
         line.close()
 
     def hang_up(self) -> None:
-        """Send no more requests, and let the other side know; answers to earlier ones may still be read.
+        """Stop sending, and tell the server so; answers to earlier requests can still be read.
 
-        A request that another thread is about to send raises an OSError, like all later ones.
+        Requests that are not sent yet, and all later ones, raise an OSError.
         """
         self._end(socket.SHUT_WR)
 
     def close(self) -> None:
-        """End every request under way, in any thread, with an OSError, and all that come."""
+        """End all requests, in any thread, with an OSError; later ones raise it too."""
         self._end(socket.SHUT_RDWR)
 
     def _end(self, how: int) -> None:
         with self._lock:
-            self._closed = True  # a connection that is just being made is closed by `_note`
+            self._closed = True  # `_note` closes a connection that is being opened now
             idle, self._idle = self._idle, []
             lines = list(self._all)
         for line in lines:
@@ -169,11 +169,11 @@ class Lines:
 
 def _shut(line: socket.socket, how: int) -> None:
     with contextlib.suppress(OSError):
-        socket.socket.shutdown(line, how)  # of TLS, too: the other thread finds its stream cut
+        socket.socket.shutdown(line, how)  # the plain socket's shutdown also for TLS: it interrupts a thread that reads
 
 
 def _split(endpoint: str) -> SplitResult:
-    with contextlib.suppress(ValueError):  # of a port or of brackets
+    with contextlib.suppress(ValueError):  # raised for a bad port or unbalanced brackets
         url = urlsplit(endpoint)
         if url.scheme in {"http", "https"} and url.hostname and url.port != 0:
             return url
@@ -185,7 +185,7 @@ def _split(endpoint: str) -> SplitResult:
 
 def _one_line(value: str) -> str:
     if not value.isprintable() or max(value, default="") > "\xff":
-        raise ValueError("a token or an endpoint has a line break, or another character that none has: copy it again")
+        raise ValueError("a token or an endpoint has a line break or a character that is not allowed: copy it again")
     return value
 
 
@@ -209,20 +209,20 @@ class _Reader:
 
     def on_message_complete(self) -> None:
         self.answer = Answer(self._parser.get_status_code(), b"".join(self._parts))
-        self.keep = self._parser.should_keep_alive()  # the parser knows only now
+        self.keep = self._parser.should_keep_alive()  # known only at the end of the message
 
     def feed(self, part: bytes) -> None:
-        """More bytes."""
+        """Parse more bytes."""
         if not part:
             raise ConnectionResetError("the connection ended before its answer")
         try:
             self._parser.feed_data(part)
         except HttpParserError as error:
-            raise ConnectionError(f"what answers does not speak HTTP: {error}") from None
+            raise ConnectionError(f"the server's answer is not HTTP: {error}") from None
 
 
 def _read(line: socket.socket) -> tuple[Answer, bool]:
-    """One answer, and whether the line may be kept."""
+    """Read one answer; also return whether the connection may be kept."""
     reader = _Reader()
     while reader.answer is None:
         reader.feed(line.recv(READ_BYTES))

@@ -1,8 +1,8 @@
-"""The URLs of links, which a master of one address writes without that address.
+"""Relative links: URLs without the master's address.
 
-A proxy, a forwarded port or another host name gives the master an address that it does not know. So a client or a
-worker says by a header of each call that it understands relative links, and resolves them against the endpoint that it
-uses. A master answers a call without this header with absolute links, as releases up to 0.2.0 expect them.
+Behind a proxy, a forwarded port or another host name, a master does not know the address that its callers use. So
+clients and workers say in a header of each call that they understand relative links, and resolve these against their
+endpoint. A call without this header gets absolute links, as releases up to 0.2.0 expect.
 """
 
 from typing import Final
@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 HEADER: Final = "Cloudpar-Links"
 RELATIVE: Final = "relative"
 FILES: Final = "files"
-"""Relative links, and links to files where the master has them: see `payload_folder`."""
+"""The header value for relative links, and for links to files if the master has files: see `payload_folder`."""
 
 
 def resolve(url: str, endpoint: str) -> str:
-    """Return the URL to request: a relative one follows the path of the endpoint, an absolute one stays.
+    """Return the URL to request: a relative link is appended to the endpoint, an absolute one stays.
 
     >>> resolve("/blobs/k?signature=s", "https://lab.example/pool/")
     'https://lab.example/pool/blobs/k?signature=s'
@@ -26,7 +26,7 @@ def resolve(url: str, endpoint: str) -> str:
 
 
 def address(url: str) -> str:
-    """Return scheme, host and port of a URL: a message may name these, but not the signature behind them.
+    """Return scheme, host and port of a URL. Messages may show these, but not the signature in the rest.
 
     >>> address("http://127.0.0.1:9000/blobs/k?signature=s")
     'http://127.0.0.1:9000'

@@ -1,8 +1,8 @@
-"""Tasks that start tasks of their own: where a client inside a task and its executor meet, in one process.
+"""Tasks that start tasks: how a client inside a task reports to its executor, in the same process.
 
-A task that waits for tasks of its own uses no core, but it holds its executor. If all executors of a master did so, the
-tasks that they wait for would never run. So the client reports to the executor what it waits for, and the worker runs
-another executor meanwhile.
+A task that waits for its own tasks uses no core, but occupies its executor. If all executors of a master waited like
+this, the tasks that they wait for would never run. So the client tells the executor what it waits for, and the worker
+runs another executor meanwhile.
 """
 
 from typing import NamedTuple, Protocol
@@ -16,27 +16,27 @@ class OwnPool(NamedTuple):
 
 
 class Executor(Protocol):
-    """What the process of an executor offers to the clients in it. For any thread.
+    """What an executor's process offers to the clients in it. Safe for use by any thread.
 
     Attributes:
-        depth: Of the task that runs: 0, or one more than that of the task that has started its package.
-        pool: The pool that this executor belongs to, if the pool has started its worker; None in the processes that a
-            task forks, which cannot tell the executor that they wait.
+        depth: The depth of the running task: 0, or one more than that of the task that started its package.
+        pool: The executor's pool, if that pool has started its own worker. None in processes that a task forks: these
+            cannot tell the executor that they wait.
     """
 
     depth: int
 
     @property
     def pool(self) -> OwnPool | None:
-        """See the attributes."""
+        """The executor's pool; see the attributes."""
         ...
 
     def begins_to_wait(self, package: object) -> None:
-        """The task has started a package, or reads one: until the other call it counts as waiting."""
+        """Report that the task has started a package, or reads one: it counts as waiting until the other call."""
         ...
 
     def ends_to_wait(self, package: object) -> None:
-        """Nothing more is expected of the package."""
+        """Report that the task expects nothing more of the package."""
         ...
 
 
@@ -45,10 +45,10 @@ class _Process:
 
 
 def register(executor: Executor) -> None:
-    """Called once by an executor, before it runs task code."""
+    """Set this process's executor. Called once, before it runs task code."""
     _Process.executor = executor
 
 
 def here() -> Executor | None:
-    """The executor that this process is; None outside of tasks."""
+    """Return the executor of this process; None outside of tasks."""
     return _Process.executor

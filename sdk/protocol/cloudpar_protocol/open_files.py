@@ -1,8 +1,8 @@
-"""How files travel that `cloudpickle` would send as copies of their text: not at all.
+"""Refuses to pickle open files, which `cloudpickle` would send as copies of their text.
 
-A copy would look like the file and be another one. Each task would read the text from the beginning or, if an executor
-unpickled the copy once for many tasks, only the first of them would find anything. This holds for task code and data,
-and for results back. Streams in memory (`io.StringIO`, `io.BytesIO`) are data, and travel as copies.
+A copy would look like the file, but be independent of it. Each task would read from the start; or, if an executor
+unpickles the copy once for many tasks, only the first task would read anything. This applies to task code and data, and
+to results. Streams in memory (`io.StringIO`, `io.BytesIO`) are data, and travel as copies.
 """
 
 import io
@@ -10,14 +10,14 @@ import sys
 from typing import Any
 
 _BY_NAME = ("stdout", "stderr")
-"""Streams of `sys` that each process has, and that a task may print to. Standard input belongs to one process."""
+"""Streams of `sys` that every process has and tasks may print to. Standard input belongs to one process only."""
 
 
 def reduce(thing: Any) -> tuple[Any, ...] | None:
-    """What pickle is to make of a thing, as `__reduce__` says it; None if it is no file.
+    """Return how to pickle a standard stream, like `__reduce__`; None for objects that are no files.
 
     Args:
-        thing: Anything.
+        thing: Any object.
 
     Raises:
         TypeError: It is a file, open or closed.
@@ -32,5 +32,5 @@ def reduce(thing: Any) -> tuple[Any, ...] | None:
 
 
 def _is_spooled(kind: type) -> bool:
-    """Whether a temporary file is in memory until it is large. It is found by name: most executors do not import it."""
+    """Whether a class is a temporary file that starts in memory. Checked by name: most executors do not import it."""
     return kind.__module__ == "tempfile" and kind.__qualname__ == "SpooledTemporaryFile"

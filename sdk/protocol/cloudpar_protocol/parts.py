@@ -1,6 +1,6 @@
-"""Uploads in parts, for clients and workers: order and threads are here; the caller brings the requests.
+"""Uploads in parts, for clients and workers: order and threads are here, the caller sends the requests.
 
-Parts are what S3 takes, so the list that makes one payload of them is S3's.
+The parts and the list that combines them have S3's form.
 """
 
 import re
@@ -16,7 +16,7 @@ from .limits import PART_BYTES, WHOLE_BYTES
 from .payloads import Link, Parts
 
 THREADS = 4
-"""Parts of one upload that are under way at a time."""
+"""How many parts of one upload are sent at the same time."""
 
 PIECE_BYTES = 1 << 16
 
@@ -27,7 +27,7 @@ _STATUS: Mapping[bytes, int] = {
 
 
 def bounds(size: int) -> list[tuple[int, int]]:
-    """The parts of a payload of this size: where each starts and ends.
+    """Return the start and end of each part of a payload of this size.
 
     >>> bounds(40_000_000)
     [(0, 16777216), (16777216, 33554432), (33554432, 40000000)]
@@ -36,11 +36,11 @@ def bounds(size: int) -> list[tuple[int, int]]:
 
 
 NOT_CHECKED = 0
-"""The CRC-32 that is announced of a payload that becomes a file of the pool's own master: no connection damages it."""
+"""Instead of a CRC-32 for a payload that is written to the pool's own folder: no network can damage it."""
 
 
 def checksums(size: int, read: Callable[[int, int], bytes | memoryview]) -> tuple[int, list[int]]:
-    """CRC-32 of a payload, and of each of its parts if it is to go in parts. `read` brings bytes [start, end)."""
+    """CRC-32 of a payload, and of each part if it is large enough for parts. `read` returns bytes [start, end)."""
     if size <= WHOLE_BYTES:
         return crc32(read(0, size)), []
     whole, parts = 0, []
@@ -52,7 +52,7 @@ def checksums(size: int, read: Callable[[int, int], bytes | memoryview]) -> tupl
 
 
 def pieces(body: memoryview) -> list[memoryview]:
-    """A body for a general HTTP client, piece by piece: its time limit then holds for each piece, not for all.
+    """Cut a body into pieces for a general HTTP client, whose time limit then applies to each piece and not to all.
 
     >>> [len(piece) for piece in pieces(memoryview(bytes(100_000)))]
     [65536, 34464]
@@ -61,26 +61,26 @@ def pieces(body: memoryview) -> list[memoryview]:
 
 
 class Sender(Protocol):
-    """The requests of one upload; each is repeated by itself while that may help."""
+    """The requests of one upload. Each repeats itself as long as that may help."""
 
     def put(self, link: Link, start: int, end: int) -> str:
-        """Upload bytes [start, end); the answer's ETag."""
+        """Upload bytes [start, end); return the answer's ETag."""
         ...
 
     def complete(self, link: Link, body: bytes) -> None:
-        """Make one payload of the parts. `completion_status` says what the answer means."""
+        """Combine the parts into one payload. `completion_status` interprets the answer."""
         ...
 
     def renew(self, upload_id: str) -> Parts | None:
-        """Fresh links to the same parts; None: the upload is not wanted any more."""
+        """Request new links to the same parts; None: the upload is no longer wanted."""
         ...
 
 
 class PartedUpload:
-    """One payload on its way in parts.
+    """The upload of one payload in parts.
 
-    A link may grow old while others are used. So whenever one is refused, all are renewed, and what is there already is
-    not sent again; one that is refused although it is fresh ends the upload.
+    A link may expire while others are used. So when a link is refused, all are renewed; parts that are already uploaded
+    are not sent again. If a new link is refused, the upload fails.
     """
 
     def __init__(
@@ -94,10 +94,10 @@ class PartedUpload:
         self._etags: dict[int, str] = {}
 
     def run(self) -> None:
-        """Upload it.
+        """Upload the payload.
 
         Raises:
-            Exception: What the sender raised, if fresh links did not help.
+            Exception: The sender's error, if new links did not help.
         """
         there_before = -1
         while True:
@@ -122,14 +122,14 @@ class PartedUpload:
             for _ in range(min(THREADS, len(missing)) - 1)
         ]
         for thread in threads:
-            with suppress(RuntimeError):  # the interpreter is ending, and starts no more threads
+            with suppress(RuntimeError):  # the interpreter is shutting down and starts no more threads
                 thread.start()
         self._send_each(missing, errors)
         for thread in threads:
             if thread.ident is not None:
                 thread.join()
         if errors:
-            raise min(errors, key=self._can_be_mended)
+            raise min(errors, key=self._can_be_renewed)
 
     def _send_each(self, missing: deque[int], errors: list[BaseException]) -> None:
         with suppress(IndexError):
@@ -137,13 +137,13 @@ class PartedUpload:
                 number = missing.popleft()
                 try:
                     self._etags[number] = self._sender.put(self._parts.links[number], *self._bounds[number])
-                except Exception as error:  # noqa: BLE001 - raised by the thread that waits for all
+                except Exception as error:  # noqa: BLE001 - raised again by the thread that waits for all parts
                     errors.append(error)
                 except BaseException as error:
                     errors.append(error)
                     raise
 
-    def _can_be_mended(self, error: BaseException) -> bool:
+    def _can_be_renewed(self, error: BaseException) -> bool:
         return isinstance(error, Exception) and self._is_refusal(error)
 
     def _list(self) -> bytes:
@@ -151,7 +151,7 @@ class PartedUpload:
 
 
 def completion(etags: Sequence[str], crc32s: Sequence[int]) -> bytes:
-    """S3's list of an upload's parts."""
+    """S3's list of an upload's parts, as XML."""
     return b"".join(_lines(etags, crc32s))
 
 
@@ -166,7 +166,7 @@ def _lines(etags: Sequence[str], crc32s: Sequence[int]) -> Iterator[bytes]:
 
 
 def completion_status(status: int, body: bytes) -> int:
-    """The status of an answer to `complete`: S3 may answer 200 before it starts, and put an error into the body.
+    """The status of an answer to `complete`. S3 may send status 200 first, and then an error in the body.
 
     >>> completion_status(200, b"<CompleteMultipartUploadResult>"), completion_status(404, b"")
     (200, 404)

@@ -1,7 +1,8 @@
-"""Payloads as files: between a pool on one machine and the master and the worker that the pool has started.
+"""Payloads as files, between a pool and the master and worker that it has started on the same machine.
 
-These three processes belong to one user. Through the master by HTTP, a payload would be copied eight times; a file is
-written once and read once. A side that has a folder for it requests such links by a header of each call (`link_urls`).
+These three processes belong to one user. Sent through the master by HTTP, a payload is copied eight times; a file is
+written once and read once. A process that has a folder for it asks for such links in a header of each call
+(`link_urls`).
 """
 
 import errno
@@ -19,30 +20,30 @@ from .errors import BadRequest, NotFound
 
 SCHEME: Final = "file://"
 UPLOAD: Final = ".upload-"
-"""How the name of a file starts until it is whole. The id of the process that writes it follows."""
+"""The start of an unfinished file's name. The id of the writing process follows."""
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What the system says when there is no room for a file, or for more of it."""
+"""The operating system's errors for a file that has no room."""
 MAPPED_BYTES: Final = 256 * 1024
-"""Parts of payloads from this size on are mapped into memory, not copied."""
+"""From this size on, in bytes, ranges of payloads are mapped into memory instead of copied."""
 
 
 class Draft(io.BufferedRandom):
-    """A payload that is written before it has a link. Closing removes its own name, so only `publish` keeps it."""
+    """A payload that is written before its link is known. Closing removes the file unless `publish` has named it."""
 
     def __init__(self, folder: Path) -> None:
         descriptor, self.path = tempfile.mkstemp(dir=folder, prefix=f"{UPLOAD}{os.getpid()}-")
         super().__init__(io.FileIO(descriptor, "r+b"))
 
     def close(self) -> None:
-        """Close the file, also when its last bytes do not fit on the disk."""
+        """Close the file, even if its last bytes do not fit on the disk."""
         try:
             super().close()
         finally:
-            Path(self.path).unlink(missing_ok=True)  # the pool may have removed the whole folder
+            Path(self.path).unlink(missing_ok=True)  # already gone if the pool has removed the whole folder
 
 
 class PayloadFolder:
-    """The folder of a pool's own master. Links that lead to other files are refused."""
+    """The payload folder of a pool's own master. Links to files outside of it are refused."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path).resolve()
@@ -52,35 +53,35 @@ class PayloadFolder:
 
     @staticmethod
     def has(url: str) -> bool:
-        """Whether a link leads to a file."""
+        """Whether a link is to a file."""
         return url.startswith(SCHEME)
 
     def put(self, url: str, body: Iterable[bytes | memoryview]) -> None:
-        """Write a payload, piece by piece, where a link says. No key is used for two payloads, so what is there stays.
+        """Write a payload, piece by piece, to a link's file. An existing file stays: no key is used for two payloads.
 
         Raises:
             BadRequest: The link leads out of the folder.
             NotFound: The folder was removed.
-            OSError: It cannot be written, such as on a full disk.
+            OSError: The file cannot be written, for example because the disk is full.
         """
-        self._place(url)  # before anything is written
+        self._place(url)  # refuse the link before writing anything
         with self.draft() as file:
             for piece in body:
                 file.write(piece)
             self.publish(url, file)
 
     def draft(self) -> Draft:
-        """Start a payload whose link is not known yet. Its owner closes it. Raises as `put` does."""
+        """Start a payload whose link is not known yet; the caller closes it. Raises like `put`."""
         self._check()
         return Draft(self._path)
 
     def remove_drafts(self, pid: int) -> None:
-        """Remove the drafts of a process that was killed."""
+        """Remove the drafts of a killed process."""
         for path in self._path.glob(f"{UPLOAD}{pid}-*"):
             path.unlink(missing_ok=True)
 
     def publish(self, url: str, draft: Draft) -> None:
-        """Give a draft of this folder the name that a link says; raises as `put` does."""
+        """Give a draft of this folder the name in a link. Raises like `put`."""
         path = self._place(url)
         draft.flush()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -88,7 +89,7 @@ class PayloadFolder:
             os.link(draft.path, path)
 
     def get(self, url: str, start: int, end: int) -> bytes:
-        """Read bytes [start, end) of a payload; fewer if it is shorter.
+        """Read bytes [start, end) of a payload; fewer if the payload is shorter.
 
         Raises:
             BadRequest: The link leads out of the folder.
@@ -102,10 +103,10 @@ class PayloadFolder:
             raise _deleted() from None
 
     def view(self, url: str, start: int, end: int) -> memoryview:
-        """Map bytes [start, end) of a payload into memory, or copy a few; raises as `get` does.
+        """Map bytes [start, end) of a payload into memory, or copy them if they are few. Raises like `get`.
 
-        Memory for a copy of a large payload costs more time than the copy itself. But what is mapped keeps a file
-        descriptor open as long as it is used, and a worker may hold the data of hundreds of small chunks.
+        Allocating memory for a copy of a large payload takes longer than copying. But a mapping keeps a file descriptor
+        open while it is used, and a worker may hold the data of hundreds of small chunks.
         """
         if end - start < MAPPED_BYTES:
             return memoryview(self.get(url, start, end))
@@ -128,10 +129,10 @@ class PayloadFolder:
         return path
 
     def _check(self) -> None:
-        """Refuse a folder that is not the master's any more.
+        """Refuse a folder that was removed or belongs to another user.
 
-        A cleaner of temporary files may remove it. Then any user of this machine can make one of this name, whose
-        payloads the client would unpickle. So it is never made here either.
+        A program that cleans temporary files may remove the folder. Then any user of this machine can create one of
+        this name, and the client would unpickle that user's payloads. For the same reason, it is never created here.
         """
         try:
             owner = self._path.stat().st_uid
@@ -147,6 +148,6 @@ def _deleted() -> NotFound:
 
 def _read(file: IO[bytes], size: int) -> bytes:
     data = file.read(size)
-    while len(data) < size and (more := file.read(size - len(data))):  # one system call reads at most 2 GiB
+    while len(data) < size and (more := file.read(size - len(data))):  # a system call reads at most 2 GiB
         data += more
     return data

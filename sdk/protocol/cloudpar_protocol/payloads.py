@@ -1,4 +1,4 @@
-"""What tasks carry: their code, their data, their results. All of it opaque bytes to the master."""
+"""What tasks carry: code, data and results. The master does not read their bytes."""
 
 from errno import ENOSPC
 from typing import Annotated, Literal
@@ -10,12 +10,12 @@ from .limits import BLOB_BYTES, INPUT_CHARS, NESTING, PACKAGE_TASKS, PART_BYTES,
 
 Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-"""No number on the wire is wider than 64 bits: MessagePack and the tables hold no more."""
+"""A number from 0. MessagePack and the tables hold at most 64 bits."""
 Micros = Natural
 LACKS_CHARS = 300
-"""Of the sentence what a worker lacks; the worker cuts a longer one."""
+"""The longest text about what a worker lacks, in characters; the worker cuts longer ones."""
 WHY_CHARS = 500
-"""The limit of the text that says why nothing can be written; its author cuts a longer one."""
+"""The longest text about why nothing can be written, in characters; its author cuts longer ones."""
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds = Annotated[float, Meta(ge=0.0, le=1e9)]
 Name = Annotated[str, Meta(max_length=200)]
@@ -30,7 +30,7 @@ UploadId = Annotated[str, Meta(min_length=1, max_length=1000)]
 """The blob store's name for an upload in parts."""
 _DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
 Reference = Annotated[str, Meta(pattern=rf"^{_DOTTED}:{_DOTTED}$(?!\n)", max_length=200)]
-"""A function by its name at the workers: "package.module:function"."""
+"""The name of a function at the workers: "package.module:function"."""
 SEAL_BYTES = 16
 Seal = Annotated[bytes, Meta(min_length=SEAL_BYTES, max_length=SEAL_BYTES)]
 """See `seals`."""
@@ -41,14 +41,14 @@ Range = tuple[Count, Count]
 
 Retries = Annotated[int, Meta(ge=0, le=100)]
 Depth = Annotated[int, Meta(ge=0, le=NESTING)]
-"""0: of a package that no task has started. Otherwise one more than that of the task that has started it."""
+"""The nesting depth of a package: 0 if no task started it, otherwise one more than that task's."""
 Threads = Annotated[int, Meta(ge=1, le=THREADS)]
 """How many threads a numeric library may start in one task."""
 ExceptionNames = Annotated[list[Name], Meta(max_length=20)]
-"""Classes of exceptions: "ValueError" of the built-in ones, "package.module.Class" of others."""
+"""Exception classes: built-in ones as "ValueError", others as "package.module.Class"."""
 
 Input = Annotated[str, Meta(max_length=INPUT_CHARS)]
-"""What a task was called with, as a short text."""
+"""The arguments of a task, as a short text."""
 
 CallStyle = Literal["value", "args", "args_kwargs"]
 """How the executor calls the task code with a task's data d: f(d), f(*d), or f(*d[0], **d[1])."""
@@ -66,12 +66,12 @@ class BlobRef(Struct, frozen=True, array_like=True):
 
 
 class TaskCode(Struct, frozen=True):
-    """The function, serialized or by its name. Exactly one of `inline`, `blob` and `reference` is set.
+    """The function, serialized or as a name. Exactly one of `inline`, `blob` and `reference` is set.
 
     Attributes:
         hash: SHA-256 of the serialized function, or of the reference's text.
         inline: The serialized function, if it is small.
-        blob: Where it lies otherwise.
+        blob: The place of a large serialized function.
         reference: The function's name; the workers import it.
     """
 
@@ -92,7 +92,7 @@ class InlineData(Struct, frozen=True, tag="inline"):
     """Task i's data is items[i], serialized by the client.
 
     Attributes:
-        seals: Of a sealed package: theirs, one after the other.
+        seals: The items' seals, one after the other, if the package is sealed.
     """
 
     items: list[bytes]
@@ -102,9 +102,9 @@ class InlineData(Struct, frozen=True, tag="inline"):
 class BlobData(Struct, frozen=True, tag="blob"):
     """Task i's data lies in a blob: n serialized items one after the other, then a table of their n + 1 offsets.
 
-    An offset is 8 bytes, little-endian; the table starts at size - 8 * (n + 1). So a worker reads any range of
-    tasks with two byte-range requests, or one once it has the table. Of a sealed package, the n seals of SEAL_BYTES
-    each stand right before the table.
+    An offset is 8 bytes, little-endian; the table starts at size - 8 * (n + 1). So a worker reads any range of tasks
+    with two byte-range requests, or with one if it has the table. In a sealed package, n seals of SEAL_BYTES each stand
+    directly before the table.
     """
 
     blob: BlobRef
@@ -114,23 +114,23 @@ TaskData = RangeData | InlineData | BlobData
 
 
 class TaskResult(Struct, array_like=True, frozen=True):
-    """What became of one task.
+    """The result of one task.
 
     Attributes:
         index: The task's number in its package.
         outcome: "ok": `data` is the serialized value. "error": the task code raised; `data` is the serialized
-            exception if it pickles (with codec "msgpack" there is none). Everything else: no value, and `message` says
-            why; "unpicklable": the value cannot be serialized by the package's codec.
-        duration_us: Monotonic wall time in the executor, unpickling included; this is what is charged.
+            exception if it can be pickled (never with codec "msgpack"). Others have no value, and `message` says why;
+            "unpicklable": the package's codec cannot serialize the value.
+        duration_us: Monotonic wall time in the executor, including unpickling; this time is charged.
         data: The serialized value or exception, if it is small.
-        blob: Where it lies otherwise.
-        message: For people: the exception's line, or the reason.
+        blob: The place of a large serialized value or exception.
+        message: For users: the exception's last line, or the reason.
         traceback: The remote traceback, formatted.
-        stdout: What the task wrote to standard output, bounded, undecodable bytes replaced.
+        stdout: The task's standard output: bounded, with undecodable bytes replaced.
         stderr: The same for standard error.
-        seal: Of a sealed package: on `data`, by the worker's agent.
-        input: Of a task that raised, for people: what it was called with, such as "value 3" or "arguments (5, b=0)",
-            cut to INPUT_CHARS characters. It is not sealed.
+        seal: In a sealed package: the seal of `data`, by the worker's agent.
+        input: For users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
+            INPUT_CHARS characters. It is not sealed.
     """
 
     index: Count
@@ -151,7 +151,7 @@ class Unfit(Struct, frozen=True):
 
     Attributes:
         host: The name of its machine.
-        lacks: For people: "no module named 'numpy'".
+        lacks: What it lacks, for users: "no module named 'numpy'".
     """
 
     host: Name
@@ -159,11 +159,11 @@ class Unfit(Struct, frozen=True):
 
 
 class Unwritable(Struct, frozen=True):
-    """A master or a worker that cannot write, such as on a full disk.
+    """A master or a worker that cannot write, for example because the disk is full.
 
     Attributes:
-        why: For people: which folder cannot be written, and what the system says.
-        errno: The number of the system's error on that machine, such as errno.ENOSPC.
+        why: For users: which folder cannot be written, and the operating system's message.
+        errno: The error number on that machine, such as errno.ENOSPC.
     """
 
     why: Annotated[str, Meta(max_length=WHY_CHARS)]
@@ -174,10 +174,10 @@ class Link(Struct, frozen=True):
     """A presigned request for one object and one method.
 
     Attributes:
-        method: What to request.
-        url: Where. One that starts with "/" follows the endpoint by which the caller reaches the master; such links are
-            answered only to calls with the header `Cloudpar-Links: relative`.
-        headers: What to send with the request.
+        method: The HTTP method.
+        url: The URL. One that starts with "/" is relative to the endpoint by which the caller reaches the master; only
+            calls with the header `Cloudpar-Links: relative` get such links.
+        headers: The headers to send.
     """
 
     method: Literal["GET", "PUT", "POST"]
@@ -186,13 +186,13 @@ class Link(Struct, frozen=True):
 
 
 class Parts(Struct, frozen=True, kw_only=True):
-    """One upload in parts of PART_BYTES each: a PUT for each, in any order, then a POST that makes them one payload.
+    """One upload in parts of PART_BYTES each: a PUT for each, in any order, then a POST that combines them.
 
     Attributes:
-        upload_id: Brings fresh links to the same parts when it is sent back; those that are there stay.
-        links: One a part. The answer's ETag goes into the POST.
-        complete: Its body is the list of parts as S3 takes it: a CompleteMultipartUpload document with number, ETag and
-            CRC-32 of each. It succeeds once for a key, as the PUT of the whole does.
+        upload_id: Sent back to the master, it brings new links to the same parts; uploaded parts stay.
+        links: One for each part. The answers' ETags go into the POST.
+        complete: The POST. Its body is S3's CompleteMultipartUpload document with number, ETag and CRC-32 of each part.
+            Like the PUT of a whole payload, it succeeds once per key.
     """
 
     upload_id: UploadId

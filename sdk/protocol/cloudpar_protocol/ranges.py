@@ -13,7 +13,7 @@ from .payloads import Range
 
 
 def union(*sets: Iterable[Range]) -> list[Range]:
-    """All numbers that are in any of the sets. Empty ranges vanish; the inputs may overlap and come unsorted."""
+    """The numbers that are in any of the sets. The inputs may overlap, be unsorted, and have empty ranges."""
     joined: list[Range] = []
     for start, end in sorted(piece for numbers in sets for piece in numbers if piece[0] < piece[1]):
         if joined and start <= joined[-1][1]:
@@ -24,7 +24,7 @@ def union(*sets: Iterable[Range]) -> list[Range]:
 
 
 def subtract(numbers: Iterable[Range], taken: Sequence[Range]) -> list[Range]:
-    """The numbers that are not among `taken`, which must be a sorted set."""
+    """The numbers that are not in `taken`, which must be a sorted set."""
     left: list[Range] = []
     for start, end in numbers:
         at = start
@@ -38,7 +38,7 @@ def subtract(numbers: Iterable[Range], taken: Sequence[Range]) -> list[Range]:
 
 
 def intersect(numbers: Iterable[Range], others: Sequence[Range]) -> list[Range]:
-    """The numbers in both; `others` must be a sorted set."""
+    """The numbers that are in both; `others` must be a sorted set."""
     return [
         (max(start, low), min(end, high))
         for start, end in numbers
@@ -59,7 +59,7 @@ def size(numbers: Iterable[Range]) -> int:
 
 
 def of(indices: Iterable[int]) -> list[Range]:
-    """The set of some ascending numbers.
+    """Make a set of ascending numbers.
 
     >>> of([1, 2, 3, 7])
     [(1, 4), (7, 8)]
@@ -74,7 +74,7 @@ def of(indices: Iterable[int]) -> list[Range]:
 
 
 def cut_tail(numbers: Sequence[Range], most: int) -> tuple[list[Range], list[Range]]:
-    """Divide a sorted set: without its last `most` numbers, and these.
+    """Divide a sorted set into two: all but its last `most` numbers, and those.
 
     >>> cut_tail([(0, 3), (5, 9)], 5)
     ([(0, 2)], [(2, 3), (5, 9)])
@@ -92,6 +92,6 @@ def cut_tail(numbers: Sequence[Range], most: int) -> tuple[list[Range], list[Ran
 
 
 def _reaching(numbers: Sequence[Range], start: int, end: int) -> Sequence[Range]:
-    """The part of a sorted set that may reach into [start, end)."""
+    """The part of a sorted set that may overlap [start, end)."""
     first = max(0, bisect_right(numbers, (start, float("inf"))) - 1)
     return numbers[first : bisect_left(numbers, (end,), first)]

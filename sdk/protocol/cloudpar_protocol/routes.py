@@ -1,4 +1,4 @@
-"""Every call there is: the one table that servers, clients and the OpenAPI document are made from."""
+"""The table of all calls. Servers, clients and the OpenAPI document are made from it."""
 
 from typing import Any, Generic, Literal, TypeVar
 
@@ -15,9 +15,9 @@ ReplyT = TypeVar("ReplyT", bound=Struct)
 
 
 class Route(Struct, Generic[RequestT, ReplyT], frozen=True):
-    """POST /v1/<name> with a `request` answers with a `reply`, to a bearer of a token of that role.
+    """POST /v1/<name> with a `request` answers with a `reply`, for callers with a token of this role.
 
-    An admin token is good for "user" routes that list and cancel; what "any" means is anybody with a token.
+    Role "any" accepts every valid token. "user" routes that list and cancel also accept the admin token.
     """
 
     name: str

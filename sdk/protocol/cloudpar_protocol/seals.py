@@ -1,7 +1,7 @@
-r"""Seals: an account's key shows that code, data and results come from its clients and the workers' agents.
+r"""Seals show that code, data and results come from an account's clients and workers' agents, by the account's key.
 
-A seal is HMAC-SHA-256, cut to SEAL_BYTES, of what it is on, its package and, of data and results, the task's number. So
-nothing can be taken from one place and put in another. Every process that unpickles verifies first.
+A seal is an HMAC-SHA-256, cut to SEAL_BYTES, of the sealed bytes, the package and, for data and results, the task's
+number. So sealed bytes cannot be moved to another place. Every process verifies the seal before it unpickles.
 
 >>> from cloudpar_protocol.seals import Seals, package_id
 >>> seals = Seals(b"k" * 32, package_id("account", "key", sealed=True))
@@ -22,10 +22,10 @@ ResultT = TypeVar("ResultT", bound=TaskResult)
 
 KEY_BYTES = 32
 SEALED = "s"
-"""The ids of sealed packages start with it, those of others with a hexadecimal digit."""
+"""The first character of a sealed package's id; the ids of others start with a hexadecimal digit."""
 
 LARGE_BYTES = 64 * 1024
-"""In place of a larger payload stands its BLAKE2b digest, which takes half the time of SHA-256."""
+"""A payload above this size, in bytes, is sealed by its BLAKE2b digest, which takes half the time of SHA-256."""
 
 _KINDS = ("code", "data", "result", "place")
 _BLOCK_BYTES = 64
@@ -33,13 +33,13 @@ _INNER, _OUTER = bytes(x ^ 0x36 for x in range(256)), bytes(x ^ 0x5C for x in ra
 
 
 def package_id(account_id: str, idempotency_key: str, *, sealed: bool) -> str:
-    """The id of the package that an account starts under a key."""
+    """Return the id of the package that an account starts under a key."""
     digest = hashlib.sha256(f"{account_id}#{idempotency_key}".encode()).hexdigest()
     return SEALED + digest[:31] if sealed else digest[:32]
 
 
 def is_sealed(package_id: str) -> bool:
-    """Whether the code, data and results of a package have seals. Its id says so, which cannot be removed unnoticed.
+    """Whether a package's code, data and results have seals. Its id says so, and the seals cover the id.
 
     >>> is_sealed("s03f"), is_sealed("03f")
     (True, False)
@@ -48,11 +48,11 @@ def is_sealed(package_id: str) -> bool:
 
 
 class Seals:
-    """Makes and verifies the seals of one package, with the account's key."""
+    """Makes and verifies the seals of one package with the account's key."""
 
     def __init__(self, key: bytes, package_id: str) -> None:
         self.package_id = package_id
-        # HMAC by its two hashes, started once: a tenth of the time of a call for each task.
+        # HMAC as its two hashes, prepared once: a tenth of the time of an `hmac` call for each task.
         padded = key.ljust(_BLOCK_BYTES, b"\0")
         self._outer = hashlib.sha256(padded.translate(_OUTER))
         inner = hashlib.sha256(padded.translate(_INNER))
@@ -70,7 +70,7 @@ class Seals:
         return outer.digest()[:SEAL_BYTES]
 
     def code(self, code: TaskCode, data: TaskData, *, call: CallStyle, codec: Codec, python: str, tasks: int) -> bytes:
-        """The seal of the task code, by its hash, and of how it is called; range data is part of it."""
+        """The seal of task code (by its hash) and of how it is called; it also covers range data."""
         origin = f"range {data.start} {data.step}" if isinstance(data, RangeData) else "items"
         kind = "pickle" if code.reference is None else "reference"
         return self._seal(self._code, "\0".join((kind, code.hash, call, codec, python, str(tasks), origin)).encode())
@@ -80,7 +80,7 @@ class Seals:
         return self._seal(self._data, b"%d\0" % index, item)
 
     def are_data(self, first: int, items: Sequence[bytes | memoryview], seals: bytes | memoryview) -> bool:
-        """Whether these are the data of the tasks from `first` on, by their seals one after the other."""
+        """Whether these seals belong to the data of the tasks from `first` on."""
         expected = b"".join([self.data(index, item) for index, item in enumerate(items, first)])
         return compare_digest(expected, seals)
 
@@ -89,12 +89,12 @@ class Seals:
         return self._seal(self._result, b"%d\0%s\0" % (result.index, result.outcome.encode()), result.data or b"")
 
     def place(self, result: TaskResult, blob: BlobRef) -> bytes:
-        """The seal of a large result's place, which the master makes for a worker that knows no seals."""
+        """The seal of a large result's place. The master makes it for workers that do not make seals."""
         what = f"{result.index}\0{result.outcome}\0{blob.offset}\0{blob.size}\0{blob.key}"
         return self._seal(self._place, what.encode())
 
     def sealed(self, results: Iterable[ResultT]) -> list[ResultT]:
-        """Results with their seals, for those that have data; seals that were there before are replaced."""
+        """Return the results with new seals, for those that have data."""
         return [
             result
             if result.data is None and result.seal is None
@@ -103,7 +103,7 @@ class Seals:
         ]
 
     def is_result(self, result: TaskResult) -> bool:
-        """Whether a result's data may be unpickled: none, or with its seal. A value is never without data."""
+        """Whether a result may be unpickled: it has a valid seal, or is not a value and has no data."""
         if result.data is None:
             return result.outcome != "ok"
         seal = result.seal or b""

@@ -1,4 +1,4 @@
-"""Worker service: retrieve, publish, extend, give back. All in bulk."""
+"""Worker service: retrieve, publish, extend and give back, always in bulk."""
 
 from typing import Annotated, Any, Literal
 
@@ -34,25 +34,25 @@ from .payloads import (
 )
 
 LeaseState = Literal["wanted", "finished", "ended"]
-"""wanted: go on with the ranges given. finished: nothing of this lease is left to do. ended: its package has ended
-(cancelled, failed): stop what runs, publish it with its time, and forget the rest."""
+"""wanted: continue with the given ranges. finished: nothing of this lease is left to do. ended: the package has ended
+(cancelled or failed): stop its running tasks, publish them with their time, and drop the rest."""
 
 
 class RetrieveTasks(Struct, frozen=True, kw_only=True):
     """Retrieve up to `chunks` chunks.
 
     Attributes:
-        attempt_id: A retry with the same id brings the same chunks.
-        worker_id: Id of this agent.
+        attempt_id: A repeated request with the same id returns the same chunks.
+        worker_id: The id of this agent.
         executors: How many executors the agent has, busy or not.
-        host: The name of its machine, for people.
+        host: The name of its machine, for users.
         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
-            release, which does not report them; it is handed chunks of every Python.
+            release, which does not report them; it gets chunks for every Python.
         set_aside: The packages that it cannot run, because it lacks something that they need.
-        besides: Packages of which it has waiting tasks: it wants chunks of others. A master whose queue cannot choose
-            hands out what comes.
-        peek: Lease nothing; answer whether a chunk waits.
-        again: The worker sent this request before and got no answer.
+        besides: Packages of which it already has waiting tasks: it wants chunks of others. A master whose queue cannot
+            choose ignores this.
+        peek: Lease nothing; only answer whether a chunk is waiting.
+        again: The worker repeats this request, since it got no answer.
     """
 
     v: int = PROTOCOL_VERSION
@@ -70,12 +70,12 @@ class RetrieveTasks(Struct, frozen=True, kw_only=True):
 
 
 class LeaseRef(Struct, frozen=True, kw_only=True):
-    """Which lease a message is about, and of which chunk.
+    """Identifies a lease and its chunk.
 
     Attributes:
-        package_id: Of the package whose tasks it leases.
-        lease_id: New for each retrieval of the chunk; part of its result blobs' keys.
-        receipt: The queue's handle, with which the master extends or deletes the message.
+        package_id: The package whose tasks are leased.
+        lease_id: New for each retrieval of the chunk; part of the keys of its result blobs.
+        receipt: The queue's handle, with which the master extends or deletes the queue message.
         start, end, generation: The chunk: tasks [start, end) of the package, cut at this version of its head.
     """
 
@@ -87,33 +87,35 @@ class LeaseRef(Struct, frozen=True, kw_only=True):
     generation: Natural
 
     def identity(self) -> dict[str, Any]:
-        """These fields, for another message about the same lease."""
+        """These fields as keyword arguments for another message about the same lease."""
         return {name: getattr(self, name) for name in LeaseRef.__struct_fields__}
 
 
 class Lease(LeaseRef, frozen=True, kw_only=True):
-    """The right to run a chunk's tasks for `lease_s` from the answer on.
+    """The right to run a chunk's tasks for `lease_s` seconds from the answer on.
 
     Attributes:
-        ranges: The tasks of it that are left to do, in order; usually all.
-        attempt: 1 for the first retrieval.
-        account: Opaque; an executor never serves two.
+        ranges: The chunk's tasks that are left to do, in order; usually all.
+        attempt: 1 for the first retrieval of the chunk.
+        account: An opaque id; an executor never runs tasks of two accounts.
         code, code_link: The task code; the link is for code that is not inline.
         data: For a range: the package's. Inline: the items of `ranges`, one after the other. Blob: the package's.
-        data_link: For a blob, good for byte ranges.
-        tasks: n of the package (the length of a data blob's table).
-        codec: Of task data and results; with "msgpack" the code is a reference, and `python` is ignored.
-        mean_us: Mean duration of the package's tasks, as measured so far; 0: unknown.
+        data_link: For a blob; allows byte ranges.
+        tasks: The number of tasks of the package, which is the length of a data blob's table.
+        codec: How task data and results are serialized; with "msgpack" the code is a reference, and `python` is
+            ignored.
+        mean_us: The mean duration of the package's tasks so far; 0: unknown.
         wait_us: How long the chunk waited in the queue; the worker repeats it in its publications.
-        task_timeout_s: The limit for one task.
+        task_timeout_s: The time limit for one task.
         threads_per_task, depth: As in StartTasks.
-        retries, retry_on: As in StartTasks; the time of all attempts is the task's.
-        budget_us: What the account has left; a task that runs longer is stopped.
+        retries, retry_on: As in StartTasks; the time of all tries is the task's time.
+        budget_us: The compute time that the account has left; a task that runs longer is stopped.
         collect_us: While all executors have work, the worker may collect results for this long before it publishes
-            them: a request may cost money.
-        seal, seal_key: Of a sealed package: the seal of its code, and the account's key. Executors never see the key.
-        elsewhere: What this worker cannot run, it gives back with the reason (`unfit`), and another worker runs it.
-            False: no worker can (or the master is of an earlier release), so the worker reports the failure.
+            them, since a request may cost money.
+        seal, seal_key: In a sealed package: the seal of its code, and the account's key. Executors never see the key.
+        elsewhere: If the worker cannot run the package, it gives the chunk back with the reason (`unfit`), and another
+            worker runs it. False: no worker can (or the master is of an earlier release), so the worker reports a
+            failure.
     """
 
     package_id: str  # a worker refuses no id that a master gives: only requests bound their ids
@@ -146,11 +148,11 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
 
 
 class RetrieveTasksReply(Struct, frozen=True, kw_only=True):
-    """Without a lease the worker sends its next request after `retry_after_s`.
+    """The leases; without one, the worker sends its next request after `retry_after_s`.
 
     Attributes:
-        holds: This master holds requests, so that a worker may have a `peek` open for as long as it is busy.
-        waiting: A chunk of a package that is not in `besides` waits.
+        holds: This master holds requests, so a busy worker may keep a `peek` open.
+        waiting: A chunk of a package that is not in `besides` is waiting.
     """
 
     v: int = PROTOCOL_VERSION
@@ -161,7 +163,7 @@ class RetrieveTasksReply(Struct, frozen=True, kw_only=True):
 
 
 class PrepareResult(Struct, frozen=True, kw_only=True):
-    """A link for one blob with the large results of a lease.
+    """Request a link for one blob with large results of a lease.
 
     Attributes:
         crc32: zlib.crc32 of the blob.
@@ -183,7 +185,7 @@ class PrepareResults(Struct, frozen=True, kw_only=True):
 
 
 class PreparedResult(Struct, frozen=True, kw_only=True):
-    """Where to upload a result; `parts` is another way to the same place."""
+    """Where to upload a result; `parts` is an alternative to `link`."""
 
     key: str
     link: Link
@@ -200,14 +202,14 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
 
     Attributes:
         seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
-        results: Any tasks of the lease.
-        closes: Nothing of the lease will follow; its queue message may go.
-        wait_us: As the lease said.
-        retrieve_us: Time of the requests and downloads that brought this lease, held waiting excluded; sent once.
+        results: Results of any tasks of the lease.
+        closes: This is the lease's last message; the master may delete its queue message.
+        wait_us: The lease's `wait_us`.
+        retrieve_us: Time of the requests and downloads that brought this lease, without held waiting; sent once.
         publish_us: Time of the worker's publish requests for this package since its last publication of it; sent once.
-        refused: The worker cannot run this package at all ("python"), or what it was given of it is not what the client
-            sealed ("seal"); the package fails with this reason.
-        message: Why, for people, with the remedy.
+        refused: The package fails with this reason. "python": the worker has no suitable Python. "seal": the code or
+            data does not match the client's seal.
+        message: The reason for users, with the fix.
     """
 
     seq: Natural
@@ -221,7 +223,7 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
 
 
 class PublishResults(Struct, frozen=True, kw_only=True):
-    """`seals`: the results of sealed packages come with their seals. For a worker without, the master makes them."""
+    """`seals`: results of sealed packages have their seals. For a worker without seals, the master makes them."""
 
     v: int = PROTOCOL_VERSION
     worker_id: Id
@@ -241,11 +243,11 @@ class LeaseView(Struct, frozen=True, kw_only=True):
 
 
 class PublishResultsReply(Struct, frozen=True, kw_only=True):
-    """Every publication is durable.
+    """Every publication is stored durably.
 
     Attributes:
-        hungry: Other workers idle. A worker with many untouched tasks gives some back.
-        waiting: The first chunk of a package waits at a master that holds no requests. A worker retrieves it,
+        hungry: Other workers are idle. A worker with many tasks that it has not started gives some back.
+        waiting: A package's first chunk is waiting, at a master that holds no requests. The worker retrieves it,
             with `besides`, as soon as one of its executors is free.
     """
 
@@ -256,7 +258,7 @@ class PublishResultsReply(Struct, frozen=True, kw_only=True):
 
 
 class ExtendLeases(Struct, frozen=True, kw_only=True):
-    """Extend leases: the worker lives.
+    """Extend leases, which shows that the worker is alive.
 
     Attributes:
         unwritable: Why the worker cannot write results to the folder that it shares with its pool's own master.
@@ -278,13 +280,13 @@ class ExtendLeasesReply(Struct, frozen=True, kw_only=True):
 
 
 class Return(LeaseRef, frozen=True, kw_only=True):
-    """Untouched tasks of a lease that the worker will not run; see Publication for the other fields.
+    """Tasks of a lease that the worker has not started and will not run; see Publication for the other fields.
 
     Attributes:
         attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
-        unfit: What the worker lacks, so that it cannot run the package; the worker is set aside for it.
-        used_us: Execution time to charge although there is no result: of tasks that ran for long before they failed for
-            what the worker lacks.
+        unfit: What the worker lacks for the package; the master then gives it no more chunks of it.
+        used_us: Execution time to charge without a result: of tasks that ran long before they failed because of what
+            the worker lacks.
     """
 
     seq: Natural
@@ -296,11 +298,11 @@ class Return(LeaseRef, frozen=True, kw_only=True):
 
 
 class GiveBack(Struct, frozen=True, kw_only=True):
-    """Tasks that the worker will not run.
+    """Return tasks that the worker will not run.
 
     Attributes:
-        leaving: The worker has nothing left and ends; the master counts on it no more. Then `returns` may be empty,
-            which a master of an earlier release refuses; the worker ends all the same.
+        leaving: The worker has no tasks left and ends, so the master stops counting on it. `returns` may then be
+            empty. A master of an earlier release refuses that; the worker ends nevertheless.
     """
 
     v: int = PROTOCOL_VERSION

@@ -1,7 +1,7 @@
-"""Sample messages of every type, made from the types themselves: the same on every run and every machine.
+"""Sample messages of every type, generated from the types: the same on every run and machine.
 
-Each field walks through the edge values of its own type, among them both sides of every size at which MessagePack
-changes its form. So a new field is in the samples the day that it is in the messages.
+Each field takes the edge values of its type in turn, including both sides of every size at which MessagePack changes
+its encoding. A new field of a message is in the samples automatically.
 """
 
 import re
@@ -20,20 +20,20 @@ _FLOATS = (0.0, 0.5, 1.0, 19.75, 1e9, 1.7976931348623157e308, 5e-324, -0.1)
 _TEXTS = ("a", "", "pi = 3,14 €", 'quote " backslash \\ newline \n nul \x00', "é漢😀", "x" * 31, "x" * 32, "y" * 200)
 _BYTES = (b"\x00\xff", b"", b"\x80\x04K\x01.", b"\xc1" * 256)
 _PATTERNED = ("0" * 64, "0123456789abcdef" * 4, "a:b", "package.module:Class.method", f"package.module:{'f' * 185}")
-"""Texts for all fields with a pattern; each takes those that match."""
+"""Candidates for fields with a pattern; each field takes those that match."""
 _DEPTH = 4
-"""Below this, lists hold one item: the samples stay readable."""
+"""The depth below which lists hold one item, so that the samples stay readable."""
 
 
 def message_types() -> dict[str, type[msgspec.Struct]]:
-    """Every struct on the wire by its name: requests, replies, the error reply, and what they contain."""
+    """Every struct on the wire by its name: requests, replies, the error reply, and the structs inside them."""
     tops = chain((ErrorReply,), chain.from_iterable((route.request, route.reply) for route in ROUTES))
     found = {kind.__name__: kind for top in tops for kind in _structs(inspect.type_info(top))}
     return dict(sorted(found.items()))
 
 
 def samples(kind: type[msgspec.Struct]) -> list[Any]:
-    """Instances of a message type, the first with its required fields only, no two equal."""
+    """Different instances of a message type; the first has only the required fields."""
     info = inspect.type_info(kind)
     least = _struct(info, 0, _DEPTH, required_only=True)
     count = max((len(_scalars(field.type)) for field in _fields(info)), default=1)
@@ -69,7 +69,7 @@ def _inner(info: inspect.Type) -> Sequence[inspect.Type]:
 
 
 def _scalars(info: inspect.Type) -> list[Any]:
-    """The edge values of a type without parts; of a union, all its alternatives that have no parts."""
+    """The edge values of a type without fields; for a union, of all its alternatives without fields."""
     values: Iterable[Any] = ()
     match info:
         case inspect.IntType():

@@ -1,9 +1,9 @@
-"""Golden byte vectors: what every message looks like on the wire, for the tests of later releases and other languages.
+"""Golden byte vectors: the bytes of every message, for tests of later releases and other languages.
 
     python -m cloudpar_protocol_tools.vectors
 
-writes vectors/v<release>.json next to this package, and never over a file that is there: a released file is the proof
-that yesterday's messages are still understood.
+writes vectors/v<release>.json next to this package. It never overwrites a file: a released file proves that messages of
+that release are still understood.
 """
 
 import sys
@@ -30,7 +30,7 @@ class Vector(msgspec.Struct, frozen=True):
 
 
 class VectorFile(msgspec.Struct, frozen=True):
-    """All vectors of a release."""
+    """All vectors of one release."""
 
     release: str
     protocol: int
@@ -38,7 +38,7 @@ class VectorFile(msgspec.Struct, frozen=True):
 
 
 def make() -> VectorFile:
-    """Today's vectors."""
+    """Make the vectors of the current messages."""
     vectors = [
         Vector(
             name=f"{name} {number}",
@@ -53,7 +53,7 @@ def make() -> VectorFile:
 
 
 def read(path: Path) -> VectorFile:
-    """A release's vectors."""
+    """Read a release's vectors."""
     return msgspec.json.decode(path.read_bytes(), type=VectorFile)
 
 
@@ -61,7 +61,7 @@ def write(folder: Path = FOLDER) -> Path:
     """Write this release's vectors.
 
     Raises:
-        FileExistsError: The file is there.
+        FileExistsError: The file exists already.
     """
     path = folder / f"v{__version__}.json"
     text = msgspec.json.format(msgspec.json.encode(make()), indent=1) + b"\n"
@@ -72,12 +72,12 @@ def write(folder: Path = FOLDER) -> Path:
 
 
 def main() -> int:
-    """Write the file, or say why not."""
+    """Write the file, or say why that is refused."""
     try:
         path = write()
     except FileExistsError as error:
         sys.stderr.write(
-            f"{error.filename} is there, and a released version's vectors never change. Mend: raise version.py first; "
+            f"{error.filename} exists, and a released version's vectors never change: raise version.py first; "
             "only while this version is not released, delete the file and run this again.\n"
         )
         return 1
