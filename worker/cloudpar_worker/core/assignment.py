@@ -22,9 +22,8 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
             if record is None or holds_back(facts, record, now_us):
                 break
             if not executor.serves(record.lease):
-                facts.kill(
-                    executor, Stop()
-                )  # an executor serves one account and one Python only; a fresh one replaces it
+                # An executor serves one account and one Python only; a fresh one replaces it.
+                facts.kill(executor, Stop())
                 if record.lease.codec == "pickle":
                     facts.python = record.lease.python
                 spawn(facts, now_us)

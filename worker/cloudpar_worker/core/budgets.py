@@ -17,7 +17,10 @@ class Budgets:
         self._uncounted_us[package_id] = self._uncounted_us.get(package_id, 0) + total_us
 
     def counted(self, package_id: str, total_us: int) -> None:
-        """Subtract the execution time of published results: the master's next figure includes them."""
+        """Subtract the execution time of published results: the master's next budget includes them.
+
+        Without this the worker would subtract them a second time, and stop tasks before the quota is used up.
+        """
         left_us = self._uncounted_us.get(package_id, 0) - total_us
         if left_us > 0:
             self._uncounted_us[package_id] = left_us

@@ -90,6 +90,7 @@ class ExecutorRecord:
 
     def serves(self, lease: Lease) -> bool:
         """Whether it may run these tasks: an executor has one account, one thread limit and one version of Python."""
+        # Memory keeps what earlier tasks left: in the same process, task code could read another account's data.
         if self.account is not None and (self.account, self.threads) != (lease.account, lease.threads_per_task):
             return False
         return self.python == lease.python or lease.codec != "pickle"

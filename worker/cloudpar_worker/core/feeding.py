@@ -9,24 +9,24 @@ from .durations import PackageDurations
 from .executor_record import ExecutorRecord
 
 OVERHEAD_US: Final = 6.0
-"""The overhead of one task at its executor."""
+"""The overhead of one task at its executor, in microseconds."""
 AHEAD_US: Final = 100_000
-"""Work queued at an executor behind the running task, right after feeding; it is fed again at half of that.
+"""How much work is queued at an executor behind the running task, in microseconds; at half of it, more is fed.
 
-More means fewer wake-ups (see LINGER_US). What waits behind a long task is recalled after this time.
+More means fewer wake-ups (see LINGER_US). Tasks behind a long task are recalled after this time.
 """
 ONE_AHEAD_US: Final = 50_000
-"""Tasks longer than this are fed one at a time."""
+"""Tasks longer than this, in microseconds, are fed one at a time."""
 UNDIVIDED_US: Final = 4_000
-"""Less work than this is not divided: each further executor costs a message in each direction, and often a publication.
-"""
+"""Work shorter than this, in microseconds, is not divided: each further executor costs a message in each direction, and
+often a publication."""
 GROWTH: Final = 16
 """An executor gets at most this many times as many tasks as were measured: the first tasks may be shorter than the
 rest."""
 RUN_TASKS: Final = 2_000
-"""The tasks of one run, at most; the rest come in the next one."""
+"""The most tasks of one run; further tasks come in the next one."""
 RUN_BYTES: Final = 4 * 1024 * 1024
-"""The data of one run, at most, unless one item alone is larger."""
+"""The most data of one run, in bytes, unless one item alone is larger."""
 
 
 def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes: int, share: int) -> int:
@@ -59,7 +59,7 @@ def undivided_tasks(durations: PackageDurations) -> int:
 
 
 LINGER_US: Final = 50_000
-"""How long results stay unread at most."""
+"""The longest time that results stay unread, in microseconds."""
 
 
 def linger_us(executors: Iterable[ExecutorRecord], durations_of: Callable[[Lease], PackageDurations]) -> int:

@@ -43,9 +43,8 @@ def _free_in_us(facts: Facts, now_us: int) -> list[float]:
         else:
             mean_us = facts.durations_of(run.record.lease).mean_us
             if facts.holds and not mean_us:
-                free.append(
-                    float(HORIZON_US)
-                )  # the duration is unknown, so the worker asks for more when the executor is free
+                # The duration is unknown, so the worker asks for more when the executor is free.
+                free.append(float(HORIZON_US))
                 continue
             free.append(remaining_us(mean_us, now_us - executor.started_at_us, executor.queued()))
     return sorted(free, reverse=True)[: facts.wanted_executors]
@@ -191,7 +190,7 @@ def publish(facts: Facts, now_us: int) -> None:
 def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
     """Whether all tasks of a package that are here have results.
 
-    Its client may wait for these, whatever else runs here.
+    Its client may be waiting for these results, even if other packages run here.
     """
     done = [record for record in free if record.exhausted and record.pending and not record.returning]
     if not done:

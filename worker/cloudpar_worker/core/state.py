@@ -222,6 +222,7 @@ class WorkerState:
         if not any(map(is_suspect, stimulus.leases)):
             self.facts.pause_us, self.facts.resume_at_us = PAUSE_US, now_us
         for lease in stimulus.leases:
+            # A repeated request gets the same leases again. Replacing a record would run its tasks a second time.
             if lease.lease_id not in self.facts.leases:
                 self._take_over(lease, stimulus.request_us // len(stimulus.leases), now_us)
                 if lease.lease_id in stimulus.broken:
@@ -278,6 +279,7 @@ class WorkerState:
             package_id = record.lease.package_id
             cost_us = stimulus.request_us // len(stimulus.lease_ids)
             facts.unreported_us[package_id] = facts.unreported_us.get(package_id, 0) + cost_us
+            # Before the views: the budgets in them already include these results.
             facts.budgets.counted(package_id, record.published())
         facts.others_wait = facts.others_wait or stimulus.waiting
         self._views(stimulus.views, hungry=stimulus.hungry)

@@ -68,7 +68,7 @@ class Capture:
 
     @staticmethod
     def restore() -> None:
-        """Make sys.stdout and sys.stderr write through to the descriptors, whatever the last task did to them."""
+        """Make sys.stdout and sys.stderr write through to the descriptors, even if the last task replaced them."""
         for name, descriptor in (("stdout", 1), ("stderr", 2)):
             stream = getattr(sys, name)
             if getattr(stream, "_of_executor", None) is not True or stream.closed:

@@ -19,7 +19,7 @@ READY: Final = b"\0"
 LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
 GOES_ON: Final = LENGTH.pack(1) + b"\0"
-"""The marks, as complete frames."""
+"""The marks, as complete frames: the running task waits, or goes on."""
 TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 4 * INPUT_CHARS + 1024
 """The largest size of a result without its data."""
 FRAME_BYTES: Final = BLOB_BYTES + TEXTS_BYTES

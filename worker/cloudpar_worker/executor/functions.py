@@ -45,7 +45,7 @@ class FunctionCache:
         """The function of a run; it is unpickled (with codec "msgpack", imported by name) at its first use.
 
         Raises:
-            BaseException: Whatever the unpickling or the import raised; the text says what to do.
+            BaseException: The exception of the unpickling or the import; the text says what to do.
         """
         entry = self._entries.get(code_hash)
         if entry is None:

@@ -13,7 +13,7 @@ def find(reference: str) -> Any:
     Raises:
         ModuleNotFoundError: A module is missing; the text says what to do.
         AttributeError: The module has nothing of that name.
-        BaseException: Whatever the module raises when it is imported.
+        BaseException: The exception that the module raises when it is imported.
     """
     module_name, _, path = reference.partition(":")
     try:

@@ -16,9 +16,10 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 _ANSWERS_S: Final = 2.0
-"""A first packet that is lost is sent again after one second."""
+"""How long to wait for an answer, in seconds: a lost first packet is sent again after one second."""
 _REST_S: Final = 0.1
-"""Once a service has answered on a port, that port is closed anyway, so a short wait for the others is enough."""
+"""How long to wait for further services on ports that are closed anyway, since a service has answered there; in
+seconds."""
 
 
 class Service(NamedTuple):
@@ -37,7 +38,7 @@ KNOWN: Final = tuple(
         ),
     )
 )  # fmt: skip
-"""On instances, first that of most clouds, then of AWS, Google, Alibaba, Tencent; in containers of ECS and EKS."""
+"""The addresses on instances of most clouds, AWS, Google, Alibaba and Tencent, and in containers of ECS and EKS."""
 
 
 def services(environment: Mapping[str, str] = os.environ) -> list[Service]:

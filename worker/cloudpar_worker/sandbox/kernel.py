@@ -109,6 +109,7 @@ def set_capabilities(effective: int, permitted: int, inheritable: int) -> None:
 
 def become(user: int) -> None:
     """Become this user for good: in the group of the same number only, and without capabilities."""
+    # The groups come first: after the change of user, the process may no longer change them and would keep root's.
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
@@ -123,6 +124,7 @@ def act_as(user: int, guard: int) -> None:
     receives it. The latter become `guard`, which no other process has. Without it, task code could kill or stop the
     process that cleans up after it.
     """
+    # The groups come first, as in `become`.
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(guard, user, guard)
@@ -132,7 +134,7 @@ def act_as(user: int, guard: int) -> None:
 
 @contextmanager
 def files_of_root() -> Iterator[None]:
-    """Open and create files as root meanwhile, by the right to change users, without any other right of root."""
+    """Inside this context, open and create files as root, without root's other rights. Needs the capability SETUID."""
     before = _libc.setfsuid(0)
     try:
         yield
@@ -154,6 +156,6 @@ def become_with_needed(user: int) -> None:
 
 
 def rest_capabilities() -> None:
-    """Keep capabilities for programs that this process starts, but use none itself. Root stays as it is."""
+    """Use no capability in this process, but keep them for programs that it starts. Root keeps everything."""
     if LINUX and os.geteuid():
         set_capabilities(0, capabilities("CapPrm"), capabilities("CapInh"))

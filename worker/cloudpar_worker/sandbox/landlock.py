@@ -15,9 +15,12 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _SCOPES: Final = 1 << 0 | 1 << 1
-"""Abstract sockets and signals."""
+"""The scopes of rules: abstract sockets and signals."""
 _RIGHTS: Final = {0: 0, 1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15}
-"""A bit above the file rights that each version knows; later versions know one more."""
+"""By version of Landlock, the bit above the highest right for files; later versions have one more right.
+
+The kernel refuses rules with a right that it does not know.
+"""
 NETWORKED: Final = 4
 """The first version that limits ports."""
 SCOPED: Final = 6
@@ -54,7 +57,7 @@ class FileRules:
 
     def _open(self, paths: Iterable[str], rights: int) -> Iterable[tuple[int, int]]:
         for path in paths:
-            with suppress(OSError):  # a path that does not exist needs no rule
+            with suppress(OSError):  # without a rule a path stays closed, so a missing one does no harm
                 descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
                 is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
                 yield descriptor, rights if is_folder else rights & _OF_FILES

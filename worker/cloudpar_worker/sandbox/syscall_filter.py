@@ -59,11 +59,11 @@ _NAMESPACES: Final = 0x7E020000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _FCNTL, _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = (72, 25), 8, 10, 15
 _FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902
-"""By these, the owner of a descriptor gets signals."""
+"""ioctl requests that choose which process gets a descriptor's signals: another way to send signals."""
 _IOCTLS: Final = (_TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP)
 _OPENAT2: Final = (437, 437)
 _SPECIAL: Final = 0o7000
-"""In modes: set-user-id, set-group-id, sticky."""
+"""The set-user-id, set-group-id and sticky bits of a mode."""
 _O_CREAT, _O_TMPFILE = 0o100, 0o20000000
 _OPENING: Final = (((2, None), 1), ((257, 56), 2))
 """open, openat: the position of their flags; the mode follows."""
@@ -73,10 +73,10 @@ _MODES: Final = (
 """chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat: the position of their mode."""
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))
 _NO_IP: Final = 256
-"""From this number on, protocols of sockets are not IP's: multipath TCP and SMC, which make TCP connections."""
+"""From this number on, socket protocols are not IP's: multipath TCP and SMC connect past the rules on ports."""
 _FASTOPEN: Final = 0x20000000
 _SENDING: Final = (((44, 206), 3), ((46, 211), 2), ((307, 269), 3))
-"""sendto, sendmsg, sendmmsg: the position of their flags. With this flag they connect, and no rule on ports applies."""
+"""sendto, sendmsg, sendmmsg: the position of their flags. MSG_FASTOPEN connects, past the rules on ports."""
 
 _LOAD, _EQUAL, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCH = 0, 4
@@ -103,6 +103,7 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
         unix_sockets: Whether tasks may make sockets with a path; pairs of them are always allowed.
     """
     column = _COLUMN or 0
+    # Numbers mean other calls for another architecture and in the x32 ABI: by these a task could get around the filter.
     made = [
         _step(_LOAD, _ARCH), _step(_EQUAL, _AUDIT_ARCH[column], 1, 0), _step(_RETURN, _REFUSE),
         _step(_LOAD, _NUMBER), _step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, _REFUSE),
@@ -135,7 +136,7 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
     for numbers, flags in _SENDING:
         fast = [_step(_BITS, _FASTOPEN, 0, 1), _step(_RETURN, _ERRNO | errno.EOPNOTSUPP)]
         made += _when(numbers[column], [_step(_LOAD, _ARGUMENTS[flags]), *fast, _step(_RETURN, _ALLOW)])
-    every_process = {0xFFFFFFFF}  # kill(-1)
+    every_process = {0xFFFFFFFF}  # kill(-1) reaches all processes; a negative id is a process group
     shielded = every_process | set(protected) | {(1 << 32) - pid for pid in protected}
     for numbers in _SIGNALLING:
         made += _when(numbers[column], [_step(_LOAD, _FIRST), *_refuse(*sorted(shielded)), _step(_RETURN, _ALLOW)])

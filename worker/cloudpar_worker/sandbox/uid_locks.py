@@ -15,7 +15,7 @@ from . import kernel
 NAME: Final = "cloudpar-users"
 """The name of the folder; it contains one empty file."""
 PLACES: Final = ("/run", "/dev/shm")  # noqa: S108 - the folder is root's alone, or is not used
-"""The second place can be written where the first cannot, as in the container, and also belongs to root."""
+"""The second folder is used where the first is read-only, as in the container. Both belong to root."""
 _OWNER = 0
 """The user who must own the folder: root."""
 _PRIVATE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -59,14 +59,15 @@ def _folder() -> int:
     status = os.fstat(folder)
     if status.st_uid != _OWNER or status.st_mode & 0o077:
         os.close(folder)
-        raise PermissionError(errno.EACCES, "is not root's alone", path)
+        raise PermissionError(errno.EACCES, "can be used by others than root", path)
     return folder
 
 
 def _place() -> str:
     """The folder of the lock file.
 
-    It depends only on what all processes see, because all of them must lock one file.
+    The choice depends only on what all processes see. If two processes locked different files, both could give the same
+    user id to executors of different accounts.
     """
     with suppress(OSError):
         if not os.statvfs(PLACES[0]).f_flag & os.ST_RDONLY:

@@ -11,10 +11,11 @@ from .processes import processes
 from .uid_locks import UidLocks
 
 FIRST, NUMBER = 60_578, 4_942
-"""No distribution assigns these ids to people or lasting services; systemd uses some for temporary ones, as we do.
+"""The range of user ids. No distribution assigns them to people or lasting services; systemd uses some for temporary
+ones, as we do.
 
-Every second id is an executor's. The next one is its guard: the process that cleans up runs under it, out of the
-executor's reach.
+Every second id is an executor's. The next id is its guard: the cleaning process runs under it, so that task code cannot
+send it signals.
 """
 
 
@@ -43,11 +44,11 @@ def obstacle(tmp: str) -> str:
 
 
 def _found_by(user: int, tmp: str) -> str:
-    """The same, in a process that takes this user id."""
+    """The obstacle, found in a process that takes this user id."""
     try:
         UidLocks()
     except OSError:
-        return "leave it a folder of root's alone in /run, or else in /dev/shm"
+        return "let it make a folder that only root can use in /run, or else in /dev/shm"
     kernel.become(user)
     try:
         with open(os.__file__, "rb"):
@@ -65,7 +66,7 @@ def available(tmp: str) -> bool:
 
 
 def guard_uid(user: int) -> int:
-    """The guard of an executor's user id; see FIRST."""
+    """The user id of the process that cleans up after an executor; see FIRST."""
     return user + 1
 
 
@@ -76,7 +77,7 @@ class UidPool:
         places: Folders in which earlier executors may have left files.
 
     Raises:
-        OSError: The user ids of other zygotes cannot be locked out.
+        OSError: No lock file can be made.
     """
 
     def __init__(self, places: list[str]) -> None:
@@ -90,6 +91,8 @@ class UidPool:
             OSError: None is free.
         """
         for number in range(FIRST, FIRST + NUMBER - 2, 2):
+            # An id that is in use elsewhere is left out: its files and processes would be open to tasks, and theirs to
+            # it.
             both = {number, guard_uid(number)}
             if self._taken.isdisjoint(both) and not any(map(_is_known, both)):
                 with suppress(OSError):

@@ -85,8 +85,8 @@ class Agent:
             events = self._selector.select(timeout_s)
             now_us = _now_us()
             blocked = now_us - waited_from_at_us > _BLOCKED_US
-            # Results that are read now came after the last look, or while `select` blocked. This bounds from below how
-            # long their executors have worked, whatever they claim (see ExecutorRecord.audit).
+            # Results that are read now came after the last look, or while `select` blocked. This is a lower bound of
+            # how long their executors have worked, even if these claim less (see ExecutorRecord.audit).
             self._executors.absent_at_us = now_us - _BLOCKED_US if blocked else polled_at_us
             polled_at_us = now_us
             for key, mask in events:

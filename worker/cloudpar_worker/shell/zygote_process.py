@@ -16,8 +16,8 @@ from cloudpar_worker.sandbox.confinement import Confinement, encode
 from cloudpar_worker.zygote.messages import MESSAGE
 
 ENDS_S: Final = 15
-"""How long the agent waits for a zygote to end. The zygote removes what tasks left behind, which may be a great
-deal."""
+"""How long the agent waits for a zygote to end, in seconds. The zygote removes what tasks left behind, which may be
+many files."""
 
 _HARMLESS: Final = (
     "PATH", "LANG", "LANGUAGE", "LC_*", "TZ", "PYTHON*", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",

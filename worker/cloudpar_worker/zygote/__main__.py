@@ -3,7 +3,7 @@
 The zygote has one thread, has imported what executors need, and runs no task code. A fork therefore takes a few
 milliseconds and is safe. The agent starts it as a new program, so no token of the agent was ever in its memory. Over
 the socket FD the agent asks for executors, kills and measurements, and the zygote reports how each executor ended. When
-the agent ends, for whatever reason, the socket closes, and the zygote kills all executors. Executors of a shared pool
+the agent ends, even by a crash, the socket closes, and the zygote kills all executors. Executors of a shared pool
 are confined to sandboxes.
 """
 
