@@ -1,4 +1,4 @@
 from guarantees.scale import SCALE
 
 collect_ignore = [] if SCALE.full else ["test_g13_typescript.py"]
-"""`make test` runs it as part of TypeScript's own tests."""
+"""`make test` already runs these vectors as a part of TypeScript's own tests."""

@@ -1,4 +1,4 @@
-"""A script with the decorators of the standard library, whose objects travel to processes that have nothing of it."""
+"""A script with decorators of the standard library; its objects travel to processes that do not have the script."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def uses_all(x):
 
 
 def definitions() -> dict[str, Any]:
-    """What the script defines, by name."""
+    """The script's definitions, by name."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec(TEXT, namespace)
     return namespace

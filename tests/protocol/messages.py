@@ -1,4 +1,4 @@
-"""Hypothesis strategies for every message, made from the types: whatever the wire may carry."""
+"""Hypothesis strategies for every message, made from the types: everything that the wire may carry."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import inspect
 
-# JSON knows no surrogate halves, and a message with one could never have been decoded.
+# JSON cannot contain surrogate halves: no decoder would accept such a message.
 _CHARACTERS = st.characters(codec="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""A script whose functions use its globals only in classes and functions inside them, each in another way."""
+"""A script whose functions use globals only in nested classes and functions, each in another way."""
 
 import subprocess
 import sys
@@ -174,7 +174,7 @@ def submodule_in_a_function(x):
 
 
 def definitions() -> dict[str, Any]:
-    """The globals of the script once it has run, as of one that was started, and as of the cells of a notebook."""
+    """The script's globals, as they are in a started script and in the cells of a notebook."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec(TEXT, namespace)
     return namespace
@@ -191,6 +191,6 @@ _CALL = "import pickle, sys; print(repr(pickle.load(sys.stdin.buffer)(1)))"
 
 
 def run_elsewhere(data: bytes) -> str:
-    """What a pickled function returns for 1, as `repr`, in a process that has imported nothing of the script."""
+    """Unpickle a function in a process without the script, call it with 1, and return the `repr` of its result."""
     command = [sys.executable, "-c", _CALL]
     return subprocess.run(command, input=data, capture_output=True, check=True).stdout.decode().strip()

@@ -1,4 +1,4 @@
-"""Hostile bodies: each is a BadRequest (or a message), never another exception, never a wait."""
+"""Hostile bodies: each is a BadRequest or a message, never another exception or an endless loop."""
 
 from typing import Any
 
@@ -28,20 +28,20 @@ def attempt(body: bytes, kind: type[Any], media: str) -> Any:
 
 @pytest.mark.parametrize("media", MEDIA)
 @given(body=st.binary(max_size=200))
-def test_noise(media: str, body: bytes) -> None:
+def test_random_bytes_are_a_message_or_a_bad_request(media: str, body: bytes) -> None:
     for kind in REQUESTS:
         attempt(body, kind, media)
 
 
 @given(text=st.text(max_size=200))
-def test_noise_that_is_text(text: str) -> None:
+def test_random_json_text_is_a_message_or_a_bad_request(text: str) -> None:
     for kind in REQUESTS:
         attempt(text.encode(errors="surrogatepass"), kind, codec.JSON)
 
 
 @pytest.mark.parametrize("media", MEDIA)
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
-def test_every_truncation(kind: type[msgspec.Struct], media: str) -> None:
+def test_a_truncated_message_is_a_bad_request(kind: type[msgspec.Struct], media: str) -> None:
     body = codec.encode(samples(kind)[-1], media)
     for size in range(len(body)):
         with pytest.raises(BadRequest, match=kind.__name__):
@@ -52,12 +52,14 @@ def test_every_truncation(kind: type[msgspec.Struct], media: str) -> None:
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
-def test_bytes_changed_anywhere(kind: type[msgspec.Struct], media: str, data: st.DataObject) -> None:
+def test_a_message_with_a_changed_byte_is_a_message_or_a_bad_request(
+    kind: type[msgspec.Struct], media: str, data: st.DataObject
+) -> None:
     body = bytearray(codec.encode(data.draw(st.sampled_from(samples(kind))), media))
     for _ in range(data.draw(st.integers(1, 5))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     message = attempt(bytes(body), kind, media)
-    if message is not None:  # what was let in can be kept and sent on
+    if message is not None:  # an accepted message can be encoded again
         codec.encode(message)
 
 
@@ -75,7 +77,7 @@ def test_bytes_changed_anywhere(kind: type[msgspec.Struct], media: str, data: st
     ],
     ids=["open lists", "closed lists", "objects", "bare lists", "maps", "arrays", "bare arrays"],
 )
-def test_deep_nesting(kind: type[msgspec.Struct], media: str, body: bytes) -> None:
+def test_deeply_nested_bodies_do_not_crash(kind: type[msgspec.Struct], media: str, body: bytes) -> None:
     attempt(body, kind, media)  # refused, or (where the stack is deep enough) skipped as an unknown field; no crash
 
 
@@ -91,13 +93,15 @@ def test_deep_nesting(kind: type[msgspec.Struct], media: str, body: bytes) -> No
     ],
     ids=["map", "key", "unknown array", "unknown bytes", "array"],
 )
-def test_lengths_that_the_body_does_not_hold(kind: type[msgspec.Struct], media: str, body: bytes) -> None:
+def test_lengths_beyond_the_end_of_the_body_are_bad_requests(
+    kind: type[msgspec.Struct], media: str, body: bytes
+) -> None:
     with pytest.raises(BadRequest):
         codec.decode(body, kind, media)
 
 
 @pytest.mark.parametrize("media", MEDIA)
-def test_a_body_of_the_greatest_size(media: str) -> None:
+def test_a_body_of_the_largest_size_is_decoded(media: str) -> None:
     noise = {"noise": "x" * BODY_BYTES} | {f"key {number}": number for number in range(10_000)}
     for kind in REQUESTS:
         attempt(codec.encode(noise, media), kind, media)
@@ -117,14 +121,14 @@ def test_a_body_of_the_greatest_size(media: str) -> None:
         b"",
     ],
 )
-def test_json_corners(body: bytes) -> None:
+def test_malformed_json_is_a_bad_request(body: bytes) -> None:
     for kind in REQUESTS:
         with pytest.raises((BadRequest, UnsupportedVersion)):
             codec.decode(body, kind, codec.JSON)
 
 
 @pytest.mark.parametrize("text", [b"\\ud800", b"\\ud800\\ud800", b"\xff\xfe", b"\xed\xa0\x80"])
-def test_texts_that_are_not_unicode(text: bytes) -> None:
+def test_texts_that_are_not_unicode_are_bad_requests(text: bytes) -> None:
     with pytest.raises(BadRequest):
         codec.decode(b'{"package_id": "' + text + b'"}', CANCEL_TASKS.request, codec.JSON)
 

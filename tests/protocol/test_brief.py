@@ -1,4 +1,4 @@
-"""Short texts of values: bounded, on one line, and without code of users."""
+"""Short texts of values: bounded, on one line, and made without running users' code."""
 
 import enum
 import functools
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cloudpar_protocol.brief import brief, brief_call
 from cloudpar_protocol.limits import INPUT_CHARS
 
-Row = namedtuple("Row", "Index price")  # noqa: PYI024 - as pandas makes them
+Row = namedtuple("Row", "Index price")  # noqa: PYI024 - pandas makes them like this
 
 
 class Side(enum.Enum):
@@ -33,7 +33,7 @@ class Order:
 
 
 class Hostile:
-    """Every method that a text might call refuses."""
+    """A class of which every method raises that a text could call."""
 
     def __init__(self) -> None:
         self.price = 3
@@ -79,18 +79,18 @@ class Slotted:
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )  # fmt: skip
-def test_a_value(value: object, text: str) -> None:
+def test_each_kind_of_value_has_its_text(value: object, text: str) -> None:
     assert brief(value) == text
 
 
-def test_a_value_that_holds_itself() -> None:
+def test_a_value_that_contains_itself_has_a_bounded_text() -> None:
     held: list[Any] = []
     held.append(held)
     assert brief(held) == "[[[<list of 1>]]]"
 
 
 @pytest.mark.parametrize("kind", [ZeroDivisionError, SystemExit])
-def test_a_class_whose_attributes_raise(kind: type[BaseException]) -> None:
+def test_a_value_whose_attributes_raise_has_a_text(kind: type[BaseException]) -> None:
     class Broken:
         def __getattribute__(self, name: str) -> Any:
             raise kind
@@ -123,5 +123,5 @@ def test_a_text_is_bounded_is_one_line_and_can_be_encoded(value: object) -> None
         (7, "args", "arguments <int>"),
     ],
 )
-def test_a_call(data: object, call: str, text: str) -> None:
+def test_a_call_is_described_by_its_style(data: object, call: str, text: str) -> None:
     assert brief_call(data, call) == text

@@ -1,4 +1,4 @@
-"""Whatever is sent arrives, in both media; what a newer peer adds does no harm, and what it leaves out is filled in."""
+"""Every message arrives unchanged in both media; unknown fields are ignored, and missing ones take their defaults."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ def test_a_newer_version_is_named_as_such_even_if_the_rest_is_unreadable(
             codec.decode(codec.encode(body, media), kind, media)
 
 
-def test_payload_bytes_travel_as_they_are() -> None:
+def test_payload_bytes_travel_unchanged() -> None:
     start = message_types()["InlineData"]
     data = start([bytes(range(256))])
     assert bytes(range(256)) in codec.encode(data)

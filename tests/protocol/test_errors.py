@@ -1,4 +1,4 @@
-"""The tree that the docstring draws is the tree that there is; every error travels and comes back as itself."""
+"""The docstring draws the whole tree of errors, and every error arrives as the same class."""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def _drawn() -> Iterator[tuple[int, str]]:
             yield len(match[1]) // 4, match[2]
 
 
-def test_the_drawn_tree_is_the_tree() -> None:
+def test_the_drawn_tree_has_every_error() -> None:
     assert list(_drawn()) == list(_tree(CloudparError))
 
 

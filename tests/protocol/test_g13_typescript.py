@@ -1,4 +1,4 @@
-"""The same vectors in the other language: `make test` runs them as part of TypeScript's own tests."""
+"""The same vectors in TypeScript. `make test` runs them as a part of TypeScript's own tests."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What a released version put on the wire is understood today, and this version writes what its vectors say."""
+"""This version understands the messages of every release, and writes the bytes of its own vectors."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_this_versions_messages_are_its_vectors_to_the_byte(reached: Callable[[s
 
 
 def test_the_vectors_are_those_of_todays_messages() -> None:
-    """Fails when a message changed after its release: raise the version. Before it: write the vectors again."""
+    """If this fails: after a release, raise the version; before it, write the vectors again."""
     assert vectors.make() == vectors.read(TODAY)
 
 
@@ -65,7 +65,7 @@ def test_a_file_that_is_there_is_never_overwritten(tmp_path: Path, monkeypatch: 
 
 
 def _holds(today: bytes, then: bytes) -> bool:
-    """Whether today's encoding says all that the older one said; it may say more."""
+    """Whether today's encoding contains everything that the older one did."""
     return _within(msgspec.msgpack.decode(today), msgspec.msgpack.decode(then))
 
 

@@ -1,4 +1,4 @@
-"""Every limit that a message states is kept by the codec, on both sides of the edge."""
+"""The codec enforces every limit that a message states, on both sides of the edge."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -76,14 +76,16 @@ UPLOAD: dict[str, Any] = {"kind": "data", "size": 1, "hash": A_HASH, "crc32": 0}
     ],
     ids=lambda value: value.name if isinstance(value, Route) else str(value)[:60],
 )
-def test_both_sides_of_a_limit(route: Route[Any, Any], good: dict[str, Any], bad: dict[str, Any]) -> None:
+def test_a_value_at_the_limit_is_accepted_and_one_beyond_is_refused(
+    route: Route[Any, Any], good: dict[str, Any], bad: dict[str, Any]
+) -> None:
     body = _plain(samples(route.request)[0])
     codec.decode(codec.encode(body | good), route.request)
     with pytest.raises(BadRequest, match=next(iter(bad))):
         codec.decode(codec.encode(body | bad), route.request)
 
 
-def test_a_publication_has_a_greatest_number_of_tasks() -> None:
+def test_a_publication_has_a_largest_number_of_tasks() -> None:
     body = _plain(samples(PUBLISH_RESULTS.request)[0])
     publication = body["publications"][0]
     publication["results"] = [[0, "ok", 1]] * PUBLICATION_TASKS
@@ -93,10 +95,10 @@ def test_a_publication_has_a_greatest_number_of_tasks() -> None:
         codec.decode(codec.encode(body), PUBLISH_RESULTS.request)
 
 
-def test_whatever_a_request_holds_is_bounded_or_opaque() -> None:
-    """A new field of a request either states its limit or is listed here with the reason.
+def test_every_field_of_a_request_is_bounded_or_opaque() -> None:
+    """A new field of a request must state its limit, or be listed here with the reason.
 
-    Texts and bytes that are listed are bounded by the body's limit alone.
+    Only the limit of the body bounds the listed texts and bytes.
     """
     assert {path for route in ROUTES for path in _unbounded(route.request.__name__, route.request)} == {
         "InlineData.items",  # at most n, which the client service compares

@@ -1,4 +1,4 @@
-"""One kept connection, against a server that answers byte by byte as it is told."""
+"""Connections that are kept open, with a server that answers as each test scripts it."""
 
 import re
 import socket
@@ -18,7 +18,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 
 class Script:
-    """Serves one connection after the other: each entry is what one connection answers, one item a request."""
+    """Serves one connection after the other: each entry is one connection, with one answer for each request."""
 
     def __init__(self, *connections: list[list[bytes]]) -> None:
         self.connections = list(connections)
@@ -84,7 +84,7 @@ def test_a_connection_that_ended_while_it_idled_is_replaced() -> None:
     with serving([[OK]], [[OK]]) as (_, lines):
         assert ask(lines).body == b"hi"
         idle = lines._idle[0]
-        assert idle.recv(1, socket.MSG_PEEK) == b""  # its end has come
+        assert idle.recv(1, socket.MSG_PEEK) == b""  # the server has closed it
         assert ask(lines).body == b"hi"
 
 
@@ -97,12 +97,12 @@ def test_a_connection_that_its_server_announces_to_close_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("part", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", OK[:-1], b"SSH-2.0-OpenSSH\r\n"])
-def test_a_part_of_an_answer_is_none(part: bytes) -> None:
+def test_a_partial_answer_is_an_error(part: bytes) -> None:
     with serving([[part]]) as (_, lines), pytest.raises(ConnectionError):
         ask(lines)
 
 
-def test_silence_ends() -> None:
+def test_a_silent_server_is_a_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         lines = Lines(f"http://127.0.0.1:{silent.getsockname()[1]}", {})
         with pytest.raises(TimeoutError):
@@ -110,7 +110,7 @@ def test_silence_ends() -> None:
         lines.close()
 
 
-def test_close_ends_what_is_under_way_and_what_comes() -> None:
+def test_close_ends_current_and_later_requests() -> None:
     listening = socket.create_server(("127.0.0.1", 0))
     lines = Lines(f"http://127.0.0.1:{listening.getsockname()[1]}", {})
     failed: list[OSError] = []
@@ -132,7 +132,7 @@ def test_close_ends_what_is_under_way_and_what_comes() -> None:
             ask(lines)
 
 
-def test_hanging_up_lets_the_answer_come() -> None:
+def test_an_answer_is_still_read_after_hanging_up() -> None:
     listening = socket.create_server(("127.0.0.1", 0))
     lines = Lines(f"http://127.0.0.1:{listening.getsockname()[1]}", {})
     answers: list[Answer] = []
@@ -151,7 +151,7 @@ def test_hanging_up_lets_the_answer_come() -> None:
 
 def test_no_request_is_sent_after_hanging_up() -> None:
     with serving([[OK]]) as (script, lines):
-        assert ask(lines).body == b"hi"  # on a connection that is kept
+        assert ask(lines).body == b"hi"  # on a kept connection
         lines.hang_up()
         with pytest.raises(ConnectionAbortedError):
             ask(lines)
@@ -221,7 +221,7 @@ def test_an_interruption_after_the_answer_leaves_the_connection_to_others() -> N
         assert ask(lines).body == b"hi"
 
 
-def test_a_server_without_tls() -> None:
+def test_https_to_a_server_without_tls_is_an_error() -> None:
     def speak() -> None:
         with suppress(ConnectionResetError), listening.accept()[0] as theirs:
             theirs.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -245,6 +245,6 @@ def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["x\r\nHost: y", "\N{LEFT DOUBLE QUOTATION MARK}x"])
-def test_a_token_that_no_header_can_have(token: str) -> None:
-    with pytest.raises(ValueError, match="line break, or another character"):
+def test_a_token_with_characters_that_no_header_has_is_refused(token: str) -> None:
+    with pytest.raises(ValueError, match="line break or a character"):
         Lines("http://host", {"Authorization": f"Bearer {token}"})

@@ -8,7 +8,7 @@ import pytest
 from cloudpar_protocol.open_files import reduce
 
 
-def test_what_is_no_file_is_left_to_pickle() -> None:
+def test_objects_that_are_no_files_are_left_to_pickle() -> None:
     for thing in 1, None, [io.StringIO()], io.StringIO("text"), io.BytesIO(b"bytes"), Path("file"):
         assert reduce(thing) is None
 

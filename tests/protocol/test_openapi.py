@@ -1,4 +1,4 @@
-"""The committed OpenAPI document is today's, and it holds together."""
+"""The committed OpenAPI document is up to date and consistent."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_the_committed_document_is_up_to_date() -> None:
     assert COMMITTED.read_text() == openapi.render(), "python -m cloudpar_protocol_tools.openapi > docs/openapi.json"
 
 
-def test_the_frame_is_openapi_3_1(document: dict[str, Any]) -> None:
+def test_the_document_is_openapi_3_1(document: dict[str, Any]) -> None:
     assert document["openapi"].startswith("3.1.")
     assert {"title", "version"} <= set(document["info"])
     assert set(document) == {"openapi", "info", "servers", "security", "paths", "components"}

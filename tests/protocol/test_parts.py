@@ -1,4 +1,4 @@
-"""An upload in parts: what is sent how often, whatever goes wrong."""
+"""Uploads in parts: which parts are sent how many times after faults."""
 
 import threading
 import zlib
@@ -17,11 +17,11 @@ SIZE = COUNT * PART_BYTES - 1
 
 
 class Refused(Exception):
-    """A link is not good."""
+    """A link was refused."""
 
 
 class Store:
-    """Takes parts by links that say how often they were renewed."""
+    """Takes parts by links that contain how often they were renewed."""
 
     def __init__(self) -> None:
         self.sent: Counter[int] = Counter()
@@ -75,14 +75,14 @@ def run(store: Store) -> None:
 WHOLE = completion([f"tag {number}" for number in range(COUNT)], range(COUNT))
 
 
-def test_every_part_is_sent_once_and_then_all_are_one() -> None:
+def test_every_part_is_sent_once_and_then_all_are_combined() -> None:
     store = Store()
     run(store)
     assert store.sent == dict.fromkeys(range(COUNT), 1)
     assert (store.completed, store.renewals) == ([WHOLE], 0)
 
 
-def test_several_are_under_way_at_a_time() -> None:
+def test_several_parts_are_sent_at_the_same_time() -> None:
     store = Store()
     store.meeting = threading.Barrier(2)
     run(store)
@@ -90,7 +90,7 @@ def test_several_are_under_way_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("fault", [0, COUNT - 1, "complete"])
-def test_a_part_that_an_old_link_refuses_is_sent_by_a_fresh_one(fault: object) -> None:
+def test_a_part_whose_link_has_expired_is_sent_by_a_new_link(fault: object) -> None:
     store = Store()
     store.faults[fault] = [Refused()]
     run(store)
@@ -98,8 +98,8 @@ def test_a_part_that_an_old_link_refuses_is_sent_by_a_fresh_one(fault: object) -
     assert (store.completed, store.renewals) == ([WHOLE], 1)
 
 
-def test_links_grow_old_again_and_again() -> None:
-    """As long as each time some more parts arrive."""
+def test_links_may_expire_repeatedly_while_parts_arrive() -> None:
+    """This holds as long as more parts arrive each time."""
     store = Store()
     for fault in (0, 3, 6, 9, "complete"):
         store.faults[fault] = [Refused()]
@@ -109,7 +109,7 @@ def test_links_grow_old_again_and_again() -> None:
 
 
 @pytest.mark.parametrize("fault", [3, "complete"])
-def test_an_upload_ends_when_a_fresh_link_is_refused(fault: object) -> None:
+def test_an_upload_fails_when_a_new_link_is_refused(fault: object) -> None:
     store = Store()
     store.faults[fault] = [Refused(), Refused(), Refused(), Refused()]
     with pytest.raises(Refused):
@@ -119,7 +119,7 @@ def test_an_upload_ends_when_a_fresh_link_is_refused(fault: object) -> None:
 
 
 @pytest.mark.parametrize("fault", [0, 5, "complete", "renew"])
-def test_an_upload_ends_at_any_other_error(fault: object) -> None:
+def test_an_upload_fails_at_any_other_error(fault: object) -> None:
     store = Store()
     store.faults = {4: [Refused()], fault: [ConnectionError()]}
     with pytest.raises(ConnectionError):
@@ -127,7 +127,7 @@ def test_an_upload_ends_at_any_other_error(fault: object) -> None:
     assert not store.completed
 
 
-def test_an_upload_ends_when_no_fresh_links_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upload_ends_when_it_is_no_longer_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
     store.faults[0] = [Refused()]
     monkeypatch.setattr(store, "renew", lambda _: None)
@@ -136,7 +136,7 @@ def test_an_upload_ends_when_no_fresh_links_come(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_interrupted_upload_is_not_completed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the thread that called; the others stop after their part."""
+    """The interrupt comes in the calling thread; the other threads stop after their part."""
     store, here, done = Store(), threading.current_thread(), threading.Event()
 
     def interrupted(link: Link, start: int, end: int) -> str:
@@ -152,8 +152,8 @@ def test_an_interrupted_upload_is_not_completed(monkeypatch: pytest.MonkeyPatch)
     assert not store.completed
 
 
-def test_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interpreter that ends starts none."""
+def test_an_upload_works_without_further_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interpreter that shuts down starts no threads."""
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -165,7 +165,7 @@ def test_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.integers(1, 2**40))
-def test_bounds_are_the_whole(size: int) -> None:
+def test_the_parts_cover_the_whole_payload(size: int) -> None:
     size = size % (100 * PART_BYTES) + 1
     cut = bounds(size)
     assert [start for start, _ in cut] == [0, *(end for _, end in cut[:-1])]
@@ -173,20 +173,20 @@ def test_bounds_are_the_whole(size: int) -> None:
     assert all(end - start == PART_BYTES for start, end in cut[:-1])
 
 
-def test_checksums_of_what_goes_whole() -> None:
+def test_a_payload_in_one_piece_has_only_one_checksum() -> None:
     body = bytes(WHOLE_BYTES)
     assert checksums(len(body), lambda start, end: body[start:end]) == (zlib.crc32(body), [])
     assert checksums(0, lambda start, end: b""[start:end]) == (0, [])
 
 
-def test_checksums_of_parts() -> None:
+def test_a_payload_in_parts_has_a_checksum_for_each() -> None:
     body = bytes(range(256)) * (WHOLE_BYTES // 256) + b"more"
     whole, parts = checksums(len(body), lambda start, end: body[start:end])
     assert whole == zlib.crc32(body)
     assert parts == [zlib.crc32(body[start:end]) for start, end in bounds(len(body))]
 
 
-def test_the_list_of_parts() -> None:
+def test_the_list_of_parts_has_s3s_form() -> None:
     assert completion(['"a<b&c"'], [zlib.crc32(b"abc")]) == (
         b'<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
         b'<Part><PartNumber>1</PartNumber><ETag>"a&lt;b&amp;c"</ETag><ChecksumCRC32>NSRBwg==</ChecksumCRC32></Part>'

@@ -47,7 +47,7 @@ def test_a_published_draft_is_a_payload_and_another_one_leaves_nothing(tmp_path:
         draft.write(b"payload")
         other.write(b"another")
         folder.publish(url, draft)
-        folder.publish(url, draft)  # the first answer may be lost
+        folder.publish(url, draft)  # repeated, since the first answer may be lost
     assert folder.get(url, 0, 9) == b"payload"
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["k"]
 

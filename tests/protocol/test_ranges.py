@@ -20,14 +20,14 @@ def is_canonical(given_ranges: list[Range]) -> bool:
 
 
 @given(st.lists(loose, max_size=4))
-def test_union_is_that_of_sets(sets: list[list[Range]]) -> None:
+def test_union_agrees_with_pythons_sets(sets: list[list[Range]]) -> None:
     joined = ranges.union(*sets)
     assert numbers_of(joined) == set().union(*map(numbers_of, sets))
     assert is_canonical(joined)
 
 
 @given(numbers, st.integers(0, 50))
-def test_the_tail_that_is_cut_off_are_the_last_numbers(all_numbers: set[int], most: int) -> None:
+def test_cut_tail_cuts_off_the_last_numbers(all_numbers: set[int], most: int) -> None:
     left, tail = ranges.cut_tail(ranges.of(sorted(all_numbers)), most)
     assert is_canonical(left)
     assert is_canonical(tail)
@@ -36,7 +36,7 @@ def test_the_tail_that_is_cut_off_are_the_last_numbers(all_numbers: set[int], mo
 
 
 @given(numbers, numbers)
-def test_subtract_is_that_of_sets(all_numbers: set[int], taken: set[int]) -> None:
+def test_subtract_agrees_with_pythons_sets(all_numbers: set[int], taken: set[int]) -> None:
     left = ranges.subtract(ranges.of(sorted(all_numbers)), ranges.of(sorted(taken)))
     assert numbers_of(left) == all_numbers - taken
     assert is_canonical(left)
@@ -48,7 +48,7 @@ def test_subtract_takes_unsorted_minuends(minuend: list[Range], taken: set[int])
 
 
 @given(numbers, numbers)
-def test_intersect_is_that_of_sets(one: set[int], two: set[int]) -> None:
+def test_intersect_agrees_with_pythons_sets(one: set[int], two: set[int]) -> None:
     both = ranges.intersect(ranges.of(sorted(one)), ranges.of(sorted(two)))
     assert numbers_of(both) == one & two
     assert is_canonical(both)
@@ -62,7 +62,7 @@ def test_intersect_takes_unsorted_ranges(one: list[Range], two: set[int]) -> Non
 
 
 @given(numbers, st.integers(0, 41))
-def test_contains_is_membership(some: set[int], number: int) -> None:
+def test_contains_agrees_with_pythons_sets(some: set[int], number: int) -> None:
     assert ranges.contains(ranges.of(sorted(some)), number) == (number in some)
 
 

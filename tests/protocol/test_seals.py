@@ -1,4 +1,4 @@
-"""Seals against HMAC as the library has it, and against each other."""
+"""Seals compared with the library's HMAC, and with each other."""
 
 import hashlib
 import hmac
@@ -22,7 +22,7 @@ VECTORS = Path(module.__file__).parents[1] / "vectors" / "seals.json"
 
 
 class SealVector(msgspec.Struct):
-    """One seal, for implementations in other languages."""
+    """One seal, also for implementations in other languages."""
 
     of: str
     key: str
@@ -60,7 +60,7 @@ def test_a_seal_is_an_hmac_of_its_payload_and_place(payload: bytes, index: int) 
     assert seals.result(result) == whole("result", str(index), "ok", payload=payload)
 
 
-def test_the_seal_of_a_large_payload_is_on_its_digest() -> None:
+def test_the_seal_of_a_large_payload_covers_its_digest() -> None:
     seals, largest = Seals(KEY, PACKAGE), bytes(LARGE_BYTES)
     assert seals.data(1, largest) == whole("data", "1", payload=largest)
     digest = hashlib.blake2b(largest + b"x").digest()
@@ -102,7 +102,7 @@ def test_an_id_says_whether_a_package_is_sealed() -> None:
         {"seal": b""}, {"seal": bytes(16)},
     ],
 )  # fmt: skip
-def test_g20_a_result_that_was_changed_is_none(changes: dict[str, object]) -> None:
+def test_g20_a_changed_result_is_not_accepted(changes: dict[str, object]) -> None:
     seals = Seals(KEY, PACKAGE)
     (good,) = seals.sealed([TaskResult(3, "ok", 1, b"value")])
     assert seals.is_result(good)
@@ -118,7 +118,7 @@ def test_a_result_without_data_needs_no_seal() -> None:
     assert seals.is_result(lost)
 
 
-def test_the_seal_of_a_place_is_good_for_the_result_there() -> None:
+def test_the_seal_of_a_place_is_valid_for_its_result() -> None:
     seals, blob = Seals(KEY, PACKAGE), BlobRef("results/p/l/0", 5, 7)
     result = TaskResult(1, "ok", 1, b"value", blob)
     good = replace(result, seal=seals.place(result, blob))
@@ -140,7 +140,7 @@ def test_items_are_verified_in_their_places() -> None:
     assert not seals.are_data(5, items, made + bytes(16))
 
 
-def test_the_vectors_for_other_languages() -> None:
+def test_seals_equal_the_vectors_for_other_languages() -> None:
     vectors = msgspec.json.decode(VECTORS.read_bytes(), type=list[SealVector])
     assert {vector.of for vector in vectors} == {"code", "data", "result", "place", "package"}
     for vector in vectors:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 class Writing:
-    """Whoever unpickles it writes a file."""
+    """An object that writes a file when it is unpickled."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker

@@ -1,4 +1,4 @@
-"""Pools for the SDK's tests: on a fake master in this process, and on a real one, shared by all tests."""
+"""Pools for the SDK's tests: on a fake master in this process, and on a real master that all tests share."""
 
 from collections.abc import Iterator
 
@@ -18,18 +18,18 @@ def master() -> Iterator[FakeMaster]:
 def pool(master: FakeMaster) -> Iterator[Pool]:
     with Pool(master.endpoint, TOKEN) as pool:
         yield pool
-        master.end_all()  # the pool waits for what is under way
+        master.end_all()  # the pool waits for unfinished tasks
 
 
 @pytest.fixture(scope="session")
 def embedded() -> Iterator[Pool]:
-    """A real pool on this machine, for all tests that leave it as it was."""
+    """A real pool on this machine, for all tests that leave it unchanged."""
     with Pool(workers=2) as pool:
         yield pool
 
 
 @pytest.fixture(params=["fake", "embedded"])
 def any_pool(request: pytest.FixtureRequest) -> Pool:
-    """One pool after the other: what holds for any."""
+    """Each of the two pools in turn, for behaviour that both must have."""
     pool: Pool = request.getfixturevalue("pool" if request.param == "fake" else "embedded")
     return pool

@@ -1,4 +1,4 @@
-"""A master in this process that runs tasks at once: real HTTP, scripted faults. For the SDK's own tests."""
+"""A master in this process that runs tasks at once, over real HTTP and with scripted faults; for the SDK's tests."""
 
 import math
 import pickle
@@ -48,7 +48,7 @@ TOKEN = "a token"
 
 @dataclass
 class Stored:
-    """A package as this master has it."""
+    """A package and its results at this master."""
 
     id: str
     message: StartTasks
@@ -61,22 +61,22 @@ class Stored:
 
 
 class FakeMaster:
-    """Start it, point a Pool at `endpoint`, and turn the knobs.
+    """Start it, connect a Pool to `endpoint`, and set the attributes.
 
     Attributes:
-        faults: By route, what to do with the next requests instead of answering: a status (429, 500, 503),
-            "drop" (carry it out, then close the connection without an answer), "mute" (carry it out, and say nothing
-            until the client hangs up), "refuse" (close at once), or what a gateway before the master says itself
+        faults: By route, what to do with the next requests instead of answering: a status (429, 500, 503), "drop"
+            (carry it out, then close the connection without an answer), "mute" (carry it out, and stay silent until
+            the client closes the connection), "refuse" (close at once), or the answer of a gateway before the master
             (bytes, with status 429).
         automatic: Run tasks when a package starts; otherwise `run` does.
         hold: Hold awaits open until there is news.
-        holds_longer: Do so even when the time that an await names is over.
-        retry_after_s: What empty answers say, if it does not hold.
+        holds_longer: Hold awaits even beyond the time that they allow.
+        retry_after_s: The pause in empty answers, if it does not hold.
         inline_bytes: Larger results go to blobs.
-        page_tasks: Results of one page.
-        seal_key: With a key it knows seals.
-        tamper: Changes results once they are sealed.
-        seen: Requests by route.
+        page_tasks: How many results a page has.
+        seal_key: With a key, packages are sealed.
+        tamper: Changes results after they are sealed.
+        seen: The number of requests by route.
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class FakeMaster:
         return _ANSWERS[type(message)](self, message)
 
     def hello(self, _: Hello) -> HelloReply:
-        who = HelloReply(release="0.1.0", role="user", account_id="a", name="somebody", granted_us=10**12)
+        who = HelloReply(release="0.1.0", role="user", account_id="a", name="ada", granted_us=10**12)
         return replace(who, seal_key=self.seal_key)
 
     def prepare(self, message: PrepareUploads) -> PrepareUploadsReply:
@@ -152,7 +152,7 @@ class FakeMaster:
         return StartTasksReply(package_id=package_id)
 
     def run(self, package_id: str, only: range | None = None) -> None:
-        """Run tasks of a package, and publish their results as pages."""
+        """Run tasks of a package and publish their results as pages."""
         stored = self.packages[package_id]
         message = stored.message
         code = message.code.inline if message.code.inline is not None else self.blobs[message.code.blob.key]  # type: ignore[union-attr]
@@ -160,7 +160,7 @@ class FakeMaster:
         self.publish(package_id, results)
 
     def publish(self, package_id: str, results: list[TaskResult]) -> None:
-        """Make results visible; finishes the package with its last one."""
+        """Make results visible; the last one ends the package."""
         stored = self.packages[package_id]
         with self.condition:
             fresh = [self._seal(stored, result) for result in results if result.index not in stored.finished]
@@ -188,7 +188,7 @@ class FakeMaster:
             self.condition.notify_all()
 
     def end_all(self) -> None:
-        """Fail what is still running."""
+        """Fail all running packages."""
         for package_id, stored in list(self.packages.items()):
             if stored.state == "running":
                 self.fail(package_id, "failed", "test", "the test is over")
@@ -217,7 +217,7 @@ class FakeMaster:
                     value = function(*data)
                 case _:
                     value = function(*data[0], **data[1])
-        except Exception as error:  # noqa: BLE001 - whatever a task raises
+        except Exception as error:  # noqa: BLE001 - a task may raise anything
             data, text = cloudpickle.dumps(error), traceback.format_exc()
             return TaskResult(index, "error", 1000, data=data, message=str(error), traceback=text)
         payload = cloudpickle.dumps(value)
@@ -309,7 +309,7 @@ class FakeMaster:
         return ListPackagesReply(packages=listed[: message.limit])
 
     def wait_for(self, condition: Callable[[], object]) -> None:
-        """Wait until something is so here (a change of it notifies)."""
+        """Wait until a condition holds; every change of this master notifies."""
         with self.condition:
             assert self.condition.wait_for(condition, 60)
 
@@ -330,7 +330,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no error."""
+        """Ignore clients that close their connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -340,7 +340,7 @@ class _Handler(BaseHTTPRequestHandler):
     routes: ClassVar[dict[str, Any]] = {route.path: route for route in r.ROUTES}
 
     def log_message(self, *_: Any) -> None:
-        """Be quiet."""
+        """Write no log."""
 
     def do_POST(self) -> None:
         master = self.server.master

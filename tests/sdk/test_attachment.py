@@ -1,4 +1,4 @@
-"""A package of somebody else: read here, and otherwise left alone."""
+"""A package that another pool started: read here, and otherwise left unchanged."""
 
 import gc
 import threading
@@ -15,13 +15,13 @@ from sdk.fake_master import TOKEN, FakeMaster
 
 
 def begun(master: FakeMaster) -> str:
-    """A package of three tasks, which somebody started and left."""
+    """A package of three tasks that an earlier pool has started and left."""
     with Pool(master.endpoint, TOKEN) as pool:
         return pool.map(abs, [-1, -2, -3]).detach()
 
 
-def test_a_pool_does_not_wait_for_what_it_was_attached_to(master: FakeMaster) -> None:
-    """Nor does it cancel it, whatever is asked of the pool's own tasks."""
+def test_a_pool_does_not_wait_for_an_attached_package(master: FakeMaster) -> None:
+    """It does not cancel the package either, whatever it does with its own tasks."""
     master.automatic = False
     package_id = begun(master)
     with Pool(master.endpoint, TOKEN) as pool:
@@ -29,7 +29,7 @@ def test_a_pool_does_not_wait_for_what_it_was_attached_to(master: FakeMaster) ->
         with pytest.raises(TimeoutError):
             attached.results(timeout=0)
         master.run(package_id, range(1))
-        assert next(iter(attached)) == 1  # and reads no further
+        assert next(iter(attached)) == 1  # and does not read on
         pool.shutdown(cancel_futures=True)
     assert pool.last_report is None
     assert (master.packages[package_id].state, master.acknowledged) == ("running", set())
@@ -40,7 +40,7 @@ def test_a_pool_does_not_wait_for_what_it_was_attached_to(master: FakeMaster) ->
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_an_attachment_does_not_wait_for_news_of_the_pools_other_packages(master: FakeMaster, ended: bool) -> None:
-    """The pool's question about these is held by the master, which does not know that there is another to ask for."""
+    """The master holds the pool's request about its own packages, without knowing that there is another to ask for."""
     package_id = begun(master)
     if not ended:
         master.packages[package_id].state = "running"
@@ -57,7 +57,7 @@ def test_an_attachment_does_not_wait_for_news_of_the_pools_other_packages(master
 
 
 def asked(master: FakeMaster) -> list[AwaitTasks]:
-    """The questions for news, so far."""
+    """The requests for news so far."""
     return [message for message in master.messages if isinstance(message, AwaitTasks)]
 
 
@@ -81,7 +81,7 @@ def test_a_pool_waits_for_an_attachment_that_is_being_read(master: FakeMaster, m
     assert list(values) == [2, 3]
 
 
-def test_ctrl_c_lets_go_on_what_a_pool_was_attached_to(
+def test_ctrl_c_does_not_cancel_an_attached_package(
     master: FakeMaster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     master.automatic = False
@@ -95,7 +95,7 @@ def test_ctrl_c_lets_go_on_what_a_pool_was_attached_to(
 
 
 def test_ctrl_c_between_two_results_does_not_wait_for_the_rest(master: FakeMaster) -> None:
-    """Whoever holds the iterator still, a variable say, reads no further."""
+    """A program that still holds the iterator, for example in a variable, does not read on."""
     master.automatic = False
     package_id = begun(master)
     with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012 - the block's end is what raises, or is tested
@@ -109,9 +109,7 @@ def test_ctrl_c_between_two_results_does_not_wait_for_the_rest(master: FakeMaste
 
 
 @pytest.mark.parametrize("read", [Attachment.results, list], ids=["results", "iterator"])
-def test_an_attachment_keeps_a_pool_that_has_no_other_name(
-    master: FakeMaster, read: Callable[[Attachment[int]], list[int]]
-) -> None:
+def test_an_attachment_keeps_its_pool_alive(master: FakeMaster, read: Callable[[Attachment[int]], list[int]]) -> None:
     master.automatic = False
     package_id = begun(master)
     attached = Pool(master.endpoint, TOKEN).attach(package_id)
@@ -124,7 +122,7 @@ def test_an_attachment_keeps_a_pool_that_has_no_other_name(
     assert master.acknowledged == {package_id}
 
 
-def test_an_attachment_of_a_pool_that_is_detached(master: FakeMaster) -> None:
+def test_an_attachment_of_a_detached_pool_fails_its_reader(master: FakeMaster) -> None:
     master.automatic = False
     pool = Pool(master.endpoint, TOKEN)
     attached = pool.attach(begun(master))
@@ -138,7 +136,7 @@ def test_attach_takes_the_first_characters_of_an_id(master: FakeMaster) -> None:
         ids = [pool.map(abs, [-number]).detach() for number in range(12)]
         assert (ids[0], ids[10]) == ("p0", "p10")
         assert pool.attach("p10").results() == [10]
-        assert pool.attach("p1").results() == [1]  # a whole id, although others begin with it
+        assert pool.attach("p1").results() == [1]  # a whole id, although it is a prefix of others
         with pytest.raises(NotFound, match="12 packages begin with 'p'"):
             pool.attach("p")
         with pytest.raises(NotFound, match="no package 'q'"):
@@ -174,7 +172,7 @@ def end_dropped_pools() -> None:
 
 
 def interrupted_wait(wait: Callable[..., bool]) -> Callable[..., bool]:
-    """Ctrl-C as soon as the main thread waits."""
+    """Press Ctrl-C as soon as the main thread waits."""
     pressed = False
 
     def instead(self: threading.Condition, timeout: float | None = None) -> bool:

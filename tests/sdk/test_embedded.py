@@ -1,4 +1,4 @@
-"""A pool with a master and an agent of its own: real processes, their life and their death."""
+"""A pool with its own master and agent: real processes, from their start to their end."""
 
 import concurrent.futures as cf
 import os
@@ -44,7 +44,7 @@ def pids(pool: Pool) -> tuple[int, int]:
 
 
 def family(pool: Pool) -> list[psutil.Process]:
-    """The pool's processes, executors included."""
+    """The pool's processes, including executors."""
     parents = [psutil.Process(pid) for pid in pids(pool)]
     return [*parents, *(child for parent in parents for child in parent.children(recursive=True))]
 
@@ -75,7 +75,7 @@ def test_close_ends_every_process_and_removes_the_data() -> None:
     assert not cluster.folder.exists()
 
 
-def test_the_default_is_one_executor_a_core() -> None:
+def test_a_pool_has_one_executor_for_each_core_by_default() -> None:
     with Pool() as pool:
         assert list(pool.map(abs, range(100))) == list(range(100))
         assert pool._lifetime.cluster is not None
@@ -120,7 +120,7 @@ def test_a_master_or_agent_that_is_killed_is_replaced_and_nothing_is_lost(
     assert f"the pool's {('master', 'worker')[which]} ended (killed by SIGKILL)" in caplog.text
 
 
-def test_what_a_killed_agent_has_half_written_is_removed_before_the_next_one_works() -> None:
+def test_half_written_files_of_a_killed_agent_are_removed() -> None:
     with Pool(workers=1) as pool:
         assert pool.submit(abs, -1).result() == 1
         agent, cluster = pids(pool)[1], pool._lifetime.cluster
@@ -166,7 +166,7 @@ def test_a_cluster_whose_agent_cannot_start_leaves_no_master(monkeypatch: pytest
 
 
 class NoSocket:
-    """Stands in for a listening socket, and is none."""
+    """Stands in for a listening socket, but is none."""
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
@@ -222,7 +222,7 @@ def test_a_crash_is_an_error_of_its_task_alone(embedded: Pool) -> None:
 
 
 def kill_worker() -> None:
-    """In a task: its worker ends, and so it does not."""
+    """Kill the worker from inside a task, so that the task has no end."""
     end_agent()
     threading.Event().wait(600)
 
@@ -241,7 +241,7 @@ def test_tasks_that_take_their_worker_along_harm_only_themselves(monkeypatch: py
 
 
 def end(results: Iterator[object]) -> object:
-    """The next value, or what is raised instead."""
+    """Return the next value, or the exception that is raised instead."""
     try:
         return next(results)
     except TaskLost as error:
@@ -254,40 +254,40 @@ def hurried(name: str, command: list[str], greeting: dict[str, object], report: 
     return Child(name, command, greeting | settings, report, **more)
 
 
-def test_a_time_limit(embedded: Pool) -> None:
+def test_a_task_over_its_time_limit_is_stopped(embedded: Pool) -> None:
     results = embedded.map(lambda x: __import__("time").sleep(60 * x), [0, 1], task_timeout_s=0.3)
     assert next(results) is None
     with pytest.raises(TaskTimeout):
         next(results)
 
 
-def test_an_unpicklable_result(embedded: Pool) -> None:
+def test_an_unpicklable_result_is_a_serialization_error(embedded: Pool) -> None:
     with pytest.raises(SerializationError):
         embedded.submit(threading.Lock).result(60)
 
 
-def test_notes_come_with_an_exception_that_is_made_anew(embedded: Pool) -> None:
-    class Anew(Exception):
+def test_notes_stay_on_an_exception_that_is_rebuilt_without_them(embedded: Pool) -> None:
+    class Rebuilt(Exception):
         def __reduce__(self) -> Any:
             return type(self), self.args
 
     def fail() -> None:
-        error = Anew("text")
+        error = Rebuilt("text")
         error.add_note("look here")
         raise error
 
-    with pytest.raises(Anew, match="text") as caught:
+    with pytest.raises(Rebuilt, match="text") as caught:
         embedded.submit(fail).result(60)
     assert caught.value.__notes__[0] == "look here"
 
 
-def test_output_of_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_of_tasks_is_printed_with_their_indexes(capsys: pytest.CaptureFixture[str]) -> None:
     with Pool(workers=1) as pool:
         list(pool.map(lambda x: print("says", x), range(2)))
     assert sorted(capsys.readouterr().out.splitlines()) == ["[0] says 0", "[1] says 1"]
 
 
-def test_fifty_megabytes(embedded: Pool) -> None:
+def test_a_value_of_fifty_megabytes_travels_both_ways(embedded: Pool) -> None:
     values = [bytes([number]) * 5_000_000 for number in range(10)]
     assert list(embedded.map(lambda value: value, values)) == values
 
@@ -326,7 +326,7 @@ def test_a_script_without_a_main_guard_and_with_a_module_of_its_own(tmp_path: Pa
     assert (done.returncode, done.stdout, done.stderr) == (0, "[10, 20]\nTrue 2 10\n", "")
 
 
-def test_ctrl_c_in_a_script(tmp_path: Path) -> None:
+def test_ctrl_c_in_a_script_cancels_and_prints_the_charge(tmp_path: Path) -> None:
     script = f"""
 import time
 from cloudpar import Pool
@@ -348,8 +348,8 @@ with Pool(workers=1) as pool:
     assert client.returncode != 0
 
 
-def test_it_works_beside_processes_of_others(embedded: Pool) -> None:
-    """ProcessPoolExecutor forks beside a pool: neither disturbs the other."""
+def test_a_pool_works_beside_a_process_pool_executor(embedded: Pool) -> None:
+    """ProcessPoolExecutor forks this process while it has a pool; neither disturbs the other."""
     with cf.ProcessPoolExecutor(1) as other:
         assert other.submit(abs, -1).result(60) == 1
     assert embedded.submit(abs, -2).result(60) == 2
@@ -375,7 +375,7 @@ future = pool.submit(wait, sys.argv[1])
         "results = pool.map(wait, sys.argv[1:]); threading.Event().wait()",
     ],
 )
-def test_ctrl_c_outside_of_the_pool(tmp_path: Path, line: str) -> None:
+def test_ctrl_c_outside_of_the_pools_calls_cancels_and_prints_the_charge(tmp_path: Path, line: str) -> None:
     code, errors = interrupted(tmp_path / "up", WAITING_SCRIPT + line)
     assert "cloudpar: cancelled" in errors
     assert "s of execution time were charged" in errors
@@ -383,7 +383,7 @@ def test_ctrl_c_outside_of_the_pool(tmp_path: Path, line: str) -> None:
     assert code != 0
 
 
-def test_ctrl_c_while_the_end_of_the_process_waits_for_tasks(tmp_path: Path) -> None:
+def test_ctrl_c_at_exit_cancels_the_tasks_that_the_exit_waits_for(tmp_path: Path) -> None:
     at_exit = "import atexit; atexit.register(Path(sys.argv[1] + '-exit').touch)"
     code, errors = interrupted(tmp_path / "up", WAITING_SCRIPT + at_exit, tmp_path / "up-exit")
     assert code == -signal.SIGINT
@@ -391,7 +391,7 @@ def test_ctrl_c_while_the_end_of_the_process_waits_for_tasks(tmp_path: Path) -> 
 
 
 def interrupted(path: Path, script: str, *more: Path) -> tuple[int, str]:
-    """Ctrl-C for a script, once its task runs: its exit status, and what it wrote to standard error."""
+    """Press Ctrl-C in a script once its task runs; return its exit status and its standard error."""
     with subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE, text=True) as client:
         for each in (path, *more):
             until(each)
@@ -425,4 +425,4 @@ def test_code_with_large_captured_values_is_bounded_on_disk_and_in_executors() -
         held = max(executor.memory_info().rss for executor in executors)
         stored = sum(path.stat().st_size for path in cluster.folder.rglob("*.blob"))
     assert stored <= KEPT_BYTES + size
-    assert held < CACHED_BYTES + 3 * size  # the last one's pickle and its copies, and the executor itself
+    assert held < CACHED_BYTES + 3 * size  # the pickle and copies of the last function, and the executor itself

@@ -1,4 +1,4 @@
-"""What anybody who knows concurrent.futures expects of an executor."""
+"""The behaviour that users of concurrent.futures expect of an executor."""
 
 import asyncio
 import concurrent.futures as cf
@@ -30,7 +30,7 @@ def fail(number: int) -> None:
     raise OwnError(number, "on purpose")
 
 
-def test_submit(any_pool: Pool) -> None:
+def test_submit_returns_a_future_with_the_value(any_pool: Pool) -> None:
     assert any_pool.submit(pow, 2, 8).result() == 256
     assert any_pool.submit(int, "11", base=2).result() == 3
 
@@ -40,12 +40,12 @@ def test_submit_takes_any_keyword(any_pool: Pool) -> None:
     assert future.result() == {"self": 1, "fn": 2}
 
 
-def test_it_is_an_executor(any_pool: Pool) -> None:
+def test_a_pool_is_an_executor(any_pool: Pool) -> None:
     assert isinstance(any_pool, cf.Executor)
     assert isinstance(any_pool.submit(abs, 1), cf.Future)
 
 
-def test_functions_of_any_kind(any_pool: Pool) -> None:
+def test_every_kind_of_callable_runs(any_pool: Pool) -> None:
     captured = 10
     futures: list[cf.Future[Any]] = [
         any_pool.submit(lambda x: x + captured, 1),
@@ -59,7 +59,7 @@ def test_functions_of_any_kind(any_pool: Pool) -> None:
     assert isinstance(values[4], OwnError)
 
 
-def test_the_tasks_own_exception(any_pool: Pool) -> None:
+def test_a_tasks_exception_is_raised_with_its_remote_traceback(any_pool: Pool) -> None:
     future = any_pool.submit(fail, 7)
     with pytest.raises(OwnError) as caught:
         future.result()
@@ -70,7 +70,7 @@ def test_the_tasks_own_exception(any_pool: Pool) -> None:
     assert any_pool.submit(abs, 1).exception() is None
 
 
-def test_map(any_pool: Pool) -> None:
+def test_map_gives_values_in_task_order(any_pool: Pool) -> None:
     assert list(any_pool.map(pow, range(10), range(10))) == list(map(pow, range(10), range(10)))
     assert list(any_pool.map(pow, [1, 2, 3], [2, 2])) == [1, 4]
     assert list(any_pool.map(abs, [])) == []
@@ -109,7 +109,7 @@ def test_map_refuses_a_buffersize(any_pool: Pool, buffersize: Any, error: type[E
 
 
 @pytest.mark.parametrize("buffersize", [1, 2, 4, 5, 100])
-def test_map_with_a_buffer(any_pool: Pool, buffersize: int) -> None:
+def test_map_with_buffersize_gives_all_values_in_order(any_pool: Pool, buffersize: int) -> None:
     assert list(any_pool.map(str, range(9), buffersize=buffersize)) == [str(x) for x in range(9)]
     assert list(any_pool.map(pow, range(4), iter(range(4)), buffersize=buffersize)) == [1, 1, 4, 27]
     assert list(any_pool.map(str, [], buffersize=buffersize)) == []
@@ -132,7 +132,7 @@ def test_a_buffer_takes_an_endless_iterable(any_pool: Pool) -> None:
     results.close()
 
 
-def test_callbacks(any_pool: Pool) -> None:
+def test_callbacks_of_futures_are_called(any_pool: Pool) -> None:
     called: list[Any] = []
     done = threading.Event()
 
@@ -153,7 +153,7 @@ def test_a_callback_may_submit(any_pool: Pool) -> None:
     assert second.result(60) == 4
 
 
-def test_wait_and_as_completed(any_pool: Pool) -> None:
+def test_wait_and_as_completed_take_futures_of_a_pool(any_pool: Pool) -> None:
     futures = [any_pool.submit(abs, number) for number in range(20)]
     assert sorted(future.result() for future in cf.as_completed(futures)) == list(range(20))
     done, pending = cf.wait(futures)
@@ -163,7 +163,7 @@ def test_wait_and_as_completed(any_pool: Pool) -> None:
     assert failed in failures
 
 
-def test_asyncio(any_pool: Pool) -> None:
+def test_futures_can_be_awaited_by_asyncio(any_pool: Pool) -> None:
     async def main() -> list[int]:
         loop = asyncio.get_running_loop()
         wrapped = asyncio.wrap_future(any_pool.submit(abs, -1))
@@ -193,7 +193,7 @@ def test_many_submits_travel_in_few_packages(pool: Pool, master: FakeMaster) -> 
     assert len(master.packages) < 100
 
 
-def test_what_is_too_large_by_itself_fails_by_itself(
+def test_a_too_large_task_does_not_fail_the_others_of_its_batch(
     pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cloudpar._serialization.packing.BLOB_BYTES", 10_000)
@@ -205,7 +205,7 @@ def test_what_is_too_large_by_itself_fails_by_itself(
     assert [future.result() for future in futures] == [1, 6000, 6000]
 
 
-def test_different_functions_travel_together(pool: Pool, master: FakeMaster) -> None:
+def test_tasks_of_different_functions_share_a_package(pool: Pool, master: FakeMaster) -> None:
     master.faults["start_tasks"] = deque([503])  # so that some wait for the first
     functions: list[Any] = [abs, str, float, lambda x: [x]]
     futures: list[cf.Future[Any]] = [pool.submit(functions[number % 4], number) for number in range(40)]
@@ -214,18 +214,18 @@ def test_different_functions_travel_together(pool: Pool, master: FakeMaster) -> 
     assert "several functions" in {stored.message.name for stored in master.packages.values()}
 
 
-def test_starmap(any_pool: Pool) -> None:
+def test_starmap_unpacks_each_value(any_pool: Pool) -> None:
     assert list(any_pool.starmap(pow, [(2, 5), (3, 2)])) == [32, 9]
     assert list(any_pool.starmap(pow, ((x, 2) for x in range(5)), buffersize=2)) == [0, 1, 4, 9, 16]
 
 
 @pytest.mark.parametrize("buffersize", [None, 3])
-def test_map_unordered(any_pool: Pool, buffersize: int | None) -> None:
+def test_map_unordered_gives_every_value(any_pool: Pool, buffersize: int | None) -> None:
     results = any_pool.map_unordered(divmod, range(10), [3] * 10, buffersize=buffersize)
     assert sorted(results) == sorted(map(divmod, range(10), [3] * 10))
 
 
-def test_map_unordered_gives_what_is_there_first(pool: Pool, master: FakeMaster) -> None:
+def test_map_unordered_gives_the_first_result_that_arrives(pool: Pool, master: FakeMaster) -> None:
     master.automatic = False
     results = pool.map_unordered(str, range(3))
     assert results.package_id is not None
@@ -234,7 +234,7 @@ def test_map_unordered_gives_what_is_there_first(pool: Pool, master: FakeMaster)
         assert next(results) == str(index)
 
 
-def test_shutdown_refuses_new_work(master: FakeMaster) -> None:
+def test_a_pool_that_is_shut_down_refuses_new_tasks(master: FakeMaster) -> None:
     pool = Pool(master.endpoint, TOKEN)
     pool.shutdown()
     pool.shutdown()
@@ -243,7 +243,7 @@ def test_shutdown_refuses_new_work(master: FakeMaster) -> None:
             call()
 
 
-def test_shutdown_waits_for_what_is_under_way(master: FakeMaster) -> None:
+def test_shutdown_waits_for_unfinished_tasks(master: FakeMaster) -> None:
     with Pool(master.endpoint, TOKEN) as pool:
         futures = [pool.submit(abs, number) for number in range(10)]
         results = pool.map(abs, range(5))
@@ -251,7 +251,7 @@ def test_shutdown_waits_for_what_is_under_way(master: FakeMaster) -> None:
     assert list(results) == list(range(5))
 
 
-def test_shutdown_without_waiting(master: FakeMaster) -> None:
+def test_shutdown_without_waiting_returns_before_the_tasks_end(master: FakeMaster) -> None:
     master.automatic = False
     pool = Pool(master.endpoint, TOKEN)
     future = pool.submit(abs, -1)
@@ -264,7 +264,7 @@ def test_shutdown_without_waiting(master: FakeMaster) -> None:
     pool.shutdown(wait=True)
 
 
-def test_shutdown_can_cancel(master: FakeMaster) -> None:
+def test_shutdown_can_cancel_queued_tasks(master: FakeMaster) -> None:
     master.automatic = False
     pool = Pool(master.endpoint, TOKEN)
     futures = [pool.submit(abs, number) for number in range(10)]
@@ -284,8 +284,8 @@ def test_a_dropped_pool_finishes_its_work(master: FakeMaster) -> None:
     master.wait_for(lambda: master.acknowledged)
 
 
-def test_free_reference(any_pool: Pool) -> None:
-    """An iterator hands its results over, and keeps none."""
+def test_an_iterator_keeps_no_reference_to_read_results(any_pool: Pool) -> None:
+    """Holding the iterator must not keep its earlier results in memory."""
     for value in any_pool.map(lambda _: OwnError(1, ""), range(3)):
         reference = weakref.ref(value)
         del value

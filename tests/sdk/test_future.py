@@ -1,4 +1,4 @@
-"""Cancelling, and what becomes of futures whose package does not end well."""
+"""Cancelling futures, and futures whose package fails."""
 
 import asyncio
 import concurrent.futures as cf
@@ -29,7 +29,7 @@ from sdk.fake_master import TOKEN, FakeMaster
 
 @pytest.fixture
 def running(pool: Pool, master: FakeMaster) -> cf.Future[int]:
-    """A task that the master has, and that nobody finishes."""
+    """A task that the master has and never finishes."""
     master.automatic = False
     future = pool.submit(abs, -1)
     master.wait_for(lambda: master.packages)
@@ -89,7 +89,7 @@ def test_cancel_before_the_start_never_reaches_the_master(pool: Pool, master: Fa
     assert len(master.packages) == 1
 
 
-def test_others_of_the_batch_go_on(pool: Pool, master: FakeMaster) -> None:
+def test_cancelling_a_task_does_not_stop_others_of_its_batch(pool: Pool, master: FakeMaster) -> None:
     master.automatic = False
     master.faults["start_tasks"] = deque([503])
     futures = [pool.submit(abs, -number) for number in range(10)]
@@ -123,7 +123,7 @@ def test_an_awaiting_coroutine_that_is_cancelled_cancels_the_task(pool: Pool, ma
         ("memory", ExecutorOutOfMemory), ("lost", TaskLost), ("unpicklable", SerializationError),
     ],
 )  # fmt: skip
-def test_a_task_without_a_value(
+def test_each_outcome_without_a_value_has_its_exception(
     running: cf.Future[int], master: FakeMaster, outcome: Outcome, kind: type[Exception]
 ) -> None:
     master.publish("p0", [TaskResult(0, outcome, 5, message="this is why", traceback="Traceback: there\n")])
@@ -132,21 +132,23 @@ def test_a_task_without_a_value(
     assert str(caught.value.__cause__) == "\nTraceback: there"
 
 
-def test_a_task_that_somebody_else_cancelled(running: cf.Future[int], master: FakeMaster) -> None:
+def test_a_task_that_another_pool_cancelled_is_a_cancelled_future(running: cf.Future[int], master: FakeMaster) -> None:
     master.publish("p0", [TaskResult(0, "cancelled", 5)])
     with pytest.raises(cf.CancelledError):
         running.result(60)
 
 
 @pytest.mark.parametrize("data", [None, b"no pickle", b"\x80\x05cno_such_module\nX\n."])
-def test_an_exception_that_cannot_be_rebuilt(running: cf.Future[int], master: FakeMaster, data: bytes | None) -> None:
+def test_an_exception_that_cannot_be_rebuilt_is_a_task_error(
+    running: cf.Future[int], master: FakeMaster, data: bytes | None
+) -> None:
     master.publish("p0", [TaskResult(0, "error", 5, data=data, message="OwnError: on purpose", traceback="there")])
     with pytest.raises(TaskError, match="OwnError: on purpose") as caught:
         running.result(60)
     assert "there" in str(caught.value.__cause__)
 
 
-def test_a_value_that_cannot_be_rebuilt(running: cf.Future[int], master: FakeMaster) -> None:
+def test_a_value_that_cannot_be_rebuilt_is_a_task_error(running: cf.Future[int], master: FakeMaster) -> None:
     master.publish("p0", [TaskResult(0, "ok", 5, data=b"\x80\x05cno_such_module\nX\n.")])
     with pytest.raises(TaskError, match=r"no_such_module.*install it on this side too"):
         running.result(60)
@@ -158,13 +160,13 @@ def test_a_failed_package_fails_its_futures(running: cf.Future[int], master: Fak
         running.result(60)
 
 
-def test_another_python(running: cf.Future[int], master: FakeMaster) -> None:
+def test_a_package_for_another_python_fails_its_futures(running: cf.Future[int], master: FakeMaster) -> None:
     master.fail("p0", "failed", "python", "the client runs 3.11 and the executors 3.12: use the same")
     with pytest.raises(PythonMismatch, match="use the same"):
         running.result(60)
 
 
-def test_a_start_that_is_refused(pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_start_fails_its_futures(pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: object) -> None:
         raise QuotaExhausted("no compute time left: ask the operator for more")
 
@@ -184,7 +186,7 @@ def test_results_may_be_waited_for_with_a_timeout(running: cf.Future[int]) -> No
     assert running.cancel()
 
 
-def test_a_future_of_nobody() -> None:
+def test_a_running_future_without_a_pool_cannot_be_cancelled() -> None:
     future: TaskFuture[int] = TaskFuture()
     assert future.set_running_or_notify_cancel()
     assert not future.cancel()

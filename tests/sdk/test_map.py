@@ -1,4 +1,4 @@
-"""Reading, dropping, cancelling and leaving maps."""
+"""Reading, dropping, cancelling and detaching maps."""
 
 import gc
 import threading
@@ -17,7 +17,7 @@ from sdk.fake_master import TOKEN, FakeMaster
 
 @pytest.fixture
 def waiting(pool: Pool, master: FakeMaster) -> MapResults[int]:
-    """A map of three tasks, none of which is done."""
+    """A map of three unfinished tasks."""
     master.automatic = False
     return pool.map(abs, [-1, -2, -3])
 
@@ -26,7 +26,7 @@ def acknowledged(master: FakeMaster, package_id: str | None) -> None:
     master.wait_for(lambda: package_id in master.acknowledged)
 
 
-def test_what_is_sent(pool: Pool, master: FakeMaster) -> None:
+def test_options_of_a_map_travel_with_its_package(pool: Pool, master: FakeMaster) -> None:
     list(pool.map(abs, range(3, 9, 2), chunksize=2, task_timeout_s=5.0))
     message = next(stored.message for stored in master.packages.values())
     assert (message.n, message.data, message.call) == (3, RangeData(3, 2), "value")
@@ -37,7 +37,7 @@ def test_what_is_sent(pool: Pool, master: FakeMaster) -> None:
     assert (message.call, message.chunksize, message.task_timeout_s) == ("args", None, None)
 
 
-def test_a_pools_own_time_limit(master: FakeMaster) -> None:
+def test_a_pools_time_limit_applies_to_its_maps(master: FakeMaster) -> None:
     with Pool(master.endpoint, TOKEN, task_timeout_s=7.0) as pool:
         list(pool.map(abs, [1]))
         pool.submit(abs, 1).result()
@@ -54,7 +54,7 @@ def test_results_are_read_while_tasks_run(waiting: MapResults[int], master: Fake
     acknowledged(master, "p0")
 
 
-def test_timeout_counts_from_the_call(pool: Pool, master: FakeMaster) -> None:
+def test_the_timeout_of_a_map_counts_from_the_call(pool: Pool, master: FakeMaster) -> None:
     master.automatic = False
     results = pool.map(abs, [-1, -2], timeout=0)
     with pytest.raises(TimeoutError):
@@ -71,7 +71,7 @@ def test_a_map_that_is_dropped_half_read_is_cancelled(waiting: MapResults[int], 
     acknowledged(master, "p0")
 
 
-def test_so_it_is_by_the_garbage_collector(pool: Pool, master: FakeMaster) -> None:
+def test_a_map_in_a_reference_cycle_is_cancelled_by_the_garbage_collector(pool: Pool, master: FakeMaster) -> None:
     master.page_tasks = 1
     for value in pool.map(abs, [-1, -2, -3]):
         assert value == 1
@@ -80,7 +80,7 @@ def test_so_it_is_by_the_garbage_collector(pool: Pool, master: FakeMaster) -> No
     acknowledged(master, "p0")
 
 
-def test_a_map_for_its_effect_runs_to_its_end(pool: Pool, master: FakeMaster) -> None:
+def test_a_map_that_is_never_read_runs_to_its_end(pool: Pool, master: FakeMaster) -> None:
     master.automatic = False
     pool.map(abs, [-1, -2])
     gc.collect()
@@ -89,7 +89,7 @@ def test_a_map_for_its_effect_runs_to_its_end(pool: Pool, master: FakeMaster) ->
     acknowledged(master, "p0")
 
 
-def test_nobody_waits_for_a_map_after_its_error(master: FakeMaster) -> None:
+def test_a_pool_does_not_wait_for_a_map_after_its_error(master: FakeMaster) -> None:
     master.automatic = False
     with pytest.raises(ZeroDivisionError), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012 - the block's end is what raises, or is tested
         results = pool.map(lambda x: 1 // x, [0, 1, 2])
@@ -99,7 +99,7 @@ def test_nobody_waits_for_a_map_after_its_error(master: FakeMaster) -> None:
     assert "p0" in master.acknowledged
 
 
-def test_cancel(waiting: MapResults[int], master: FakeMaster) -> None:
+def test_a_cancelled_map_raises_task_cancelled(waiting: MapResults[int], master: FakeMaster) -> None:
     master.run("p0", range(1))
     waiting.cancel()
     assert next(waiting) == 1
@@ -110,13 +110,13 @@ def test_cancel(waiting: MapResults[int], master: FakeMaster) -> None:
         next(waiting)
 
 
-def test_a_failed_package(waiting: MapResults[int], master: FakeMaster) -> None:
+def test_a_failed_package_fails_its_tasks_without_results(waiting: MapResults[int], master: FakeMaster) -> None:
     master.run("p0", range(1))
     master.fail("p0", "failed", "quota", "the quota is used up: ask for more")
     assert next(waiting) == 1
     left_out = [caught_by_next(waiting) for _ in range(2)]
     assert [str(error) for error in left_out] == ["the quota is used up: ask for more"] * 2
-    assert left_out[0] is not left_out[1], "each task has an exception of its own"
+    assert left_out[0] is not left_out[1], "each task has its own exception"
     assert list(waiting) == []
 
 
@@ -126,18 +126,18 @@ def caught_by_next(results: MapResults[int]) -> Exception:
     return caught.value
 
 
-def test_a_failed_package_unordered(pool: Pool, master: FakeMaster) -> None:
+def test_a_failed_package_fails_each_task_of_an_unordered_map(pool: Pool, master: FakeMaster) -> None:
     master.automatic = False
     results = pool.map_unordered(abs, [-1, -2])
     master.run("p0", range(1, 2))
-    master.fail("p0", "expired", "expired", "nobody ran it in time")
+    master.fail("p0", "expired", "expired", "no worker ran it in time")
     assert next(results) == 2
-    with pytest.raises(Gone, match="nobody ran it"):
+    with pytest.raises(Gone, match="no worker ran it"):
         next(results)
     assert list(results) == []
 
 
-def test_a_package_that_was_deleted(waiting: MapResults[int], master: FakeMaster) -> None:
+def test_a_map_whose_package_was_deleted_raises_not_found(waiting: MapResults[int], master: FakeMaster) -> None:
     with master.condition:
         master.acknowledged.add("p0")
         master.condition.notify_all()
@@ -145,7 +145,7 @@ def test_a_package_that_was_deleted(waiting: MapResults[int], master: FakeMaster
         next(waiting)
 
 
-def test_large_data_and_large_results(pool: Pool, master: FakeMaster) -> None:
+def test_large_data_and_large_results_travel_as_blobs(pool: Pool, master: FakeMaster) -> None:
     values = [bytes([number]) * (number * 40_000) for number in range(10)]
     assert list(pool.map(lambda value: value, values)) == values
     assert (master.seen["put"], master.seen["start_tasks"]) == (1, 1)
@@ -163,18 +163,18 @@ def test_large_code_is_uploaded_once(pool: Pool, master: FakeMaster) -> None:
     assert master.seen["put"] == 1
 
 
-def test_pages_of_results(pool: Pool, master: FakeMaster) -> None:
+def test_results_on_several_pages_are_all_read(pool: Pool, master: FakeMaster) -> None:
     master.page_tasks = 7
     assert list(pool.map(abs, range(100))) == list(range(100))
 
 
-def test_a_master_that_never_holds(pool: Pool, master: FakeMaster) -> None:
+def test_results_arrive_from_a_master_that_never_holds(pool: Pool, master: FakeMaster) -> None:
     master.hold, master.retry_after_s = False, 0.01
     assert list(pool.map(abs, range(100))) == list(range(100))
     assert pool.submit(abs, -1).result() == 1
 
 
-def test_more_packages_than_one_question_holds(pool: Pool, master: FakeMaster) -> None:
+def test_more_packages_than_fit_one_request_are_all_read(pool: Pool, master: FakeMaster) -> None:
     master.automatic = False
     maps = [pool.map(abs, [-number]) for number in range(150)]
     for package_id in list(master.packages):
@@ -182,7 +182,7 @@ def test_more_packages_than_one_question_holds(pool: Pool, master: FakeMaster) -
     assert [next(results) for results in maps] == list(range(150))
 
 
-def test_a_package_that_is_started_meanwhile_is_not_overlooked(pool: Pool, master: FakeMaster) -> None:
+def test_a_package_that_starts_during_a_held_await_is_read_at_once(pool: Pool, master: FakeMaster) -> None:
     """The await that is held for the first package must not delay the news of the second."""
     master.automatic = False
     first = pool.map(abs, [-1])
@@ -194,8 +194,8 @@ def test_a_package_that_is_started_meanwhile_is_not_overlooked(pool: Pool, maste
     assert next(first) == 1
 
 
-def test_starts_and_results_in_many_threads(pool: Pool, master: FakeMaster) -> None:
-    """No order of starts, answers and held awaits loses a package."""
+def test_maps_of_many_threads_get_all_their_results(pool: Pool, master: FakeMaster) -> None:
+    """No order of starts, answers and held awaits may lose a package."""
     failures: list[object] = []
 
     def use(number: int) -> None:
@@ -209,7 +209,7 @@ def test_starts_and_results_in_many_threads(pool: Pool, master: FakeMaster) -> N
     assert not failures
 
 
-def test_detach_and_attach(master: FakeMaster) -> None:
+def test_a_detached_map_is_read_by_another_pool(master: FakeMaster) -> None:
     master.automatic = False
     with Pool(master.endpoint, TOKEN) as pool:
         package_id = pool.map(abs, [-1, -2, -3]).detach()
@@ -223,7 +223,7 @@ def test_detach_and_attach(master: FakeMaster) -> None:
     assert master.acknowledged == {package_id}
 
 
-def test_what_one_pool_was_attached_to_stays_for_the_next(master: FakeMaster) -> None:
+def test_an_attached_package_stays_readable_for_the_next_pool(master: FakeMaster) -> None:
     with Pool(master.endpoint, TOKEN) as pool:
         package_id = pool.map(abs, [-1, -2, -3]).detach()
     for _ in range(2):
@@ -232,12 +232,12 @@ def test_what_one_pool_was_attached_to_stays_for_the_next(master: FakeMaster) ->
     assert not master.acknowledged
 
 
-def test_a_detached_map_gives_nothing_more(waiting: MapResults[int]) -> None:
+def test_a_detached_map_cannot_be_read(waiting: MapResults[int]) -> None:
     waiting.detach()
     assert list(waiting) == []
 
 
-def test_a_whole_pool_is_detached(master: FakeMaster) -> None:
+def test_a_detached_pool_lets_all_its_packages_run_on(master: FakeMaster) -> None:
     master.automatic = False
     pool = Pool(master.endpoint, TOKEN)
     results, future = pool.map(abs, [-1]), pool.submit(abs, -2)
@@ -251,13 +251,13 @@ def test_a_whole_pool_is_detached(master: FakeMaster) -> None:
 
 
 @pytest.mark.parametrize("buffersize", [None, 1])
-def test_what_cannot_be_detached(pool: Pool, buffersize: int | None) -> None:
+def test_a_map_without_tasks_or_with_buffersize_cannot_be_detached(pool: Pool, buffersize: int | None) -> None:
     results = pool.map(abs, [] if buffersize is None else [1, 2, 3], buffersize=buffersize)
     with pytest.raises(ValueError, match="only a map whose tasks are all in one package"):
         results.detach()
 
 
-def test_values_that_were_not_sent_before_the_pool_was_shut_down(master: FakeMaster) -> None:
+def test_values_that_were_not_sent_before_the_shutdown_raise(master: FakeMaster) -> None:
     with Pool(master.endpoint, TOKEN) as pool:
         results = pool.map(abs, range(100), buffersize=4)
         assert next(results) == 0
@@ -266,7 +266,7 @@ def test_values_that_were_not_sent_before_the_pool_was_shut_down(master: FakeMas
 
 
 @pytest.mark.parametrize("attach", [False, True])
-def test_without_a_thread_nothing_is_started(
+def test_without_a_thread_no_package_is_started(
     pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch, attach: bool
 ) -> None:
     with monkeypatch.context() as patch:
@@ -277,7 +277,7 @@ def test_without_a_thread_nothing_is_started(
     assert pool.submit(abs, -1).result() == 1
 
 
-def test_a_map_is_read_to_its_end_though_nobody_can_acknowledge_it(
+def test_a_map_is_read_to_its_end_without_a_thread_for_acknowledgements(
     master: FakeMaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Pool(master.endpoint, TOKEN) as pool:
@@ -292,7 +292,7 @@ def no_thread(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
 
-def test_attached_to_an_error(pool: Pool, master: FakeMaster) -> None:
+def test_an_attachment_raises_the_tasks_exception(pool: Pool, master: FakeMaster) -> None:
     package_id = pool.map(lambda x: 1 // x, [1, 0]).detach()
     attached = pool.attach(package_id)
     with pytest.raises(ZeroDivisionError):
@@ -301,7 +301,7 @@ def test_attached_to_an_error(pool: Pool, master: FakeMaster) -> None:
         list(attached)
 
 
-def test_attached_to_nothing(pool: Pool) -> None:
+def test_an_attachment_to_an_unknown_package_raises_not_found(pool: Pool) -> None:
     nothing = "0" * 32
     with pytest.raises(NotFound, match=f"{nothing} does not exist"):
         pool.attach(nothing).results()
@@ -309,7 +309,7 @@ def test_attached_to_nothing(pool: Pool) -> None:
         list(pool.attach(nothing))
 
 
-def test_attached_waits_and_cancels(pool: Pool, master: FakeMaster) -> None:
+def test_an_attachment_waits_and_can_cancel(pool: Pool, master: FakeMaster) -> None:
     master.automatic = False
     attached = pool.attach(pool.map(abs, [-1]).detach())
     with pytest.raises(TimeoutError):
@@ -319,7 +319,7 @@ def test_attached_waits_and_cancels(pool: Pool, master: FakeMaster) -> None:
         attached.results()
 
 
-def test_a_start_that_is_repeated_after_a_lost_answer_is_one_package(pool: Pool, master: FakeMaster) -> None:
+def test_a_start_that_is_repeated_after_a_lost_answer_makes_one_package(pool: Pool, master: FakeMaster) -> None:
     master.faults["start_tasks"] = deque(["drop"])
     assert list(pool.map(abs, [-1])) == [1]
     starts = [message for message in master.messages if isinstance(message, StartTasks)]
@@ -327,14 +327,14 @@ def test_a_start_that_is_repeated_after_a_lost_answer_is_one_package(pool: Pool,
     assert len(starts) == 2
 
 
-def test_data_over_the_limit(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_over_the_limit_is_refused(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudpar._serialization.packing.BLOB_BYTES", 10_000)
     with pytest.raises(TooLarge, match="buffersize="):
         pool.map(len, [bytes(6000)] * 3)
     assert list(pool.map(len, [bytes(6000)] * 3, buffersize=1)) == [6000] * 3
 
 
-def test_one_package_read_twice_by_one_pool(pool: Pool, master: FakeMaster) -> None:
+def test_one_pool_can_read_a_package_twice(pool: Pool, master: FakeMaster) -> None:
     master.automatic, master.page_tasks = False, 1
     results = pool.map(abs, [-1, -2])
     assert results.package_id is not None
@@ -380,13 +380,13 @@ def test_stop_iteration_in_a_task_does_not_end_an_attachment(any_pool: Pool) -> 
 
 
 def memory_of_unread_results(pool: Pool, buffersize: int | None) -> int:
-    """The most memory that a map of 40 results of 1 MB took, whose reader is slower than its tasks; in MB."""
+    """The most memory, in MB, that a map of 40 results of 1 MB takes if its reader is slower than its tasks."""
     results = pool.map(lambda _: bytes(1 << 20), range(40), buffersize=buffersize)
     tracemalloc.start()
     try:
         for _ in range(20):
             for handle in results.under_way():
-                handle.ended.wait()  # whatever can come before the next read has come
+                handle.ended.wait()  # every result that can arrive before the next read has arrived
             next(results)
         return tracemalloc.get_traced_memory()[1] >> 20
     finally:

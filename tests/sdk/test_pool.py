@@ -1,4 +1,4 @@
-"""What is special to this pool: side effects, output, progress, reports, forks, Ctrl-C."""
+"""Features beyond concurrent.futures: side effects, output, progress, reports, forks, Ctrl-C."""
 
 import io
 import multiprocessing
@@ -23,7 +23,7 @@ from cloudpar_protocol.payloads import TaskResult
 from sdk.fake_master import TOKEN, FakeMaster
 
 
-def test_parallel_for_brings_writes_home(any_pool: Pool) -> None:
+def test_parallel_for_copies_writes_back(any_pool: Pool) -> None:
     squares, names = [0] * 10, {}
 
     def body(i: int) -> None:
@@ -90,7 +90,7 @@ def test_an_unpicklable_function_or_argument_is_an_error_at_the_call(any_pool: P
             call()
 
 
-def test_an_unknown_token(master: FakeMaster) -> None:
+def test_an_unknown_token_is_refused(master: FakeMaster) -> None:
     with pytest.raises(InvalidToken, match="this token is unknown"):
         Pool(master.endpoint, "wrong")
 
@@ -110,7 +110,7 @@ def test_an_unknown_token(master: FakeMaster) -> None:
         ({"endpoint": "http://x", "token": "x", "output": "file"}, TypeError, "output='file'"),
     ],
 )
-def test_contradictions(
+def test_contradicting_arguments_are_refused(
     arguments: dict[str, Any], error: type[Exception], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", "/nowhere")
@@ -120,19 +120,19 @@ def test_contradictions(
 
 @pytest.fixture
 def configured(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> FakeMaster:
-    """The master that the environment names."""
+    """A master that the environment variables name."""
     monkeypatch.setenv("CLOUDPAR_ENDPOINT", master.endpoint)
     monkeypatch.setenv("CLOUDPAR_TOKEN", TOKEN)
     return master
 
 
-def test_endpoint_and_token_from_the_environment(configured: FakeMaster) -> None:
+def test_endpoint_and_token_are_taken_from_the_environment(configured: FakeMaster) -> None:
     with Pool() as pool:
         assert pool.endpoint == configured.endpoint
         assert pool.submit(abs, -1).result() == 1
 
 
-def test_executors_here_are_not_started_beside_a_master_and_that_is_told(
+def test_workers_is_ignored_with_a_warning_if_a_master_is_configured(
     configured: FakeMaster, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Pool(workers=2) as pool:
@@ -143,7 +143,7 @@ def test_executors_here_are_not_started_beside_a_master_and_that_is_told(
     assert 'Pool("local", workers=2)' in said
 
 
-def test_a_pool_on_this_machine_whatever_is_configured(configured: FakeMaster) -> None:
+def test_the_endpoint_local_starts_a_pool_on_this_machine_despite_a_configured_master(configured: FakeMaster) -> None:
     with Pool("local", workers=1) as pool:
         assert pool.endpoint != configured.endpoint
         assert pool.submit(abs, -1).result() == 1
@@ -155,7 +155,7 @@ def test_max_workers_is_another_name_for_workers(configured: FakeMaster, caplog:
 
 
 def test_a_library_that_feeds_an_executor_keeps_many_tasks_submitted(pool: Pool) -> None:
-    """Dask submits tasks until `_max_workers` of them are under way; with few it waits for a request after each."""
+    """Dask submits tasks until `_max_workers` of them are under way; a small number means one request per task."""
     assert pool._max_workers >= 1000
 
 
@@ -185,13 +185,13 @@ def test_output_may_be_dropped(master: FakeMaster, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == ""
 
 
-def test_output_to_a_function(master: FakeMaster) -> None:
+def test_output_may_go_to_a_function(master: FakeMaster) -> None:
     calls: list[tuple[int, str, str]] = []
     printing(master, lambda index, out, err: calls.append((index, out, err)))
     assert calls == [(0, "one\ntwo\n", ""), (1, "three", "wrong\n")]
 
 
-def test_a_function_for_output_that_fails(master: FakeMaster, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_output_function_costs_no_results(master: FakeMaster, caplog: pytest.LogCaptureFixture) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
@@ -199,7 +199,7 @@ def test_a_function_for_output_that_fails(master: FakeMaster, caplog: pytest.Log
     assert "the function given as output= failed" in caplog.text
 
 
-def test_the_six_points(pool: Pool) -> None:
+def test_the_report_has_six_points(pool: Pool) -> None:
     assert pool.last_report is None
     assert list(pool.map(abs, [-1, -2, -3])) == [1, 2, 3]
     report = pool.last_report
@@ -213,7 +213,7 @@ def test_the_six_points(pool: Pool) -> None:
     )  # fmt: skip
 
 
-def test_progress_is_shown_if_wanted(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_true_shows_a_bar(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
     master.page_tasks = 1
@@ -223,7 +223,9 @@ def test_progress_is_shown_if_wanted(master: FakeMaster, monkeypatch: pytest.Mon
     assert "0 errors, 1 executor" in stream.getvalue()
 
 
-def test_progress_is_not_shown_elsewhere(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_not_shown_outside_of_terminals_and_notebooks(
+    master: FakeMaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr("cloudpar._display.progress.AFTER_S", 0.0)
@@ -254,9 +256,10 @@ def test_a_forked_child_cannot_use_the_pool(pool: Pool) -> None:
 
 @pytest.fixture
 def ctrl_c() -> Iterator[Callable[[], None]]:
-    """Ctrl-C for this thread, from another one.
+    """Press Ctrl-C for this thread, from another thread.
 
-    A signal that comes just before a thread begins to wait does not end the wait. So others follow, of no effect.
+    A signal that arrives just before a thread starts to wait does not end the wait. So it is followed by signals that
+    only wake the thread.
     """
     main, over = threading.get_ident(), threading.Event()
     before = signal.signal(signal.SIGURG, lambda *_: None)
@@ -272,7 +275,7 @@ def ctrl_c() -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.parametrize("wait", ["next", "result", "for"])
-def test_ctrl_c_cancels_and_says_what_it_cost(
+def test_ctrl_c_cancels_and_prints_the_charge(
     master: FakeMaster, wait: str, ctrl_c: Callable[[], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     master.automatic = False
@@ -344,7 +347,7 @@ def test_the_interpreters_exit_waits_for_what_was_submitted(master: FakeMaster) 
     assert (done.returncode, done.stdout, done.stderr) == (0, "5000\n", "")
 
 
-def test_what_import_brings_in() -> None:
+def test_import_cloudpar_imports_little() -> None:
     """HTTP, pickling and processes are imported with the first pool."""
     script = "import sys, cloudpar; print([name for name in sys.modules if name in %r])"
     heavy = ["urllib3", "msgspec", "cloudpickle", "concurrent.futures", "subprocess", "rich", "ssl", "numpy"]
@@ -352,7 +355,7 @@ def test_what_import_brings_in() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_public_names() -> None:
+def test_the_public_names_exist_and_others_do_not() -> None:
     import cloudpar
 
     assert set(cloudpar.__all__) <= set(dir(cloudpar))
@@ -389,7 +392,7 @@ def test_the_error_of_a_captured_pool_names_the_call_that_finds_it_in_a_task(poo
         embedded.submit(lambda: embedded.map(abs, [1]))
 
 
-def test_what_pools_and_results_are_can_be_seen(pool: Pool, embedded: Pool) -> None:
+def test_reprs_show_what_pools_and_results_are(pool: Pool, embedded: Pool) -> None:
     results, unordered = pool.map(abs, range(3)), pool.map_unordered(abs, [1], buffersize=1)
     assert repr(results) == f"<MapResults of 3 tasks, package {results.package_id}>"
     assert repr(unordered) == f"<UnorderedResults of 1 task so far, package {unordered.package_id}>"

@@ -1,4 +1,4 @@
-"""Task code by reference from Python: what travels, and what comes back."""
+"""Task code by reference: what travels, and what is returned."""
 
 import datetime as dt
 import hashlib
@@ -36,7 +36,7 @@ def test_a_reference_travels_as_its_name_and_its_data_as_messagepack(master: Fak
     assert (by_args.call, by_args.data) == ("args", InlineData([msgpack.encode([[0], [3]])]))
 
 
-def test_functions_travel_as_before(master: FakeMaster, pool: Pool) -> None:
+def test_functions_beside_references_travel_as_pickles(master: FakeMaster, pool: Pool) -> None:
     assert list(pool.map(abs, [-1])) == [1]
     (message,) = started(master)
     assert (message.codec, message.code.reference) == ("pickle", None)
@@ -52,7 +52,7 @@ def test_values_come_back_as_messagepack_holds_them(embedded: Pool) -> None:
     assert list(embedded.map(reference("builtins:pow"), [2, 3], [5, 2])) == [32, 9]
 
 
-def test_large_values_travel_by_link(embedded: Pool) -> None:
+def test_large_values_of_references_travel_by_link(embedded: Pool) -> None:
     values = [bytes([number]) * 300_000 for number in range(3)]
     assert list(embedded.map(reference("copy:copy"), values)) == values
 
@@ -68,7 +68,7 @@ def test_functions_and_references_may_be_submitted_in_a_row(embedded: Pool) -> N
     assert [future.result(60) for future in futures] == [1, 120, 2, '{"a": 2, "b": 1}', 720]
 
 
-def test_an_exception_comes_as_text(embedded: Pool) -> None:
+def test_an_exception_of_a_reference_arrives_as_text(embedded: Pool) -> None:
     results = embedded.map(reference("builtins:int"), ["x", "4"])
     with pytest.raises(TaskRaised, match=r"^ValueError: invalid literal for int\(\) with base 10: 'x'\n") as caught:
         next(results)
@@ -79,19 +79,19 @@ def test_an_exception_comes_as_text(embedded: Pool) -> None:
         embedded.submit(reference("not_installed_anywhere:f")).result(60)
 
 
-def test_a_result_that_messagepack_does_not_hold(embedded: Pool) -> None:
+def test_a_result_that_messagepack_cannot_hold_is_refused(embedded: Pool) -> None:
     with pytest.raises(SerializationError, match=r"a _thread\.lock, is not what MessagePack holds"):
         embedded.submit(reference("threading:Lock")).result(60)
 
 
-def test_whoever_attaches_is_told_the_codec(embedded: Pool) -> None:
+def test_an_attached_pool_learns_the_codec(embedded: Pool) -> None:
     results = embedded.map(reference("math:sqrt"), [4, 9])
     assert results.package_id is not None
     assert embedded.attach(results.package_id).results(timeout=60) == [2.0, 3.0]
     assert list(results) == [2.0, 3.0]
 
 
-def test_data_that_messagepack_does_not_hold_is_refused_here(pool: Pool) -> None:
+def test_data_that_messagepack_cannot_hold_is_refused_at_the_call(pool: Pool) -> None:
     ring: list[Any] = []
     ring.append(ring)
     for value, reason in ((threading.Lock(), "_thread.lock"), (2**64, "64 bit"), (ring, "nested too deeply")):
@@ -103,7 +103,7 @@ def test_data_that_messagepack_does_not_hold_is_refused_here(pool: Pool) -> None
             pool.submit(reference("copy:copy"), value)
 
 
-def test_a_reference_is_a_function_here_too() -> None:
+def test_a_reference_can_be_called_in_this_process() -> None:
     assert reference("math:sqrt")(9) == 3.0
     assert reference("collections:OrderedDict.fromkeys")("ab") == {"a": None, "b": None}
     assert repr(reference("math:sqrt")) == "reference('math:sqrt')"
@@ -112,12 +112,12 @@ def test_a_reference_is_a_function_here_too() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "math", "math.sqrt", "math:", ":sqrt", "math:sqrt()", "math:sqrt\n", "a b:c"])
-def test_what_names_no_function_is_refused(text: str) -> None:
+def test_a_text_that_names_no_function_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"package\.module:function"):
         reference(text)
 
 
-def test_a_text_is_no_function(pool: Pool) -> None:
+def test_map_refuses_a_text_instead_of_a_function(pool: Pool) -> None:
     with pytest.raises(TypeError, match=r"cloudpar\.reference"):
         pool.map("math:sqrt", [1])  # type: ignore[call-overload]
 

@@ -16,7 +16,7 @@ def test_a_snapshot_does_not_see_later_changes_and_is_serialized_once(
     table = list(range(100))
     total = snapshot(lambda start: sum(table[start:]))
     table.clear()
-    monkeypatch.setattr("cloudpar._serialization.task_code.pickled", None)  # nothing serializes a function any more
+    monkeypatch.setattr("cloudpar._serialization.task_code.pickled", None)  # serializing a function would now fail
     assert [any_pool.submit(total, start).result() for start in (0, 98)] == [4950, 197]
     assert list(any_pool.map(total, [0, 98], buffersize=1)) == [4950, 197]
 

@@ -1,4 +1,4 @@
-"""Pools in processes that `multiprocessing` has spawned, where the script's module is called `__mp_main__`, too."""
+"""Pools in processes that `multiprocessing` spawns, where the script's module is also called `__mp_main__`."""
 
 import json
 import subprocess

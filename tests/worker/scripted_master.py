@@ -77,7 +77,7 @@ class ScriptedMaster:
     def wait(self, condition: Callable[[], bool], timeout_s: float = HANG_S) -> None:
         with self.changed:
             assert self.changed.wait_for(condition, timeout_s), (
-                f"waited in vain; requests: {[(route, request) for _, route, request in self.requests[-20:]]}"
+                f"no such state; requests: {[(route, request) for _, route, request in self.requests[-20:]]}"
             )
 
     def results(self, package_id: str | None = None) -> dict[int, TaskResult]:

@@ -79,7 +79,7 @@ def test_a_misspelt_keyword_is_refused_with_the_right_one(pool: Pool, call: Call
 
 
 NUMBERS = ["x", "", b"3", [], {}, object(), float("nan"), float("inf"), True, 10**30]
-"""What no argument takes as a number."""
+"""Values that no argument accepts as a number."""
 
 OF_POOL = {
     "endpoint": "text",
@@ -95,7 +95,7 @@ OF_POOL = {
     "output": '"print", None, or a function',
     "progress": "True, False or None",
 }
-"""What the arguments of a pool take, as their errors say it."""
+"""What each argument of a pool takes, as its error says."""
 
 OF_MAP = {
     "timeout": "a number of seconds",
@@ -221,7 +221,7 @@ def test_a_range_longer_than_any_list_is_too_large(pool: Pool) -> None:
     assert next(pool.map(abs, range(10**30), buffersize=2)) == 0
 
 
-def test_attach_names_its_argument(pool: Pool) -> None:
+def test_attach_refuses_an_id_that_is_no_text(pool: Pool) -> None:
     for value in (None, b"x", 3):
         with pytest.raises(TypeError, match=r"^package_id=.*: give the id as text, such as results.package_id$"):
             pool.attach(value)  # type: ignore[arg-type]
@@ -232,7 +232,7 @@ def test_a_negative_timeout_is_a_deadline_in_the_past(pool: Pool) -> None:
         next(pool.map(abs, [1], timeout=-1))
 
 
-def test_numbers_of_numpy_are_numbers(pool: Pool) -> None:
+def test_numpy_numbers_are_accepted_as_arguments(pool: Pool) -> None:
     limits: Any = {
         "timeout": np.float32(60),
         "task_timeout_s": np.float32(60),

@@ -1,4 +1,4 @@
-"""retries= and retry_on=, as they go over the wire."""
+"""retries= and retry_on=: what goes over the wire, and what is refused."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from sdk.fake_master import TOKEN, FakeMaster
 
 
 class Passing(Exception):
-    """Of a module of our own."""
+    """An exception of a module of the project."""
 
 
 def started(master: FakeMaster) -> list[tuple[int, list[str]]]:
     return [(each.retries, each.retry_on) for each in master.messages if isinstance(each, StartTasks)]
 
 
-def test_a_map_says_how_often_and_after_what(master: FakeMaster) -> None:
+def test_retries_of_a_map_travel_with_its_package(master: FakeMaster) -> None:
     with Pool(master.endpoint, TOKEN) as pool:
         list(pool.map(abs, [-1], retries=2))
         list(pool.map_unordered(abs, [-1], retries=3, retry_on=OSError))
@@ -26,7 +26,7 @@ def test_a_map_says_how_often_and_after_what(master: FakeMaster) -> None:
     assert started(master) == [(2, []), (3, ["OSError"]), (1, [f"{__name__}.Passing", "OSError"]), (0, [])]
 
 
-def test_a_pool_says_it_for_all_but_loops(master: FakeMaster) -> None:
+def test_retries_of_a_pool_apply_to_all_calls_but_parallel_for(master: FakeMaster) -> None:
     with Pool(master.endpoint, TOKEN, retries=4, retry_on=OSError) as pool:
         assert pool.submit(abs, -1).result() == 1
         list(pool.map(abs, [-1]))
@@ -43,13 +43,13 @@ def test_a_pool_says_it_for_all_but_loops(master: FakeMaster) -> None:
         (1.5, Exception, TypeError), ("2", Exception, TypeError),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense(master: FakeMaster, retries: Any, retry_on: Any, kind: type[Exception]) -> None:
+def test_malformed_retries_are_refused(master: FakeMaster, retries: Any, retry_on: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind, match=r"retries|retry_on"):
         Pool(master.endpoint, TOKEN, retries=retries, retry_on=retry_on)
     with Pool(master.endpoint, TOKEN) as pool, pytest.raises(kind, match=r"retries|retry_on"):
         pool.map(abs, [1], retries=retries, retry_on=retry_on)
 
 
-def test_after_what_without_how_often(master: FakeMaster) -> None:
-    with Pool(master.endpoint, TOKEN, retries=3) as pool, pytest.raises(ValueError, match="by retries="):
+def test_retry_on_without_retries_is_refused(master: FakeMaster) -> None:
+    with Pool(master.endpoint, TOKEN, retries=3) as pool, pytest.raises(ValueError, match="with retries="):
         pool.map(abs, [1], retry_on=OSError)

@@ -1,4 +1,4 @@
-"""When the master is asked for news."""
+"""When the client asks the master for news."""
 
 import pytest
 
@@ -8,17 +8,17 @@ from cloudpar_protocol.client_messages import AwaitTasks
 from sdk.fake_master import FakeMaster
 
 
-def test_an_answer_to_a_question_that_was_not_to_be_held_delays_no_news_of_a_later_package(
+def test_the_pause_of_an_unheld_answer_does_not_delay_news_of_the_next_package(
     pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a package is being started, the pool asks without being held. Such an answer names a pause, as those of a
-    master do that never holds: with that, each package of a stream came 0.1 s late."""
+    """While a package starts, the pool's requests must not be held. Answers to these name a pause, like those of a
+    master that never holds. With that pause, each package of a stream came 0.1 s late."""
     monkeypatch.setattr(awaiter, "NEW_PACKAGE_S", 3600.0)
     master.automatic, master.retry_after_s = False, 3600.0
     asker = pool._client.session._awaiter
     first = pool.map(abs, [-1])
     master.wait_for(lambda: master.seen["await_tasks"])
-    asker.start_begins()  # of a package whose start takes long
+    asker.start_begins()  # a package begins to start, which takes long
     second = pool.map(abs, [-2])
     master.wait_for(lambda: any(isinstance(each, AwaitTasks) and not each.hold_s for each in master.messages))
     asker.start_ends(None)

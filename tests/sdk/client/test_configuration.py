@@ -8,17 +8,17 @@ from cloudpar.errors import ConfigurationError
 HOME = {"XDG_CONFIG_HOME": "/nowhere"}
 
 
-def test_nobody_named_a_master() -> None:
+def test_without_any_source_no_master_is_configured() -> None:
     assert configure(None, None, HOME) is None
 
 
-def test_arguments_come_first() -> None:
+def test_arguments_have_priority_over_the_environment() -> None:
     environment = {**HOME, "CLOUDPAR_ENDPOINT": "http://other", "CLOUDPAR_TOKEN": "other"}
     found = configure("http://here/", "mine", environment)
     assert found == Configuration("http://here", "mine", "the arguments endpoint= and token=")
 
 
-def test_then_the_environment() -> None:
+def test_without_arguments_the_environment_decides() -> None:
     environment = {**HOME, "CLOUDPAR_ENDPOINT": "https://there", "CLOUDPAR_TOKEN": "secret"}
     found = configure(None, None, environment)
     assert found is not None
@@ -31,7 +31,7 @@ def test_a_token_may_come_from_the_environment_alone() -> None:
     assert (found.endpoint, found.token) == ("http://here", "secret")
 
 
-def test_then_the_profile_file(tmp_path: Path) -> None:
+def test_the_profile_file_is_used_without_arguments_and_environment(tmp_path: Path) -> None:
     (tmp_path / "cloudpar").mkdir()
     (tmp_path / "cloudpar/profile.toml").write_text('endpoint = "http://there"\ntoken = "secret"\n')
     found = configure(None, None, {"XDG_CONFIG_HOME": str(tmp_path)})
@@ -39,7 +39,7 @@ def test_then_the_profile_file(tmp_path: Path) -> None:
     assert (found.endpoint, found.token) == ("http://there", "secret")
 
 
-def test_a_profile_file_by_name(tmp_path: Path) -> None:
+def test_cloudpar_profile_names_another_profile_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('endpoint = "http://there"\ntoken = "secret"\n')
     found = configure(None, None, {**HOME, "CLOUDPAR_PROFILE": str(path)})
@@ -55,7 +55,7 @@ def test_a_profile_file_by_name(tmp_path: Path) -> None:
         (None, {"CLOUDPAR_ENDPOINT": "local"}),
     ],
 )
-def test_this_machine_whatever_else_is_configured(
+def test_the_endpoint_local_ignores_a_configured_master(
     tmp_path: Path, endpoint: str | None, environment: dict[str, str]
 ) -> None:
     (tmp_path / "cloudpar").mkdir()
@@ -63,7 +63,7 @@ def test_this_machine_whatever_else_is_configured(
     assert configure(endpoint, None, {"XDG_CONFIG_HOME": str(tmp_path), **environment}) is None
 
 
-def test_profile_without_xdg() -> None:
+def test_without_xdg_config_home_the_profile_is_in_the_home_folder() -> None:
     assert profile_path({}) == Path.home() / ".config/cloudpar/profile.toml"
 
 
@@ -75,7 +75,7 @@ def test_profile_without_xdg() -> None:
         ("here:80", "secret", "begins with http:// or https://"),
     ],
 )
-def test_what_does_not_fit(endpoint: str | None, token: str | None, text: str) -> None:
+def test_contradicting_configurations_are_refused(endpoint: str | None, token: str | None, text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
         configure(endpoint, token, HOME)
 
@@ -92,13 +92,13 @@ def test_what_does_not_fit(endpoint: str | None, token: str | None, text: str) -
         ("[pool]\nendpoint = 'http://x'", "the key 'pool', .*: remove it"),
     ],
 )
-def test_broken_profile(tmp_path: Path, content: str, text: str) -> None:
+def test_a_malformed_profile_file_is_refused(tmp_path: Path, content: str, text: str) -> None:
     path = tmp_path / "profile.toml"
     path.write_text(content)
     with pytest.raises(ConfigurationError, match=text):
         configure(None, None, {**HOME, "CLOUDPAR_PROFILE": str(path)})
 
 
-def test_missing_named_profile() -> None:
+def test_a_missing_profile_file_that_the_environment_names_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="which is no file"):
         configure(None, None, {**HOME, "CLOUDPAR_PROFILE": "/nowhere/x.toml"})

@@ -1,4 +1,4 @@
-"""Requests against a master that fails in every way."""
+"""Requests to a master with all kinds of faults."""
 
 import logging
 import socket
@@ -27,7 +27,7 @@ def connect(master: FakeMaster, patience: RetryPolicy | None = None) -> Connecti
 
 
 @pytest.mark.parametrize("fault", [429, 500, 503, "drop", "refuse", b'{"message":"Too Many Requests"}'])
-def test_requests_are_repeated(master: FakeMaster, fault: int | str | bytes) -> None:
+def test_requests_are_repeated_after_faults(master: FakeMaster, fault: int | str | bytes) -> None:
     master.faults["hello"] = deque([fault, fault])
     known = connect(master)
     assert known.call(routes.HELLO, Hello()).role == "user"
@@ -61,7 +61,7 @@ def test_dropped_uploads_are_sent_again_whole(master: FakeMaster) -> None:
 
 
 def test_an_upload_that_is_there_already_is_done(master: FakeMaster) -> None:
-    """S3 takes a key once: the first try came through, and only its answer was lost."""
+    """S3 accepts a key once: the first try succeeded, and only its answer was lost."""
     master.faults["put"] = deque(["drop", 412])
     with Pool(master.endpoint, TOKEN) as pool:
         assert list(pool.map(len, [bytes(300_000)])) == [300_000]
@@ -71,7 +71,7 @@ def test_an_upload_that_is_there_already_is_done(master: FakeMaster) -> None:
 def test_an_upload_whose_first_try_is_still_under_way_is_tried_again(
     master: FakeMaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S3 answers 409 for so long; a real conflict would have another reason."""
+    """S3 answers 409 while the first try is being written; a real conflict would have another reason."""
     monkeypatch.setattr("cloudpar._client.links.STILL_WRITTEN", b"not now")  # what the fake master says
     master.faults["put"] = deque([409, 409])
     with Pool(master.endpoint, TOKEN) as pool:
@@ -94,7 +94,7 @@ def test_a_refusal_is_not_repeated(master: FakeMaster) -> None:
     stranger.close()
 
 
-def test_an_old_link_is_renewed(master: FakeMaster) -> None:
+def test_an_expired_link_is_renewed(master: FakeMaster) -> None:
     master.faults["get"] = deque([403])
     with Pool(master.endpoint, TOKEN) as pool:
         assert list(pool.map(bytes, [5000])) == [bytes(5000)]
@@ -121,31 +121,33 @@ def test_a_short_download_is_tried_again(master: FakeMaster) -> None:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port where nobody listens, and nobody else can begin to."""
+    """A port on which no process listens, and none can start to."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         yield sock.getsockname()[1]
 
 
-def test_unreachable_at_first_contact(closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_port_at_first_contact_is_unreachable(closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.3)
     with pytest.raises(MasterUnreachable, match=r"no master answers at .*check the endpoint"):
         Pool(f"http://127.0.0.1:{closed_port}", "x")
 
 
-def test_unknown_host_at_first_contact(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_host_at_first_contact_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.3)
     with pytest.raises(MasterUnreachable, match="check the endpoint"):
         Pool("http://no-such-host.invalid", "x")
 
 
-def test_silent_at_first_contact(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_at_first_contact_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(MasterUnreachable, match="check the endpoint"):
         Pool(f"http://127.0.0.1:{silent.getsockname()[1]}", "x")
 
 
-def test_a_master_that_asks_to_wait_at_first_contact(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_master_that_asks_to_wait_at_first_contact_is_waited_for(
+    master: FakeMaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Other pools of the account may use up its rate."""
     monkeypatch.setattr("cloudpar._pool.lifetime.CONTACT_S", 0.2)
     monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.2)
@@ -154,7 +156,7 @@ def test_a_master_that_asks_to_wait_at_first_contact(master: FakeMaster, monkeyp
         assert list(pool.map(abs, [-1])) == [1]
 
 
-def test_a_name_that_never_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_name_that_never_resolves_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudpar._pool.lifetime.CONTACT_S", 0.1)
     resolved = threading.Event()
 
@@ -168,25 +170,25 @@ def test_a_name_that_never_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
     resolved.set()
 
 
-def test_somebody_elses_server(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_web_server_at_the_endpoint_is_unreachable(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
     master.faults["hello"] = deque([429])
     monkeypatch.setattr(connection, "_error", lambda *_: RequestError("HTTP status 404, not from a master"))
     with pytest.raises(MasterUnreachable, match=r"not from a master.*check the endpoint"):
         Pool(master.endpoint, TOKEN)
 
 
-def test_a_path_of_a_master_that_leads_nowhere(embedded: Pool) -> None:
+def test_an_endpoint_with_a_wrong_path_is_unreachable(embedded: Pool) -> None:
     with pytest.raises(MasterUnreachable, match=r"/foo: POST /foo/v1/hello: Not Found; check the endpoint"):
         Pool(f"{embedded.endpoint}/foo", TOKEN)
 
 
-def test_an_absence_is_waited_for_and_told(
+def test_an_absence_of_the_master_is_waited_for_and_logged(
     master: FakeMaster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "cloudpar")
     known = connect(master)
     known.call(routes.HELLO, Hello())
-    clock = iter(range(0, 10**6, 2))  # two seconds a look
+    clock = iter(range(0, 10**6, 2))  # each reading is two seconds later
     monkeypatch.setattr("cloudpar._client.connection.time.monotonic", lambda: float(next(clock)))
     master.faults["hello"] = deque(["refuse", 503, "refuse"])
     known.call(routes.HELLO, Hello())
@@ -196,7 +198,7 @@ def test_an_absence_is_waited_for_and_told(
     known.close()
 
 
-def test_who_is_asked_to_wait_waits_and_says_so(
+def test_a_client_that_is_asked_to_wait_waits_and_logs_it(
     master: FakeMaster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "cloudpar")
@@ -209,12 +211,12 @@ def test_who_is_asked_to_wait_waits_and_says_so(
     impatient.call(routes.HELLO, Hello())
     assert master.seen["hello"] == 14
     texts = [record.getMessage() for record in caplog.records]
-    assert len(texts) == 2  # in 72 s of its clock
+    assert len(texts) == 2  # in 72 s of its own clock
     assert "has had a request wait for" in texts[0]
     impatient.close()
 
 
-def test_an_allowance_ends_a_wait(master: FakeMaster) -> None:
+def test_an_allowance_ends_the_repetitions_of_a_request(master: FakeMaster) -> None:
     known = connect(master)
     known.call(routes.HELLO, Hello())
     master.faults["hello"] = deque([429] * 100)
@@ -223,7 +225,7 @@ def test_an_allowance_ends_a_wait(master: FakeMaster) -> None:
     known.close()
 
 
-def test_patience_ends(master: FakeMaster) -> None:
+def test_a_master_that_is_away_longer_than_the_patience_is_unreachable(master: FakeMaster) -> None:
     impatient = connect(master, RetryPolicy(0.0))
     impatient.call(routes.HELLO, Hello())
     master.faults["hello"] = deque(["refuse"])
@@ -255,8 +257,8 @@ def test_a_held_request_ends_with_the_connection(master: FakeMaster) -> None:
     assert ended
 
 
-def test_proxies_pages_are_no_answers(master: FakeMaster) -> None:
-    """What a load balancer says while the master is away is neither an answer nor the end."""
+def test_a_page_of_a_proxy_is_no_answer_and_the_request_is_repeated(master: FakeMaster) -> None:
+    """The page of a load balancer, while the master is away, neither answers the request nor ends it."""
     known = connect(master)
     answers = iter([Answer(502, b"<html>Bad Gateway</html>")])
     ask = known._lines.post
@@ -270,7 +272,7 @@ def test_proxies_pages_are_no_answers(master: FakeMaster) -> None:
 
 
 @pytest.mark.parametrize("role", ["worker", "admin"])
-def test_a_token_for_another_role(
+def test_a_token_of_another_role_is_refused(
     master: FakeMaster, monkeypatch: pytest.MonkeyPatch, role: Literal["worker", "admin"]
 ) -> None:
     def hello(_: FakeMaster, __: Hello) -> HelloReply:

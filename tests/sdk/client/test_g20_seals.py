@@ -1,4 +1,4 @@
-"""The client verifies what comes home before it unpickles it: a pickle in somebody's place writes no file here."""
+"""The client verifies results before it unpickles them: a forged pickle writes no file here."""
 
 import pickle
 import struct
@@ -38,7 +38,7 @@ def started(master: FakeMaster) -> StartTasks:
     return next(message for message in reversed(master.messages) if isinstance(message, StartTasks))
 
 
-def test_what_a_client_starts_has_its_seals(pool: Pool, sealing: FakeMaster) -> None:
+def test_code_and_data_of_a_started_package_are_sealed(pool: Pool, sealing: FakeMaster) -> None:
     assert list(pool.map(abs, [-1, -2])) == [1, 2]
     message = started(sealing)
     name = package_id("a", message.idempotency_key, sealed=True)
@@ -51,7 +51,7 @@ def test_what_a_client_starts_has_its_seals(pool: Pool, sealing: FakeMaster) -> 
 
 
 @pytest.mark.parametrize("memory_bytes", [64 << 20, 100_000])
-def test_items_in_a_blob_have_theirs_before_the_table(
+def test_seals_of_items_in_a_blob_stand_before_the_table(
     pool: Pool, sealing: FakeMaster, memory_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cloudpar._serialization.packing.IN_MEMORY_BYTES", memory_bytes)
@@ -78,7 +78,7 @@ def test_submitted_tasks_and_attached_packages_are_sealed_too(pool: Pool, sealin
 
 
 def tampered(marker: Path) -> dict[str, Callable[[FakeMaster], Callable[[TaskResult], TaskResult]]]:
-    """What somebody may do to results who can write to where they lie, and has no key."""
+    """Changes to results by an attacker who can write to the master's storage and does not have the key."""
     evil = pickle.dumps(Writing(marker))
 
     def of_another_package(master: FakeMaster) -> Callable[[TaskResult], TaskResult]:

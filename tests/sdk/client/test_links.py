@@ -1,4 +1,4 @@
-"""How payloads are handed to the HTTP client."""
+"""How payloads are passed to the HTTP client."""
 
 import io
 from pathlib import Path
@@ -30,7 +30,7 @@ class Requests:
 
 
 def test_the_time_limit_is_for_each_piece_of_a_body() -> None:
-    """The library allows one send the time of one connect: a whole payload takes longer on a slow line."""
+    """The library limits one send to the time of one connect, but a large payload takes longer on a slow line."""
     links, requests = Links("http://master"), Requests()
     links._manager = requests  # type: ignore[assignment]
     body = memoryview(bytes(3 * PIECE_BYTES + 1))

@@ -8,27 +8,27 @@ def run(done: int, elapsed_s: float, *, tasks: int = 500, mean_us: int = 20_000,
     return Run(Progress(tasks=tasks, done=done, mean_us=mean_us, executors=executors), elapsed_s)
 
 
-def test_nothing_known_nothing_waited() -> None:
+def test_without_known_durations_there_is_no_pause() -> None:
     assert gather_s([run(0, 100.0)]) == 0.0
     assert gather_s([]) == 0.0
     assert remaining_s(Progress(tasks=5)) is None
 
 
-def test_the_middle_of_a_long_package() -> None:
+def test_the_pause_in_the_middle_of_a_long_package_is_the_longest() -> None:
     assert gather_s([run(250, 100.0)]) == LONGEST_S
 
 
-def test_never_more_than_a_share_of_what_is_done_or_left() -> None:
+def test_a_pause_is_at_most_a_share_of_the_elapsed_and_the_remaining_time() -> None:
     assert gather_s([run(250, 1.0)]) == pytest.approx(0.05)
     assert gather_s([run(490, 100.0)]) == pytest.approx(0.03)
 
 
-def test_the_shortest_package_sets_the_pace() -> None:
+def test_the_package_with_the_shortest_pause_decides() -> None:
     assert gather_s([run(250, 100.0), run(490, 100.0)]) == pytest.approx(0.03)
     assert gather_s([run(250, 100.0), run(0, 0.0)]) == 0.0
 
 
-def test_a_run_is_asked_about_a_bounded_number_of_times() -> None:
+def test_a_package_is_asked_about_a_bounded_number_of_times() -> None:
     now, asked = 0.1, 0
     while now < 5.0:
         pause_s = gather_s([run(int(now * 100), now)])

@@ -1,4 +1,4 @@
-"""The client's state machine of a package, against anything that a master may say."""
+"""The client's state machine of a package, with every answer that a master may give."""
 
 import random
 
@@ -46,7 +46,7 @@ def running(tasks: int = 3) -> Package:
     return package
 
 
-def test_its_life() -> None:
+def test_a_package_goes_from_starting_to_running_to_ended() -> None:
     package = Package(3)
     assert phase(package) == "starting"
     package.started("p")
@@ -69,13 +69,13 @@ def test_tasks_that_were_cancelled_one_by_one_end_too() -> None:
     assert (phase(package), package.failure) == ("ended", None)
 
 
-def test_all_results_are_the_end_whatever_the_state_says() -> None:
+def test_a_package_with_all_results_has_ended_in_any_state() -> None:
     package = running()
     package.take(status([ok(0), ok(1), ok(2)]))
     assert phase(package) == "ended"
 
 
-def test_large_results_are_waited_for() -> None:
+def test_a_package_ends_only_after_its_downloads() -> None:
     package = running()
     news = package.take(status([ok(0), large(1), large(2)], "completed"))
     assert list(news.fetches) == [large(1), large(2)]
@@ -94,7 +94,7 @@ def test_a_duplicate_of_what_is_being_fetched_is_dropped() -> None:
     assert not news.fetches
 
 
-def test_failure_waits_for_pages_that_are_left() -> None:
+def test_a_failed_package_ends_only_after_its_last_page() -> None:
     package = running()
     package.take(status([ok(0)], "failed", more=True, reason="quota"))
     assert phase(package) == "running"
@@ -104,13 +104,13 @@ def test_failure_waits_for_pages_that_are_left() -> None:
     assert str(package.failure) == "because of quota"
 
 
-def test_the_failures_kind() -> None:
+def test_the_reason_of_a_failure_decides_its_exception() -> None:
     package = running()
     package.take(status([], "failed", reason="python"))
     assert isinstance(package.failure, PythonMismatch)
 
 
-def test_a_master_that_contradicts_itself() -> None:
+def test_missing_results_of_a_completed_package_are_a_failure() -> None:
     package = running()
     package.take(status([ok(0)], "completed"))
     assert phase(package) == "ended"
@@ -118,7 +118,7 @@ def test_a_master_that_contradicts_itself() -> None:
     assert "2 of its results never came" in str(package.failure)
 
 
-def test_lost_is_final() -> None:
+def test_a_lost_package_takes_no_further_news() -> None:
     package = running()
     error = PackageFailed("gone")
     package.lost(error)
@@ -127,7 +127,7 @@ def test_lost_is_final() -> None:
     assert package.failure is error
 
 
-def test_attached_learns_its_size() -> None:
+def test_an_attached_package_learns_its_size_from_the_first_status() -> None:
     package = running(0)
     package.take(status([], tasks=2))
     assert phase(package) == "running"

@@ -1,4 +1,4 @@
-"""Results behind a failure, and results of a package that still runs."""
+"""Results behind a failed task, and results of a package that is still running."""
 
 import threading
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ def stop(_: int) -> int:
 
 
 def read_on(results: Iterator[object]) -> list[object]:
-    """All results, exceptions in their places, by a loop that goes on after each."""
+    """Read all results, with exceptions in their places, by a loop that continues after each exception."""
     found: list[object] = []
     while True:
         try:
             found.append(next(results))
         except StopIteration:
             return found
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is compared
+        except Exception as error:  # noqa: BLE001 - every exception is compared
             found.append(type(error))
 
 
@@ -62,7 +62,7 @@ def test_a_map_with_a_buffer_returns_exceptions(any_pool: Pool) -> None:
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_each_task_of_a_failed_package_keeps_its_place(pool: Pool, master: FakeMaster, ordered: bool) -> None:
-    """Results that are there stay readable, although an earlier task has none."""
+    """The results that have arrived stay readable, although an earlier task has none."""
     master.automatic = False
     call = pool.map if ordered else pool.map_unordered
     results: MapResults[float | BaseException] = call(reciprocal, [1, 2, 4, 5], return_exceptions=True)
@@ -80,7 +80,7 @@ def test_a_cancelled_map_keeps_its_places(pool: Pool, master: FakeMaster) -> Non
     master.automatic = False
     results = pool.map(reciprocal, [1, 2, 4])
     master.run("p0", range(1, 2))
-    assert pool.attach("p0").outcomes(timeout=0)[0].value == 0.5  # so the map has it, too
+    assert pool.attach("p0").outcomes(timeout=0)[0].value == 0.5  # so the map has this result, too
     master.wait_for(lambda: master.seen["await_tasks"])
     results.cancel()
     assert read_on(results) == [TaskCancelled, 0.5, TaskCancelled]
@@ -95,7 +95,7 @@ def test_the_timeout_of_a_map_is_raised_in_any_case(pool: Pool, master: FakeMast
 
 
 def test_a_value_that_does_not_pickle_is_raised_in_its_place(any_pool: Pool) -> None:
-    """And not before the results of the values before it."""
+    """It is raised after the results of the values before it."""
     results = any_pool.map(str, [0, 1, 2, threading.Lock(), 4], buffersize=2, return_exceptions=True)
     assert [next(results), next(results)] == ["0", "1"]
     with pytest.raises(SerializationError, match="lock"):
@@ -168,7 +168,7 @@ def test_outcomes_of_a_running_package_include_large_results(pool: Pool, master:
     assert [len(each.value or b"") for each in pool.attach(package_id).outcomes(timeout=0)] == [100_000, 200_000]
 
 
-def test_outcomes_of_a_failed_package(pool: Pool, master: FakeMaster) -> None:
+def test_outcomes_of_a_failed_package_have_its_failure_for_missing_results(pool: Pool, master: FakeMaster) -> None:
     master.automatic = False
     package_id = pool.map(reciprocal, [1, 2, 4]).detach()
     master.run(package_id, range(2, 3))
@@ -182,7 +182,7 @@ def test_outcomes_of_a_failed_package(pool: Pool, master: FakeMaster) -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, None])
-def test_outcomes_of_nothing(pool: Pool, timeout: float | None) -> None:
+def test_outcomes_of_an_unknown_package_raise_not_found(pool: Pool, timeout: float | None) -> None:
     with pytest.raises(NotFound):
         pool.attach("0" * 32).outcomes(timeout)
     assert read_on(iter(pool.attach("0" * 32))) == [NotFound]

@@ -10,11 +10,11 @@ def test_first_contact_is_given_up_within_ten_seconds() -> None:
     assert 3.0 < now + tries.timeout_s(now) < 10.0
 
 
-def test_a_stranger_that_accepts_but_never_answers() -> None:
+def test_a_server_that_accepts_and_never_answers_is_given_up() -> None:
     assert Attempts(RetryPolicy(300.0), 30.0, None, now=5.0).timeout_s(5.0) == 8.0
 
 
-def test_a_known_master_is_waited_for_from_its_failure_on() -> None:
+def test_the_patience_with_a_known_master_counts_from_its_failure() -> None:
     patience = RetryPolicy(300.0, met=True)
     tries = Attempts(patience, 30.0, None, now=0.0)
     now = 25.0  # the first try itself took long, which is no absence
@@ -26,7 +26,7 @@ def test_a_known_master_is_waited_for_from_its_failure_on() -> None:
     assert count < 100
 
 
-def test_delays_grow_and_respect_the_masters_wish() -> None:
+def test_delays_grow_and_follow_the_masters_wish() -> None:
     tries = Attempts(RetryPolicy(300.0, met=True), 30.0, None, now=0.0)
     delays = [tries.failed(0.0) or 0.0 for _ in range(12)]
     assert delays[0] < 0.05
@@ -47,12 +47,12 @@ def test_a_master_that_asks_to_wait_is_never_given_up() -> None:
     assert tries.failed(500.0) is not None  # its absence counts from here
 
 
-def test_a_long_wait_is_told_now_and_then() -> None:
+def test_a_long_wait_is_reported_at_most_once_a_minute() -> None:
     patience = RetryPolicy(300.0, met=True)
     assert [patience.paced(0.0, now) for now in (0.0, 4.0, 6.0, 10.0, 70.0)] == [False, False, True, False, True]
 
 
-def test_one_warning_an_absence_and_word_of_the_return() -> None:
+def test_an_absence_causes_one_warning_and_its_end_is_reported() -> None:
     patience = RetryPolicy(300.0, met=True)
     assert [patience.failed(now) for now in (0.0, 0.5, 1.5, 2.0, 60.0)] == [False, False, True, False, False]
     assert patience.answered(61.0) == 61.0
@@ -60,13 +60,13 @@ def test_one_warning_an_absence_and_word_of_the_return() -> None:
     assert [patience.failed(now) for now in (70.0, 72.0)] == [False, True]
 
 
-def test_a_blink_is_not_mentioned() -> None:
+def test_a_short_absence_is_not_reported() -> None:
     patience = RetryPolicy(300.0, met=True)
     assert not patience.failed(0.0)
     assert patience.answered(0.2) is None
 
 
-def test_an_unknown_master_is_not_called_away() -> None:
+def test_a_master_that_never_answered_is_not_reported_as_away() -> None:
     patience = RetryPolicy(300.0)
     assert not patience.failed(0.0)
     assert not patience.failed(5.0)

@@ -1,4 +1,4 @@
-"""What a pool decides while results cannot be stored."""
+"""What a pool does while results cannot be stored."""
 
 import errno
 import logging
@@ -37,7 +37,7 @@ def own(folder: Path, packages: int) -> StorageWatch:
     return StorageWatch(PayloadFolder(str(folder)), PATIENCE_S, lambda: packages)
 
 
-def test_a_full_master_of_a_deployment_is_told_once_and_waited_for(
+def test_a_full_disk_of_a_deployed_master_is_logged_once_and_waited_for(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     watch = StorageWatch(None, PATIENCE_S, lambda: 1)
@@ -54,7 +54,7 @@ def test_a_full_master_of_a_deployment_is_told_once_and_waited_for(
     assert caplog.records[1].getMessage() == "cloudpar: results can be stored again"
 
 
-def test_results_that_come_in_start_the_time_again(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+def test_results_that_arrive_restart_the_wait(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     watch = StorageWatch(None, PATIENCE_S, lambda: 1)
     for _ in range(3):
         watch.heard(FULL, news=False)
@@ -63,7 +63,7 @@ def test_results_that_come_in_start_the_time_again(clock: Clock, caplog: pytest.
     assert caplog.records == []
 
 
-def test_an_own_folder_that_other_files_fill_ends_packages_after_the_patience(
+def test_packages_fail_after_the_patience_if_other_files_fill_the_pools_folder(
     clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     usage = SimpleNamespace(used=1 << 30, free=2_000_000)
@@ -82,7 +82,7 @@ def test_an_own_folder_that_other_files_fill_ends_packages_after_the_patience(
 
 
 @pytest.mark.parametrize(("packages", "gives_up"), [(1, True), (2, False)])
-def test_an_own_folder_that_the_only_package_fills_is_not_waited_for(
+def test_packages_fail_if_their_results_fill_the_folder_and_no_other_can_be_read(
     clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packages: int, *, gives_up: bool
 ) -> None:
     """A second package may be read to the end, which removes its results."""
@@ -95,7 +95,7 @@ def test_an_own_folder_that_the_only_package_fills_is_not_waited_for(
     assert (watch.heard(FULL, news=False) is not None) is gives_up
 
 
-def test_the_error_is_an_oserror_of_the_tree_and_each_task_gets_its_own(tmp_path: Path) -> None:
+def test_a_full_folder_is_an_oserror_and_each_task_gets_a_copy(tmp_path: Path) -> None:
     error = folder_unwritable(PayloadFolder(str(tmp_path / "removed")), errno.EDQUOT)
     assert isinstance(error, OSError)
     assert isinstance(error, CloudparError)

@@ -1,4 +1,4 @@
-"""Which task an error belongs to, and what that task was called with, wherever the error reaches its user."""
+"""An error says which task it belongs to and the task's arguments, wherever it is raised."""
 
 import asyncio
 import concurrent.futures as cf
@@ -46,14 +46,14 @@ def test_an_error_of_a_map_has_its_index_its_package_and_its_value(embedded: Poo
 
 
 def test_an_iterators_values_are_named_by_the_executor(embedded: Pool) -> None:
-    """Here they are gone."""
+    """The client no longer has the values of an iterator."""
     found = list(failures(embedded.map(fail, (str(x) for x in range(3)), return_exceptions=True)))
     assert [notes(error) for error in found] == [[f"task {x} of 3, value '{x}'"] for x in range(3)]
     found = list(failures(embedded.map(divmod, [1, 2], iter([0, 0]), return_exceptions=True)))
     assert [notes(error) for error in found] == [[f"task {x} of 2, arguments ({x + 1}, 0)"] for x in range(2)]
 
 
-def test_with_a_buffer_the_index_goes_on_over_all_packages(embedded: Pool) -> None:
+def test_with_buffersize_indexes_count_over_all_packages(embedded: Pool) -> None:
     results = embedded.map(fail, "abcdefg", buffersize=2, return_exceptions=True)
     found = list(failures(results))
     assert [error.task_index for error in found] == [*range(7)]
@@ -61,7 +61,7 @@ def test_with_a_buffer_the_index_goes_on_over_all_packages(embedded: Pool) -> No
     assert len({error.package_id for error in found}) > 1
 
 
-def test_an_unordered_map(embedded: Pool) -> None:
+def test_errors_of_an_unordered_map_have_index_and_value(embedded: Pool) -> None:
     found = failures(embedded.map_unordered(fail, range(10, 15), return_exceptions=True))
     assert sorted(notes(error)[0] for error in found) == [f"task {x} of 5, value {10 + x}" for x in range(5)]
 
@@ -72,7 +72,7 @@ def test_parallel_for_names_the_index_of_the_loop(embedded: Pool) -> None:
     assert notes(caught.value) == ["task 0 of 1, value 100"]
 
 
-def test_futures_wherever_they_are_waited_for(embedded: Pool) -> None:
+def test_errors_of_futures_have_the_index_however_they_are_awaited(embedded: Pool) -> None:
     def check(future: Any, error: Any) -> None:
         assert (error.task_index, error.package_id) == (future.task_index, future.package_id)
         assert notes(error) == [f"task {future.task_index}, arguments ('x')"]
@@ -94,7 +94,7 @@ def test_futures_wherever_they_are_waited_for(embedded: Pool) -> None:
     asyncio.run(main())
 
 
-def test_keyword_arguments(embedded: Pool) -> None:
+def test_errors_name_keyword_arguments(embedded: Pool) -> None:
     error = embedded.submit(int, "z", base=3).exception()
     assert error is not None
     assert notes(error)[0].endswith("arguments ('z', base=3)")
@@ -115,7 +115,7 @@ def test_an_attachment_in_another_process_knows_the_values_too(embedded: Pool) -
 
 
 @pytest.mark.parametrize("outcome", ["timeout", "crashed", "memory", "quota", "lost", "unpicklable"])
-def test_a_task_without_an_executors_word_is_named_by_the_list_here(
+def test_a_task_without_an_executors_report_is_named_by_the_clients_values(
     pool: Pool, master: FakeMaster, outcome: Outcome
 ) -> None:
     master.automatic = False
@@ -127,7 +127,7 @@ def test_a_task_without_an_executors_word_is_named_by_the_list_here(
     assert notes(error) == ["task 1 of 2, value 'b'"]
 
 
-def test_a_task_that_runs_into_its_time_limit(embedded: Pool) -> None:
+def test_the_error_of_a_time_limit_has_index_and_value(embedded: Pool) -> None:
     spin = "while True: pass"
     (error,) = failures(embedded.map(exec, [spin], task_timeout_s=0.2, return_exceptions=True))
     assert isinstance(error, TaskTimeout)
@@ -157,7 +157,7 @@ def test_futures_of_a_failed_package_have_errors_of_their_own(pool: Pool, master
     assert {error.package_id for error in errors if isinstance(error, PackageFailed)} == ids
 
 
-def test_a_task_that_raises_stop_iteration(embedded: Pool) -> None:
+def test_the_error_for_stop_iteration_has_index_and_value(embedded: Pool) -> None:
     def stop(x: int) -> None:
         raise StopIteration
 
@@ -166,7 +166,7 @@ def test_a_task_that_raises_stop_iteration(embedded: Pool) -> None:
     assert notes(caught.value) == ["task 0 of 1, value 5"]
 
 
-def test_with_a_buffer_output_and_refused_values_have_the_maps_numbers() -> None:
+def test_with_buffersize_output_and_refused_values_have_indexes_of_the_map() -> None:
     shown: list[int] = []
     with Pool("local", workers=1, output=lambda index, *_: shown.append(index)) as pool:
         results = pool.map(lambda x: sys.stdout.write("said"), [0, 1, 2, threading.Lock()], buffersize=1)
@@ -194,7 +194,7 @@ class Frozen(Exception):
 
 
 class Taken(Exception):
-    """Its class has a `task_index` of its own."""
+    """An exception whose class has its own `task_index`."""
 
     task_index = "mine"
 
@@ -222,7 +222,7 @@ def test_odd_exceptions_are_identified_and_pickle_as_before(error: Any) -> None:
     assert copy.copy(QuotaExhausted("x")).args == ("x",)
 
 
-def test_attributes_of_an_exceptions_own_class_stay() -> None:
+def test_attributes_that_an_exceptions_class_defines_are_not_replaced() -> None:
     taken, closed = Taken(), Closed()
     for error in (taken, closed):
         Places().identify(error, "p", 3, None)
@@ -231,7 +231,7 @@ def test_attributes_of_an_exceptions_own_class_stay() -> None:
     assert (closed.package_id, closed.task_index) == ("mine", 3)  # type: ignore[attr-defined]
 
 
-def test_an_exception_whose_notes_are_no_list() -> None:
+def test_an_exception_whose_notes_are_no_list_is_identified() -> None:
     error: Any = ValueError()
     error.__notes__ = "odd"
     Places().identify(error, "p", 3, None)
@@ -248,7 +248,7 @@ def test_one_exception_object_raised_by_many_tasks_has_one_note_in_each(embedded
     assert [notes(error) for error in found] == [[f"task {x} of 5, value {x}"] for x in range(5)]
 
 
-def test_a_list_that_was_shortened_since_the_call() -> None:
+def test_a_value_of_a_list_that_was_shortened_since_the_call_is_not_named() -> None:
     error = ValueError()
     Places(tasks=3, values=[1]).identify(error, "p", 2, None)
     assert notes(error) == ["task 2 of 3"]

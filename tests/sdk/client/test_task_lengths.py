@@ -1,17 +1,17 @@
-"""Small maps of a function that was measured before go as one chunk."""
+"""Small maps of a function that was measured before are sent as one chunk."""
 
 from cloudpar import Pool
 from cloudpar._client.task_lengths import OWN_WHOLE_US, REMEMBERED, WHOLE_US, TaskLengths
 from sdk.fake_master import FakeMaster
 
 
-def test_nothing_is_known_of_a_function_that_was_never_measured() -> None:
+def test_the_chunk_size_of_an_unmeasured_function_is_left_to_the_master() -> None:
     lengths = TaskLengths(own_master=False)
     lengths.measured("a", 0)
     assert lengths.chunksize("a", 20) is None
 
 
-def test_a_package_of_little_work_is_one_chunk_and_of_more_work_what_the_master_decides() -> None:
+def test_a_package_of_little_work_is_one_chunk_and_larger_ones_are_left_to_the_master() -> None:
     shared, own = TaskLengths(own_master=False), TaskLengths(own_master=True)
     for lengths, whole_us in ((shared, WHOLE_US), (own, OWN_WHOLE_US)):
         lengths.measured("a", 100)
@@ -21,7 +21,7 @@ def test_a_package_of_little_work_is_one_chunk_and_of_more_work_what_the_master_
         assert (lengths.chunksize("a", 1), lengths.chunksize("a", 2)) == (1, None)
 
 
-def test_only_the_functions_called_last_are_remembered() -> None:
+def test_the_oldest_functions_are_forgotten() -> None:
     lengths = TaskLengths(own_master=True)
     for number in range(REMEMBERED + 1):
         lengths.measured(str(number), 1)
@@ -35,7 +35,7 @@ def test_the_second_small_map_of_a_function_takes_one_chunk() -> None:
             assert list(pool.map(abs, [-1, 2, -3] * 7)) == [1, 2, 3] * 7
         assert session.last is not None
         assert session._lengths.chunksize(session.last.code_hash, 21) == 21
-        # A wrong guess costs nothing but time: all results come.
+        # A wrong guess only costs time: all results arrive.
         session._lengths.measured(session.last.code_hash, 1)
         assert sum(pool.map(abs, range(-2_000, 0))) == 2_001_000
 

@@ -1,4 +1,4 @@
-"""What a client says of a payload before it uploads it."""
+"""What a client announces about a payload before uploading it."""
 
 import io
 import zlib
@@ -20,7 +20,7 @@ CRC32 = zlib.crc32(BODY)
 
 
 class Announced:
-    """Stands in for a connection: a master links to this URL."""
+    """Stands in for a connection; the master's link has this URL."""
 
     def __init__(self, folder: PayloadFolder | None, url: str) -> None:
         self.folder = folder
@@ -48,7 +48,7 @@ class Announced:
     ],
     ids=["http", "task code", "file", "earlier master"],
 )
-def test_only_data_that_become_files_of_the_own_master_have_no_checksum(
+def test_only_data_that_is_written_to_the_pools_own_folder_has_no_checksum(
     tmp_path: Path, own: bool, kind: Any, url: str, announced: list[int]
 ) -> None:
     connection = Announced(PayloadFolder(str(tmp_path)) if own else None, url)

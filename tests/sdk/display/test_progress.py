@@ -1,4 +1,4 @@
-"""Progress in terminals, notebooks and files; while workers start it says so, and why none can."""
+"""Progress in terminals, notebooks and files, and how workers start or why none can."""
 
 import io
 import logging
@@ -25,7 +25,7 @@ def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def package(bars: Bars, waited_s: float = 0.0) -> PackageHandle:
-    """A map's package that was started so long ago."""
+    """A map's package that has run this many seconds."""
     part = ResultBuffer(lambda _: None).add_part(0, 4)
     handle = PackageHandle(Package(4), part, on_news=bars.update, name="main.<locals>.simulate")
     handle.package.started("p")
@@ -42,7 +42,7 @@ def news(
     handle.take(PackageStatus(package_id="p", state=state, cursor=1, progress=progress))  # type: ignore[arg-type]
 
 
-def test_workers_that_start(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_shows_how_workers_start(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     handle = package(Bars(progress=True, endpoint="http://here:1"))
     clock = SimpleNamespace(monotonic=lambda: handle.started_at + 40.2)
     monkeypatch.setattr("cloudpar._display.progress.time", clock)
@@ -52,7 +52,7 @@ def test_workers_that_start(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert "0 workers, 2 starting, 4" in shown
 
 
-def test_workers_that_work(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_shows_executors_and_errors(capsys: pytest.CaptureFixture[str]) -> None:
     handle = package(Bars(progress=True, endpoint="http://here:1"))
     news(handle, FleetStatus(running=2), executors=4)
     news(handle, None, state="cancelled")
@@ -61,7 +61,7 @@ def test_workers_that_work(capsys: pytest.CaptureFixture[str]) -> None:
     assert "starting" not in shown
 
 
-def test_why_none_can_start_is_said_once_for_each_reason(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_reason_why_no_worker_can_start_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     handle = package(Bars(progress=True, endpoint="http://here:1"))
     for message in (None, FULL, FULL, "Access denied.", None):
         news(handle, FleetStatus(starting=2, message=message))
@@ -86,14 +86,14 @@ def test_without_a_bar_the_log_says_now_and_then_how_workers_start(
     for waited_s in (4, 11, 12, 29, 34, 90, 103):
         after(waited_s, FleetStatus(starting=2))
     after(110, FleetStatus(running=2), executors=2)
-    after(15, FleetStatus(running=1))  # another package, whose wait begins anew
+    after(15, FleetStatus(running=1))  # another package, which has waited 15 s
     assert [record.getMessage() for record in caplog.records] == [
         *(f"cloudpar: no result yet: 0 workers, 2 starting, {waited_s} s" for waited_s in (11, 34, 103)),
         "cloudpar: no result yet: 1 worker, 0 starting, 15 s",
     ]
 
 
-def test_futures_have_no_bar_but_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_futures_are_reported_in_the_log_and_have_no_bar(caplog: pytest.LogCaptureFixture) -> None:
     bars = Bars(progress=True, endpoint="http://here:1")
     handle = PackageHandle(Package(4), FutureReceiver([], None, lambda: None), on_news=bars.update)  # type: ignore[arg-type]
     handle.package.started("p")
@@ -103,7 +103,7 @@ def test_futures_have_no_bar_but_the_log(caplog: pytest.LogCaptureFixture) -> No
 
 
 @pytest.mark.parametrize("progress", [None, False])
-def test_without_a_bar_it_is_in_the_log(
+def test_without_a_bar_the_reason_why_no_worker_can_start_is_logged(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, progress: bool | None
 ) -> None:
     handle = package(Bars(progress, "http://here:1"))
@@ -125,7 +125,7 @@ class Screen(io.StringIO):
 
 @pytest.fixture
 def cell(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool, dict[str, str]]]:
-    """What a notebook's cell is told to display: the display's id, whether it is there already, and the data."""
+    """What a notebook's cell displays: the display's id, whether it is an update, and the data."""
     displayed: list[tuple[str, bool, dict[str, str]]] = []
     ipython: Any = ModuleType("IPython")
     ipython.get_ipython = lambda: SimpleNamespace(kernel=object())
@@ -172,7 +172,7 @@ def test_a_notebooks_bar_takes_names_as_text(cell: list[tuple[str, bool, dict[st
     assert "&lt;lambda&gt;" in cell[0][2]["text/html"]
 
 
-def test_no_bar_where_the_pool_says_so(cell: list[tuple[str, bool, dict[str, str]]]) -> None:
+def test_progress_false_shows_no_bar_in_a_notebook(cell: list[tuple[str, bool, dict[str, str]]]) -> None:
     news(package(Bars(progress=False, endpoint="http://here:1"), waited_s=1), None, executors=1)
     assert cell == []
 

@@ -23,7 +23,7 @@ class ParallelFor(Protocol):
 
 @pytest.fixture(scope="session")
 def parallel_for() -> ParallelFor:
-    """Runs tasks in shuffled order on several loaded copies of the task code, and delivers them in another order."""
+    """Runs tasks in shuffled order on several loaded copies of the task code, and merges them in another order."""
 
     def run(start: int, stop: int, body: Callable[[int], object], *, executors: int = 3, seed: int = 0) -> None:
         shuffle = random.Random(seed).shuffle
@@ -62,14 +62,14 @@ except ModuleNotFoundError:
 
 @pytest.fixture(scope="session")
 def worker_command() -> list[str]:
-    """Starts a process that reads `(code, indexes)` and runs the tasks, and where `cloudpar` cannot be imported."""
-    # Without the site module, no path file makes an editable install importable.
+    """Return a command that reads `(code, indexes)` and runs the tasks, where `cloudpar` cannot be imported."""
+    # -S: without the site module, no path file makes an editable install importable.
     return [sys.executable, "-I", "-S", "-W", "error", "-c", _WORKER, sysconfig.get_path("purelib")]
 
 
 @pytest.fixture(scope="session")
 def elsewhere(worker_command: list[str]) -> Callable[[Any, list[int]], tuple[list[tuple[int, bytes | None]], bool]]:
-    """Runs task code in a process without cloudpar; returns the answers, and whether NumPy was imported there."""
+    """Run task code in a process without cloudpar; return the answers, and whether NumPy was imported there."""
 
     def run(code: Any, indexes: list[int]) -> tuple[list[tuple[int, bytes | None]], bool]:
         done = subprocess.run(worker_command, input=pickle.dumps((code, indexes)), capture_output=True, check=False)
@@ -82,7 +82,7 @@ def elsewhere(worker_command: list[str]) -> Callable[[Any, list[int]], tuple[lis
 
 @pytest.fixture
 def alone() -> Callable[[Callable[[int], object]], Callable[[int], bytes | None]]:
-    """Loads a body as one executor does."""
+    """Load a body like an executor."""
 
     def load(body: Callable[[int], object]) -> Callable[[int], bytes | None]:
         task: Callable[[int], bytes | None] = pickle.loads(pickle.dumps(capture(body).code))

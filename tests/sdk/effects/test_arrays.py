@@ -1,4 +1,4 @@
-"""NumPy arrays: what comes home, what shares memory, and what conflicts."""
+"""NumPy arrays in `parallel_for`: what is copied back, what shares memory, and what conflicts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def failure(parallel_for: ParallelFor, body: Callable[[int], object], stop: int 
         (np.array([None] * 6), "text"),
     ],
 )
-def test_dtypes(parallel_for: ParallelFor, made: Any, value: object) -> None:
+def test_elements_of_each_dtype_are_copied_back(parallel_for: ParallelFor, made: Any, value: object) -> None:
     array, expected = made.copy(), made.copy()
 
     def body(i: int) -> None:
@@ -69,7 +69,7 @@ def test_dtypes(parallel_for: ParallelFor, made: Any, value: object) -> None:
         lambda: np.array([[None] * 6] * 4)[:, ::-1],
     ],
 )
-def test_layouts(parallel_for: ParallelFor, view: Callable[[], Any]) -> None:
+def test_writes_to_views_of_each_layout_are_copied_back(parallel_for: ParallelFor, view: Callable[[], Any]) -> None:
     array, expected = view(), view()
 
     def write(to: Any, i: int) -> None:
@@ -85,7 +85,7 @@ def test_layouts(parallel_for: ParallelFor, view: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("dtype", [">i2", ">f8", ">c16", ">U2", ">M8[s]", np.dtype([("a", ">i4"), ("b", "<i2")])])
 @pytest.mark.parametrize("step", [1, 2, -1])
-def test_foreign_byte_order_survives(parallel_for: ParallelFor, dtype: Any, step: int) -> None:
+def test_arrays_of_foreign_byte_order_are_copied_back(parallel_for: ParallelFor, dtype: Any, step: int) -> None:
     array, expected = np.zeros(8, dtype)[::step], np.zeros(8, dtype)[::step]
 
     def body(i: int) -> None:
@@ -97,7 +97,7 @@ def test_foreign_byte_order_survives(parallel_for: ParallelFor, dtype: Any, step
     assert array.tobytes() == expected.tobytes()
 
 
-def test_zero_dimensions_and_no_elements(parallel_for: ParallelFor) -> None:
+def test_arrays_without_dimensions_or_elements_are_copied_back(parallel_for: ParallelFor) -> None:
     number, thing, empty = np.array(1.5), np.array(None), np.zeros((0, 3))
 
     def body(i: int) -> None:
@@ -114,7 +114,7 @@ def test_zero_dimensions_and_no_elements(parallel_for: ParallelFor) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f8", ">f8", "O"])
-def test_zero_dimensions_conflict_and_share(parallel_for: ParallelFor, dtype: str) -> None:
+def test_arrays_without_dimensions_conflict_and_share_memory(parallel_for: ParallelFor, dtype: str) -> None:
     number = np.zeros((), dtype)
 
     def body(i: int) -> None:
@@ -142,7 +142,7 @@ def test_nan_that_was_not_written_is_no_write(
     assert alone(lambda i: array.sum())(0) is None
 
 
-def test_runs_and_scattered_elements(parallel_for: ParallelFor) -> None:
+def test_runs_and_scattered_elements_are_copied_back(parallel_for: ParallelFor) -> None:
     array = np.zeros(100, "i8")
 
     def body(i: int) -> None:
@@ -191,14 +191,14 @@ def test_read_only_array_refuses_as_it_does_here(parallel_for: ParallelFor) -> N
     ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_another_layout_is_trouble(parallel_for: ParallelFor, change: Callable[[Any], None]) -> None:
+def test_a_changed_layout_of_an_array_is_refused(parallel_for: ParallelFor, change: Callable[[Any], None]) -> None:
     array = np.zeros(4)
     error = failure(parallel_for, lambda i: change(array))
     assert error.variable == "array"
     assert (array.shape, array.dtype) == ((4,), np.dtype("f8"))
 
 
-def test_resize_is_refused_at_the_worker(parallel_for: ParallelFor) -> None:
+def test_resizing_an_array_is_refused_at_the_worker(parallel_for: ParallelFor) -> None:
     array = np.zeros(4)
     with pytest.raises(ValueError, match="resize"):
         parallel_for(0, 2, lambda i: array.resize((5,), refcheck=False))
@@ -218,7 +218,7 @@ def test_views_and_their_base_share_memory_at_the_worker(parallel_for: ParallelF
     assert list(base) == [2.5, 4.5, 6.5, 8.5, 10.5, 12.5, 0, 0, 0, 0]
 
 
-def test_conflict_through_a_view(parallel_for: ParallelFor) -> None:
+def test_writes_through_a_view_and_its_base_conflict(parallel_for: ParallelFor) -> None:
     base = np.zeros((3, 4))
     view = base[1:, 1:]
 
@@ -232,7 +232,7 @@ def test_conflict_through_a_view(parallel_for: ParallelFor) -> None:
     assert not base.any()
 
 
-def test_views_of_another_dtype(parallel_for: ParallelFor) -> None:
+def test_views_of_another_dtype_share_memory_and_conflict(parallel_for: ParallelFor) -> None:
     records = np.zeros(4, _RECORD)
     values, raw = records["value"], records.view("u1")
 
@@ -253,14 +253,14 @@ def test_views_of_another_dtype(parallel_for: ParallelFor) -> None:
     assert failure(parallel_for, clash).variable.startswith(("raw[", "values[0]", "records[0]"))
 
 
-def test_columns_that_do_not_touch_travel_alone() -> None:
+def test_columns_without_common_bytes_travel_separately() -> None:
     matrix = np.zeros((500, 500))
     left, right = matrix[:, 0], matrix[:, 1]
     captured = capture(lambda i: (left[i], right[i]))
     assert captured.regions == ()
 
 
-def test_many_overlapping_views(parallel_for: ParallelFor) -> None:
+def test_many_overlapping_views_share_memory(parallel_for: ParallelFor) -> None:
     matrix = np.zeros((40, 3))
     rows = [matrix[k] for k in range(40)]
 
@@ -272,7 +272,7 @@ def test_many_overlapping_views(parallel_for: ParallelFor) -> None:
     assert (matrix == np.stack([np.arange(40), np.zeros(40), np.arange(1, 41)], axis=1)).all()
 
 
-def test_array_whose_elements_overlap(parallel_for: ParallelFor) -> None:
+def test_an_array_with_overlapping_elements_is_copied_back_and_conflicts(parallel_for: ParallelFor) -> None:
     line = np.zeros(5)
     windows = np.lib.stride_tricks.as_strided(line, (3, 3), (8, 8))
     seen = [0.0] * 3
@@ -291,7 +291,7 @@ def test_array_whose_elements_overlap(parallel_for: ParallelFor) -> None:
     assert failure(parallel_for, clash).variable in {"windows[0, 1]", "windows[1, 0]"}
 
 
-def test_object_arrays_that_share_memory_are_trouble_when_written(parallel_for: ParallelFor) -> None:
+def test_writes_to_object_arrays_that_share_memory_are_refused(parallel_for: ParallelFor) -> None:
     base = np.array([None] * 4)
     view = base[:2]
 
@@ -331,7 +331,7 @@ def test_new_view_of_a_read_only_array_is_read_only(parallel_for: ParallelFor) -
     assert not result[1].flags.writeable
 
 
-def test_view_of_an_array_of_the_task_is_an_array_of_its_own(parallel_for: ParallelFor) -> None:
+def test_a_view_of_an_array_that_the_task_made_arrives_as_an_array(parallel_for: ParallelFor) -> None:
     array = np.arange(4.0)
     result: list[Any] = [None] * 2
 
@@ -342,7 +342,7 @@ def test_view_of_an_array_of_the_task_is_an_array_of_its_own(parallel_for: Paral
     assert result[1].tolist() == [2, 4, 6]
 
 
-def test_element_that_cannot_be_pickled(parallel_for: ParallelFor) -> None:
+def test_an_array_element_that_cannot_be_pickled_is_refused(parallel_for: ParallelFor) -> None:
     array = np.array([None] * 3)
 
     def body(i: int) -> None:
@@ -351,7 +351,7 @@ def test_element_that_cannot_be_pickled(parallel_for: ParallelFor) -> None:
     assert failure(parallel_for, body).variable == "array"
 
 
-def test_sharing_that_is_too_hard_to_tell_is_taken_for_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_count_as_sharing_memory_if_it_is_too_hard_to_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     def give_up(*_: object, **__: object) -> bool:
         raise np.exceptions.TooHardError
 
@@ -361,7 +361,7 @@ def test_sharing_that_is_too_hard_to_tell_is_taken_for_sharing(monkeypatch: pyte
     assert len(capture(lambda i: (left[i], right[i])).regions) == 1
 
 
-def test_new_view_of_what_is_not_contiguous_is_trouble(parallel_for: ParallelFor) -> None:
+def test_a_new_view_of_memory_that_is_not_contiguous_is_refused(parallel_for: ParallelFor) -> None:
     column = np.zeros((4, 4))[:, 1]
     result: list[Any] = [None] * 2
 
@@ -373,7 +373,7 @@ def test_new_view_of_what_is_not_contiguous_is_trouble(parallel_for: ParallelFor
     assert "write a copy" in str(error)
 
 
-def test_new_arrays_come_home(parallel_for: ParallelFor) -> None:
+def test_new_arrays_are_copied_back(parallel_for: ParallelFor) -> None:
     result: list[Any] = [None] * 3
 
     def body(i: int) -> None:
@@ -391,11 +391,13 @@ def test_new_arrays_come_home(parallel_for: ParallelFor) -> None:
         (np.random.default_rng(1), lambda generator: generator.random()),
     ],
 )
-def test_opaque_relatives(parallel_for: ParallelFor, array: Any, change: Callable[[Any], object]) -> None:
+def test_changes_of_opaque_array_types_are_refused(
+    parallel_for: ParallelFor, array: Any, change: Callable[[Any], object]
+) -> None:
     assert failure(parallel_for, lambda i: change(array)).variable == "array"
 
 
-def test_array_that_the_caller_replaced_meanwhile() -> None:
+def test_an_array_that_the_caller_has_changed_meanwhile_is_refused() -> None:
     array, items = np.zeros(3), [0, 0]
 
     def body(i: int) -> None:

@@ -17,11 +17,11 @@ _MODULES = [module.name for module in pkgutil.walk_packages(effects.__path__, f"
 
 
 @pytest.mark.parametrize("name", [effects.__name__, *_MODULES])
-def test_examples_in_the_documentation(name: str) -> None:
+def test_the_docstrings_examples_are_correct(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
 
 
-def test_public_names() -> None:
+def test_the_package_has_five_public_names() -> None:
     assert sorted(effects.__all__) == ["Capture", "Merge", "SideEffectError", "TaskCode", "capture"]
 
 
@@ -32,7 +32,7 @@ def test_code_is_small_and_leaves_no_trace_in_cloudpickle() -> None:
     assert not [name for name in cloudpickle.list_registry_pickle_by_value() if name.startswith("cloudpar")]
 
 
-def test_writes_are_small() -> None:
+def test_one_write_takes_few_bytes() -> None:
     result, array = [0] * 1000, np.zeros(1000)
 
     def body(i: int) -> None:
@@ -45,7 +45,7 @@ def test_writes_are_small() -> None:
     assert len(capture(on_array).code(5) or b"") < 80
 
 
-def test_code_holds_the_state_at_capture() -> None:
+def test_task_code_holds_the_state_at_the_capture() -> None:
     state: list[Any] = [1]
     result = [0]
 

@@ -1,4 +1,4 @@
-"""Through a process in which `cloudpar` cannot be imported, as an executor's."""
+"""Task code in a process in which `cloudpar` cannot be imported, like an executor's."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_lists_and_objects_need_no_numpy(elsewhere: Elsewhere) -> None:
 
     assert not run(elsewhere, body, [2, 0, 1])
     assert [make() for make, _, _ in result] == [0, 1, 2]
-    # An instance made at the worker is of the caller's own class.
+    # An instance that the task made is of the caller's own class.
     assert all(type(made) is Square and made.kept == [Shape] and same is square for _, made, same in result)
     assert Shape.sides == [0, 1, 2]
     assert square.area == {"shape": square}
     assert found[1] is found
 
 
-def test_arrays(elsewhere: Elsewhere) -> None:
+def test_arrays_are_copied_back_from_a_process_without_cloudpar(elsewhere: Elsewhere) -> None:
     base = np.zeros((3, 4))
     inner = base[:, 1:3]
     rows: list[Any] = [None] * 3
@@ -77,7 +77,7 @@ def test_arrays(elsewhere: Elsewhere) -> None:
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_class_attribute(elsewhere: Elsewhere, deep: bool) -> None:
+def test_a_write_to_a_class_attribute_is_refused(elsewhere: Elsewhere, deep: bool) -> None:
     class Counter:
         total = 0
 
@@ -171,7 +171,7 @@ print(json.dumps({
 """
 
 
-def test_functions_and_classes_of_the_main_module(worker_command: list[str]) -> None:
+def test_functions_and_classes_of_a_script_are_copied_back_or_refused(worker_command: list[str]) -> None:
     command = [sys.executable, "-W", "error", "-c", _MAIN, json.dumps(worker_command)]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
@@ -201,7 +201,7 @@ def raise_limit(i):
 """
 
 
-def test_module_that_travels_by_value(worker_command: list[str], tmp_path: Any) -> None:
+def test_a_module_that_travels_by_value_is_copied_back_or_refused(worker_command: list[str], tmp_path: Any) -> None:
     (tmp_path / "project_tools.py").write_text(textwrap.dedent(_MODULE))
     main = """
     import cloudpickle, json, pickle, subprocess, sys
@@ -243,8 +243,8 @@ def test_module_that_travels_by_value(worker_command: list[str], tmp_path: Any) 
     assert json.loads(done.stdout) == [[5, 6, 7], [0, 1, 2], True, "project_tools.limit", "limit", 5]
 
 
-def test_two_codes_with_one_class_in_one_executor() -> None:
-    """cloudpickle keeps one class for both, with the attributes of the one that was loaded last."""
+def test_two_task_codes_with_one_class_in_one_executor_do_not_mix() -> None:
+    """cloudpickle keeps one class for both task codes, with the attributes of the one that was loaded last."""
     main = """
     import pickle
     from cloudpar.effects import capture

@@ -22,7 +22,7 @@ def named(body: Callable[[int], object], *kinds: str) -> list[str]:
     return [str(facet.trail) for facet in Graph(body).facets if facet.kind in kinds]
 
 
-def test_shortest_name_wins() -> None:
+def test_an_object_has_its_shortest_name() -> None:
     grid = [[1], [2]]
     row = grid[0]
     assert named(lambda i: (grid, row), "list") == ["grid", "row", "grid[1]"]
@@ -91,7 +91,7 @@ def test_descriptors_are_walked_for_what_their_functions_use() -> None:
     assert sorted(named(lambda i: Thing, "list")) == ["left", "right", "third"]
 
 
-def test_empty_cell_and_slice() -> None:
+def test_empty_cells_and_slices_are_walked() -> None:
     def body(i: int) -> None:
         later(i)
 
@@ -103,7 +103,7 @@ def test_empty_cell_and_slice() -> None:
 
 
 @pytest.mark.parametrize("registered", [False, True])
-def test_by_value_is_what_cloudpickle_says(registered: bool) -> None:
+def test_functions_and_modules_travel_by_value_as_cloudpickle_decides(registered: bool) -> None:
     module = types.ModuleType("effects_made_here")
     exec("cells = []\ndef put(i):\n    cells[i] = i\n", vars(module))
     sys.modules[module.__name__] = module

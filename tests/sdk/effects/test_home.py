@@ -1,4 +1,4 @@
-"""What comes home: each body here ends as it would have in a plain loop."""
+"""Writes that are copied back: each body here ends as it would have in a plain loop."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Bare:
 
 
 class Rows(list[Any]):
-    """A list whose own methods must not be called when its state comes home."""
+    """A list whose own methods must not be called when its state is copied back."""
 
     def __init__(self, *items: Any) -> None:
         super().__init__(items)
@@ -70,7 +70,7 @@ class Colour(enum.Enum):
     RED = 1
 
 
-def test_list(parallel_for: ParallelFor) -> None:
+def test_writes_to_a_list_are_copied_back(parallel_for: ParallelFor) -> None:
     result: list[Any] = [None] * 50
 
     def body(i: int) -> int:
@@ -81,7 +81,9 @@ def test_list(parallel_for: ParallelFor) -> None:
     assert result == [i * i for i in range(50)]
 
 
-def test_negative_indexes_and_an_empty_range(parallel_for: ParallelFor) -> None:
+def test_writes_by_negative_indexes_are_copied_back_and_an_empty_range_writes_nothing(
+    parallel_for: ParallelFor,
+) -> None:
     result = [0] * 5
 
     def body(i: int) -> None:
@@ -93,7 +95,7 @@ def test_negative_indexes_and_an_empty_range(parallel_for: ParallelFor) -> None:
     assert result == [-5, -4, -3, -2, -1]
 
 
-def test_body_that_writes_nothing(parallel_for: ParallelFor) -> None:
+def test_a_body_that_writes_nothing_changes_nothing(parallel_for: ParallelFor) -> None:
     seen = [1, 2]
     parallel_for(0, 4, lambda i: seen[i % 2])
     assert seen == [1, 2]
@@ -111,7 +113,7 @@ def test_nested_lists_keep_their_identity(parallel_for: ParallelFor) -> None:
     assert all(row is old for row, old in zip(grid, rows, strict=True))
 
 
-def test_long_list_of_which_many_elements_change(parallel_for: ParallelFor) -> None:
+def test_many_writes_to_a_long_list_are_copied_back(parallel_for: ParallelFor) -> None:
     result: list[Any] = list(range(5000))
 
     def body(i: int) -> None:
@@ -122,7 +124,7 @@ def test_long_list_of_which_many_elements_change(parallel_for: ParallelFor) -> N
     assert result == [-position for position in range(5000)]
 
 
-def test_dict_values_and_new_keys_in_sequential_order(parallel_for: ParallelFor) -> None:
+def test_dict_values_are_copied_back_and_new_keys_are_in_sequential_order(parallel_for: ParallelFor) -> None:
     found: dict[Any, Any] = {"old": 1}
 
     def body(i: int) -> None:
@@ -136,7 +138,9 @@ def test_dict_values_and_new_keys_in_sequential_order(parallel_for: ParallelFor)
 
 
 @pytest.mark.parametrize("kind", [OrderedDict, lambda: defaultdict(list), Counter])
-def test_kinds_of_dicts(parallel_for: ParallelFor, kind: Callable[[], dict[Any, Any]]) -> None:
+def test_writes_to_each_kind_of_dict_are_copied_back(
+    parallel_for: ParallelFor, kind: Callable[[], dict[Any, Any]]
+) -> None:
     found = kind()
     found["first"] = 0
 
@@ -157,7 +161,7 @@ def test_defaultdict_makes_its_defaults(parallel_for: ParallelFor) -> None:
     assert found == {0: [0], 1: [1], 2: [2]}
 
 
-def test_keys_that_compare_by_identity(parallel_for: ParallelFor) -> None:
+def test_keys_that_compare_by_identity_stay_the_callers_objects(parallel_for: ParallelFor) -> None:
     keys = [object() for _ in range(3)]
     found: dict[object, int] = {keys[0]: -1}
 
@@ -168,7 +172,7 @@ def test_keys_that_compare_by_identity(parallel_for: ParallelFor) -> None:
     assert found == {keys[0]: 0, keys[1]: 1, keys[2]: 2}
 
 
-def test_attributes_old_and_new(parallel_for: ParallelFor) -> None:
+def test_old_and_new_attributes_are_copied_back(parallel_for: ParallelFor) -> None:
     boxes = [Box() for _ in range(3)]
     space = SimpleNamespace(count=0)
 
@@ -183,7 +187,7 @@ def test_attributes_old_and_new(parallel_for: ParallelFor) -> None:
     assert space.count == 7
 
 
-def test_slots(parallel_for: ParallelFor) -> None:
+def test_writes_to_slots_are_copied_back(parallel_for: ParallelFor) -> None:
     slotted, frozen, bare = Slotted([0, 0]), Frozen([0, 0]), Bare()
 
     def body(i: int) -> None:
@@ -199,7 +203,7 @@ def test_slots(parallel_for: ParallelFor) -> None:
     assert (slotted, frozen, bare.late, bare.hidden()) == (Slotted([1, 2], 5), Frozen([2, 3]), 6, 7)
 
 
-def test_subclass_of_list_by_its_state(parallel_for: ParallelFor) -> None:
+def test_a_subclass_of_list_is_copied_back_without_its_methods(parallel_for: ParallelFor) -> None:
     rows = Rows(1, 2)
 
     def body(i: int) -> None:
@@ -211,7 +215,7 @@ def test_subclass_of_list_by_its_state(parallel_for: ParallelFor) -> None:
     assert (list(rows), rows.label) == ([0, 10], "one")
 
 
-def test_bound_method_callable_object_and_builtin(parallel_for: ParallelFor) -> None:
+def test_bound_methods_callable_objects_and_builtins_work_as_bodies(parallel_for: ParallelFor) -> None:
     box = Box([0, 0, 0])
     parallel_for(0, 3, box.fill)
     assert box.items == [0, 10, 20]
@@ -222,7 +226,7 @@ def test_bound_method_callable_object_and_builtin(parallel_for: ParallelFor) -> 
     assert found == {0: None, 1: None, 2: None}
 
 
-def test_partial_defaults_and_keywords(parallel_for: ParallelFor) -> None:
+def test_arguments_of_partials_and_defaults_are_copied_back(parallel_for: ParallelFor) -> None:
     left, right, third, fourth = [0, 0], [0, 0], [0, 0], [0, 0]
 
     def write(to: list[int], i: int, *, also: list[int] = third, last: list[int]) -> None:
@@ -236,7 +240,7 @@ def test_partial_defaults_and_keywords(parallel_for: ParallelFor) -> None:
     assert left == right == third == fourth == [1, 2]
 
 
-def test_attributes_of_a_partial(parallel_for: ParallelFor) -> None:
+def test_attributes_of_a_partial_are_copied_back(parallel_for: ParallelFor) -> None:
     def write(to: Any, i: int) -> None:
         to[0].notes[i] = i
 
@@ -248,7 +252,7 @@ def test_attributes_of_a_partial(parallel_for: ParallelFor) -> None:
     assert vars(body) == {"notes": [0, 1]}
 
 
-def test_function_attributes_and_keyword_defaults(parallel_for: ParallelFor) -> None:
+def test_function_attributes_are_copied_back(parallel_for: ParallelFor) -> None:
     def helper(*, table: tuple[int, ...] = (1, 2)) -> tuple[int, ...]:
         return table
 
@@ -263,7 +267,7 @@ def test_function_attributes_and_keyword_defaults(parallel_for: ParallelFor) -> 
     assert vars(helper) == {"calls": [1, 2], "last": 1}
 
 
-def test_lambda_and_nested_closures(parallel_for: ParallelFor) -> None:
+def test_variables_of_lambdas_and_nested_closures_are_copied_back(parallel_for: ParallelFor) -> None:
     result = [0] * 4
 
     def outer() -> Callable[[int, int], None]:
@@ -277,7 +281,7 @@ def test_lambda_and_nested_closures(parallel_for: ParallelFor) -> None:
     assert result == [1, 2, 3, 4]
 
 
-def test_recursive_function(parallel_for: ParallelFor) -> None:
+def test_a_recursive_function_may_be_captured(parallel_for: ParallelFor) -> None:
     result = [0] * 6
 
     def fibonacci(i: int) -> int:
@@ -290,7 +294,7 @@ def test_recursive_function(parallel_for: ParallelFor) -> None:
     assert result == [0, 1, 1, 2, 3, 5]
 
 
-def test_cycles_tuples_and_two_names_of_one_list(parallel_for: ParallelFor) -> None:
+def test_cycles_tuples_and_two_names_of_one_list_keep_their_identity(parallel_for: ParallelFor) -> None:
     ring: list[Any] = [0, 0]
     ring.append(ring)
     same = ring
@@ -328,7 +332,7 @@ def test_new_values_share_what_they_shared(parallel_for: ParallelFor) -> None:
         assert result[i][2] is boxes["box"]
 
 
-def test_captured_functions_come_home_as_themselves(parallel_for: ParallelFor) -> None:
+def test_captured_functions_are_copied_back_as_themselves(parallel_for: ParallelFor) -> None:
     result: list[Any] = [None, None]
 
     def helper() -> int:
@@ -352,7 +356,7 @@ def test_enum_members_stay_themselves(parallel_for: ParallelFor) -> None:
     assert result[1][0] is Colour.RED
 
 
-def test_next_task_of_an_executor_sees_the_pristine_state(parallel_for: ParallelFor) -> None:
+def test_the_next_task_of_an_executor_sees_the_state_at_the_capture(parallel_for: ParallelFor) -> None:
     grid = [[0], [0], [0]]
     state = {"a": 1}
     box = Box([5])
@@ -374,7 +378,7 @@ def test_next_task_of_an_executor_sees_the_pristine_state(parallel_for: Parallel
     assert (grid[0], state, box.items, vars(box)["mark"]) == ([1], {"a": 1, "b": 2}, [6], 1)
 
 
-def test_set_that_is_only_read_and_a_set_of_objects(parallel_for: ParallelFor) -> None:
+def test_sets_may_be_read_and_their_members_changed(parallel_for: ParallelFor) -> None:
     members = {1, 2, 3}
     box = Bare()
     group = frozenset({box})

@@ -11,17 +11,17 @@ from cloudpar.effects.remote import identity
 
 
 @given(length=st.integers(0, 700), positions=st.sets(st.integers(0, 699)))
-def test_both_ways_find_every_position_and_no_other(length: int, positions: set[int]) -> None:
+def test_loop_and_memory_comparison_find_the_same_positions(length: int, positions: set[int]) -> None:
     before: list[Any] = [0.5] * length
     now = list(before)
     changed = sorted(position for position in positions if position < length)
     for position in changed:
-        # An equal object is another object all the same.
+        # An equal object still counts as another object.
         now[position] = float("0.5")
     assert identity.comparison()(now, before) == identity.by_loop(now, before) == changed
 
 
-def test_memory_is_compared_here() -> None:
+def test_this_interpreter_compares_memory() -> None:
     assert identity.comparison() is not identity.by_loop
 
 
@@ -35,7 +35,7 @@ def test_another_interpreter_uses_the_loop(monkeypatch: pytest.MonkeyPatch, name
     assert comparison is identity.by_loop
 
 
-def test_subclass_of_list_with_its_own_iteration() -> None:
+def test_a_subclass_of_list_with_its_own_iteration_is_compared_by_its_items() -> None:
     class Reversed(list[int]):
         def __iter__(self) -> Any:
             return reversed(self)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Key:
-    """Hashes until it refuses, as a user's class may."""
+    """A key whose hash raises after some calls, as a user's class may."""
 
     refuses = False
 
@@ -79,7 +79,7 @@ def test_after_a_conflict_the_merge_is_closed() -> None:
     assert (caught.value.variable, result) == ("result[0]", [0, 0])
 
 
-def test_list_that_the_caller_resized_meanwhile() -> None:
+def test_a_list_that_the_caller_has_resized_meanwhile_is_refused() -> None:
     first, second = [0], [0]
 
     def body(i: int) -> None:
@@ -93,7 +93,7 @@ def test_list_that_the_caller_resized_meanwhile() -> None:
 
 
 @pytest.mark.parametrize("arrays_first", [False, True])
-def test_interrupted_commit_is_taken_back(arrays_first: bool) -> None:
+def test_an_interrupted_commit_is_undone(arrays_first: bool) -> None:
     class Slim:
         __slots__ = ("__dict__", "x", "y")
 
@@ -107,7 +107,7 @@ def test_interrupted_commit_is_taken_back(arrays_first: bool) -> None:
         objects[0] = [1, 2]
         old["a"], old["b"] = 2, 3
         slim.x, slim.y, slim.z = 2, 3, 4  # type: ignore[attr-defined]
-        # Targets are written in the order of the names: the one that refuses is to come last.
+        # Targets are written in the order of their names, and the one that raises must come last.
         (first if arrays_first else zone)[Key("new")] = 1
 
     merge = made(body, 0)
@@ -127,7 +127,7 @@ def test_interrupted_commit_is_taken_back(arrays_first: bool) -> None:
     assert vars(slim) == {}
 
 
-def test_error_survives_pickling() -> None:
+def test_a_side_effect_error_survives_pickling() -> None:
     result = [0]
 
     def body(i: int) -> None:

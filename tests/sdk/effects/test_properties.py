@@ -1,4 +1,4 @@
-"""Any program with disjoint writes ends as it does in a plain loop; any other raises and changes nothing."""
+"""A program with disjoint writes ends as in a plain loop; any other raises and changes nothing."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _TREES = st.recursive(
 
 
 def places(root: Any) -> list[tuple[Any, Any]]:
-    """Every element that can be written, in an order that depends on the structure alone."""
+    """Every element that can be written, in an order that depends only on the structure."""
     found: list[tuple[Any, Any]] = []
     seen: dict[int, Any] = {}
     stack = [root]
@@ -94,7 +94,7 @@ def write(place: tuple[Any, Any], value: int) -> None:
 
 
 def shape(root: Any) -> Any:
-    """A structure with every identity written out, to compare two of them."""
+    """A structure with all identities written out, so that two structures can be compared."""
     numbers: dict[int, int] = {}
     kept: list[Any] = []
 
@@ -129,14 +129,14 @@ def shape(root: Any) -> Any:
     executors=st.integers(1, 3),
     seed=st.integers(0, 9),
 )
-def test_disjoint_writes(
+def test_disjoint_writes_end_as_in_a_plain_loop(
     parallel_for: ParallelFor, *, root: list[Any], owners: list[int], twice: bool, executors: int, seed: int
 ) -> None:
     if twice:
         root.append(root[0])
         root.append(root)
     expected = copy.deepcopy(root)
-    # A parent that is replaced hides what is written below it, in a loop and here alike; both see the same places.
+    # A replaced parent hides writes below it, here as in a loop; both see the same places.
     targets = places(root)
     plain = places(expected)
     for index in range(6):
@@ -155,7 +155,9 @@ def test_disjoint_writes(
 
 @settings(max_examples=60, deadline=None)
 @given(root=st.lists(_TREES, min_size=1, max_size=3), choice=st.integers(0, 50), seed=st.integers(0, 9))
-def test_a_place_that_two_tasks_write(parallel_for: ParallelFor, *, root: list[Any], choice: int, seed: int) -> None:
+def test_a_place_that_two_tasks_write_is_a_conflict(
+    parallel_for: ParallelFor, *, root: list[Any], choice: int, seed: int
+) -> None:
     targets = places(root)
     place = targets[choice % len(targets)]
     before = shape(root)
@@ -213,7 +215,9 @@ def test_views_conflict_by_memory(
     ),
     seed=st.integers(0, 9),
 )
-def test_what_cannot_come_home_is_never_lost(parallel_for: ParallelFor, *, changes: list[str], seed: int) -> None:
+def test_a_write_that_cannot_be_copied_back_is_never_lost(
+    parallel_for: ParallelFor, *, changes: list[str], seed: int
+) -> None:
     items, members, found = [0, 0, 0, 0], {1}, {"a": 1}
     total = 0
 

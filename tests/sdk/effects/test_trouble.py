@@ -1,4 +1,4 @@
-"""What cannot come home: each body here raises, names the variable, and leaves the caller's memory as it was."""
+"""Writes that cannot be copied back: each body raises, names the variable, and leaves memory unchanged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def failure(parallel_for: ParallelFor, body: Callable[[int], object], stop: int 
         lambda items: items.pop(),
     ],
 )
-def test_list_of_another_length(parallel_for: ParallelFor, change: Callable[[list[int]], None]) -> None:
+def test_a_list_of_another_length_is_refused(parallel_for: ParallelFor, change: Callable[[list[int]], None]) -> None:
     items = [3, 2, 1]
     grid = [items]
 
@@ -62,7 +62,7 @@ def test_list_of_another_length(parallel_for: ParallelFor, change: Callable[[lis
         (lambda found: found.move_to_end("b"), "found['b']"),
     ],
 )
-def test_dict_that_lost_or_moved_a_key(
+def test_a_dict_with_a_deleted_or_moved_key_is_refused(
     parallel_for: ParallelFor, change: Callable[[dict[str, int]], object], name: str
 ) -> None:
     found = OrderedDict(a=1, b=2, c=3)
@@ -70,7 +70,7 @@ def test_dict_that_lost_or_moved_a_key(
     assert list(found.items()) == [("a", 1), ("b", 2), ("c", 3)]
 
 
-def test_set(parallel_for: ParallelFor) -> None:
+def test_a_changed_set_is_refused(parallel_for: ParallelFor) -> None:
     members = {1}
 
     def body(i: int) -> None:
@@ -81,7 +81,7 @@ def test_set(parallel_for: ParallelFor) -> None:
     assert "d[key] = True" in str(error)
 
 
-def test_deleted_attribute(parallel_for: ParallelFor) -> None:
+def test_a_deleted_attribute_is_refused(parallel_for: ParallelFor) -> None:
     class Thing:
         def __init__(self) -> None:
             self.total = 0
@@ -95,7 +95,7 @@ def test_deleted_attribute(parallel_for: ParallelFor) -> None:
     assert obj.total == 0
 
 
-def test_class_of_an_object_and_factory_of_a_dict(parallel_for: ParallelFor) -> None:
+def test_a_changed_class_or_default_factory_is_refused(parallel_for: ParallelFor) -> None:
     class Left: ...
 
     class Right: ...
@@ -113,7 +113,7 @@ def test_class_of_an_object_and_factory_of_a_dict(parallel_for: ParallelFor) -> 
     assert failure(parallel_for, refit).variable == "found.default_factory"
 
 
-def test_global(parallel_for: ParallelFor) -> None:
+def test_a_rebound_global_is_refused(parallel_for: ParallelFor) -> None:
     def body(i: int) -> None:
         global _counter  # noqa: PLW0603 - what is tested
         _counter += 1
@@ -128,13 +128,13 @@ def test_global(parallel_for: ParallelFor) -> None:
     assert (_counter, exec_globals["_counter"]) == (0, 0)
 
 
-def test_new_global(parallel_for: ParallelFor) -> None:
+def test_a_new_global_is_refused(parallel_for: ParallelFor) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     exec("def body(i):\n    global fresh\n    fresh = i\n", names)
     assert failure(parallel_for, names["body"]).variable == "fresh"
 
 
-def test_global_container_comes_home(parallel_for: ParallelFor) -> None:
+def test_writes_to_a_global_container_are_copied_back(parallel_for: ParallelFor) -> None:
     before = copy.deepcopy(_registry)
 
     def body(i: int) -> None:
@@ -145,7 +145,7 @@ def test_global_container_comes_home(parallel_for: ParallelFor) -> None:
     _registry.update(before)
 
 
-def test_nonlocal(parallel_for: ParallelFor) -> None:
+def test_a_rebound_nonlocal_is_refused(parallel_for: ParallelFor) -> None:
     total = 0
 
     def body(i: int) -> None:
@@ -157,7 +157,7 @@ def test_nonlocal(parallel_for: ParallelFor) -> None:
     assert "is a nonlocal" in str(error)
 
 
-def test_nonlocal_of_a_helper(parallel_for: ParallelFor) -> None:
+def test_a_rebound_nonlocal_of_a_helper_is_refused(parallel_for: ParallelFor) -> None:
     total = 0
 
     def add(i: int) -> None:
@@ -170,7 +170,7 @@ def test_nonlocal_of_a_helper(parallel_for: ParallelFor) -> None:
     assert failure(parallel_for, body).variable == "total"
 
 
-def test_nonlocal_that_was_not_bound_yet(
+def test_a_nonlocal_that_was_unbound_before_is_refused_and_unbound_again(
     alone: Callable[[Callable[[int], object]], Callable[[int], bytes | None]],
 ) -> None:
     def make() -> Callable[[int], object]:
@@ -192,12 +192,12 @@ def test_nonlocal_that_was_not_bound_yet(
         task(1)
 
 
-def test_opaque_object_that_can_no_longer_be_pickled(parallel_for: ParallelFor) -> None:
+def test_an_opaque_object_that_can_no_longer_be_pickled_is_refused(parallel_for: ParallelFor) -> None:
     thing: deque[Any] = deque()
     assert failure(parallel_for, lambda i: thing.append(threading.Lock())).variable == "thing"
 
 
-def test_replaced_defaults(parallel_for: ParallelFor) -> None:
+def test_replaced_defaults_are_refused(parallel_for: ParallelFor) -> None:
     def helper(a: int = 0) -> int:
         return a
 
@@ -217,7 +217,9 @@ def test_replaced_defaults(parallel_for: ParallelFor) -> None:
         (iter([1, 2, 3]), next),
     ],
 )
-def test_opaque_objects(parallel_for: ParallelFor, thing: Any, change: Callable[[Any], object]) -> None:
+def test_changed_opaque_objects_are_refused(
+    parallel_for: ParallelFor, thing: Any, change: Callable[[Any], object]
+) -> None:
     before = pickle.dumps(thing)
 
     def body(i: int) -> None:
@@ -230,7 +232,7 @@ def test_opaque_objects(parallel_for: ParallelFor, thing: Any, change: Callable[
     assert pickle.dumps(thing) == before
 
 
-def test_opaque_objects_that_are_only_read(parallel_for: ParallelFor) -> None:
+def test_opaque_objects_may_be_read(parallel_for: ParallelFor) -> None:
     queue, raw = deque([1, 2, 3]), bytearray(b"abc")
     result = [0] * 3
 
@@ -241,7 +243,7 @@ def test_opaque_objects_that_are_only_read(parallel_for: ParallelFor) -> None:
     assert result == [98, 100, 102]
 
 
-def test_object_that_says_how_it_is_pickled(parallel_for: ParallelFor) -> None:
+def test_a_changed_object_with_its_own_pickling_is_refused(parallel_for: ParallelFor) -> None:
     class Custom:
         def __init__(self) -> None:
             self.items = [0, 0]
@@ -258,7 +260,7 @@ def test_object_that_says_how_it_is_pickled(parallel_for: ParallelFor) -> None:
     assert custom.items == [0, 0]
 
 
-def test_object_whose_pickle_leaves_out_what_is_written(parallel_for: ParallelFor) -> None:
+def test_a_write_to_an_attribute_that_the_pickle_leaves_out_is_refused(parallel_for: ParallelFor) -> None:
     class Forgetful:
         def __init__(self) -> None:
             self.items = [0, 0]
@@ -282,7 +284,7 @@ def test_object_whose_pickle_leaves_out_what_is_written(parallel_for: ParallelFo
     assert result == [5, 5]
 
 
-def test_namespace_dict_beside_its_object(parallel_for: ParallelFor) -> None:
+def test_a_write_to_a_captured_namespace_dict_is_refused(parallel_for: ParallelFor) -> None:
     class Thing:
         pass
 
@@ -324,7 +326,7 @@ def test_conflicts_name_the_element(parallel_for: ParallelFor) -> None:
     assert (result, grid, found, vars(obj)) == ([0] * 5, [[0] * 9 for _ in range(3)], {"k": 0}, {})
 
 
-def test_value_that_cannot_be_pickled(parallel_for: ParallelFor) -> None:
+def test_a_written_value_that_cannot_be_pickled_is_refused(parallel_for: ParallelFor) -> None:
     result: list[Any] = [0, 0, 0]
     found: dict[str, Any] = {}
 
@@ -348,7 +350,7 @@ def test_value_that_cannot_be_pickled(parallel_for: ParallelFor) -> None:
     assert result == [0, 0, 0]
 
 
-def test_value_that_cannot_be_read_here() -> None:
+def test_a_written_value_that_cannot_be_unpickled_here_is_refused() -> None:
     result = [0]
 
     def body(i: int) -> None:
@@ -400,7 +402,7 @@ def test_state_is_restored_after_trouble(
     task = alone(resize)
     assert task(0) is not None
     assert task(1) is None
-    # Nothing takes a deque back: the next task must not run on what the first one left.
+    # A change of a deque cannot be undone, so the next task must not run on what the first one left.
     task = alone(spoil)
     assert task(0) == task(1) is not None
 
@@ -420,7 +422,7 @@ def test_body_that_raises_on_something_opaque_leaves_no_trace(
     assert task(1) is not None
 
 
-def test_body_that_cannot_be_pickled() -> None:
+def test_a_body_that_cannot_be_pickled_is_refused() -> None:
     lock = threading.Lock()
     with pytest.raises(TypeError, match="lock"):
         capture(lambda i: lock.locked())

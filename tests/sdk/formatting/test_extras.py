@@ -1,4 +1,4 @@
-"""Hints that name a package to install."""
+"""Messages that name a package to install."""
 
 import re
 import shlex
@@ -13,7 +13,7 @@ from cloudpar._formatting.extras import install_command
 ROOT = Path(__file__).parents[3]
 _INSTALLERS = r"(?:pip3?|pipx|uv|npm|pnpm|yarn|bun) (?:install|add|i)|npx|bunx|uvx"
 OURS = re.compile(rf"""(?:{_INSTALLERS})\b[^\n`;]*?\s["']?(?:cloudpar|@cloudpar/\w+)\b(?![-\w/.]*(?:\.tgz|\.whl))""")
-"""A command that would install one of our own names from an index."""
+"""A command that would install a package of our name from an index."""
 
 
 @pytest.mark.parametrize("extra", ["aws", "plot"])
@@ -38,7 +38,7 @@ def test_a_hint_to_install_our_name_from_an_index_is_recognized(text: str) -> No
 
 
 def test_no_hint_and_no_page_installs_our_names_from_an_index() -> None:
-    """Neither name is registered, so anybody could upload something by it."""
+    """The names are not registered there, so a stranger could upload a package under them."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     kinds = {".py", ".md", ".ts", ".js", ".sh", ".toml", ".json", ".yml", ".yaml", ".ipynb"}
     names = [name for name in listed.decode().split("\0") if Path(name).suffix in kinds]

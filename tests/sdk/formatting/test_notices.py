@@ -1,4 +1,4 @@
-"""What a user is told of workers, for none, one and many of them."""
+"""What a user is told about workers, for none, one and many of them."""
 
 import pytest
 

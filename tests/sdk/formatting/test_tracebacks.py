@@ -1,4 +1,4 @@
-"""Tracebacks show the user's program: neither the pool's insides, nor frames without their source lines."""
+"""Tracebacks show the user's program, without frames of this package, and with source lines of notebook cells."""
 
 import linecache
 import threading
@@ -39,7 +39,7 @@ CALLS: dict[str, Callable[[Pool], object]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_what_does_not_pickle_is_said_in_a_few_lines(pool: Pool, call: Callable[[Pool], object]) -> None:
+def test_the_traceback_for_an_unpicklable_part_has_a_few_lines(pool: Pool, call: Callable[[Pool], object]) -> None:
     with pytest.raises(SerializationError) as caught:
         call(pool)
     lines = "".join(traceback.format_exception(caught.value)).splitlines()
@@ -47,10 +47,10 @@ def test_what_does_not_pickle_is_said_in_a_few_lines(pool: Pool, call: Callable[
     assert "lock" in lines[-1]
     assert "leave it out, or make it inside the task" in lines[-1]
     assert sum(INSIDES in line for line in lines) <= 3
-    assert isinstance(caught.value.__context__, TypeError), "what pickle said stays for who looks for it"
+    assert isinstance(caught.value.__context__, TypeError), "the error of pickle stays available"
 
 
-def test_a_refusal_of_the_masters_is_said_in_a_few_lines(pool: Pool) -> None:
+def test_the_traceback_for_a_refusal_of_the_master_has_a_few_lines(pool: Pool) -> None:
     with pytest.raises(NotFound) as caught:
         pool.attach("q")
     assert len("".join(traceback.format_exception(caught.value)).splitlines()) <= 10
@@ -61,7 +61,7 @@ class Unwilling:
         raise ValueError("not while the market is open")
 
 
-def test_what_a_users_own_pickling_raises_keeps_its_frames(pool: Pool) -> None:
+def test_an_error_of_a_users_own_pickling_keeps_its_frames(pool: Pool) -> None:
     with pytest.raises(SerializationError, match="not while the market is open") as caught:
         pool.map(print, [Unwilling()])
     shown = "".join(traceback.format_exception(caught.value))
@@ -95,7 +95,7 @@ def outer(x):
 
 
 def cell(name: str) -> Any:
-    """A function of a cell that only this process knows, as IPython makes it."""
+    """A function of a notebook cell that only this process knows, as IPython makes it."""
     linecache.cache[name] = (len(CELL), None, CELL.splitlines(keepends=True), name)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(CELL, name, "exec"), namespace)
@@ -116,7 +116,7 @@ def test_a_remote_traceback_of_a_group_shows_the_lines_of_a_cell(embedded: Pool)
     assert str(error.__cause__).count("    |     return 1 / y  # in the cell\n") == 2
 
 
-def test_lines_that_are_there_are_not_added() -> None:
+def test_source_lines_that_are_there_are_not_added_again() -> None:
     cell("<cell 9>")
     text = (
         "Traceback (most recent call last):\n"

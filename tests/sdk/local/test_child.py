@@ -66,7 +66,7 @@ class Started:
             assert os.read(self.reader, 1)
 
     def kill(self) -> None:
-        """As a task does that takes its worker along."""
+        """Kill it, like a task that kills its worker."""
         assert self.child.pid is not None
         os.kill(self.child.pid, signal.SIGKILL)
 

@@ -13,7 +13,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_goes_with_its_owner(place: Path) -> None:
+def test_a_temporary_folder_is_removed_with_its_owner(place: Path) -> None:
     folder = TemporaryFolder()
     (folder.path / "data").write_text("x")
     assert folder.path.parent == place
@@ -21,15 +21,15 @@ def test_it_goes_with_its_owner(place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def test_what_killed_processes_left_is_swept_up(place: Path) -> None:
+def test_folders_of_killed_processes_are_removed_by_a_later_one(place: Path) -> None:
     folder = TemporaryFolder()
     pid = os.fork()
     if not pid:
         TemporaryFolder()
         os._exit(0)
     os.waitpid(pid, 0)
-    (place / "cloudpar-of-somebody-else").mkdir()
+    (place / "cloudpar-of-another-user").mkdir()
     assert len(list(place.iterdir())) == 3
     sweep()
-    assert sorted(place.iterdir()) == sorted([place / "cloudpar-of-somebody-else", folder.path])
+    assert sorted(place.iterdir()) == sorted([place / "cloudpar-of-another-user", folder.path])
     folder.close()

@@ -1,4 +1,4 @@
-"""What the standard library decorates functions of a script with, as it arrives where nothing of the script is."""
+"""Decorated functions of a script, in a process that does not have the script."""
 
 import functools
 import pickle
@@ -61,7 +61,7 @@ def test_a_loop_may_use_all_of_them(script: dict[str, Any]) -> None:
     assert found == [uses_all(i) for i in range(3)]
 
 
-def test_what_an_import_finds_travels_by_its_name() -> None:
+def test_a_decorated_function_that_an_import_finds_travels_by_name() -> None:
     import fnmatch
 
     assert pickle.loads(dumps(fnmatch._compile_pattern, "f")) is fnmatch._compile_pattern  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""While a footprint holds, the pickle of a function or class would be the same."""
+"""While a footprint holds, pickling the function or class again would give the same bytes."""
 
 import collections
 import dataclasses
@@ -99,7 +99,7 @@ def script() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["Point", "Colour", "Pair", "Box", "Bag", "annotated", "f", "helper"])
-def test_it_holds_while_nothing_changes(script: dict[str, Any], name: str) -> None:
+def test_a_footprint_holds_while_nothing_changes(script: dict[str, Any], name: str) -> None:
     made_of = footprint(script[name])
     assert made_of is not None
     assert made_of.holds()
@@ -128,7 +128,9 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_it_holds_no_more_after_a_change(script: dict[str, Any], change: Callable[[dict[str, Any]], object]) -> None:
+def test_a_footprint_does_not_hold_after_a_change(
+    script: dict[str, Any], change: Callable[[dict[str, Any]], object]
+) -> None:
     made_of = footprint(script["f"])
     assert made_of is not None
     assert made_of.holds()
@@ -145,7 +147,7 @@ def test_a_class_that_an_annotation_leads_to_is_watched(script: dict[str, Any], 
 
 
 @pytest.mark.parametrize("name", ["Counter", "with_a_module"])
-def test_a_protocol_and_a_module_that_no_import_finds_have_none(script: dict[str, Any], name: str) -> None:
+def test_a_protocol_and_a_module_that_no_import_finds_have_no_footprint(script: dict[str, Any], name: str) -> None:
     assert footprint(script[name]) is None
 
 
@@ -166,7 +168,7 @@ def test_what_a_module_registered_with_cloudpickle_defines_is_watched(monkeypatc
         cloudpickle.unregister_pickle_by_value(module)
 
 
-def test_a_captured_variable_that_is_bound_anew_or_deleted_is_noticed() -> None:
+def test_a_captured_variable_that_is_rebound_or_deleted_is_noticed() -> None:
     def closure() -> tuple[Callable[[], object], Callable[[object], None]]:
         value: object = 1
 
@@ -192,11 +194,11 @@ class Holder:
 
 
 @pytest.mark.parametrize("value", [Holder(), bytearray(b"x"), [Holder()], list(range(10_000)), iter([1])])
-def test_what_may_change_unnoticed_has_none(value: object) -> None:
+def test_an_object_that_may_change_unnoticed_has_no_footprint(value: object) -> None:
     assert footprint(lambda: value) is None
 
 
-def test_a_class_that_pandas_makes_for_rows_has_one() -> None:
+def test_a_class_that_pandas_makes_for_rows_has_a_footprint() -> None:
     Row = collections.namedtuple("Row", "number text")  # noqa: PYI024 - as users write them
     Row.__module__ = "some.library"
     made_of = footprint(Row)

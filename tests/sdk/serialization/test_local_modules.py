@@ -10,7 +10,7 @@ from cloudpar._serialization import local_modules
 from cloudpar._serialization.local_modules import LocalModules
 
 
-def test_two_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_threads_find_the_same_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     looking, on = Event(), Event()
 
     def is_local(_module: object) -> bool:
@@ -23,7 +23,7 @@ def test_two_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         first = threads.submit(modules.find)
         looking.wait()
         second = threads.submit(modules.find)
-        wait([second], timeout=0.1)  # as long as it takes who does not wait for the other
+        wait([second], timeout=0.1)  # long enough for a thread that does not wait for the other
         on.set()
         assert first.result() == second.result() != {}
 

@@ -1,5 +1,5 @@
 # ruff: noqa: SIM115 - the fixture, or the executor, closes what is opened here
-"""Open files stay in their process: whatever they are opened for, and wherever a task or its arguments have them."""
+"""Open files stay in their process, in every mode, and wherever a task or its arguments contain them."""
 
 import bz2
 import codecs
@@ -57,7 +57,7 @@ HELD: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[[str], Any]]:
-    """Opens a file in one of WAYS, and closes it at the end of the test."""
+    """Open a file in one of WAYS, and close it at the end of the test."""
     path = tmp_path / "file"
     path.write_text("first\nsecond\n")
     with ExitStack() as stack:
@@ -135,7 +135,7 @@ def test_the_standard_streams_are_those_of_the_process_that_has_them(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     class Tee(io.TextIOBase):
-        """As notebooks and test runners put there."""
+        """A stream like those of notebooks and test runners."""
 
     for stream in io.TextIOWrapper(io.BytesIO()), Tee():
         monkeypatch.setattr(sys, name, stream)

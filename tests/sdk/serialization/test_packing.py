@@ -1,4 +1,4 @@
-"""Task data of a package, as the worker reads it."""
+"""The task data of a package, as workers read it."""
 
 import errno
 import io
@@ -30,7 +30,7 @@ VALUES = st.recursive(
 
 
 def read(packed: Packed) -> list[Any]:
-    """What workers make of it."""
+    """Read the data like a worker."""
     data = packed.data
     if isinstance(data, RangeData):
         return [data.start + index * data.step for index in range(packed.n)]
@@ -45,7 +45,7 @@ def read(packed: Packed) -> list[Any]:
 
 
 @given(st.lists(VALUES, min_size=1, max_size=20))
-def test_round_trip_inline(values: list[Any]) -> None:
+def test_inline_data_is_read_back_unchanged(values: list[Any]) -> None:
     packed = pack(values)
     assert packed is not None
     assert isinstance(packed.data, InlineData)
@@ -53,7 +53,7 @@ def test_round_trip_inline(values: list[Any]) -> None:
 
 
 @given(st.lists(VALUES, min_size=1, max_size=20), st.integers(0, 200))
-def test_round_trip_through_blob_and_disk(values: list[Any], in_memory_bytes: int) -> None:
+def test_data_in_a_blob_is_read_back_unchanged(values: list[Any], in_memory_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "INLINE_DATA_BYTES", 0)
         patch.setattr(packing, "IN_MEMORY_BYTES", in_memory_bytes)
@@ -65,7 +65,7 @@ def test_round_trip_through_blob_and_disk(values: list[Any], in_memory_bytes: in
 
 
 @given(st.integers(-(2**70), 2**70), st.integers(1, 50), st.integers(-(2**65), 2**65).filter(bool))
-def test_ranges(start: int, n: int, step: int) -> None:
+def test_a_range_is_sent_as_start_and_step(start: int, n: int, step: int) -> None:
     values = range(start, start + n * step, step)
     packed = pack(values)
     assert packed is not None
@@ -73,7 +73,7 @@ def test_ranges(start: int, n: int, step: int) -> None:
     assert read(packed) == list(values)
 
 
-def test_a_range_of_any_length_costs_nothing() -> None:
+def test_a_long_range_takes_no_memory() -> None:
     packed = pack(range(10_000_000))
     assert packed == Packed(10_000_000, RangeData(0, 1))
 
@@ -87,20 +87,20 @@ def test_shared_objects_are_whole_in_each_item() -> None:
     assert second == [["shared"]]
 
 
-def test_nothing_to_do() -> None:
+def test_no_values_make_no_package() -> None:
     assert pack([]) is None
     assert pack(iter(())) is None
     assert pack(range(0)) is None
 
 
-def test_a_part_of_an_iterator() -> None:
+def test_pack_takes_a_part_of_an_iterator() -> None:
     values = iter(range(5))
     parts = [pack(values, 2), pack(values, 2), pack(values, 2), pack(values, 2)]
     assert [read(part) for part in parts if part] == [[0, 1], [2, 3], [4]]
     assert parts[-1] is None
 
 
-def test_serialized_before() -> None:
+def test_serialized_items_are_added_unchanged() -> None:
     packer = Packer()
     for value in (1, "two"):
         packer.append_serialized(pickle.dumps(value))
@@ -112,41 +112,43 @@ def test_a_value_that_does_not_pickle_is_named() -> None:
         pack([1, {"lock": threading.Lock()}])
 
 
-def test_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_over_the_limit_of_a_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "BLOB_BYTES", 10_000)
     with pytest.raises(TooLarge, match="buffersize="):
         pack(bytes(1000) for _ in itertools.count())
 
 
 @pytest.mark.parametrize("seals", [None, Seals(bytes(32), "p")])
-def test_too_many_bytes_of_one_task(monkeypatch: pytest.MonkeyPatch, seals: Seals | None) -> None:
-    """Several packages would not mend that."""
+def test_data_of_one_task_over_the_limit_of_a_package_is_refused(
+    monkeypatch: pytest.MonkeyPatch, seals: Seals | None
+) -> None:
+    """The advice is no buffersize: one task's data stays as large in several packages."""
     monkeypatch.setattr(packing, "BLOB_BYTES", 1000)
     with pytest.raises(TooLarge, match=r"the data of task 1 alone take 1,\d+ bytes.*: send a reference \(") as caught:
         pack([1, bytes(1000)], seals=seals)
     assert "buffersize=" not in str(caught.value)
 
 
-def test_too_many_bytes_with_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_over_the_limit_with_its_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "BLOB_BYTES", 1000)
     with pytest.raises(TooLarge, match=r"first 100 tasks take 1,\d+ bytes"):
         pack([1] * 100)
 
 
-def test_an_iterable_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_iterable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "PACKAGE_TASKS", 1000)
     with pytest.raises(TooLarge, match=r"passed 1,000 items.*buffersize="):
         pack(itertools.count())
 
 
-def test_too_long_is_said_before_anything_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_values_are_refused_before_any_is_serialized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "PACKAGE_TASKS", 3)
     for values in ([1, 2, 3, 4], range(4)):
         with pytest.raises(TooLarge, match="buffersize="):
             pack(values)
 
 
-def test_a_notice_while_an_iterable_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_collection_of_an_iterable_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "NOTICE_S", 0.0)
     said: list[str] = []
     heard = threading.Event()
@@ -182,7 +184,7 @@ def test_a_failed_collection_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch
         pack(broken())  # a file left open is a warning, which is an error here
 
 
-def test_large_data_for_the_own_master_are_a_draft_in_its_folder(
+def test_large_data_for_a_pools_own_master_is_a_draft_in_its_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(packing, "INLINE_DATA_BYTES", 0)
@@ -197,7 +199,7 @@ def test_large_data_for_the_own_master_are_a_draft_in_its_folder(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_is_no_fault_of_a_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_full_disk_is_not_reported_as_an_unpicklable_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(packing, "DRAFT_BYTES", 10)
 
     def full(*_: object) -> None:
@@ -210,5 +212,5 @@ def test_a_full_disk_is_no_fault_of_a_value(monkeypatch: pytest.MonkeyPatch, tmp
     assert not list(tmp_path.iterdir())
 
 
-def test_body_of_a_blob() -> None:
+def test_a_blob_has_its_bytes_as_body() -> None:
     assert bytes(Blob(io.BytesIO(b"abc"), 3).body()) == b"abc"  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ class Point:
 
 @pytest.fixture
 def helper(tmp_path: Path) -> Iterator[types.ModuleType]:
-    """A module of the user's project that was loaded by its path: no import finds it."""
+    """A module of the user's project that was loaded from its path, so that no import finds it."""
     (tmp_path / "helper_of_a_user.py").write_text(HELPER)
     spec = importlib.util.spec_from_file_location("helper_of_a_user", tmp_path / "helper_of_a_user.py")
     assert spec is not None
@@ -51,7 +51,7 @@ def helper(tmp_path: Path) -> Iterator[types.ModuleType]:
 
 @pytest.fixture
 def absent(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Makes a module unknown, as it is at a worker."""
+    """Makes a module unknown, as at a worker."""
 
     def forget(name: str) -> None:
         monkeypatch.delitem(sys.modules, name)
@@ -92,7 +92,7 @@ def test_by_value_may_be_nested(helper: types.ModuleType) -> None:
 
 
 @pytest.mark.parametrize("module", [math, collections, pytest, cloudpickle, sys.modules["cloudpar"], sys, "no module"])
-def test_what_is_not_local(module: object) -> None:
+def test_installed_modules_are_not_local(module: object) -> None:
     assert not is_local(module)
 
 
@@ -158,7 +158,7 @@ def test_the_part_that_does_not_pickle_is_named(value: object, name: str) -> Non
     assert caught.value.__cause__ is not None
 
 
-def test_too_deep() -> None:
+def test_too_deeply_nested_data_is_refused() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -222,7 +222,7 @@ def test_changed_code_is_noticed() -> None:
     assert pickle.loads(codes.get(f).data)() == 2
 
 
-def test_names() -> None:
+def test_function_names_are_short_and_bounded() -> None:
     assert function_name(square) == "square"
     assert function_name(functools.partial(square, 3)) == "square"
     assert function_name(Holder(1)) == "Holder"
@@ -239,12 +239,12 @@ def test_names() -> None:
     ],
     ids=["future", "executor", "generator"],
 )
-def test_the_advice_is_for_what_does_not_pickle(part: object, advice: str) -> None:
+def test_the_error_has_advice_for_the_unpicklable_part(part: object, advice: str) -> None:
     with pytest.raises(SerializationError, match=advice):
         dumps([part], "x")
 
 
-def test_a_future_of_a_pool_is_no_argument(any_pool: Pool) -> None:
+def test_a_future_of_a_pool_is_refused_as_an_argument(any_pool: Pool) -> None:
     future: Any = any_pool.submit(abs, -3)
     with pytest.raises(SerializationError, match=r"give what its result\(\) returns"):
         any_pool.submit(abs, future)

@@ -1,4 +1,4 @@
-"""Classes and functions that the data of many tasks refer to travel once with the package."""
+"""Classes and functions that many tasks' data refers to travel once per package."""
 
 import dataclasses
 import pickle
@@ -21,7 +21,7 @@ from cloudpar_protocol.payloads import InlineData
 
 
 def made_at_run_time() -> Any:
-    """A class as pandas makes one for `DataFrame.itertuples`: no module has it."""
+    """A class like those that pandas makes for `DataFrame.itertuples`: no module contains it."""
     Row = namedtuple("Row", "number text")  # noqa: PYI024 - as users write them
     Row.__module__ = "some.library"
     return Row
@@ -65,7 +65,7 @@ def test_a_class_for_each_task_does_not_gather_without_bound() -> None:
 
 
 def in_a_script(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What a script has defined under a name."""
+    """Define something in a script, and return it."""
     import __main__
 
     namespace: dict[str, Any] = {"__name__": "__main__", "dataclasses": dataclasses}
@@ -86,7 +86,9 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-def test_every_way_to_start_tasks_takes_such_values(any_pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_call_accepts_instances_and_functions_of_a_script(
+    any_pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     row = made_at_run_time()
     point = in_a_script("Point", "@dataclasses.dataclass\nclass Point:\n    number: int", monkeypatch)
     tripled = in_a_script("tripled", "def tripled(x):\n    return 3 * x.number", monkeypatch)
@@ -117,7 +119,7 @@ def test_a_function_that_captures_more_than_task_code_may_have_is_refused(
 
 @pytest.fixture
 def submitted(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
-    """What `submit` makes. It runs nowhere: the fake master would do so in this process, and set the class's state."""
+    """What `submit` makes. It is not run: the fake master would run it in this process, and change the class."""
     found: list[Submission] = []
     monkeypatch.setattr(SubmitBatcher, "submit", lambda _, submission: found.append(submission))
     return found
@@ -147,7 +149,7 @@ def test_a_class_that_changes_between_two_calls_of_submit_travels_as_it_is(
 def test_what_an_iterator_changes_in_the_script_while_it_is_collected_is_not_seen(
     any_pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with the function of the map, all tasks have what there was at the first value that refers to it."""
+    """As with the map's function, all tasks see the state at the first value that refers to it."""
     scaled = in_a_script("scaled", "scale = 1\ndef scaled(x):\n    return scale * x", monkeypatch)
     namespace = scaled.__globals__
 

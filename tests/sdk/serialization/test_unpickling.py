@@ -1,4 +1,4 @@
-"""Results bring copies of the classes of `__main__`, which leave those that are here as they are."""
+"""Results contain copies of the classes of `__main__`, which must not change this process's classes."""
 
 import pickle
 import subprocess

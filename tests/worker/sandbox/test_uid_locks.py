@@ -140,7 +140,7 @@ def test_a_lock_file_that_another_user_made_is_not_used(place: Path, squat: Call
 def test_a_lock_folder_that_another_user_made_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / NAME).mkdir(mode=0o700)
     monkeypatch.setattr(uid_locks, "_OWNER", os.geteuid() + 1)
-    with pytest.raises(PermissionError, match="root's alone"):
+    with pytest.raises(PermissionError, match="others than root"):
         UidLocks()
 
 

@@ -1,4 +1,4 @@
-"""A measurement ends, whatever task code does to it."""
+"""A measurement ends even if task code stops it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Modules of a project whose files were deleted, or whose folder left sys.path, after they were imported."""
+"""Modules of a project whose files were deleted, or whose folder left sys.path, after their import."""
 
 import importlib
 import itertools
@@ -29,10 +29,10 @@ _numbers = itertools.count()
 
 
 class Project:
-    """A module that lies alone, a package with a module in it, and a module that imports the first one."""
+    """A single module, a package with a module in it, and a module that imports the first one."""
 
     def __init__(self, folder: Path) -> None:
-        number = next(_numbers)  # executors of the session's pool keep what they have imported
+        number = next(_numbers)  # executors of the shared pool keep imported modules, so each test needs new names
         lone, package, user = f"lone_{number}", f"package_{number}", f"user_{number}"
         (folder / package).mkdir()
         (folder / package / "__init__.py").touch()
@@ -55,7 +55,7 @@ def project(embedded: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = set(sys.modules)
     made = Project(tmp_path)
-    assert embedded.submit(abs, -1).result() == 1  # the client looks at what is imported; no executor imports it
+    assert embedded.submit(abs, -1).result() == 1  # the client notes the imported modules; no executor imports them
     yield made
     for name in set(sys.modules) - before:
         del sys.modules[name]

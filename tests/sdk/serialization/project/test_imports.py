@@ -10,7 +10,7 @@ from cloudpar._serialization.project.units import File
 def imported(folder: Path, text: str) -> set[str]:
     path = folder / "module.py"
     path.write_text(text)
-    status = os.stat(path)  # noqa: PTH116 - what the code under test calls
+    status = os.stat(path)  # noqa: PTH116 - the code under test calls it
     file = File("firm/module.py", str(path), status.st_size, (status.st_mtime_ns, hash(text)))
     return set(of_file(file, "firm"))
 

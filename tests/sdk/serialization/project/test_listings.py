@@ -14,7 +14,7 @@ LONG_AGO_NS = 10**18
 
 @pytest.fixture
 def firm(tmp_path: Path) -> Path:
-    """A package whose folders have not changed for long."""
+    """A package whose folders have not changed for a while."""
     folder = tmp_path / "firm"
     (folder / "data").mkdir(parents=True)
     (folder / "__init__.py").write_text("from . import pricing")
@@ -80,7 +80,7 @@ def edit_data(firm: Path) -> None:
 
 
 def add_unnoticed(firm: Path) -> None:
-    """As a program that copies a folder and then sets its time back."""
+    """Like a program that copies a folder and then sets its time back."""
     (firm / "more.py").write_text("")
     os.utime(firm, ns=(LONG_AGO_NS, LONG_AGO_NS))
 
@@ -110,7 +110,7 @@ def test_a_change_before_a_call_is_seen_by_it(firm: Path, change: Callable[[Path
     assert places == {f"firm/{path.relative_to(firm)}" for path in firm.rglob("*.*")}
 
 
-def test_of_very_many_data_files_one_that_is_written_over_may_be_seen_later_and_code_never(
+def test_among_many_data_files_an_overwritten_one_may_be_seen_later_but_code_at_once(
     firm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listings, "FEW_DATA_FILES", 0)

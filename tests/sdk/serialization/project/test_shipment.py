@@ -1,4 +1,4 @@
-"""Task code with a project runs where neither this package nor the project is, as at workers of every release."""
+"""Task code with a project runs where neither this package nor the project is installed, as at any worker."""
 
 import importlib
 import pickle
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def task(tmp_path: Path, name: str, value: object) -> str:
-    """A file with the code and the data of a task, as other workers get them."""
+    """A file with the code and the data of a task, as workers on other machines get them."""
     planner: Any = importlib.import_module("planner")
     function = serialize(planner.plan)
     data = pickled(value, "x")
@@ -50,7 +50,7 @@ def task(tmp_path: Path, name: str, value: object) -> str:
     return str(path)
 
 
-def test_it_runs_where_only_cloudpickle_is(folder: Path, tmp_path: Path) -> None:
+def test_task_code_runs_where_only_cloudpickle_is_installed(folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", ALONE, task(tmp_path, "task", 7)]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert (ended.stdout, ended.stderr) == ("('first', 7)\n", "")
@@ -67,13 +67,13 @@ def test_a_later_version_is_the_one_that_runs(folder: Path, tmp_path: Path) -> N
     assert not ended.stderr
 
 
-def test_a_function_without_a_project_is_as_it_was() -> None:
+def test_a_function_without_project_modules_is_not_changed() -> None:
     code = serialize(len)
     assert Shipper(here=False).ship(code, Needs()) is code
     assert Shipper(here=True).ship(code, Needs()) is code
 
 
-def test_a_folder_that_was_added_to_the_path_is_told_to_executors_here(
+def test_executors_on_this_machine_get_folders_that_were_added_to_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipper = Shipper(here=True)
@@ -81,7 +81,7 @@ def test_a_folder_that_was_added_to_the_path_is_told_to_executors_here(
     assert str(tmp_path).encode() in shipper.ship(serialize(len), Needs()).data
 
 
-def test_a_reference_is_left_alone() -> None:
+def test_a_reference_is_not_changed() -> None:
     code = Code("f", "0" * 64, b"", "json:dumps")
     assert Shipper(here=False).ship(code, Needs()) is code
 
