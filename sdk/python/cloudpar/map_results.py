@@ -19,7 +19,7 @@ class MapResults(Iterator[T_co]):
 
     It has exactly one place for each task. Where a task failed, `next` raises the task's exception (or returns it, with
     `return_exceptions`), and the next call continues with the following task. If this object is garbage-collected
-    before it is read to the end, its tasks are cancelled.
+    when it is half read, the rest of its tasks is cancelled; tasks of a map that was never read run to the end.
     """
 
     def __init__(self, feed: PackageFeed) -> None:

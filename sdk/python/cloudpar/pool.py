@@ -166,8 +166,8 @@ class Pool(FamiliarNames, MapMethods):
 
         Returns:
             An object to iterate over; `.results()` gives all values in task order. Reading it raises NotFound if there
-            is no such package, and Gone if the package was deleted. Start to read before this pool shuts down: the pool
-            waits for readers only.
+            is no such package, and Gone if the package was deleted. Start to read before this pool shuts down: it waits
+            only for packages that are being read.
 
         Raises:
             NotFound: No package starts with these characters, or more than one does.

@@ -147,8 +147,7 @@ class Shared:
 ROOT = str(Path(__file__).parents[3])
 
 
-def user_of(pid: int) -> int:
-    return psutil.Process(pid).uids().real
+
 
 
 def found(result: TaskResult) -> bool:
