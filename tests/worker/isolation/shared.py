@@ -147,9 +147,6 @@ class Shared:
 ROOT = str(Path(__file__).parents[3])
 
 
-
-
-
 def found(result: TaskResult) -> bool:
     """Whether a probe has found something. What it found may not be data: it may refer to an open file.
 
