@@ -162,7 +162,7 @@ class Awaiter:
 
     @staticmethod
     def _hold_s(asked: list[PackageHandle]) -> float:
-        """How long the master may hold the question: at most until the user is to be told why no task runs."""
+        """How long the master may hold the question: at most until the pool shows the user why no task runs."""
         if any(each.package.more for each in asked):
             return 0.0
         lonely = [each.started_at for each in asked if not each.executors]

@@ -33,7 +33,7 @@ class _DataOption(click.Option):
         given = [option for option in ("endpoint", "token", "admin_token") if option in opts]
         if self.name in opts and given:
             raise click.UsageError(
-                f"--data tells the endpoint and the tokens of its master: leave out --{given[0].replace('_', '-')}, or "
+                f"--data gives the endpoint and the tokens of its master: leave out --{given[0].replace('_', '-')}, or "
                 "--data",
                 ctx,
             )

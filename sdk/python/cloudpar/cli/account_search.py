@@ -26,6 +26,6 @@ def find_account(master: Master, text: str) -> Account:
     if found:
         ids = ", ".join(each.account_id for each in found)
         raise NotFound(
-            f"{len(found)} accounts have the name {text!r}, or ids that begin so ({ids}): give one of the ids"
+            f"{len(found)} accounts have the name {text!r}, or ids that begin with it ({ids}): give one of the ids"
         )
     raise NotFound(f"no account {text!r}, by name or id: 'cloudpar account list' shows them")

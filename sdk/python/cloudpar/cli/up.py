@@ -35,7 +35,7 @@ PORT = 8642
 )  # fmt: skip
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE",
-    help="A figure of the master, such as running_packages=50; docs/operations.md lists the limits.",
+    help="A limit of the master, such as running_packages=50; docs/operations.md lists them all.",
 )  # fmt: skip
 @click.option(
     "--new-secret", is_flag=True,

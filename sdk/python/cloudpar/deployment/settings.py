@@ -119,7 +119,7 @@ def kept(template: Mapping[str, Any]) -> Settings | None:
 
 
 def recognized(template: Mapping[str, Any]) -> Settings:
-    """Of a template without kept settings: those whose loss would do most harm and that its resources show."""
+    """The settings that the resources of a template show, if it keeps none: those whose loss would do most harm."""
     found: Settings = {}
     for setting, output in TABLES.items():
         table = in_use(template, output)
