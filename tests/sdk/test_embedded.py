@@ -22,9 +22,7 @@ from cloudpar.errors import (
     ExecutorCrashed,
     ExecutorOutOfMemory,
     LocalClusterFailed,
-    SerializationError,
     TaskLost,
-    TaskTimeout,
 )
 from cloudpar_master.adapters.embedded.code_blobs import KEPT_BYTES
 from cloudpar_protocol.payload_folder import UPLOAD
@@ -252,18 +250,6 @@ def hurried(name: str, command: list[str], greeting: dict[str, object], report: 
     """A master that waits for a silent worker no longer than a second."""
     settings = {"settings": {"lease_s": 1.0}} if name == "master" else {}
     return Child(name, command, greeting | settings, report, **more)
-
-
-def test_a_task_over_its_time_limit_is_stopped(embedded: Pool) -> None:
-    results = embedded.map(lambda x: __import__("time").sleep(60 * x), [0, 1], task_timeout_s=0.3)
-    assert next(results) is None
-    with pytest.raises(TaskTimeout):
-        next(results)
-
-
-def test_an_unpicklable_result_is_a_serialization_error(embedded: Pool) -> None:
-    with pytest.raises(SerializationError):
-        embedded.submit(threading.Lock).result(60)
 
 
 def test_notes_stay_on_an_exception_that_is_rebuilt_without_them(embedded: Pool) -> None:

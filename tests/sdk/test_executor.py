@@ -303,7 +303,7 @@ async def coroutine(value: int) -> int:
 
 
 @pytest.mark.parametrize("function", [None, 5])
-def test_what_is_not_callable_is_refused_at_the_call(pool: Pool, master: FakeMaster, function: Any) -> None:
+def test_an_object_that_is_not_callable_is_refused_at_the_call(pool: Pool, master: FakeMaster, function: Any) -> None:
     for call in calls_of(pool, function):
         with pytest.raises(TypeError, match=f"^{function} is no function: give a callable"):
             call()

@@ -99,17 +99,6 @@ def test_a_pool_does_not_wait_for_a_map_after_its_error(master: FakeMaster) -> N
     assert "p0" in master.acknowledged
 
 
-def test_a_cancelled_map_raises_task_cancelled(waiting: MapResults[int], master: FakeMaster) -> None:
-    master.run("p0", range(1))
-    waiting.cancel()
-    assert next(waiting) == 1
-    for _ in range(2):
-        with pytest.raises(TaskCancelled):
-            next(waiting)
-    with pytest.raises(StopIteration):
-        next(waiting)
-
-
 def test_a_failed_package_fails_its_tasks_without_results(waiting: MapResults[int], master: FakeMaster) -> None:
     master.run("p0", range(1))
     master.fail("p0", "failed", "quota", "the quota is used up: ask for more")
@@ -290,23 +279,6 @@ def test_a_map_is_read_to_its_end_without_a_thread_for_acknowledgements(
 
 def no_thread(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
-
-
-def test_an_attachment_raises_the_tasks_exception(pool: Pool, master: FakeMaster) -> None:
-    package_id = pool.map(lambda x: 1 // x, [1, 0]).detach()
-    attached = pool.attach(package_id)
-    with pytest.raises(ZeroDivisionError):
-        attached.results()
-    with pytest.raises(ZeroDivisionError):
-        list(attached)
-
-
-def test_an_attachment_to_an_unknown_package_raises_not_found(pool: Pool) -> None:
-    nothing = "0" * 32
-    with pytest.raises(NotFound, match=f"{nothing} does not exist"):
-        pool.attach(nothing).results()
-    with pytest.raises(NotFound, match=f"{nothing} does not exist"):
-        list(pool.attach(nothing))
 
 
 def test_an_attachment_waits_and_can_cancel(pool: Pool, master: FakeMaster) -> None:

@@ -38,13 +38,13 @@ def test_a_loop_takes_a_snapshot_as_any_function(any_pool: Pool) -> None:
     assert found == [0, 1, 2]
 
 
-def test_what_does_not_pickle_is_refused_when_the_snapshot_is_made() -> None:
+def test_an_unpicklable_capture_is_refused_when_the_snapshot_is_made() -> None:
     numbers = (n for n in range(3))
     with pytest.raises(SerializationError, match="numbers"):
         snapshot(lambda: numbers)
 
 
-def test_what_is_serialized_again_unchanged_is_warned_of_once(
+def test_serializing_the_same_large_bytes_again_causes_one_warning(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(snapshots, "LARGE_BYTES", 10_000)

@@ -182,9 +182,11 @@ def test_outcomes_of_a_failed_package_have_its_failure_for_missing_results(pool:
 
 
 @pytest.mark.parametrize("timeout", [0, None])
-def test_outcomes_of_an_unknown_package_raise_not_found(pool: Pool, timeout: float | None) -> None:
+def test_outcomes_and_results_of_an_unknown_package_raise_not_found(pool: Pool, timeout: float | None) -> None:
     with pytest.raises(NotFound):
         pool.attach("0" * 32).outcomes(timeout)
+    with pytest.raises(NotFound, match=f"{'0' * 32} does not exist"):
+        pool.attach("0" * 32).results()
     assert read_on(iter(pool.attach("0" * 32))) == [NotFound]
 
 

@@ -151,7 +151,7 @@ def test_a_protocol_and_a_module_that_no_import_finds_have_no_footprint(script: 
     assert footprint(script[name]) is None
 
 
-def test_what_a_module_registered_with_cloudpickle_defines_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_definitions_of_a_module_registered_with_cloudpickle_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("module_by_value")
     exec("SIZE = 1\ndef size():\n    return SIZE\n", vars(module))
     monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -145,7 +145,7 @@ def test_the_standard_streams_are_those_of_the_process_that_has_them(
             assert pickle.loads(sent)() == "the stream of the executor"
 
 
-def test_what_a_task_prints_to_a_captured_standard_output_is_its_output() -> None:
+def test_text_that_a_task_prints_to_a_captured_stdout_is_its_output() -> None:
     stream = sys.stdout
     lines = list[str]()
     with Pool("local", workers=1, output=lambda _index, out, _err: lines.append(out)) as pool:

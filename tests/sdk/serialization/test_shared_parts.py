@@ -146,7 +146,7 @@ def test_a_class_that_changes_between_two_calls_of_submit_travels_as_it_is(
     assert seen == [size for size in range(5) for _ in range(3)]
 
 
-def test_what_an_iterator_changes_in_the_script_while_it_is_collected_is_not_seen(
+def test_changes_of_a_script_while_its_iterator_is_collected_are_not_seen(
     any_pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with the map's function, all tasks see the state at the first value that refers to it."""

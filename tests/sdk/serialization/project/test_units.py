@@ -176,7 +176,7 @@ def distribution(folder: Path, name: str, files: list[str]) -> None:
     (folder / f"{name}-1.0.dist-info" / "RECORD").write_text("".join(f"{file},,\n" for file in files))
 
 
-def test_what_a_distribution_beside_it_lists_is_installed(project: Path) -> None:
+def test_a_module_that_a_distribution_beside_it_lists_is_installed(project: Path) -> None:
     write(project, listed__in____init____dot__py="", listed__in__deep__dot__py="", lone__dot__py="", mine__dot__py="")
     distribution(project, "listed", ["listed/__init__.py", "listed/deep.py", "lone.py", "listed-1.0.dist-info/RECORD"])
     for name in "listed", "listed.deep", "lone", "mine":
