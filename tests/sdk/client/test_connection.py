@@ -212,7 +212,7 @@ def test_a_client_that_is_asked_to_wait_waits_and_logs_it(
     assert master.seen["hello"] == 14
     texts = [record.getMessage() for record in caplog.records]
     assert len(texts) == 2  # in 72 s of its own clock
-    assert "has had a request wait for" in texts[0]
+    assert "has delayed a request for" in texts[0]
     impatient.close()
 
 

@@ -207,7 +207,7 @@ class Connection:
         delay_s = attempts.paced(now, error.retry_after_s)
         if peer.policy.paced(attempts.paced_since, now):
             waited_s = now - attempts.paced_since
-            log.warning("cloudpar: the %s has had a request wait for %.0f s: %s", peer.kind, waited_s, _brief(error))
+            log.warning("cloudpar: the %s has delayed a request for %.0f s: %s", peer.kind, waited_s, _brief(error))
         if self._closed.wait(delay_s):
             raise Aborted from error
 

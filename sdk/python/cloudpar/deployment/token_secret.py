@@ -42,7 +42,7 @@ def of_stack(aws: Aws, stack: str) -> list[str]:
     """The names of the secrets of a stack's users."""
     filters = [{"Key": "tag-key", "Values": [STACK_TAG]}, {"Key": "tag-value", "Values": [stack]}]
     found = aws.pages("secretsmanager", "list_secrets", "SecretList", Filters=filters)
-    # The filter also matches longer names with this prefix, so compare the tag.
+    # The filters also match stacks whose names only start with this one, so compare the whole tag.
     return sorted(each["Name"] for each in found if {"Key": STACK_TAG, "Value": stack} in each.get("Tags", ()))
 
 

@@ -96,7 +96,8 @@ def capture(body: Callable[[int], object]) -> Capture:
     rebuilders: dict[int, tuple[Any, ...]] = {}
     for region in shared(arrays):
         if any(array.dtype.hasobject for array in region.members.values()):
-            # Without it, the views would be rebuilt separately and could not see each other's writes.
+            # References to objects cannot be rebuilt over raw bytes, and separate copies could not see each other's
+            # writes. So such arrays may only be read: as opaque objects, a change of them is refused.
             for number in region.members:
                 facets[number] = replace(facets[number], kind="opaque")
         else:
