@@ -4,7 +4,7 @@ export interface components {
     schemas: {
         /**
          * Account
-         * @description One user of the pool. `reserved_us` is held by running packages, on top of `spent_us`.
+         * @description One user of the pool. Running packages hold `reserved_us`, in addition to `spent_us`.
          */
         Account: {
             account_id: string;
@@ -25,7 +25,7 @@ export interface components {
         };
         /**
          * Acknowledge
-         * @description Free the storage of packages that the client needs no more. A running one is cancelled first.
+         * @description Free the storage of packages whose results are no longer needed. A running package is cancelled first.
          */
         Acknowledge: {
             /** @default 1 */
@@ -39,11 +39,11 @@ export interface components {
         };
         /**
          * AwaitTasks
-         * @description Read what is new of packages. An embedded master may hold the request for up to `hold_s` until something is.
+         * @description Read the news of packages. An embedded master may hold the request for up to `hold_s` until there is some.
          *
          *     Attributes:
-         *         unwritable: The client reads the reply's `unwritable`: a master that cannot write answers with it, and not with
-         *             an error.
+         *         unwritable: The client understands the reply's `unwritable`. A master that cannot write then answers with it
+         *             instead of an error.
          */
         AwaitTasks: {
             /** @default 1 */
@@ -60,9 +60,9 @@ export interface components {
          * AwaitTasksReply
          * @description Packages in the order of the request. An unknown or deleted package has a text in `missing` instead of a status.
          *
-         *     `fleet` comes while one of the packages waits for its first workers, from a master that knows of a fleet.
-         *     `unwritable` comes while the master, or a worker that shares its folder, cannot store results. It may then come
-         *     without packages.
+         *     `fleet` is present while one of the packages waits for its first workers, if the master knows of a fleet.
+         *     `unwritable` is present while the master, or a worker that shares its folder, cannot store results. The reply may
+         *     then contain no packages.
          */
         AwaitTasksReply: {
             /** @default 1 */
@@ -83,9 +83,9 @@ export interface components {
          * BlobData
          * @description Task i's data lies in a blob: n serialized items one after the other, then a table of their n + 1 offsets.
          *
-         *     An offset is 8 bytes, little-endian; the table starts at size - 8 * (n + 1). So a worker reads any range of
-         *     tasks with two byte-range requests, or one once it has the table. Of a sealed package, the n seals of SEAL_BYTES
-         *     each stand right before the table.
+         *     An offset is 8 bytes, little-endian; the table starts at size - 8 * (n + 1). So a worker reads any range of tasks
+         *     with two byte-range requests, or with one if it has the table. In a sealed package, n seals of SEAL_BYTES each stand
+         *     directly before the table.
          */
         BlobData: {
             /** @enum {unknown} */
@@ -103,9 +103,9 @@ export interface components {
         ];
         /**
          * CancelTasks
-         * @description Cancel the whole package, or (with `ranges`) some of its tasks. The reply comes when it is decided.
+         * @description Cancel the whole package, or (with `ranges`) some of its tasks. The reply comes once the master has decided.
          *
-         *     `only_queued`: tasks that a worker has go on, all others of the package are cancelled.
+         *     `only_queued`: tasks that a worker has taken run on, and all other tasks of the package are cancelled.
          */
         CancelTasks: {
             /** @default 1 */
@@ -121,7 +121,7 @@ export interface components {
         };
         /**
          * CancelTasksReply
-         * @description `cancelled`: the tasks that will have no value because of this call (whole packages: all without a result).
+         * @description `cancelled`: the tasks that will have no value because of this call; of a whole package, all without a result.
          */
         CancelTasksReply: {
             /** @default 1 */
@@ -143,8 +143,8 @@ export interface components {
          *     Attributes:
          *         host: The name of its machine; empty if the worker is of an earlier release, or has sent no retrieval since
          *             the master started.
-         *         executors: How many it has, busy or not; 0: it has sent no retrieval since the master started.
-         *         pythons: The minor versions of Python that it runs; empty as for `host`.
+         *         executors: How many executors it has, busy or not; 0 if it has sent no retrieval since the master started.
+         *         pythons: The minor versions of Python that it runs; empty like `host`.
          *         seen_at: When it last sent a request, in seconds since 1970; may be some seconds old.
          *         set_aside: The packages that it cannot run.
          */
@@ -162,7 +162,7 @@ export interface components {
         };
         /**
          * CreateAccount
-         * @description The caller makes the token (256 random bits) and sends only its SHA-256, so the token never travels here.
+         * @description Create an account. The caller makes the token (256 random bits) and sends only its SHA-256, never the token.
          */
         CreateAccount: {
             /** @default 1 */
@@ -174,7 +174,7 @@ export interface components {
         };
         /**
          * Cursor
-         * @description How far a client has read a package's results: the head version of the last page it has.
+         * @description How far a client has read a package's results: the head version of the last page that it has read.
          */
         Cursor: {
             package_id: string;
@@ -197,7 +197,7 @@ export interface components {
         };
         /**
          * ExtendLeases
-         * @description Extend leases: the worker lives.
+         * @description Extend leases, which shows that the worker is alive.
          *
          *     Attributes:
          *         unwritable: Why the worker cannot write results to the folder that it shares with its pool's own master.
@@ -225,12 +225,12 @@ export interface components {
         };
         /**
          * FleetStatus
-         * @description The hosts of a deployment's workers, which come and go with the work.
+         * @description The hosts of a deployment's workers, which start and stop with the load.
          *
          *     Attributes:
-         *         running: Those that are there.
-         *         starting: Those that are wanted and not there yet.
-         *         message: Why no more can start, as the service says that should start them.
+         *         running: How many are running.
+         *         starting: How many are wanted and not running yet.
+         *         message: Why no more can start, in the words of the service that starts them.
          */
         FleetStatus: {
             /** @default 0 */
@@ -242,11 +242,11 @@ export interface components {
         };
         /**
          * GiveBack
-         * @description Tasks that the worker will not run.
+         * @description Return tasks that the worker will not run.
          *
          *     Attributes:
-         *         leaving: The worker has nothing left and ends; the master counts on it no more. Then `returns` may be empty,
-         *             which a master of an earlier release refuses; the worker ends all the same.
+         *         leaving: The worker has no tasks left and ends, so the master stops counting on it. `returns` may then be
+         *             empty. A master of an earlier release refuses that; the worker ends nevertheless.
          */
         GiveBack: {
             /** @default 1 */
@@ -263,7 +263,7 @@ export interface components {
         };
         /**
          * GrantQuota
-         * @description Adds compute time; a negative sum takes some back, never below what is spent.
+         * @description Add compute time. A negative amount takes some back, but never more than is unspent.
          */
         GrantQuota: {
             /** @default 1 */
@@ -282,7 +282,7 @@ export interface components {
         };
         /**
          * HelloReply
-         * @description The caller's role and account. `seal_key`, for users, makes and verifies their seals; None: no seals here.
+         * @description The caller's role and account. `seal_key` makes and verifies a user's seals; None: this master has no seals.
          */
         HelloReply: {
             /** @default 1 */
@@ -308,7 +308,7 @@ export interface components {
          * @description Task i's data is items[i], serialized by the client.
          *
          *     Attributes:
-         *         seals: Of a sealed package: theirs, one after the other.
+         *         seals: The items' seals, one after the other, if the package is sealed.
          */
         InlineData: {
             /** @enum {unknown} */
@@ -319,28 +319,30 @@ export interface components {
         };
         /**
          * Lease
-         * @description The right to run a chunk's tasks for `lease_s` from the answer on.
+         * @description The right to run a chunk's tasks for `lease_s` seconds from the answer on.
          *
          *     Attributes:
-         *         ranges: The tasks of it that are left to do, in order; usually all.
-         *         attempt: 1 for the first retrieval.
-         *         account: Opaque; an executor never serves two.
+         *         ranges: The chunk's tasks that are left to do, in order; usually all.
+         *         attempt: 1 for the first retrieval of the chunk.
+         *         account: An opaque id; an executor never runs tasks of two accounts.
          *         code, code_link: The task code; the link is for code that is not inline.
          *         data: For a range: the package's. Inline: the items of `ranges`, one after the other. Blob: the package's.
-         *         data_link: For a blob, good for byte ranges.
-         *         tasks: n of the package (the length of a data blob's table).
-         *         codec: Of task data and results; with "msgpack" the code is a reference, and `python` is ignored.
-         *         mean_us: Mean duration of the package's tasks, as measured so far; 0: unknown.
+         *         data_link: For a blob; allows byte ranges.
+         *         tasks: The number of tasks of the package, which is the length of a data blob's table.
+         *         codec: How task data and results are serialized; with "msgpack" the code is a reference, and `python` is
+         *             ignored.
+         *         mean_us: The mean duration of the package's tasks so far; 0: unknown.
          *         wait_us: How long the chunk waited in the queue; the worker repeats it in its publications.
-         *         task_timeout_s: The limit for one task.
+         *         task_timeout_s: The time limit for one task.
          *         threads_per_task, depth: As in StartTasks.
-         *         retries, retry_on: As in StartTasks; the time of all attempts is the task's.
-         *         budget_us: What the account has left; a task that runs longer is stopped.
+         *         retries, retry_on: As in StartTasks; the time of all tries is the task's time.
+         *         budget_us: The compute time that the account has left; a task that runs longer is stopped.
          *         collect_us: While all executors have work, the worker may collect results for this long before it publishes
-         *             them: a request may cost money.
-         *         seal, seal_key: Of a sealed package: the seal of its code, and the account's key. Executors never see the key.
-         *         elsewhere: What this worker cannot run, it gives back with the reason (`unfit`), and another worker runs it.
-         *             False: no worker can (or the master is of an earlier release), so the worker reports the failure.
+         *             them, since a request may cost money.
+         *         seal, seal_key: In a sealed package: the seal of its code, and the account's key. Executors never see the key.
+         *         elsewhere: If the worker cannot run the package, it gives the chunk back with the reason (`unfit`), and another
+         *             worker runs it. False: no worker can (or the master is of an earlier release), so the worker reports a
+         *             failure.
          */
         Lease: {
             package_id: string;
@@ -400,12 +402,12 @@ export interface components {
         };
         /**
          * LeaseRef
-         * @description Which lease a message is about, and of which chunk.
+         * @description Identifies a lease and its chunk.
          *
          *     Attributes:
-         *         package_id: Of the package whose tasks it leases.
-         *         lease_id: New for each retrieval of the chunk; part of its result blobs' keys.
-         *         receipt: The queue's handle, with which the master extends or deletes the message.
+         *         package_id: The package whose tasks are leased.
+         *         lease_id: New for each retrieval of the chunk; part of the keys of its result blobs.
+         *         receipt: The queue's handle, with which the master extends or deletes the queue message.
          *         start, end, generation: The chunk: tasks [start, end) of the package, cut at this version of its head.
          */
         LeaseRef: {
@@ -439,10 +441,10 @@ export interface components {
          * @description A presigned request for one object and one method.
          *
          *     Attributes:
-         *         method: What to request.
-         *         url: Where. One that starts with "/" follows the endpoint by which the caller reaches the master; such links are
-         *             answered only to calls with the header `Cloudpar-Links: relative`.
-         *         headers: What to send with the request.
+         *         method: The HTTP method.
+         *         url: The URL. One that starts with "/" is relative to the endpoint by which the caller reaches the master; only
+         *             calls with the header `Cloudpar-Links: relative` get such links.
+         *         headers: The headers to send.
          */
         Link: {
             /** @enum {unknown} */
@@ -476,7 +478,7 @@ export interface components {
         };
         /**
          * ListPackagesReply
-         * @description `executors` published lately for any running package listed, each counted once; None: the master is older.
+         * @description `executors` published recently for any listed running package, each counted once; None: the master is older.
          */
         ListPackagesReply: {
             /** @default 1 */
@@ -495,7 +497,7 @@ export interface components {
         };
         /**
          * ListWorkersReply
-         * @description By host. `now` is the master's clock, which `seen_at` goes by.
+         * @description The workers, ordered by host. `now` is the master's clock, for comparison with `seen_at`.
          */
         ListWorkersReply: {
             /** @default 1 */
@@ -506,21 +508,21 @@ export interface components {
         };
         /**
          * PackageStatus
-         * @description What is new of one package.
+         * @description The news of one package.
          *
          *     Attributes:
-         *         cursor: Send this next time.
+         *         cursor: The cursor to send next time.
          *         more: Further results are ready: send the next request at once.
-         *         results: In the order in which they were committed, each task once.
-         *         links: For the blobs named by `results`, by key.
-         *         failed: Ranges of the tasks that ended in an error, at most 100 of them; progress.errors counts all.
-         *         cancelled: Ranges of the tasks that have no result because they were cancelled one by one.
-         *         reason: Of a failed, cancelled or expired package: a short code.
-         *         message: The same for people, with the remedy.
+         *         results: New results in the order in which they were committed, each task once.
+         *         links: Links for the blobs that `results` name, by key.
+         *         failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all.
+         *         cancelled: Ranges of tasks without a result because they were cancelled one by one.
+         *         reason: Why the package failed, was cancelled or expired: a short code.
+         *         message: The same for users, with the fix.
          *         settled: The charge is final.
          *         codec: How `results` are serialized.
-         *         set_aside: Workers that could not run it, so that its tasks run on others.
-         *         placement: Of a package that no worker has run for some seconds: which workers there are.
+         *         set_aside: Workers that could not run the package, so that other workers run its tasks.
+         *         placement: Which workers are connected, if no worker has run the package for some seconds.
          */
         PackageStatus: {
             package_id: string;
@@ -585,13 +587,13 @@ export interface components {
         };
         /**
          * Parts
-         * @description One upload in parts of PART_BYTES each: a PUT for each, in any order, then a POST that makes them one payload.
+         * @description One upload in parts of PART_BYTES each: a PUT for each, in any order, then a POST that combines them.
          *
          *     Attributes:
-         *         upload_id: Brings fresh links to the same parts when it is sent back; those that are there stay.
-         *         links: One a part. The answer's ETag goes into the POST.
-         *         complete: Its body is the list of parts as S3 takes it: a CompleteMultipartUpload document with number, ETag and
-         *             CRC-32 of each. It succeeds once for a key, as the PUT of the whole does.
+         *         upload_id: Sent back to the master, it brings new links to the same parts; uploaded parts stay.
+         *         links: One for each part. The answers' ETags go into the POST.
+         *         complete: The POST. Its body is S3's CompleteMultipartUpload document with number, ETag and CRC-32 of each part.
+         *             Like the PUT of a whole payload, it succeeds once per key.
          */
         Parts: {
             upload_id: string;
@@ -603,7 +605,7 @@ export interface components {
          * @description Which of the connected workers can run a package.
          *
          *     Attributes:
-         *         workers: How many workers sent requests lately.
+         *         workers: How many workers have sent requests recently.
          *         fitting: How many of them can run it.
          *         python: The version of Python that it needs; "": any.
          *         others: Some of the workers that cannot run it, with what they lack.
@@ -620,7 +622,7 @@ export interface components {
         };
         /**
          * PrepareResult
-         * @description A link for one blob with the large results of a lease.
+         * @description Request a link for one blob with large results of a lease.
          *
          *     Attributes:
          *         crc32: zlib.crc32 of the blob.
@@ -663,7 +665,7 @@ export interface components {
         };
         /**
          * PreparedResult
-         * @description Where to upload a result; `parts` is another way to the same place.
+         * @description Where to upload a result; `parts` is an alternative to `link`.
          */
         PreparedResult: {
             key: string;
@@ -673,7 +675,7 @@ export interface components {
         };
         /**
          * PreparedUpload
-         * @description Where to upload a payload; no link: it is there already. `parts` is another way to the same place.
+         * @description Where to upload a payload. Without a link the payload is already there. `parts` is an alternative to `link`.
          */
         PreparedUpload: {
             key: string;
@@ -684,7 +686,7 @@ export interface components {
         };
         /**
          * Progress
-         * @description How far a package is. `executors` counts those that published lately; the last three are sums over its tasks.
+         * @description A package's progress. `executors` counts recent publishers; the last three are sums over its tasks.
          */
         Progress: {
             tasks: number;
@@ -711,14 +713,14 @@ export interface components {
          *
          *     Attributes:
          *         seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
-         *         results: Any tasks of the lease.
-         *         closes: Nothing of the lease will follow; its queue message may go.
-         *         wait_us: As the lease said.
-         *         retrieve_us: Time of the requests and downloads that brought this lease, held waiting excluded; sent once.
+         *         results: Results of any tasks of the lease.
+         *         closes: This is the lease's last message; the master may delete its queue message.
+         *         wait_us: The lease's `wait_us`.
+         *         retrieve_us: Time of the requests and downloads that brought this lease, without held waiting; sent once.
          *         publish_us: Time of the worker's publish requests for this package since its last publication of it; sent once.
-         *         refused: The worker cannot run this package at all ("python"), or what it was given of it is not what the client
-         *             sealed ("seal"); the package fails with this reason.
-         *         message: Why, for people, with the remedy.
+         *         refused: The package fails with this reason. "python": the worker has no suitable Python. "seal": the code or
+         *             data does not match the client's seal.
+         *         message: The reason for users, with the fix.
          */
         Publication: {
             package_id: string;
@@ -744,7 +746,7 @@ export interface components {
         };
         /**
          * PublishResults
-         * @description `seals`: the results of sealed packages come with their seals. For a worker without, the master makes them.
+         * @description `seals`: results of sealed packages have their seals. For a worker without seals, the master makes them.
          */
         PublishResults: {
             /** @default 1 */
@@ -757,11 +759,11 @@ export interface components {
         };
         /**
          * PublishResultsReply
-         * @description Every publication is durable.
+         * @description Every publication is stored durably.
          *
          *     Attributes:
-         *         hungry: Other workers idle. A worker with many untouched tasks gives some back.
-         *         waiting: The first chunk of a package waits at a master that holds no requests. A worker retrieves it,
+         *         hungry: Other workers are idle. A worker with many tasks that it has not started gives some back.
+         *         waiting: A package's first chunk is waiting, at a master that holds no requests. The worker retrieves it,
          *             with `besides`, as soon as one of its executors is free.
          */
         PublishResultsReply: {
@@ -788,17 +790,17 @@ export interface components {
          * @description Retrieve up to `chunks` chunks.
          *
          *     Attributes:
-         *         attempt_id: A retry with the same id brings the same chunks.
-         *         worker_id: Id of this agent.
+         *         attempt_id: A repeated request with the same id returns the same chunks.
+         *         worker_id: The id of this agent.
          *         executors: How many executors the agent has, busy or not.
-         *         host: The name of its machine, for people.
+         *         host: The name of its machine, for users.
          *         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
-         *             release, which does not report them; it is handed chunks of every Python.
+         *             release, which does not report them; it gets chunks for every Python.
          *         set_aside: The packages that it cannot run, because it lacks something that they need.
-         *         besides: Packages of which it has waiting tasks: it wants chunks of others. A master whose queue cannot choose
-         *             hands out what comes.
-         *         peek: Lease nothing; answer whether a chunk waits.
-         *         again: The worker sent this request before and got no answer.
+         *         besides: Packages of which it already has waiting tasks: it wants chunks of others. A master whose queue cannot
+         *             choose ignores this.
+         *         peek: Lease nothing; only answer whether a chunk is waiting.
+         *         again: The worker repeats this request, since it got no answer.
          */
         RetrieveTasks: {
             /** @default 1 */
@@ -824,11 +826,11 @@ export interface components {
         };
         /**
          * RetrieveTasksReply
-         * @description Without a lease the worker sends its next request after `retry_after_s`.
+         * @description The leases; without one, the worker sends its next request after `retry_after_s`.
          *
          *     Attributes:
-         *         holds: This master holds requests, so that a worker may have a `peek` open for as long as it is busy.
-         *         waiting: A chunk of a package that is not in `besides` waits.
+         *         holds: This master holds requests, so a busy worker may keep a `peek` open.
+         *         waiting: A chunk of a package that is not in `besides` is waiting.
          */
         RetrieveTasksReply: {
             /** @default 1 */
@@ -844,13 +846,13 @@ export interface components {
         };
         /**
          * Return
-         * @description Untouched tasks of a lease that the worker will not run; see Publication for the other fields.
+         * @description Tasks of a lease that the worker has not started and will not run; see Publication for the other fields.
          *
          *     Attributes:
          *         attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
-         *         unfit: What the worker lacks, so that it cannot run the package; the worker is set aside for it.
-         *         used_us: Execution time to charge although there is no result: of tasks that ran for long before they failed for
-         *             what the worker lacks.
+         *         unfit: What the worker lacks for the package; the master then gives it no more chunks of it.
+         *         used_us: Execution time to charge without a result: of tasks that ran long before they failed because of what
+         *             the worker lacks.
          */
         Return: {
             package_id: string;
@@ -875,7 +877,7 @@ export interface components {
         };
         /**
          * RevokeAccount
-         * @description The token is refused from now on, and the account's running packages are cancelled.
+         * @description Refuse the account's token from now on, and cancel its running packages.
          */
         RevokeAccount: {
             /** @default 1 */
@@ -887,7 +889,8 @@ export interface components {
          * @description A package that a worker cannot run, so that its tasks go to other workers.
          *
          *     Attributes:
-         *         lacks: For people: "no module named 'numpy'". Empty: the package names other workers, or was deleted.
+         *         lacks: What the worker lacks, for users: "no module named 'numpy'". Empty: not recorded, or the package was
+         *             deleted.
          */
         SetAside: {
             package_id: string;
@@ -899,19 +902,20 @@ export interface components {
          * @description Start a package of n tasks.
          *
          *     Attributes:
-         *         idempotency_key: Makes the package id; the same key with the same body answers with the same package.
-         *         session: The client process. Starting a package makes an await of the same session that does not name it return
-         *             at once, whether it is held or comes next (once for each start), so that the client awaits the new package.
-         *         name: The function's name, for people.
-         *         codec: Of task data and results; "msgpack" if, and only if, the code is a reference.
-         *         python: Minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
-         *         chunksize: Tasks of each chunk; None: the master sizes chunks from measured durations.
-         *         task_timeout_s: Limit for all attempts of a task together, if it is lower than the operator's.
-         *         retries: How often a task that raises is tried again, at once and by the same executor.
-         *         retry_on: Retry only after these exceptions and subclasses of them; empty: after every Exception.
+         *         idempotency_key: Determines the package id. The same key with the same body returns the same package.
+         *         session: Identifies the client process. After a start, one await of this session that does not name the new
+         *             package returns at once, whether it is being held or comes next; then the client awaits the new package,
+         *             too.
+         *         name: The function's name, for users.
+         *         codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
+         *         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
+         *         chunksize: How many tasks each chunk has; None: the master sizes chunks from measured durations.
+         *         task_timeout_s: The time limit for a task including its retries, if it is lower than the operator's.
+         *         retries: How often a task that raises is retried, immediately and by the same executor.
+         *         retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
          *         seal: The seal of a sealed package's code and call (`seals`).
-         *         depth: How deep the package nests. A worker runs deeper tasks while others wait for them.
-         *         threads_per_task: The limit of numeric libraries in each task; None: the worker's own.
+         *         depth: How deep the package is nested. A worker runs deeper tasks while others wait for them.
+         *         threads_per_task: The limit of numeric libraries in each task; None: the worker's own limit.
          */
         StartTasks: {
             /** @default 1 */
@@ -958,12 +962,12 @@ export interface components {
         };
         /**
          * TaskCode
-         * @description The function, serialized or by its name. Exactly one of `inline`, `blob` and `reference` is set.
+         * @description The function, serialized or as a name. Exactly one of `inline`, `blob` and `reference` is set.
          *
          *     Attributes:
          *         hash: SHA-256 of the serialized function, or of the reference's text.
          *         inline: The serialized function, if it is small.
-         *         blob: Where it lies otherwise.
+         *         blob: The place of a large serialized function.
          *         reference: The function's name; the workers import it.
          */
         TaskCode: {
@@ -977,23 +981,23 @@ export interface components {
         };
         /**
          * TaskResult
-         * @description What became of one task.
+         * @description The result of one task.
          *
          *     Attributes:
          *         index: The task's number in its package.
          *         outcome: "ok": `data` is the serialized value. "error": the task code raised; `data` is the serialized
-         *             exception if it pickles (with codec "msgpack" there is none). Everything else: no value, and `message` says
-         *             why; "unpicklable": the value cannot be serialized by the package's codec.
-         *         duration_us: Monotonic wall time in the executor, unpickling included; this is what is charged.
+         *             exception if it can be pickled (never with codec "msgpack"). Others have no value, and `message` says why;
+         *             "unpicklable": the package's codec cannot serialize the value.
+         *         duration_us: Monotonic wall time in the executor, including unpickling; this time is charged.
          *         data: The serialized value or exception, if it is small.
-         *         blob: Where it lies otherwise.
-         *         message: For people: the exception's line, or the reason.
+         *         blob: The place of a large serialized value or exception.
+         *         message: For users: the exception's last line, or the reason.
          *         traceback: The remote traceback, formatted.
-         *         stdout: What the task wrote to standard output, bounded, undecodable bytes replaced.
+         *         stdout: The task's standard output: bounded, with undecodable bytes replaced.
          *         stderr: The same for standard error.
-         *         seal: Of a sealed package: on `data`, by the worker's agent.
-         *         input: Of a task that raised, for people: what it was called with, such as "value 3" or "arguments (5, b=0)",
-         *             cut to INPUT_CHARS characters. It is not sealed.
+         *         seal: In a sealed package: the seal of `data`, by the worker's agent.
+         *         input: For users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
+         *             INPUT_CHARS characters. It is not sealed.
          */
         TaskResult: [
             number,
@@ -1014,7 +1018,7 @@ export interface components {
          *
          *     Attributes:
          *         host: The name of its machine.
-         *         lacks: For people: "no module named 'numpy'".
+         *         lacks: What it lacks, for users: "no module named 'numpy'".
          */
         Unfit: {
             host: string;
@@ -1022,11 +1026,11 @@ export interface components {
         };
         /**
          * Unwritable
-         * @description A master or a worker that cannot write, such as on a full disk.
+         * @description A master or a worker that cannot write, for example because the disk is full.
          *
          *     Attributes:
-         *         why: For people: which folder cannot be written, and what the system says.
-         *         errno: The number of the system's error on that machine, such as errno.ENOSPC.
+         *         why: For users: which folder cannot be written, and the operating system's message.
+         *         errno: The error number on that machine, such as errno.ENOSPC.
          */
         Unwritable: {
             why: string;
@@ -1038,11 +1042,11 @@ export interface components {
          * @description A payload that is too large to travel inline.
          *
          *     Attributes:
-         *         crc32: zlib.crc32 of the payload. A second, different upload to the same link fails by it.
-         *         hash: SHA-256 of task code, so that the same code is uploaded once.
+         *         crc32: zlib.crc32 of the payload. Because of it, uploading something else to the same link fails.
+         *         hash: SHA-256 of task code, so that the same code is uploaded only once.
          *         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts.
-         *         key: The key that was answered for task data whose upload goes on: the reply has fresh links for it.
-         *         upload_id: The id that was answered for an upload in parts that goes on: the reply has fresh links for it.
+         *         key: To continue an upload of task data: the key of the earlier answer. The reply has new links for it.
+         *         upload_id: To continue an upload in parts: the id of the earlier answer. The reply has new links for it.
          */
         Upload: {
             /** @enum {unknown} */
