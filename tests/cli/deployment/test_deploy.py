@@ -202,7 +202,7 @@ def test_without_a_terminal_it_needs_a_yes(
     stdin: io.StringIO | None,
 ) -> None:
     monkeypatch.setattr("sys.stdin", stdin)
-    assert f"nobody answers 'Create {NAME}?': add --yes" in failed(capsys, ["deploy"], 2)
+    assert f"no terminal to answer 'Create {NAME}?': add --yes" in failed(capsys, ["deploy"], 2)
     assert [call[0] for call in cdk_calls(aws)] == ["synth"]
     assert aws.accounts == []
 
