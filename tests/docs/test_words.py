@@ -33,9 +33,9 @@ WORDS: Final = {
 """What a text must not say, as a pattern in lower case, and what it says instead."""
 
 PLACES: Final = [
-    "sdk/typescript", "worker", "infra", "bench", "docs", "examples", "requirements", ".ci",
+    "sdk", "worker", "infra", "bench", "docs", "examples", "requirements", ".ci",
     "tests/aws", "tests/demo", "tests/docs", "tests/e2e", "tests/examples", "tests/guarantees", "tests/hostile",
-    "tests/packaging", "tests/system",
+    "tests/packaging", "tests/protocol", "tests/sdk", "tests/system", "tests/worker",
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml",
 ]  # fmt: skip
 """What is searched."""

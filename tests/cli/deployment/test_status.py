@@ -136,7 +136,7 @@ def test_the_newest_launch_counts(activities: list[dict[str, Any]], reason: str 
     ],
 )
 def test_a_stack_without_a_pool_says_what_to_do(
-    aws: StandIn, capsys: pytest.CaptureFixture[str], state: str, mend: str
+    aws: StandIn, capsys: pytest.CaptureFixture[str], state: str, fix: str
 ) -> None:
     """The endpoint does not answer, and the template does not list the remaining resources that cost money."""
     gone = "https://sqs.us-east-1.amazonaws.com/123456789012/gone.fifo"

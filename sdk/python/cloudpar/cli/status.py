@@ -104,7 +104,7 @@ def _show(found: Status) -> None:
         f"[bold]{found.stack}[/] in {found.region}: {found.state}" + (f" ({found.reason})" if found.reason else "")
     )
     if found.fix:
-        out.print(f"fix      {found.fix}", markup=False, soft_wrap=True)
+        out.print(f"fix       {found.fix}", markup=False, soft_wrap=True)
     if found.endpoint:
         out.print(f"endpoint  {found.endpoint}")
     if found.fleet is not None:
