@@ -23,6 +23,7 @@ class Worker:
         self.now = 1_000_000
         self.instructions: list[do.Instruction] = []
         self.published: list[tuple[str, int]] = []
+        self.published_tasks: list[int] = []
         self.handle(on.TimePassed())
         for number in range(executors):
             self.handle(on.ExecutorReady(number))
@@ -34,6 +35,7 @@ class Worker:
 
         for each in self.of(do.Publish):
             self.published += [(made.package_id, len(made.results)) for made in each.publications]
+            self.published_tasks += [result.index for made in each.publications for result in made.results]
 
     @property
     def package_id(self) -> str:

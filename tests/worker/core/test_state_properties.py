@@ -42,12 +42,6 @@ class Executor:
         skipped = self.hole[0] <= self.count < self.hole[1]
         self.unread.append(ExecutorResult(index, SKIPPED if skipped else "ok", 0 if skipped else 1000))
         self.count += 1
-        self.pass_over()
-
-    def pass_over(self) -> None:
-        while self.queue and self.hole[0] <= self.count < self.hole[1]:
-            self.unread.append(ExecutorResult(self.queue.popleft()[1], SKIPPED, 0))
-            self.count += 1
 
     @property
     def started(self) -> int:
@@ -113,7 +107,6 @@ class Worker(RuleBasedStateMachine):
                 assert task not in held, "it is in an executor"
             self.taken_back.discard((feed.executor_id, task))
             executor.queue.append(task)
-        executor.pass_over()
 
     def do_recall(self, recall: do.Recall) -> None:
         executor = self.executors[recall.executor_id]

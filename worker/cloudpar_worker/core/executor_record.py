@@ -49,7 +49,7 @@ class ExecutorRecord:
         ready: It has started and can get tasks.
         account: The account whose tasks it has seen; None if it is fresh.
         threads: The thread limit of all its tasks: libraries read the limit once, when they are loaded.
-        runs: Its tasks without results; the first task of the first run is the running one.
+        runs: Its tasks without results, in order. The executor skips those of recalled runs.
         last_package_id: The package of its last results.
         stop: Why it is being killed; None if it is not.
         started_at_us: The latest time, by the agent's clock, at which the running task can have started.
@@ -102,17 +102,21 @@ class ExecutorRecord:
 
     @property
     def running(self) -> FedRun | None:
-        """The run of the running task."""
-        return self.runs[0] if self.runs else None
+        """The run of the running task, its first one."""
+        # The tasks of a recalled run are back in their lease and may run elsewhere. If one of them counted as running
+        # here, stopping it would end the task of another executor, and its lease would close without that result.
+        return next((run for run in self.runs if not run.recalled), None)
 
     @property
     def depth(self) -> int:
         """The nesting depth of the running task; -1 if none runs."""
-        return self.runs[0].record.lease.depth if self.runs else -1
+        run = self.running
+        return run.record.lease.depth if run else -1
 
     def position(self) -> tuple[str, int]:
         """The lease and the index of the running task; ("", -1) if none runs."""
-        return (self.runs[0].record.lease.lease_id, self.runs[0].next) if self.runs else ("", -1)
+        run = self.running
+        return (run.record.lease.lease_id, run.next) if run else ("", -1)
 
     def expects(self, results: list[ExecutorResult]) -> bool:
         """Whether these are results of the tasks that it was fed, in that order."""
@@ -147,9 +151,11 @@ class ExecutorRecord:
         self.runs.append(FedRun(record, start, end))
 
     def has_queued(self) -> bool:
-        """Whether tasks wait behind the running one."""
-        runs = self.runs
-        return bool(runs) and (runs[0].next + 1 < runs[0].end or any(not run.recalled for run in list(runs)[1:]))
+        """Whether tasks wait behind the running one. While it still skips recalled tasks, none counts as waiting."""
+        if not self.runs or self.runs[0].recalled:
+            return False
+        first, *others = self.runs
+        return first.next + 1 < first.end or any(not run.recalled for run in others)
 
     @property
     def started(self) -> int:

@@ -98,7 +98,7 @@ class WorkerState:
             executor.advance(tasks)
             self._finish(run, results[:tasks], now_us)
             results = results[tasks:]
-        if not executor.runs:
+        if executor.running is None:
             self.facts.publish_now = True  # `decisions` clears this if the executor gets new tasks at once
 
     def _task_waits(self, stimulus: on.TaskWaits, now_us: int) -> None:
@@ -146,7 +146,10 @@ class WorkerState:
         facts = self.facts
         executor = facts.executors.pop(stimulus.executor_id)
         if executor.runs:
-            self._blame(executor, executor.runs[0], stimulus, now_us)
+            # Its channel has been read to the end: if its first run is a recalled one, it ended before it had skipped
+            # that run, and so in no task.
+            if not executor.runs[0].recalled:
+                self._blame(executor, executor.runs[0], stimulus, now_us)
         elif executor.stop is None and not executor.proven:
             # The executor ended before its first result, so the machine lacks something, such as memory. Without a
             # growing delay the agent would fork as fast as it can.

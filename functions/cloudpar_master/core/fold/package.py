@@ -133,6 +133,10 @@ def _publish(draft: Draft, event: Published) -> None:
     # A worker stops what it thinks is not wanted. If it is wrong, the task is not cancelled but given back.
     stopped = {result.index for result in results if result.outcome == "cancelled"}
     tasks.take_back(draft, ranges.of(sorted(stopped)), event.generation)
+    if event.closed is not None:
+        # The queue has no message for these tasks any more. If a worker closes its lease and has missed a task, the
+        # package would wait for that task until its time to live ends.
+        tasks.take_back(draft, [event.closed], event.generation)
     cancellation.charge_stopped(head, event, results)
     life.count_uploads(head, results)
     pace.measure(draft, event, accepted)

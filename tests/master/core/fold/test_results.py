@@ -116,6 +116,15 @@ def test_a_zombie_that_stops_a_task_does_not_take_it_from_its_new_holder() -> No
     assert folded.results == []
 
 
+def test_tasks_that_a_closed_lease_leaves_without_a_result_are_queued_again() -> None:
+    head = running(tasks=10, chunksize=10)
+    event = replace(published(head.version, [0, 1, 3]), closed=(0, 10))
+    closed = then(head, event)
+    assert spans(closed.tasks.open) == [(2, 3), (4, 10)]
+    assert all(each.generation > head.version and not each.sent for each in closed.tasks.open)
+    assert then(closed, event).tasks.open == closed.tasks.open
+
+
 def test_a_worker_of_another_python_fails_the_package() -> None:
     event = Published(
         worker_id="w", executors=1, generation=2, results=[], refused="python", message="3.11 is not 3.14"
