@@ -14,10 +14,10 @@ from guarantees.scale import SCALE, Scale, record
 settings.register_profile("cloudpar", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("cloudpar")
 
-# Some tests press Ctrl-C; whoever starts them in the background of a script would have it ignored.
+# Some tests press Ctrl-C. A shell that starts the tests in the background makes them ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No test reaches AWS: a client that is given no stand-in's address finds nobody at this one.
+# No test reaches AWS: nothing listens at this address, which clients use if a test gives them no stand-in's.
 os.environ |= {
     "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
     "AWS_ACCESS_KEY_ID": "test",

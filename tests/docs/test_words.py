@@ -32,31 +32,33 @@ WORDS: Final = {
 }
 """What a text must not say, as a pattern in lower case, and what it says instead."""
 
-PLACES: Final = [
-    "sdk", "worker", "infra", "bench", "docs", "examples", "requirements", ".ci",
-    "tests/aws", "tests/demo", "tests/docs", "tests/e2e", "tests/examples", "tests/guarantees", "tests/hostile",
-    "tests/packaging", "tests/protocol", "tests/sdk", "tests/system", "tests/worker",
-    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml",
-]  # fmt: skip
-"""What is searched."""
+LEFT_OUT: Final = {"node_modules", "build", "__pycache__", "vectors", Path(__file__).name}
+"""Installed and built files, the bytes of releases, and the table above."""
 
-LEFT_OUT: Final = {"node_modules", "__pycache__", "vectors", "generated", "reference.md", Path(__file__).name}
-"""Installed files, the bytes of releases, files that are generated from others, and the table above."""
+LATER: Final = {ROOT / "functions/cloudpar_master", ROOT / "tests/master", ROOT / "tests/simulation"}
+"""These folders are being rewritten."""
 
 SUFFIXES: Final = {".py", ".pyi", ".ts", ".cts", ".mjs", ".md", ".sh", ".toml", ".in", ".yaml", ".service"}
 WITHOUT_SUFFIX: Final = {"Makefile", "Dockerfile", "run"}
+
+PLACES: Final = sorted(
+    path.name
+    for path in ROOT.iterdir()
+    if path.name not in LEFT_OUT and (path.name == ".ci" or not path.name.startswith("."))
+)
+"""What is searched: all folders and files of the project."""
 
 _WORD: Final = {word: re.compile(rf"(?<![a-z])(?:{word.replace(' ', '[ _]')})(?![a-z])") for word in WORDS}
 
 
 def files(place: Path) -> Iterator[Path]:
     """All texts of a folder, or the file itself."""
-    if place.is_file():
+    if place.is_file() and (place.suffix in SUFFIXES or place.name in WITHOUT_SUFFIX):
         yield place
     for folder, folders, names in os.walk(place):
-        folders[:] = sorted(set(folders) - LEFT_OUT)
-        paths = (Path(folder, name) for name in sorted(set(names) - LEFT_OUT))
-        yield from (path for path in paths if path.suffix in SUFFIXES or path.name in WITHOUT_SUFFIX)
+        folders[:] = sorted(name for name in set(folders) - LEFT_OUT if Path(folder, name) not in LATER)
+        for name in sorted(set(names) - LEFT_OUT):
+            yield from files(Path(folder, name))
 
 
 def plain(text: str) -> str:
