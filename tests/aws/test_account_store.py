@@ -131,7 +131,7 @@ def test_a_slice_costs_one_call(clock: SetClock) -> None:
         assert DynamoAccountStore(Table(client, "t"), clock).reserve("a", "p", 0, 5) == Reservation(5, exhausted=False)
 
 
-def test_a_busy_account(clock: SetClock, no_waiting: list[float]) -> None:
+def test_a_busy_account_is_a_retryable_error(clock: SetClock, no_waiting: list[float]) -> None:
     client = offline().dynamodb
     store = DynamoAccountStore(Table(client, "t"), clock)
     with stubbed(client) as stub:

@@ -37,7 +37,9 @@ def stores(tmp_path: Path, clock: SetClock) -> Iterator[Stores]:
         suite.test_an_old_attempt_is_a_new_one,
     ],
 )
-def test_as_the_port_says(stores: Stores, clock: SetClock, test: Callable[[Stores, SetClock], None]) -> None:
+def test_the_ports_tests_of_attempts_pass(
+    stores: Stores, clock: SetClock, test: Callable[[Stores, SetClock], None]
+) -> None:
     test(stores, clock)
 
 

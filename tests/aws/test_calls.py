@@ -19,6 +19,6 @@ def test_idle_agents_ask_seldom_and_begin_soon() -> None:
     assert idle.requests_per_s > 1
 
 
-def test_two_counts_are_equal() -> None:
+def test_two_counts_of_a_package_are_equal() -> None:
     load = Load(100, 1_000)
     assert Bill(load, count_package(load)).as_object() == Bill(load, count_package(load)).as_object()

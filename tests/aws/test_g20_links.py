@@ -82,20 +82,20 @@ def test_an_unchanged_link_works(stores: Stores, make: Making) -> None:
 
 
 @pytest.mark.parametrize("make", [*WRITING, get_link], ids=ids)
-def test_another_method(stores: Stores, make: Making) -> None:
+def test_another_method_is_refused(stores: Stores, make: Making) -> None:
     link, body = make(stores)
     for method in {"GET", "PUT", "POST", "DELETE"} - {link.method}:
         assert_refused(stores.transfer(replace(link, method=method), body))
 
 
 @pytest.mark.parametrize("make", [*WRITING, get_link], ids=ids)
-def test_another_key(stores: Stores, make: Making) -> None:
+def test_another_key_is_refused(stores: Stores, make: Making) -> None:
     link, body = make(stores)
     assert_refused(stores.transfer(replace(link, url=link.url.replace(KEY, "data/a/1")), body))
 
 
 @pytest.mark.parametrize("make", [*WRITING, get_link], ids=ids)
-def test_a_link_that_is_signed_with_another_secret(
+def test_a_link_that_is_signed_with_another_secret_is_refused(
     stores: Stores, make: Making, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another secret makes another signature."""
@@ -108,7 +108,7 @@ def test_a_link_that_is_signed_with_another_secret(
 
 
 @pytest.mark.parametrize("make", [*WRITING, get_link], ids=ids)
-def test_an_old_link(stores: Stores, make: Making, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expired_link_is_refused(stores: Stores, make: Making, monkeypatch: pytest.MonkeyPatch) -> None:
     link, body = make(stores)
     now = time.time()
     for age_s, refused in ((LINK_S - 60, False), (LINK_S + 5, True)):
@@ -129,7 +129,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("make", "name", "value"), CHANGES, ids=ids)
-def test_another_header(stores: Stores, make: Making, name: str, value: str | None) -> None:
+def test_a_changed_header_is_refused(stores: Stores, make: Making, name: str, value: str | None) -> None:
     """A header with another length stands for a body that is cut or longer."""
     link, body = make(stores)
     if name == "Content-Length":
@@ -141,21 +141,21 @@ def test_another_header(stores: Stores, make: Making, name: str, value: str | No
 
 
 @pytest.mark.parametrize("make", [*WRITING, get_link], ids=ids)
-def test_one_more_header_of_amazons(stores: Stores, make: Making) -> None:
+def test_an_additional_header_of_amazons_is_refused(stores: Stores, make: Making) -> None:
     """An additional header could change the request's meaning: for example who may read the object."""
     link, body = make(stores)
     assert_refused(stores.transfer(link, body, {"x-amz-acl": "public-read"}))
 
 
 @pytest.mark.parametrize("make", [put_link, part_link], ids=ids)
-def test_another_body(stores: Stores, make: Making) -> None:
+def test_another_body_is_refused(stores: Stores, make: Making) -> None:
     link, body = make(stores)
     answer = stores.transfer(link, body[::-1])
     assert (answer.status, b"BadDigest" in answer.body) == (400, True)
     assert stores.transfer(link, body).status == 200
 
 
-def test_any_range_of_bytes(stores: Stores) -> None:
+def test_any_range_of_bytes_may_be_read(stores: Stores) -> None:
     link, _ = get_link(stores)
     answer = stores.transfer(link, headers={"range": "bytes=10-19"})
     assert (answer.status, answer.body) == (206, BODY[10:20])

@@ -219,7 +219,7 @@ def test_objects_count_for_more_than_their_bytes_when_pages_are_read(stores: Sto
     assert len(stores.packages.pages("p", 0, 9, 2 * OBJECT_ROOM)) == 2
 
 
-def test_a_key_of_any_length(stores: Stores) -> None:
+def test_event_keys_may_have_any_length(stores: Stores) -> None:
     stores.packages.create(make_spec(), make_head(make_spec()))
     keys = ["é" * 700, "x" * 1000, "short"]
     stores.packages.append("p", [(key, ExecutorsIdle(executors=1)) for key in keys])

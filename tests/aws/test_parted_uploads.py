@@ -99,13 +99,13 @@ def test_a_large_payload_goes_in_parts(client: Client, stores: Stores) -> None:
     assert client.asked == [*PARTS, "POST 200"]
 
 
-def test_a_small_one_goes_whole(client: Client, stores: Stores) -> None:
+def test_a_small_payload_goes_whole(client: Client, stores: Stores) -> None:
     ref = client.send(BODY[:6_000_000])
     assert stored(stores, ref.key) == BODY[:6_000_000]
     assert client.asked == ["PUT 200"]
 
 
-def test_from_a_file(client: Client, stores: Stores) -> None:
+def test_a_payload_may_come_from_a_file(client: Client, stores: Stores) -> None:
     with tempfile.TemporaryFile() as file:
         file.write(BODY)
         ref = upload(client, "data", Blob(file, len(BODY)))

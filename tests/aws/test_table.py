@@ -112,7 +112,7 @@ def test_unprocessed_writes_are_sent_again(no_waiting: list[float]) -> None:
     assert len(no_waiting) == 2
 
 
-def test_writes_that_are_never_processed(no_waiting: list[float]) -> None:
+def test_writes_that_are_never_processed_are_a_retryable_error(no_waiting: list[float]) -> None:
     rows, client = table()
     with stubbed(client) as stub:
         for _ in range(backoff.ATTEMPTS):
@@ -133,7 +133,7 @@ def test_unprocessed_reads_are_asked_for_again(no_waiting: list[float]) -> None:
     assert len(no_waiting) == 1
 
 
-def test_reads_that_are_never_processed(no_waiting: list[float]) -> None:
+def test_reads_that_are_never_processed_are_a_retryable_error(no_waiting: list[float]) -> None:
     rows, client = table()
     left = {"table": {"Keys": [KEY]}}
     with stubbed(client) as stub:

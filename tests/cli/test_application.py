@@ -95,7 +95,7 @@ def test_a_folder_that_cannot_be_made(capsys: pytest.CaptureFixture[str], tmp_pa
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_option_prints_the_release(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["version"]) == 0
     assert capsys.readouterr().out.startswith("cloudpar 0.")
     assert run(["--version"]) == 0

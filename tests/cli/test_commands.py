@@ -170,7 +170,7 @@ def test_top_in_a_terminal_draws_until_ctrl_c(cluster: Up) -> None:
     os.close(ours)
 
 
-def test_top_once(cluster: Up) -> None:
+def test_top_prints_one_snapshot_into_a_pipe(cluster: Up) -> None:
     with cluster.pool() as pool:
         assert list(pool.map(abs, [-1])) == [1]
         seen = cloudpar_json("top", "--once", *cluster.user())

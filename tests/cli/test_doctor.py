@@ -47,7 +47,7 @@ def examine_here(impatient: None, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     return examine_here
 
 
-def test_all_is_well(cluster: Up) -> None:
+def test_a_healthy_cluster_is_ok(cluster: Up) -> None:
     code, found = examine("--endpoint", cluster.endpoint, "--token", cluster.connection["token"])
     assert code == 0
     assert {name: found[name]["verdict"] for name in ("Python", "master", "token", "clock")} == dict.fromkeys(
@@ -125,7 +125,7 @@ def test_a_malformed_endpoint_is_bad(tmp_path: Path, arguments: list[str], named
     assert named in found["master"]["detail"]
 
 
-def test_people_get_lines(cluster: Up) -> None:
+def test_doctor_prints_a_line_for_each_finding(cluster: Up) -> None:
     ended = cloudpar("doctor", "--data", str(cluster.folder))
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "master: release" in ended.stdout

@@ -35,7 +35,7 @@ from cloudpar_protocol.errors import CloudparError
         (exit_codes.PortInUse, 7),
     ],
 )
-def test_an_errors_code(kind: type[CloudparError], code: int) -> None:
+def test_each_error_has_its_exit_code(kind: type[CloudparError], code: int) -> None:
     assert exit_codes.exit_code(kind("text")) == code
 
 

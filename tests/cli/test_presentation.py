@@ -34,7 +34,7 @@ def accounts(name: str) -> Table:
     return account_table([Account(account_id="a", name=name, state="active", created_at=0.0, granted_us=1, spent_us=0)])
 
 
-def test_a_name_changes_no_terminal() -> None:
+def test_control_characters_in_a_name_are_not_printed() -> None:
     for table in (packages, accounts):
         text = drawn(table(HOSTILE))
         assert SHOWN in text

@@ -23,7 +23,7 @@ from cloudpar.cli import spans
         (" 5s ", 5_000_000),
     ],
 )
-def test_parse(text: str, microseconds: int) -> None:
+def test_a_span_is_parsed_into_microseconds(text: str, microseconds: int) -> None:
     assert spans.parse(text) == microseconds
 
 
@@ -55,7 +55,7 @@ def test_any_text_is_a_span_or_a_value_error(text: str) -> None:
         (-3_600_000_000, "-1h"),
     ],
 )
-def test_show(microseconds: int, text: str) -> None:
+def test_microseconds_are_printed_as_a_span(microseconds: int, text: str) -> None:
     assert spans.show(microseconds) == text
 
 

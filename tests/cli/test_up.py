@@ -107,7 +107,7 @@ def test_killing_up_ends_its_children(folder: Path) -> None:
         assert not alive
 
 
-def test_a_port_that_is_taken(folder: Path) -> None:
+def test_a_port_that_is_taken_is_an_error(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = cloudpar("up", "--workers", "0", "--port", str(port), "--data", str(folder))
@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, named: str) -> None:
     assert "Errno" not in ended.stderr
 
 
-def test_a_master_that_cannot_start(folder: Path) -> None:
+def test_a_master_that_cannot_start_is_an_error(folder: Path) -> None:
     folder.mkdir()
     (folder / "connection.json").mkdir()
     ended = cloudpar("up", "--workers", "1", "--port", "0", "--data", str(folder))

@@ -32,7 +32,7 @@ def test_a_worker_that_a_command_starts_joins_and_leaves(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("role", ["token", "admin_token", "unknown"])
-def test_a_worker_with_another_token(cluster: Up, role: str) -> None:
+def test_a_worker_with_a_token_of_another_role_is_refused(cluster: Up, role: str) -> None:
     token = cluster.connection.get(role, "unknown")
     refused = cloudpar("worker", "--endpoint", cluster.endpoint, "--token", token)
     assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)

@@ -92,7 +92,7 @@ def _options(service: str, operation: str) -> set[str]:
 
 
 @that_name(SETTING)
-def test_settings(page: Named) -> None:
+def test_settings_in_commands_exist(page: Named) -> None:
     for name in SETTING.findall(page.text):
         ours = name in Policy.__struct_fields__ and f"up --set {name}" in page.text
         assert name == "NAME" or ours or name in settings(), name

@@ -62,7 +62,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 @pytest.mark.parametrize("example", [*chain.from_iterable(EXAMPLES.values())], ids=lambda example: example.name)
-def test_docstring(example: doctest.DocTest) -> None:
+def test_a_docstrings_examples_print_what_it_shows(example: doctest.DocTest) -> None:
     outcome = doctest.DocTestRunner(optionflags=OPTIONS).run(example)
     assert (outcome.failed, outcome.attempted) == (0, len(example.examples))
 
@@ -99,7 +99,7 @@ def test_every_block_says_what_it_is(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", sorted({block.page for block in pages.of("pycon")}), ids=lambda page: page.name)
-def test_session(page: Path, up: Up) -> None:
+def test_a_pages_python_session_prints_what_it_shows(page: Path, up: Up) -> None:
     known = {"endpoint": up.endpoint, "token": up.connection["token"]}
     outcome = doctest.testfile(str(page), module_relative=False, globs=known, optionflags=OPTIONS, encoding="utf-8")
     assert outcome.failed == 0
@@ -107,7 +107,7 @@ def test_session(page: Path, up: Up) -> None:
 
 
 @pytest.mark.parametrize("block", pages.of("python"), ids=lambda block: block.name)
-def test_program(block: Block, tmp_path: Path) -> None:
+def test_a_pages_program_prints_what_it_shows(block: Block, tmp_path: Path) -> None:
     script = tmp_path / "example.py"
     script.write_text(block.text, encoding="utf-8")
     ended = subprocess.run(
@@ -133,7 +133,7 @@ def test_a_first_program_imports_only_what_pip_install_brings(program: str) -> N
 
 
 @pytest.mark.parametrize("page", sorted({block.page for block in pages.of("console")}), ids=lambda page: page.name)
-def test_terminal(page: Path, up: Up, tmp_path: Path) -> None:
+def test_a_pages_commands_print_what_it_shows(page: Path, up: Up, tmp_path: Path) -> None:
     """All commands of a page run in one shell, each followed by a mark that separates the outputs."""
     mark = "-- next --"
     sessions = [block for block in pages.of("console") if block.page == page]
@@ -162,7 +162,7 @@ def _steps(block: Block) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("block", pages.of("sh"), ids=lambda block: block.name)
-def test_command_exists(block: Block) -> None:
+def test_a_command_of_a_shell_block_exists(block: Block) -> None:
     for line in block.text.splitlines():
         words = shlex.split(line, comments=True)
         match words:

@@ -29,18 +29,18 @@ def table(page: Path, heading: str) -> list[list[str]]:
     return [[cell.strip().replace("`", "") for cell in line.strip("|").split(" | ")] for line in rows[1].splitlines()]
 
 
-def test_routes() -> None:
+def test_the_table_of_routes_is_complete() -> None:
     shown = [tuple(row[:4]) for row in table(PROTOCOL, "## Routes")]
     assert shown == [(r.name, r.role, r.request.__name__, r.reply.__name__) for r in ROUTES]
 
 
-def test_errors() -> None:
+def test_the_table_of_errors_is_complete() -> None:
     shown = [(int(row[0]), row[1], row[2] == "yes", row[3].rstrip(" |")) for row in table(PROTOCOL, "## Errors")]
     kinds = REQUEST_ERRORS.values()
     assert shown == [(kind.status, kind.code, kind.retryable, (kind.__doc__ or "").replace("`", "")) for kind in kinds]
 
 
-def test_limits() -> None:
+def test_the_table_of_limits_is_complete() -> None:
     known: dict[str, Any] = {name: value for name, value in vars(limits).items() if name.isupper()}
     del known["PROTOCOL_VERSION"]
     assert {row[0]: float(row[1]) for row in table(PROTOCOL, "## Limits")} == known
@@ -54,18 +54,18 @@ def test_requests_that_may_be_sent_again() -> None:
     assert shown == {route.name for route in ROUTES} - reads
 
 
-def test_events() -> None:
+def test_the_table_of_events_is_complete() -> None:
     kinds = get_args(Event)
     assert isinstance(Event, types.UnionType)
     assert [row[0] for row in table(STATES, "## Events")] == [kind.__name__ for kind in kinds]
 
 
-def test_states() -> None:
+def test_the_table_of_states_is_complete() -> None:
     shown = [row[0].partition(",")[0] for row in table(STATES, "## A package")]
     assert list(dict.fromkeys(shown))[: len(get_args(State))] == [*get_args(State)]
 
 
-def test_outcomes() -> None:
+def test_the_table_of_outcomes_is_complete() -> None:
     rows = {row[0]: row[2].rstrip(" |") for row in table(STATES, "## A task")}
     assert list(rows) == [*get_args(Outcome)]
     assert all(OUTCOME_ERRORS[name].__name__ in shown for name, shown in rows.items() if name != "ok")
@@ -76,7 +76,7 @@ def test_errors_of_the_guide_exist() -> None:
         assert hasattr(sdk_errors, row[0].split(maxsplit=1)[0])
 
 
-def test_limits_of_the_readme() -> None:
+def test_the_limits_in_the_readme_are_the_codes() -> None:
     shown = {row[0]: row[1].rstrip(" |") for row in table(ROOT / "README.md", "## Limits")}
     policy = Policy()
     assert list(shown.values()) == [
@@ -93,13 +93,13 @@ def test_limits_of_the_readme() -> None:
     ]
 
 
-def test_time_limits() -> None:
+def test_the_table_of_time_limits_is_the_codes() -> None:
     shown = {row[0]: row[1] for row in table(ROOT / "docs/sdk.md", "## Time limits")}
     figure = f"({Policy().task_timeout_s / 3600:g} h)"
     assert shown["one task runs too long"].endswith(f"at most the operator's limit {figure}¹")
 
 
-def test_limits_of_an_account() -> None:
+def test_the_table_of_an_accounts_limits_is_the_codes() -> None:
     rows = {row[0]: row[1:3] for row in table(ROOT / "docs/operations.md", "## Limits of an account")}
     for names, (embedded, aws) in rows.items():
         for policy, shown in (Policy(), embedded), (AWS_POLICY, aws):
@@ -107,7 +107,7 @@ def test_limits_of_an_account() -> None:
             assert shown == ", ".join(f"{round(figure):,}" for figure in figures), names
 
 
-def test_folders() -> None:
+def test_the_table_of_folders_is_complete() -> None:
     for row in table(ROOT / "docs/architecture.md", "## Folders"):
         assert (ROOT / row[0]).is_dir(), row[0]
 
@@ -121,7 +121,7 @@ def test_every_decision_is_listed() -> None:
 
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links(page: Path) -> None:
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     content = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", content):
         if "://" not in target:

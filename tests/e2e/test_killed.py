@@ -21,7 +21,7 @@ def wait_where(job: tuple[str, str]) -> str:
     return mark_and_wait((f"{folder}/{os.getpid()}", gate))
 
 
-def test_an_executor(cluster: Deployment, tmp_path: Path) -> None:
+def test_a_killed_executors_tasks_run_again(cluster: Deployment, tmp_path: Path) -> None:
     customer, marks = Customer(cluster, "executor"), tmp_path / "marks"
     marks.mkdir()
     with customer.pool() as pool, opening(tmp_path / "gate") as gate:
@@ -35,7 +35,7 @@ def test_an_executor(cluster: Deployment, tmp_path: Path) -> None:
     customer.assert_charged_once(books, TASKS)
 
 
-def test_a_worker(cluster: Deployment, tmp_path: Path) -> None:
+def test_a_killed_workers_tasks_run_again(cluster: Deployment, tmp_path: Path) -> None:
     customer, marks = Customer(cluster, "worker"), tmp_path / "marks"
     marks.mkdir()
     with (

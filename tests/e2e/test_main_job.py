@@ -19,7 +19,7 @@ from .deployment import ROOT, STACK, Deployment, run
 TYPESCRIPT = ROOT / "sdk" / "typescript"
 
 
-def test_the_main_job(cluster: Deployment) -> None:
+def test_the_main_job_completes(cluster: Deployment) -> None:
     customer = Customer(cluster, "main")
     with customer.pool() as pool:
         results = pool.map(factorize, NUMBERS)
@@ -30,7 +30,7 @@ def test_the_main_job(cluster: Deployment) -> None:
     customer.assert_charged_once(books, TASKS)
 
 
-def test_many_submits(cluster: Deployment) -> None:
+def test_many_submits_complete(cluster: Deployment) -> None:
     with Customer(cluster, "submits").pool() as pool:
         futures = [pool.submit(pow, number, 2) for number in range(300)]
         assert [future.result() for future in futures] == [number**2 for number in range(300)]

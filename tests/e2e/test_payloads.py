@@ -13,7 +13,7 @@ from system.books import Customer
 from .deployment import Deployment
 
 
-def test_large_arguments_and_results(cluster: Deployment) -> None:
+def test_large_arguments_and_results_travel_by_links(cluster: Deployment) -> None:
     generator = random.Random(3)
     payloads = [generator.randbytes(size) for size in (3 * BODY_BYTES, INLINE_DATA_BYTES + 1, 10, INLINE_RESULT_BYTES)]
     with Customer(cluster, "large").pool() as pool:
@@ -32,7 +32,7 @@ def test_large_task_code_is_uploaded_once(cluster: Deployment) -> None:
             assert list(pool.map(digest, range(5))) == [digest(number) for number in range(5)]
 
 
-def test_the_largest_travel_in_parts(cluster: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_largest_payloads_travel_in_parts(cluster: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     """The task data of a package, and one result, are both uploaded in parts."""
     run, done = PartedUpload.run, Event()
 

@@ -14,7 +14,7 @@ from .gates import opening
 from .memory import refused_soon
 
 
-def test_a_bad_token(cluster: Deployment) -> None:
+def test_an_unknown_token_is_refused(cluster: Deployment) -> None:
     with pytest.raises(InvalidToken, match="token"):
         cluster.pool("unknown")
 

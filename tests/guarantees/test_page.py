@@ -11,12 +11,12 @@ from .mutants import main as break_lines
 from .promises import ROOT, Promise, promises
 
 
-def test_numbers() -> None:
+def test_the_guarantees_are_numbered_without_a_gap() -> None:
     assert [promise.number for promise in promises()] == list(range(1, 23))
 
 
 @pytest.mark.parametrize("promise", promises(), ids=lambda promise: str(promise.number))
-def test_each_has_tests(promise: Promise) -> None:
+def test_each_guarantee_has_tests(promise: Promise) -> None:
     assert promise.files
 
 
@@ -39,5 +39,5 @@ def test_a_guarantee_without_listed_lines_is_refused(number: int) -> None:
 
 
 @pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: f"{mutant.number} {mutant.path}")
-def test_each_line_is_there_once(mutant: Mutant) -> None:
+def test_each_listed_line_is_in_its_file_once(mutant: Mutant) -> None:
     assert (ROOT / mutant.path).read_text().count(mutant.line) == 1

@@ -27,7 +27,9 @@ def ask(target: Target, knock: Knock) -> set[int]:
 
 
 @every_route
-def test_damaged_bodies(route: Route[Any, Any], target: Target, scale: Scale, reached: Callable[[str], None]) -> None:
+def test_g21_damaged_bodies_are_accepted_or_refused_with_4xx(
+    route: Route[Any, Any], target: Target, scale: Scale, reached: Callable[[str], None]
+) -> None:
     statuses: Counter[int] = Counter()
 
     @settings(max_examples=scale(60, 2_000), suppress_health_check=list(HealthCheck), database=None)
@@ -44,7 +46,7 @@ def test_damaged_bodies(route: Route[Any, Any], target: Target, scale: Scale, re
 
 
 @every_route
-def test_truncated_bodies(route: Route[Any, Any], target: Target) -> None:
+def test_g21_truncated_bodies_are_refused(route: Route[Any, Any], target: Target) -> None:
     for media in MEDIA:
         body = codec.encode(goldens(route)[-1], media)
         for size in range(0, len(body), 1 + len(body) // 50):
@@ -54,12 +56,12 @@ def test_truncated_bodies(route: Route[Any, Any], target: Target) -> None:
 
 @every_route
 @pytest.mark.parametrize("media", MEDIA)
-def test_a_body_over_the_limit(route: Route[Any, Any], media: str, target: Target) -> None:
+def test_g21_a_body_over_the_limit_is_refused(route: Route[Any, Any], media: str, target: Target) -> None:
     assert ask(target, Knock(route, media, b"0" * (BODY_BYTES + 1))) == {413}
 
 
 @every_route
-def test_deeply_nested_bodies(route: Route[Any, Any], target: Target) -> None:
+def test_g21_deeply_nested_bodies_are_refused(route: Route[Any, Any], target: Target) -> None:
     for knock in (
         Knock(route, codec.JSON, b"[" * DEEP),
         Knock(route, codec.JSON, b'{"x":' * DEEP + b"1" + b"}" * DEEP),
@@ -69,7 +71,7 @@ def test_deeply_nested_bodies(route: Route[Any, Any], target: Target) -> None:
         assert ask(target, knock) == {400}
 
 
-def test_the_corpus(target: Target, reached: Callable[[str], None]) -> None:
+def test_g21_requests_of_the_corpus_get_valid_answers(target: Target, reached: Callable[[str], None]) -> None:
     assert len(CORPUS) > 100
     for path in CORPUS:
         ask(target, Knock.parse(path.read_bytes()))

@@ -23,7 +23,7 @@ TAGS = {"client": "user_token", "worker": "worker_token", "account": "admin_toke
 
 
 @pytest.mark.parametrize("what", RUNS)
-def test_atheris(what: str, tmp_path: Path, reached: Callable[[str], None]) -> None:
+def test_g21_atheris_finds_no_fault(what: str, tmp_path: Path, reached: Callable[[str], None]) -> None:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(str(ROOT / source) for source in SOURCES),
         "TMPDIR": str(tmp_path),
@@ -41,7 +41,7 @@ def test_atheris(what: str, tmp_path: Path, reached: Callable[[str], None]) -> N
 
 
 @pytest.mark.parametrize("tag", TAGS)
-def test_schemathesis(tag: str, tmp_path: Path, reached: Callable[[str], None]) -> None:
+def test_g21_schemathesis_finds_no_fault(tag: str, tmp_path: Path, reached: Callable[[str], None]) -> None:
     document = tmp_path / "openapi.json"
     document.write_text(json.dumps(_soon(json.loads((ROOT / "docs/openapi.json").read_bytes()))))
     with Master(tmp_path / "data", stdin=True) as master:

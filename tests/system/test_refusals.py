@@ -24,7 +24,7 @@ from system.books import Customer, connected
 from system.work import await_file, mark_and_wait
 
 
-def test_an_unknown_token(cluster: Up) -> None:
+def test_an_unknown_token_is_refused(cluster: Up) -> None:
     with pytest.raises(InvalidToken, match="token"):
         Pool(cluster.endpoint, "unknown")
 
@@ -76,7 +76,9 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 @pytest.mark.parametrize("python", ["3.9", "3.99"])
-def test_another_version_of_python(impatient: Up, python: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_client_of_another_python_gets_a_clear_error(
+    impatient: Up, python: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(session, "PYTHON", python)
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
     with impatient.pool() as pool:
@@ -99,7 +101,7 @@ def test_a_module_that_the_worker_has_not(cluster: Up, monkeypatch: pytest.Monke
         assert any("Install 'only_at_the_client' at the worker" in note for note in caught.value.__notes__)
 
 
-def test_an_iterable_that_never_ends(cluster: Up, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_iterable_is_refused(cluster: Up, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "PACKAGE_TASKS", 10_000)
     endless = iter(int, 1)
     with cluster.pool() as pool:

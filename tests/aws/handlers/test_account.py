@@ -19,7 +19,7 @@ Log = Callable[[], list[dict[str, Any]]]
 NEW = {"idempotency_key": "k", "name": "ann", "token_hash": hash_token(USER_TOKEN), "quota_us": 1000}
 
 
-def test_accounts(start: Start, stack: Stores, log: Log) -> None:
+def test_an_operator_administers_accounts(start: Start, stack: Stores, log: Log) -> None:
     function = start("account")
 
     def ask(route: str, **message: Any) -> Any:
@@ -92,7 +92,7 @@ def test_workers_with_what_they_lack_are_listed_by_two_calls(
         ({"route": "cancel_tasks", "body": {"package_id": "x"}}, 404, "not_found"),
     ],
 )
-def test_refusals(start: Start, event: dict[str, Any], status: int, code: str) -> None:
+def test_invalid_events_are_refused_with_a_code(start: Start, event: dict[str, Any], status: int, code: str) -> None:
     answer = start("account").handle(event, Context())
     assert (answer["status"], answer["body"]["code"]) == (status, code)
 

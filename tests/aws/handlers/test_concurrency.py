@@ -48,7 +48,9 @@ def use(pool: Pool) -> list[int]:
     return list(small)
 
 
-def test_everything_completes(gateway: Gateway, agents: list[RunningAgent], stack: Stores) -> None:
+def test_small_and_large_tasks_complete_with_one_call_at_a_time(
+    gateway: Gateway, agents: list[RunningAgent], stack: Stores
+) -> None:
     with ThreadPoolExecutor(len(CUSTOMERS)) as threads, ExitStack() as opened:
         # Connect before there is load: the first answer may take 10 s, all others minutes.
         pools = [opened.enter_context(Pool(gateway.endpoint, name, progress=False)) for name in CUSTOMERS]

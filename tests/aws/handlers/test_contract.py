@@ -41,25 +41,25 @@ class Asked(dict[str, str]):
         return default
 
 
-def test_environment() -> None:
+def test_the_contract_names_every_variable_of_the_functions() -> None:
     asked = Asked()
     from_environment(asked)
     assert asked.names == {*CONTRACT["environment"], *CONTRACT["clientEnvironment"]}
 
 
-def test_policy() -> None:
+def test_the_contract_has_the_adapters_policy() -> None:
     """The policy is written twice, since the adapters are used without the stack, too."""
     assert msgspec.convert(CONTRACT["policy"], Policy, strict=False) == POLICY
     # The form in which the functions get it.
     assert read_policy(msgspec.json.encode(CONTRACT["policy"]).decode()) == POLICY
 
 
-def test_queue() -> None:
+def test_the_contract_has_the_adapters_queue_figures() -> None:
     assert CONTRACT["queue"]["maxReceiveCount"] == LARGEST_RECEIVES
     assert CONTRACT["queue"]["visibilityS"] >= POLICY.lease_s
 
 
-def test_routes(start: Start, stack: Stores) -> None:
+def test_the_contract_has_the_routes_of_the_functions(start: Start, stack: Stores) -> None:
     states.create_accounts(stack)
     served = {name: start(name).handle.__self__._served for name in ("client", "worker")}
     assert served["worker"] == set(CONTRACT["workerRoutes"])

@@ -84,14 +84,14 @@ def test_a_package_from_its_start_to_its_end(start: Start, stack: Stores, log: L
     ]
 
 
-def test_json_for_people(start: Start) -> None:
+def test_a_json_request_gets_a_json_reply(start: Start) -> None:
     answer = start("client").handle(event("/v1/hello", b'{"v":1}', media=codec.JSON), Context())
     assert answer["headers"]["content-type"] == codec.JSON
     assert answer["isBase64Encoded"] is False
     assert json.loads(answer["body"])["name"] == "ann"
 
 
-def test_a_stage_in_the_path(start: Start) -> None:
+def test_a_stage_in_the_path_is_ignored(start: Start) -> None:
     assert start("client").handle(event("/prod/v1/hello", codec.encode(Hello())), Context())["statusCode"] == 200
 
 
@@ -121,7 +121,7 @@ def test_a_route_that_a_function_does_not_serve_is_not_found(start: Start, path:
     assert (line["route"], line["error"], line["level"]) == ("unknown", "not_found", "INFO")
 
 
-def test_a_body_over_the_limit(start: Start) -> None:
+def test_a_body_over_the_limit_is_refused(start: Start) -> None:
     client = start("client")
     for media in (codec.MSGPACK, codec.JSON):
         for size, status in ((BODY_BYTES, 400), (BODY_BYTES + 1, 413)):

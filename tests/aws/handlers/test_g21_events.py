@@ -73,7 +73,7 @@ def functions(start: Start, stack: Stores) -> Functions:
     return Functions(start)
 
 
-def test_damaged_events(
+def test_g21_damaged_events_are_refused_with_4xx(
     functions: Functions, scale: Scale, reached: Callable[[str], None], log: Callable[[], Any]
 ) -> None:
     statuses: Counter[int] = Counter()

@@ -21,7 +21,7 @@ def deployed(aws: StandIn) -> StandIn:
     return aws
 
 
-def test_create(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_create_prints_the_token_of_the_new_account(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     """The stack's output CreateFirstAccount names this command."""
     assert run(["account", "create", "ada", "--hours", "10", "--stack", NAME]) == 0
     out = capsys.readouterr().out
@@ -31,7 +31,7 @@ def test_create(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert deployed.accounts[0].granted_us == 36_000_000_000
 
 
-def test_list(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_prints_all_accounts(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["account", "create", "ada", "--quota", "1h", "--stack", NAME]) == 0
     capsys.readouterr()
     assert run(["account", "list", "--stack", NAME, "--json"]) == 0
@@ -46,7 +46,7 @@ def secret(name: str) -> dict[str, Any]:
 CREATE = ["account", "create", "ada", "--hours", "10", "--stack", NAME, "--secret", "ada-token"]
 
 
-def test_a_token_in_a_secret(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_can_be_stored_in_a_secret(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     """The JavaScript SDK's tokenSecret and CLOUDPAR_TOKEN_SECRET expect this text in the secret; it is not printed."""
     assert run(CREATE) == 0
     out = capsys.readouterr().out
@@ -60,7 +60,7 @@ def test_a_token_in_a_secret(deployed: StandIn, capsys: pytest.CaptureFixture[st
     assert leftovers.tokens(Aws(), "Cloudpar") == []
 
 
-def test_a_token_in_a_secret_as_json(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_in_a_secret_is_not_in_the_json_output(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*CREATE, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["account"]["name"], found["secret"]) == ("ada", secret("ada-token")["ARN"])
@@ -95,7 +95,7 @@ def test_secrets_that_may_not_be_listed(deployed: StandIn) -> None:
     assert leftovers.tokens(Aws(), NAME) == []
 
 
-def test_packages_of_all_accounts(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_packages_of_all_accounts_are_listed(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.packages = [package("p1", "ada"), package("q1", "bob", "completed")]
     assert run(["packages", "--help"]) == 0
     assert run(["packages", "list", "--stack", NAME]) == 0
@@ -123,7 +123,7 @@ def test_a_package_that_has_ended_is_not_cancelled(deployed: StandIn, capsys: py
     assert re.fullmatch(r"p1: had ended 1m \d+s ago \(completed\), so there was nothing to cancel; 2s charged\n", out)
 
 
-def test_no_package(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_package_is_an_error(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["packages", "list", "--stack", NAME]) == 0
     assert capsys.readouterr().out == "No packages yet.\n"
     assert run(["packages", "cancel", "p", "--stack", NAME]) == 5
@@ -138,18 +138,18 @@ def test_an_unknown_account_is_an_error(
     assert "error: no account 'a9', by name or id" in capsys.readouterr().err
 
 
-def test_not_allowed(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_permission_is_an_error(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.refusals["Invoke"] = ("AccessDeniedException", "no")
     assert run(["account", "list", "--stack", NAME]) == 8
     assert "may not call lambda:Invoke" in capsys.readouterr().err
 
 
-def test_no_such_stack(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_stack_is_an_error(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["account", "list", "--stack", "Cloudpar-absent", "--region", "eu-west-1"]) == 5
     assert "no stack Cloudpar-absent in eu-west-1" in capsys.readouterr().err
 
 
-def test_a_stack_without_the_function(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stack_without_the_account_function_is_an_error(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     aws.deploy({}, "ROLLBACK_COMPLETE")
     assert run(["account", "list", "--stack", NAME]) == 5
     assert "has no output AccountFunction" in capsys.readouterr().err

@@ -34,7 +34,7 @@ def bootstrapped(version: str = "21") -> None:
     boto3.client("ssm", "us-east-1").put_parameter(Name=checks.BOOTSTRAP_PARAMETER, Value=version, Type="String")
 
 
-def test_all_is_well(aws: StandIn, project: Path) -> None:
+def test_all_checks_pass_on_a_prepared_machine(aws: StandIn, project: Path) -> None:
     bootstrapped()
     found = look()
     assert {each.state for each in found.checks} == {"ok"}
@@ -42,20 +42,20 @@ def test_all_is_well(aws: StandIn, project: Path) -> None:
     found.require()
 
 
-def test_no_credentials(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_credentials_are_an_error(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     aws.refusals["GetCallerIdentity"] = ("InvalidClientTokenId", "The security token is invalid.")
     with pytest.raises(DeploymentError, match="aws configure"):
         look()
 
 
 @pytest.mark.parametrize("code", ["ExpiredToken", "UnauthorizedSSOTokenError"])
-def test_expired_credentials(aws: StandIn, project: Path, code: str) -> None:
+def test_expired_credentials_are_an_error(aws: StandIn, project: Path, code: str) -> None:
     aws.refusals["GetCallerIdentity"] = (code, "expired")
     with pytest.raises(DeploymentError, match="have expired: run"):
         look()
 
 
-def test_no_region(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_region_is_an_error(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION")
     with pytest.raises(ConfigurationError, match="--region"):
         Aws()
@@ -65,13 +65,13 @@ def test_the_named_region_wins(aws: StandIn) -> None:
     assert Aws("eu-central-1").region == "eu-central-1"
 
 
-def test_no_such_aws_profile(aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_aws_profile_is_an_error(aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "unknown")
     with pytest.raises(DeploymentError, match="correct AWS_PROFILE"):
         Aws()
 
 
-def test_the_library_is_an_extra(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_botocore_names_the_command_that_installs_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "botocore.session", None)
     with pytest.raises(DeploymentError, match=r"pip install .*'botocore>="):
         Aws()
@@ -110,7 +110,7 @@ def test_docker_that_builds_for_its_own_architecture_only(aws: StandIn, project:
     assert "--set" not in one("image builds", read_plan("dev", {"architectures": "arm64"})).fix
 
 
-def test_docker_without_buildx(aws: StandIn, project: Path, home: Path) -> None:
+def test_docker_without_buildx_is_reported(aws: StandIn, project: Path, home: Path) -> None:
     script(home / "bin/docker", "#!/bin/sh\n[ $1 = version ] && echo Docker 28\n")
     found = one("image builds")
     assert found.state == "warning"
@@ -123,20 +123,22 @@ def test_a_cdk_of_another_version_is_not_used(aws: StandIn, project: Path, home:
     assert one("cdk").found.endswith("which npx downloads")
 
 
-def test_neither_cdk_nor_npx(aws: StandIn, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_cdk_and_npx_is_reported(
+    aws: StandIn, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (home / "bin/cdk").unlink()
     (home / "bin/npx").unlink()
     monkeypatch.setenv("PATH", str(home / "bin"))
     assert one("cdk").state == "failed"
 
 
-def test_packages_that_are_not_installed(aws: StandIn, project: Path) -> None:
+def test_node_packages_that_are_not_installed_are_reported(aws: StandIn, project: Path) -> None:
     (project / "node_modules/aws-cdk-lib").rmdir()
     found = one("CDK app")
     assert (found.state, found.fix) == ("failed", f"run `npm ci` in {project}")
 
 
-def test_bootstrap(aws: StandIn, project: Path) -> None:
+def test_a_missing_bootstrap_is_no_obstacle(aws: StandIn, project: Path) -> None:
     assert one("bootstrap").state == "missing"
     bootstrapped("5")
     found = look()
@@ -144,7 +146,7 @@ def test_bootstrap(aws: StandIn, project: Path) -> None:
     found.require()  # deploy creates it
 
 
-def test_spot_quota(aws: StandIn, project: Path) -> None:
+def test_a_low_spot_quota_is_a_warning(aws: StandIn, project: Path) -> None:
     aws.quotas["L-34B43A08"] = 5.0
     found = one("spot quota")
     assert (found.state, found.found) == ("warning", "5 spot vCPUs: room for 1 of 4 instances")
@@ -223,7 +225,7 @@ def test_instance_types_that_may_not_be_read_are_no_obstacle(aws: StandIn, proje
     assert look().settings == []
 
 
-def test_lambda_quota(aws: StandIn, project: Path) -> None:
+def test_a_low_lambda_quota_is_a_warning(aws: StandIn, project: Path) -> None:
     aws.quotas["L-B99A9384"] = 10.0
     found = one("Lambda quota")
     assert found.state == "warning"
@@ -245,7 +247,7 @@ def test_a_quota_that_may_not_be_read_is_no_obstacle(aws: StandIn, project: Path
 @pytest.mark.parametrize(
     ("settings", "vcpus"), [({}, 2), ({"instanceSize": "4xlarge"}, 16), ({"instanceSize": "unheard-of"}, 32)]
 )
-def test_the_plan(settings: dict[str, str], vcpus: int) -> None:
+def test_the_plan_counts_vcpus_by_the_settings(settings: dict[str, str], vcpus: int) -> None:
     assert read_plan("dev", settings).instance_vcpus == vcpus
 
 
@@ -263,7 +265,7 @@ def test_the_checkout_is_found_from_below(project: Path, monkeypatch: pytest.Mon
     assert find_project(None).root == project
 
 
-def test_no_checkout(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_checkout_is_an_error(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "cdk.json").write_text(json.dumps({"app": "another"}))
     assert run(["deploy", "--project", str(home)]) == 2
     assert "clone the repository" in capsys.readouterr().err

@@ -24,7 +24,9 @@ def cdk_calls(aws: StandIn) -> list[list[str]]:
     return [json.loads(line)["arguments"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_from_nothing_to_a_map(master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_deploy_goes_from_nothing_to_a_first_map(
+    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["deploy", "--yes", "--account", "ada", "--set", "maxInstances=2"]) == 0
     out, err = capsys.readouterr()
     assert "The first map took" in out
@@ -250,7 +252,9 @@ def test_a_failure_of_the_cdk_is_one_line(
     assert aws.accounts == []
 
 
-def test_the_functions_cannot_be_built(master: FakeMaster, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_functions_that_cannot_be_built_are_an_error(
+    master: FakeMaster, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     script(project / "functions/bundle.sh", "#!/bin/sh\necho no wheel for msgspec; exit 3\n")
     assert "building the functions failed (exit status 3): no wheel" in failed(capsys, ["deploy", "--yes"])
 
@@ -272,11 +276,15 @@ def test_a_failed_check_stops_before_anything(
 
 
 @pytest.mark.parametrize("setting", ["nonsense", "=1", "env=prod"])
-def test_settings_that_cannot_be_read(master: FakeMaster, capsys: pytest.CaptureFixture[str], setting: str) -> None:
+def test_settings_that_cannot_be_read_are_an_error(
+    master: FakeMaster, capsys: pytest.CaptureFixture[str], setting: str
+) -> None:
     assert "--set" in failed(capsys, ["deploy", "--set", setting], 2)
 
 
-def test_the_account_function_fails(master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_account_function_is_an_error(
+    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
     aws.account_function = lambda _: RuntimeError("no table")
     error = failed(capsys, ["deploy", "--yes"])
     assert "account-function failed: no table" in error

@@ -75,7 +75,7 @@ def test_without_a_terminal_it_needs_a_yes(
     assert "DeleteStack" not in deployed.calls
 
 
-def test_nothing_stays(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_retained_resources_no_resource_remains(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.template = {"Resources": {"Tasks": {"Type": "AWS::SQS::Queue"}}}
     assert run(["destroy", "--yes"]) == 0
     assert "Nothing stays" in capsys.readouterr().err
@@ -118,7 +118,7 @@ def test_a_stack_of_which_nothing_was_made_yet(deployed: StandIn, template: dict
     assert deployed.calls.count("DeleteStack") == 1
 
 
-def test_a_protected_stack(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_protected_stack_is_an_error(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.protected = True
     assert run(["destroy", "--yes"]) == 8
     assert "--no-enable-termination-protection --stack-name Cloudpar-dev" in capsys.readouterr().err
@@ -189,5 +189,5 @@ def test_a_bucket_that_is_gone(aws: StandIn) -> None:
     assert buckets.empty(Aws(), "gone") == 0
 
 
-def test_no_stack(aws: StandIn) -> None:
+def test_an_unknown_stack_is_an_error(aws: StandIn) -> None:
     assert run(["destroy", "--yes"]) == 5

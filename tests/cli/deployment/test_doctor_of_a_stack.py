@@ -98,7 +98,7 @@ def test_a_stack_that_was_never_made_whole_says_what_to_do(
     assert "master" not in found
 
 
-def test_no_stack_of_that_name(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_stack_is_reported(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no stack Cloudpar-dev in us-east-1" in examine(capsys, 1)["stack"]["detail"]
 
 

@@ -18,7 +18,7 @@ def test_every_alarm_leads_to_a_section_of_the_runbook() -> None:
     assert set(re.findall(r"'([\w-]+)'", declared[1])) <= anchors(ROOT / "docs/runbook.md")
 
 
-def test_the_cost_at_rest() -> None:
+def test_the_pages_name_the_computed_cost_at_rest() -> None:
     lines = prices.idle(Shape())
     shown = [[*row[:2], row[2].rstrip(" |")] for row in table(ROOT / "docs/cost-model.md", "## At rest")]
     assert shown[:-1] == [[line.name, line.why, f"{line.usd:.3f}"] for line in lines]
@@ -45,6 +45,6 @@ def test_the_prices_are_of_the_fleets_families() -> None:
     assert named == [each for known in FAMILIES.values() for each in known]
 
 
-def test_the_cdk_is_the_apps() -> None:
+def test_the_pages_name_the_apps_cdk_version() -> None:
     package = json.loads((ROOT / "infra/package.json").read_text(encoding="utf-8"))
     assert package["devDependencies"]["aws-cdk"] == CDK

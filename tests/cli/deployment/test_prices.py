@@ -21,7 +21,7 @@ def test_the_lines_add_up_and_the_dashboard_is_on_its_own() -> None:
     assert [(line.name, line.usd) for line in with_dashboard if line.option] == [("Dashboard", 3.0)]
 
 
-def test_what_each_line_comes_from() -> None:
+def test_each_line_of_the_idle_cost_is_computed() -> None:
     lines = usd(Shape())
     assert lines["Alarms"] == pytest.approx(1.10)
     assert lines["Secrets"] == pytest.approx(0.40)
@@ -34,7 +34,7 @@ def test_what_each_line_comes_from() -> None:
     ("shape", "more"),
     [(Shape(keys=1), 1.0), (Shape(secrets=2), 0.4), (Shape(alarm_metrics=12), 0.1), (Shape(nat_gateways=1), 32.85)],
 )
-def test_what_more_costs(shape: Shape, more: float) -> None:
+def test_larger_shapes_cost_more(shape: Shape, more: float) -> None:
     assert prices.total(prices.idle(shape)) - prices.total(prices.idle(Shape())) == pytest.approx(more)
 
 
@@ -43,25 +43,25 @@ def test_the_shape_is_read_off_the_template() -> None:
     assert shape == Shape(alarm_metrics=3, dashboards=0, secrets=1, timers=1, timer_mb=512, queue_sources=1)
 
 
-def test_recovery_is_seen() -> None:
+def test_recovery_is_read_off_the_template() -> None:
     properties = {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
     body = {"Resources": {"Packages": {"Type": "AWS::DynamoDB::Table", "Properties": properties}}}
     assert template.shape(body).recovery
 
 
-def test_what_a_template_makes() -> None:
+def test_resources_are_read_off_the_template() -> None:
     made = template.made(TEMPLATE)
     assert [each.group for each in made][:3] == ["storage", "storage", "storage"]
     assert {each.type: each.count for each in made}["AWS::Lambda::Function"] == 2
     assert "AWS::CDK::Metadata" not in {each.type for each in made}
 
 
-def test_what_a_template_retains() -> None:
+def test_retained_resources_are_read_off_the_template() -> None:
     kinds = template.retained(TEMPLATE)
     assert sorted(kinds) == ["Blobs", "Packages", "Token"]
 
 
-def test_an_hour() -> None:
+def test_an_hour_of_instances_has_a_price() -> None:
     hour = prices.hour([0.05, None], 1.46, 20)
     assert hour.instances == 0.05
     assert hour.unknown == 1

@@ -45,7 +45,7 @@ def want(instances: int) -> None:
     boto3.client("autoscaling", "us-east-1").set_desired_capacity(AutoScalingGroupName=GROUP, DesiredCapacity=instances)
 
 
-def test_asleep(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_of_a_fleet_at_zero_instances(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     found = status(capsys)
     assert found["fix"] is None
     assert (found["stack"], found["state"], found["region"]) == (NAME, "CREATE_COMPLETE", "us-east-1")
@@ -58,7 +58,7 @@ def test_asleep(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["usd_hour_total"] == pytest.approx(hour["idle"], abs=1e-4)
 
 
-def test_at_work(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_of_a_running_fleet(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     want(2)
     boto3.client("sqs", "us-east-1").send_message(
         QueueUrl=deployed_url("tasks"), MessageBody="x", MessageGroupId="g", MessageDeduplicationId="g"
@@ -158,12 +158,12 @@ def test_instances_that_a_failed_deletion_left_are_shown(deployed: StandIn, caps
     assert "1 instance; wanted 1" in capsys.readouterr().out
 
 
-def test_no_stack(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_stack_is_an_error(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["status", "--env", "staging"]) == 5
     assert "there is no stack Cloudpar-staging in us-east-1" in capsys.readouterr().err
 
 
-def test_not_allowed(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_permission_is_an_error(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     aws.refusals["DescribeStacks"] = ("AccessDenied", "User is not authorized")
     assert run(["status"]) == 8
     err = capsys.readouterr().err
