@@ -3,7 +3,7 @@
 #   OUT       a folder; what was in it is replaced
 #   PLATFORM  as uv names it (default: aarch64-manylinux2014), or "host" for this machine and Python
 #   PYTHON    minor version (default: 3.13)
-# The same sources and the same requirements/functions.txt always make the same bytes, whatever machine makes them.
+# The same sources and the same requirements/functions.txt make the same bytes on every machine.
 set -euo pipefail
 export UV_SYSTEM_CERTS=1
 cd "$(dirname "$0")/.."
@@ -28,7 +28,8 @@ trap 'rm -rf "$fresh"' EXIT
 "$uv" pip install --quiet --target "$fresh" --require-hashes --only-binary :all: --no-deps --link-mode copy \
     "${options[@]}" --requirements requirements/functions.txt
 
-# Of AWS's services only those that are called; of the packages no programs, and nothing that names a place or a time.
+# Keep only the AWS services that the functions call. Remove the packages' programs, and files that name a path or a
+# time: these would make the bytes differ.
 services='autoscaling dynamodb s3 secretsmanager sqs ssm sts'
 for folder in "$fresh"/botocore/data/*/; do
     case " $services " in *" $(basename "$folder") "*) ;; *) rm -rf "$folder" ;; esac
@@ -44,7 +45,7 @@ done
 rm -rf "$fresh/cloudpar_master/server" "$fresh/cloudpar_master/__main__.py"
 
 find "$fresh" -type d -exec chmod 755 {} + -o -type f -exec chmod 644 {} +
-# In options that macOS's own touch knows as well: the same day as SOURCE_DATE_EPOCH.
+# The same day as SOURCE_DATE_EPOCH, in options that the touch of macOS knows, too.
 TZ=UTC find "$fresh" -exec touch -h -t 198001010000.00 {} +
 rm -rf "$out"
 mkdir -p "$(dirname "$out")"

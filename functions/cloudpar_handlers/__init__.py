@@ -1,1 +1,1 @@
-"""The Lambda functions: parse, call a service, render, say so in the log. Nothing else."""
+"""The Lambda functions. Each parses a request, calls a service, renders the reply and logs one line; nothing else."""

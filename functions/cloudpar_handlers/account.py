@@ -17,8 +17,8 @@ from .log_fields import note_call, note_error
 from .request_log import Entry, RequestLog
 
 WHO_CHARS = 300
-"""Characters of the caller's ARN that are logged. The caller itself sends it, since Lambda does not say who invokes;
-CloudTrail records the true one under the request id."""
+"""At most this many characters of the caller's ARN are logged. The caller itself sends the ARN, since Lambda does not
+say who invokes the function; CloudTrail records the true one under the request id."""
 
 JSON = {"accept": codec.JSON}
 
@@ -28,10 +28,10 @@ _log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """{"route": "create_account", "body": {the message}} -> {"status": 200, "body": {the reply, or the error}}."""
+    """Answer {"route": "hello", "body": {the message}} with {"status": 200, "body": {the reply, or the error}}."""
     entry = _log.entry("request", context)
     try:
-        name, who, body = _asked(event)
+        name, who, body = _read(event)
         call = _dispatcher.enter(name, Caller("admin"), body, codec.JSON)
         entry.note(route=name)
         note_call(entry, call)
@@ -43,18 +43,19 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     return {"status": answer.status, "body": msgspec.json.decode(answer.body)}
 
 
-def _asked(event: Mapping[str, Any]) -> tuple[str, str, bytes]:
-    """The route, the ARN of the caller, and the body.
+def _read(event: Mapping[str, Any]) -> tuple[str, str, bytes]:
+    """Read the route, the ARN of the caller, and the body.
 
     Raises:
-        BadRequest: There is what Python's JSON takes and ours does not: half a character, a number beyond 64 bits.
+        BadRequest: The event has a value that Python's JSON accepts and ours does not: half a character, or a number
+            beyond 64 bits.
     """
     name, who = str(event.get("route", "")), str(event.get("who", ""))[:WHO_CHARS]
     try:
         msgspec.json.encode((name, who))
         return name, who, msgspec.json.encode(event.get("body") or {})
     except (UnicodeEncodeError, OverflowError) as error:
-        raise BadRequest(f"the event holds what no message does: {error}") from None
+        raise BadRequest(f"the event has a value that no message can have: {error}") from None
 
 
 def _perform(call: Call, who: str, entry: Entry) -> Struct:

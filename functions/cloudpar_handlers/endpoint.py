@@ -19,9 +19,9 @@ Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
 
 
 def handler(*served: Route[Any, Any]) -> Handler:
-    """The handler of a function that serves these routes, as its environment describes it.
+    """Make the handler of a function that serves these routes of the master that its environment describes.
 
-    A function has a whole processor while it starts, so what every first call needs is prepared here.
+    Lambda gives a function a whole processor while it starts, so what every first call needs is prepared here.
     """
     backend = from_environment()
     backend.blobs.get_link("warm-up")
@@ -37,7 +37,7 @@ class Endpoint:
         self._served = {route.name for route in served}
 
     def serve(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        """Answer a request. Each request gets an answer and one line in the log, whatever happens."""
+        """Answer a request. Each request gets an answer and one line in the log, also when the call fails."""
         entry = self._log.entry("request", context)
         headers: Mapping[str, str] = event.get("headers") or {}
         try:

@@ -1,4 +1,4 @@
-"""The fields of a log line: what a call names and what came of it, never a payload."""
+"""The fields of a log line: what a call names and how it ended, never a payload."""
 
 from cloudpar_master.adapters.aws.errors import translate
 from cloudpar_master.services.dispatcher import Call

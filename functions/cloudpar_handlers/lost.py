@@ -15,7 +15,10 @@ _log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
-    """Fold each chunk in by itself. Lambda delivers those again that the answer names, and deletes the others."""
+    """Fold each lost chunk into its package.
+
+    Lambda delivers the messages that the answer names again, and deletes the others.
+    """
     entry = _log.entry("lost", context)
     failures: list[dict[str, str]] = []
     package_ids: list[str] = []

@@ -12,7 +12,7 @@ from aws_lambda_powertools.metrics.metrics import EphemeralMetrics
 
 SERVICE = "cloudpar"
 IDS = 10
-"""How many ids of packages a line names. Of further ones it has only their number."""
+"""How many package ids a line names. If a request has more of them, the line also says how many there are."""
 
 
 class RequestLog:
@@ -29,14 +29,14 @@ class RequestLog:
         return Entry(self, kind, str(getattr(context, "aws_request_id", "")))
 
     def write(self, kind: str, facts: Mapping[str, Any], error: Exception | None) -> None:
-        """Write the line. An unforeseen error comes with its traceback."""
+        """Write the line, for an unforeseen error with its traceback."""
         if error is not None:
             self._log.error(kind, extra=dict(facts), exc_info=error)
         else:
             self._log.info(kind, extra=dict(facts))
 
     def count(self, figures: Mapping[str, float]) -> None:
-        """Write figures in the embedded metric format; nothing if there are none."""
+        """Write figures in the embedded metric format. Without figures, write nothing."""
         if not figures:
             return
         metrics = EphemeralMetrics(namespace=self._namespace, service=self._service)
@@ -46,7 +46,7 @@ class RequestLog:
 
 
 class Entry:
-    """What is known of one invocation; written when it is over."""
+    """Collects what is known of one invocation, and writes it at the end."""
 
     def __init__(self, log: RequestLog, kind: str, request_id: str) -> None:
         self._log = log
@@ -66,12 +66,12 @@ class Entry:
         self.note(package_ids=names[:IDS], packages=len(names) if len(names) > IDS else None)
 
     def count(self, name: str, value: float = 1) -> None:
-        """Count what has happened; a value of 0 leaves no figure."""
+        """Add to a figure. A value of 0 makes no figure."""
         if value:
             self._figures[name] = self._figures.get(name, 0) + value
 
     def fail(self, error: Exception) -> None:
-        """The invocation failed by an unforeseen error."""
+        """Note that the invocation failed by an unforeseen error."""
         self._failure = error
         self.note(error=type(error).__name__)
         self.count("InternalErrors")

@@ -9,7 +9,7 @@ from cloudpar_master.services.timer import PACKAGES, Timer
 from .request_log import RequestLog
 
 ENOUGH_MS = 15_000
-"""With less time left than this no further round starts; the next minute goes on."""
+"""With less time left than this, in milliseconds, no further round starts; the next invocation goes on."""
 
 _timer = Timer(from_environment(worker_token=False))
 _log = RequestLog()

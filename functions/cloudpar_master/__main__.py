@@ -21,9 +21,9 @@ DATES = "%Y-%m-%d %H:%M:%S"
 
 
 def main() -> int:
-    """Run a master until a signal or its parent ends it. Exit codes: 0 ended so, 1 cannot run, 2 wrong arguments."""
+    """Run a master until a signal or its parent ends it. Exit codes: 0 ended so, 1 cannot run, 2 bad arguments."""
     options = _options()
-    os.umask(0o077)  # payloads and token hashes are the owner's only, whatever the folder's own mode is
+    os.umask(0o077)  # only the owner may read payloads and token hashes, even if others may read the folder
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s cloudpar master: %(message)s", datefmt=DATES)
     try:
         config = _read_config() if options.stdin else StartupConfig()
@@ -45,9 +45,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--listen-fd", type=int, metavar="FD", help="an inherited socket that listens already")
     parser.add_argument(
         "--stdin", action="store_true",
-        help="read {user_token, worker_token, admin_token, settings} as a JSON line; its end is the end of the master",
+        help="read {user_token, worker_token, admin_token, settings} as a JSON line; the master ends with this input",
     )  # fmt: skip
-    parser.add_argument("--new-secret", action="store_true", help="go on with another secret than the database's")
+    parser.add_argument("--new-secret", action="store_true", help="go on although the database has another secret")
     return parser.parse_args()
 
 
@@ -86,11 +86,11 @@ def _serve(options: argparse.Namespace, config: StartupConfig, listening: socket
             admin_token=config.admin_token,
         )
     )
-    from .server.assembly import assemble  # noqa: PLC0415 - what is wrong so far is said before the slow imports
-    from .server.process import run  # noqa: PLC0415 - after what is wrong with the arguments was reported
+    from .server.assembly import assemble  # noqa: PLC0415 - errors in the arguments come before the slow imports
+    from .server.process import run  # noqa: PLC0415 - errors in the arguments come before the slow imports
 
     assembly = assemble(folder, connection, config.settings, new_secret=options.new_secret)
-    gc.freeze()  # what was imported stays; the collector need not look at it again and again
+    gc.freeze()  # imported modules stay, so the collector need not look at them each time
     run(assembly, listening, lambda: _announce(connection.endpoint), 0 if options.stdin else None)
 
 

@@ -12,7 +12,7 @@ _NONCE_BYTES = 12
 
 
 class AesGcmSafe:
-    """AES-256-GCM, with the account's id as associated data: one account's key is no good in another's place."""
+    """AES-256-GCM with the account's id as associated data: a key copied to another account does not decrypt."""
 
     def __init__(self, secret: Callable[[], bytes]) -> None:
         self._secret = secret

@@ -3,16 +3,16 @@ import time
 
 
 class SystemClock:
-    """This machine's wall time."""
+    """The wall clock of this machine."""
 
     def now(self) -> float:
-        """Seconds since 1970, UTC."""
+        """Return the seconds since 1970, UTC."""
         return time.time()
 
 
 class RandomIds:
-    """The operating system's randomness."""
+    """Ids from the operating system's randomness."""
 
     def fresh(self) -> str:
-        """128 bits in hexadecimal digits."""
+        """Return 128 bits in hexadecimal digits."""
         return secrets.token_hex(16)

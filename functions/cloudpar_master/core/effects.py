@@ -11,7 +11,7 @@ from .policy import Policy
 
 
 class Reserve(Struct, frozen=True):
-    """Ask the account for a slice; answered by QuotaGranted."""
+    """Request a slice from the account; answered by QuotaGranted."""
 
     slice: int
     wanted_us: int
@@ -40,11 +40,11 @@ class Forget(Struct, frozen=True):
 Effect = Reserve | Send | Settle | Delete | Forget
 
 RETRY_S = 2.0
-"""An effect that is still pending after this many seconds is carried out again: its master has died, or failed."""
+"""An effect that is still pending after this many seconds is carried out again: its master died, or failed at it."""
 
 
 def pending(head: Head, policy: Policy) -> list[Effect]:
-    """The effects to carry out now, each idempotent."""
+    """Return the effects to carry out now, each idempotent."""
     life, quota = head.life, head.quota
     effects: list[Effect] = []
     if quota.wanted_us:
@@ -63,7 +63,7 @@ def pending(head: Head, policy: Policy) -> list[Effect]:
 
 
 def due_at(head: Head, policy: Policy) -> float:
-    """When the timer should fold this package if no request does before."""
+    """Return when the timer should fold this package, if no request does so before."""
     life = head.life
     times = [head.started_at + policy.lifetime_s] if not life.ended else []
     if life.deleted_at is not None:

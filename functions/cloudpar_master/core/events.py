@@ -6,7 +6,7 @@ from cloudpar_protocol.payloads import Range, TaskResult, Unfit
 
 
 class Published(Struct, frozen=True, kw_only=True, tag="published", omit_defaults=True):
-    """A worker has results of a chunk. `closed`: these tasks it does not run any more."""
+    """A worker has results of a chunk. `closed`: the tasks that it does not run any more."""
 
     worker_id: str
     executors: int
@@ -21,9 +21,9 @@ class Published(Struct, frozen=True, kw_only=True, tag="published", omit_default
 
 
 class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults=True):
-    """A worker will not run these tasks of a chunk, with which `losses` workers were lost before.
+    """A worker will not run these tasks of a chunk. Before it, `losses` workers were lost with them.
 
-    `unfit`: it cannot, since it lacks something. `used_us` is charged, although there is no result.
+    `unfit`: the worker cannot run them, since it lacks something. `used_us` is charged, although there is no result.
     """
 
     generation: int
@@ -49,7 +49,7 @@ class Placed(Struct, frozen=True, tag="placed"):
 
 
 class Lost(Struct, frozen=True, kw_only=True, tag="lost"):
-    """The queue gave a chunk up after it had been handed out `receives` times."""
+    """The queue gave a chunk up after it had delivered it `receives` times."""
 
     start: int
     end: int

@@ -1,6 +1,6 @@
-"""When to ask again: adaptive delays that bound the total rate of requests.
+"""When a caller sends its next request: adaptive delays that bound the total rate of requests.
 
-The master computes them, since it knows how much is left to do and how many others ask.
+The master computes them, since it knows how much is left to do and how many other callers there are.
 """
 
 from . import planning
@@ -11,13 +11,14 @@ CLIENT_BOUNDS_S = (0.05, 5.0)
 WORKER_BOUNDS_S = (0.2, 30.0)
 YOUNG_S = 0.2
 POLLS_PER_S = 8.0
-"""All idle workers together ask at most this often."""
+"""Requests a second that all idle workers together send at most."""
 
 
 def client_delay_s(head: Head, now: float) -> float:
-    """For an awaiting client: a tenth of the time that the rest will take, so that news is seldom old.
+    """Return the delay of a client that awaits a package: a tenth of the time that the rest will take.
 
-    Little is known of a young package, which may be done much sooner than it seems: its age bounds the delay.
+    So results are seldom old when it reads them. A young package may be done much sooner than it seems, since little is
+    known of it: its age bounds the delay.
     """
     tasks, pace = head.tasks, head.pace
     rest_us = (tasks.count - tasks.done) * (pace.mean_us or 1_000_000.0)
@@ -30,10 +31,10 @@ SHORTEST_COLLECTION_US = 200_000
 
 
 def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> int:
-    """For how long a worker with this many executors may collect results, as long as all of these have work.
+    """Return for how long a worker with this many executors may collect results while all of them have work.
 
-    One of its chunks is done in that time; retrieving it and beating are the other requests that it costs. Towards the
-    end of the quota results come soon: what is used beyond the quota before the master knows is never paid for.
+    In that time one of its chunks is done, so a chunk costs one publication. Towards the end of the quota the time is
+    short: what tasks use beyond the quota before the master hears of it is never paid for.
     """
     chunk_us = planning.chunk_target_us(head.pace.executors, policy) // executors
     scarce = budget_us < 3 * chunk_us * max(executors, head.pace.executors)
@@ -41,7 +42,7 @@ def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> in
 
 
 def worker_delay_s(idle_workers: int) -> float:
-    """For a worker that found the queue empty.
+    """Return the delay of a worker that found the queue empty.
 
     >>> worker_delay_s(1), worker_delay_s(40), worker_delay_s(10_000)
     (0.2, 5.0, 30.0)

@@ -1,4 +1,4 @@
-"""How large a chunk is and how many are open: guided self-scheduling with measured durations.
+"""How large a chunk is, and how many are open: guided self-scheduling with measured durations.
 
 Source: Polychronopoulos and Kuck, "Guided self-scheduling", 1987, bounded above by a target time so that workers report
 regularly and below by a smallest time so that the last chunks are worth their calls.
@@ -8,7 +8,7 @@ from .head import Pace
 from .policy import Policy
 
 UNMEASURED_CHUNK = 16
-"""Tasks of a chunk while their length is unknown: few, since each may last an hour."""
+"""How many tasks a chunk has while their length is unknown: few, since each may last an hour."""
 
 SMALLEST_CHUNK = 20
 """The last chunks last at least the target divided by this: shorter ones are not worth their calls."""
@@ -17,19 +17,19 @@ FULL_FLEET = 50
 """For this many executors chunks may be twice as long."""
 
 SHORT_WAIT_US = 500_000
-"""A chunk queued this long keeps workers supplied; longer only delays other accounts."""
+"""A chunk that is queued for this long keeps workers supplied; longer only delays other accounts."""
 
 SMALL_PACKAGE = 32
-"""A package of at most this many tasks opens them all at once: its second window would wait behind all large packages
-again."""
+"""A package of at most this many tasks opens them all at once: its second window would again wait behind all large
+packages."""
 
 EXPRESS_TASKS = 4
-"""Where the queue cannot choose (on AWS), chunks that start with one of the first tasks of a package, this many,
-go by a queue of their own. Few, since the next package waits for these chunks."""
+"""Where the queue cannot choose (on AWS), a chunk that starts with one of this many first tasks of its package goes by
+the express queue. There are few of them, since the next package waits for these chunks."""
 
 
 def first_window(tasks: int, policy: Policy) -> int:
-    """How many chunks a package opens before anything is measured.
+    """Return how many chunks a package opens before anything is measured.
 
     >>> first_window(10, Policy()), first_window(1_000_000, Policy())
     (10, 8)
@@ -38,7 +38,9 @@ def first_window(tasks: int, policy: Policy) -> int:
 
 
 def chunk_target_us(executors: int, policy: Policy) -> int:
-    """How long chunks should last for this many executors: of two, one is free for another account twice as soon.
+    """Return how long chunks should last for this many executors.
+
+    The more executors there are, the sooner one of them is free for another account, so the longer chunks may last.
 
     >>> cloud = Policy(chunk_target_us=10_000_000, longest_chunk_us=30_000_000)
     >>> [chunk_target_us(executors, cloud) // 1_000_000 for executors in (1, 50, 1_000)]
@@ -49,7 +51,7 @@ def chunk_target_us(executors: int, policy: Policy) -> int:
 
 
 def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
-    """How many of the `uncut` tasks the next chunk takes.
+    """Return how many of the `uncut` tasks the next chunk takes.
 
     While the window is far larger than what the executors can work on, long chunks are smaller: chunks in the queue
     delay other accounts.
@@ -87,10 +89,10 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
 
 
 def next_window(window: int, wait_us: int, executors: int, policy: Policy) -> int:
-    """How many chunks may be open from now on, given how long one of the last waited in the queue.
+    """Return how many chunks may be open from now on, given how long one of the last waited in the queue.
 
     The window doubles up to what keeps the known executors busy, and then grows slowly: chunks in the queue delay
-    other accounts. However long chunks are, they need not wait there for longer than SHORT_WAIT_US.
+    other accounts. They need not wait there for longer than SHORT_WAIT_US, even if they last long.
 
     >>> next_window(4, 1_000, 2, Policy()), next_window(8, 1_000, 2, Policy()), next_window(8, 100_000, 2, Policy())
     (6, 10, 8)

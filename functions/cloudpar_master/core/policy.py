@@ -16,28 +16,28 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         chunk_target_us: How long a chunk should keep an executor busy. Short where a call costs little.
         longest_chunk_us: The same for very many executors: the more there are, the sooner one of them is free.
         first_window: Chunks that a package opens before anything is measured.
-        largest_window: Chunks that it ever has open; bounds the head.
-        lease_s: A worker that does not answer for this long has lost its chunk.
-        slice_us: Compute time a package reserves ahead, for each of its executors.
+        largest_window: Chunks that a package has open at most; bounds the head.
+        lease_s: A worker that does not beat for this long loses its chunks to others.
+        slice_us: Compute time that a package reserves ahead for each of its executors.
         task_timeout_s: The most that one task may run.
         lifetime_s: A package that still runs after this time fails.
         retention_s: An ended package that no client acknowledged is deleted after this time.
-        tombstone_s: What was deleted is remembered for this time.
+        tombstone_s: The tombstone of a deleted package is kept for this time.
         kept_bytes: Where removing costs calls: an ended package that stores less than this goes with its tombstone, a
             larger one as soon as its client needs it no more.
         fleet_memory_s: A worker that published nothing for this long no longer counts at its package; one that sent no
             request for this long counts as gone.
-        grace_s: A package whose version of Python no live worker has waits this long for one before it fails.
+        grace_s: A package waits this long for a worker that has its version of Python before it fails.
         open_packages, open_small_packages: How many packages of an account have chunks in the queue, while others wait
             there: beyond that a package waits, holding nothing, until one of them has ended or executors idle.
-        looks_at_end: When a package ends, the next of its account that waits is looked for at once. Where a look costs,
-            the client that awaits it looks.
+        looks_at_end: Whether the master opens the next waiting package of an account as soon as one ends. Where looking
+            for it costs calls, an await of that package opens it instead.
         requests_per_s: Requests of one account that a process of the master takes a second, after a burst.
         request_burst: How many of these may come at once.
-        running_packages: Packages that an account may have running. This one and the next two bound what a start may
-            add, as far as the starts just before are known: those that come at once may go over it together.
-        running_tasks: Tasks that these may have in all, done or not.
-        running_bytes: Bytes of task data that these may have in all.
+        running_packages: Packages that an account may have running. This limit and the next two are checked when a
+            package starts. Starts at the same moment do not count each other, so together they may exceed a limit.
+        running_tasks: Tasks that the running packages may have in all, done or not.
+        running_bytes: Bytes of task data that the running packages may have in all.
     """
 
     chunk_target_us: Count = 200_000

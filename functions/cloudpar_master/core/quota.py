@@ -4,17 +4,17 @@ from .head import Head
 from .policy import Policy
 
 FIRST_SLICE_US = 10_000_000
-"""Asked for while the length of the tasks is unknown."""
+"""What a package requests while the length of its tasks is unknown."""
 
 MARGIN_US = 1_000_000
-"""Asked for beyond what the rest is likely to take, so that a slightly long task does not cost another slice."""
+"""What a package requests beyond the likely need of the rest: a slightly long task then needs no further slice."""
 
 MOST_US = 2**62
-"""The largest sum of times, whatever workers report: tables and messages hold 63 bits."""
+"""The largest sum of times. Larger sums are cut to it, since tables and messages hold 63 bits."""
 
 
 def add_us(sum_us: int, more_us: int) -> int:
-    """The sum of two times, bounded.
+    """Add two times, up to MOST_US.
 
     >>> add_us(1, 2), add_us(MOST_US, 1) == MOST_US
     (3, True)
@@ -23,11 +23,11 @@ def add_us(sum_us: int, more_us: int) -> int:
 
 
 def slice_wanted_us(head: Head, policy: Policy) -> int:
-    """How much more a running package should reserve now; 0: enough.
+    """Return how much more compute time a running package should reserve now; 0: it has enough.
 
-    It asks for what the rest of its tasks is likely to take, but at most `slice_us` for each executor, so that one
-    package does not hold the whole quota of its account. It asks again when a third of that is left. After the account
-    had nothing left it first uses up its own reserve.
+    It requests what the rest of its tasks is likely to take, but at most `slice_us` for each executor, so that one
+    package does not hold the whole quota of its account. It requests more when a third of that is left. After the
+    account had nothing left, it first uses up its own reserve.
     """
     tasks, own, pace = head.tasks, head.quota, head.pace
     if head.life.ended or pace.closed or own.ask_again_at > head.now:
@@ -47,5 +47,5 @@ def slice_wanted_us(head: Head, policy: Policy) -> int:
 
 
 def budget_us(head: Head, account_free_us: int) -> int:
-    """How long a task of this package may run until the account has nothing left; at least 0."""
+    """Return how long a task of this package may run until the account has nothing left; at least 0."""
     return max(0, account_free_us + head.quota.reserved_us - head.quota.used_us)

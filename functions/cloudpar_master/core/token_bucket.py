@@ -11,7 +11,7 @@ class Bucket(NamedTuple):
 
 
 def take(bucket: Bucket, now: float, per_s: float, burst: float) -> tuple[Bucket, float]:
-    """Take one request out of a bucket that is filled again by `per_s`, up to `burst`.
+    """Take one request out of a bucket that fills by `per_s` requests a second, up to `burst`.
 
     Returns the bucket, and how many seconds there are until one is free: 0.0 if it was taken. A clock that was set back
     fills nothing, and costs nothing.

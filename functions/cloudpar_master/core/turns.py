@@ -1,32 +1,32 @@
-"""Whose chunk is handed out next: accounts take turns, and within an account its packages do.
+"""Chooses whose chunk is handed out next: accounts take turns, and within an account its packages do.
 
-Source: start-time fair queueing (Goyal, Vin and Cheng, 1996). The account that was handed the least work is next. A new
-account starts level with the one that is furthest behind, so it neither waits for what others had before nor catches up
-on the time when it was not there.
+Source: start-time fair queueing (Goyal, Vin and Cheng, 1996). The account that has received the least work is next. A
+new account starts level with the one that has received the least: it neither waits because others came before it, nor
+catches up on the time before it came.
 """
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 ALLOWANCE_US = 1_000_000
-"""A package's first chunk goes before everything else while first chunks have had at most this much more than their
-share: of the account's work, and the account of all accounts' work. Beyond it they take turns like all others, so a
-stream of small packages does not stop a long one."""
+"""A package's first chunk goes before everything else while first chunks have received at most this much work more than
+their share of the account's, and the account at most this much more than its share. Beyond that, first chunks take
+turns like all others, so that a stream of small packages does not stop a long one."""
 
 REMEMBERED = 1_000
-"""Accounts, and packages of each, whose lead is remembered. A forgotten one starts level with the others."""
+"""How many accounts, and packages of each, are remembered. A forgotten one starts level with the others."""
 
 _FIRST_CHUNKS = ""
 """The first chunks of all of an account's packages take turns as if they were of one package."""
 
 
 class Line(NamedTuple):
-    """The chunks of one package that wait, by the oldest of them.
+    """The waiting chunks of one package, described by the oldest of them.
 
     Attributes:
-        number: Of the oldest message: smaller is older.
-        first: That is the first chunk of its package, so no task of the package has started.
-        cost_us: How long it is likely to keep an executor busy.
+        number: The number of the oldest message: smaller is older.
+        first: It is the first chunk of its package, so no task of the package has started.
+        cost_us: How long it is likely to keep an executor busy, in microseconds.
     """
 
     number: int
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 
 class _VirtualTime:
-    """How much work each key was handed, beyond what the key that is furthest behind was handed."""
+    """How much work each key has received, beyond what the key that is furthest behind has received."""
 
     def __init__(self) -> None:
         self.now_us = 0
@@ -50,11 +50,11 @@ class _VirtualTime:
         self._last_start_us: dict[str, int] = {}
 
     def start_us(self, key: str) -> int:
-        """The virtual time of a key; the key with the smallest is next."""
+        """Return the virtual time of a key; the key with the smallest is next."""
         return max(self.now_us, self._finish_us.get(key, 0))
 
     def lead_us(self, key: str) -> int:
-        """How far ahead of all others a key was when it was handed its last chunk.
+        """Return how far ahead of all others a key was when it received its last chunk.
 
         That chunk does not count: otherwise an account with one long task would wait until the others had as much.
         """
@@ -65,7 +65,7 @@ class _VirtualTime:
         self.now_us = max(self.now_us, min(map(self.start_us, waiting)))
 
     def charge(self, key: str, cost_us: int) -> None:
-        """Count work that a key was handed."""
+        """Count work that a key receives."""
         start_us = self.start_us(key)
         self._finish_us.pop(key, None)
         self._finish_us[key] = start_us + cost_us
@@ -75,14 +75,14 @@ class _VirtualTime:
             del self._finish_us[longest_ago], self._last_start_us[longest_ago]
 
     def refund(self, key: str, cost_us: int) -> None:
-        """Take back a charge: the work came back untouched."""
+        """Take back a charge for work that came back untouched."""
         if key in self._finish_us:
             self._finish_us[key] -= cost_us
             self._last_start_us[key] = min(self._last_start_us[key], self._finish_us[key])
 
 
 class Turns:
-    """Decides whose turn it is; the queue keeps the chunks. Losing this state is harmless: all start level."""
+    """Decides whose turn it is; the queue keeps the chunks. After a restart all start level, which does no harm."""
 
     def __init__(self) -> None:
         self._accounts = _VirtualTime()
@@ -101,15 +101,16 @@ class Turns:
         return chosen
 
     def give_back(self, line: Line) -> None:
-        """A worker ran nothing of a chunk that it was handed. It will be handed out, and charged, once more.
+        """Take back the charge for a chunk of which a worker ran nothing: the next hand-out charges it once more.
 
-        Without this, a call that the first worker could not run waits behind the long job that it was to overtake.
+        Without this, a short call that the first worker cannot run would wait behind the long job that it should
+        overtake.
         """
         self._accounts.refund(line.account, line.cost_us)
         self._packages_of(line.account).refund(line.flow, line.cost_us)
 
     def _first_chunk(self, by_account: dict[str, list[Line]]) -> Line | None:
-        """The first chunk that goes before everything else, if there is one."""
+        """Return the first chunk that goes before everything else, if there is one."""
         found = [line for own in by_account.values() for line in own if line.first and self._within_allowance(line)]
         return min(found, key=lambda line: (self._accounts.start_us(line.account), line.number), default=None)
 

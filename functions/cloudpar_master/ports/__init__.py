@@ -1,7 +1,7 @@
 """What the services need of the outside world, as Protocol classes. Adapters implement them; one suite tests them all.
 
-Every call may fail after it took effect, may be repeated, and may meet other processes doing the same. What each call
-promises under these conditions stands at the call.
+Every call may fail after it took effect, may be repeated, and may meet other processes that do the same. Each method's
+docstring says what the call promises then.
 """
 
 from .account_store import AccountRecord, AccountStore, Reservation

@@ -2,16 +2,16 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time. Masters' clocks agree roughly; nothing depends on more."""
+    """Wall time. The masters' clocks agree roughly, and nothing depends on more."""
 
     def now(self) -> float:
-        """Seconds since 1970, UTC."""
+        """Return the seconds since 1970, UTC."""
         ...
 
 
 class Ids(Protocol):
-    """Randomness."""
+    """Makes new ids."""
 
     def fresh(self) -> str:
-        """A new name of 128 random bits, letters and digits only."""
+        """Return a new id of 128 random bits, letters and digits only."""
         ...

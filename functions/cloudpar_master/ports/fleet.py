@@ -7,7 +7,7 @@ class Fleet(Protocol):
     """The hosts of workers, which a master can wake."""
 
     def wake(self) -> None:
-        """Make sure that a worker comes: there is work. Never fails, and is cheap to call often."""
+        """Make sure that a worker starts, since there is work. Never fails, and is cheap to call often."""
         ...
 
 
@@ -15,7 +15,7 @@ class FleetWatch(Protocol):
     """Knows how many hosts of workers there are."""
 
     def status(self) -> FleetStatus | None:
-        """The hosts now, or seconds ago; None: not known. Never fails, and is cheap to call often."""
+        """Return the hosts as they are now, or were some seconds ago; None: unknown. Never fails, and is cheap."""
         ...
 
 
@@ -26,5 +26,5 @@ class StandingFleet:
         """Do nothing: these hosts are awake."""
 
     def status(self) -> FleetStatus | None:
-        """None: no service counts these hosts."""
+        """Return None: no service counts these hosts."""
         return None

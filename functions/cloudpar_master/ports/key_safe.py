@@ -2,12 +2,12 @@ from typing import Protocol
 
 
 class KeySafe(Protocol):
-    """Makes accounts' keys, and encrypts them with a key of its own, which lies in no table."""
+    """Makes accounts' keys, and encrypts them with a key of its own, which is in no table."""
 
     def make(self, account_id: str) -> bytes:
-        """A new key for an account, encrypted."""
+        """Make a new key for an account, encrypted."""
         ...
 
     def open(self, account_id: str, encrypted: bytes) -> bytes | None:
-        """The key; None if it is not this account's, or was encrypted with another key than this safe's."""
+        """Decrypt a key; None: it belongs to another account, or another safe encrypted it."""
         ...

@@ -7,7 +7,7 @@ from cloudpar_protocol.payloads import TaskResult
 
 
 class InboxItem(NamedTuple):
-    """An event waiting for a fold. `event` is None when it could not be read (set aside by the fold)."""
+    """An event that waits for a fold. `event` is None if it cannot be read: the fold then fails the package."""
 
     key: str
     event: Event | None
@@ -16,7 +16,8 @@ class InboxItem(NamedTuple):
 class Opened(NamedTuple):
     """A head and the oldest events of its inbox; `more`: there are others behind them.
 
-    An event that another fold takes in the meantime may be missing from both: its head is saved, and was not yet read.
+    An event that another fold takes in the meantime may be in neither: this head was read before that fold saved its
+    own, and the inbox afterwards.
     """
 
     head: Head
@@ -56,41 +57,41 @@ class PackageStore(Protocol):
     """Heads, inboxes and result pages. All reads see every write that was answered before them."""
 
     def create(self, spec: Spec, head: Head) -> Spec:
-        """Write both, once: if the package is there already nothing changes. Returns the spec that is stored."""
+        """Write both, once: if the package exists already, nothing changes. Returns the spec that is stored."""
         ...
 
     def spec(self, package_id: str) -> Spec | None:
-        """The unchanging part; may come from a cache."""
+        """Return the part that never changes; it may come from a cache."""
         ...
 
     def load(self, package_id: str) -> Head | None:
-        """The head as last saved."""
+        """Return the head as last saved."""
         ...
 
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
-        """Head and spec of those packages that are there."""
+        """Return head and spec of those packages that exist."""
         ...
 
     def heads(self, package_ids: Sequence[str]) -> list[Head]:
-        """The heads of those packages that are there, in this order, read together."""
+        """Return the heads of those packages that exist, in this order, read together."""
         ...
 
     def open(self, package_id: str, limit: int) -> Opened | None:
-        """The head, and the oldest events of its inbox: at most `limit` and about 1 MB."""
+        """Return the head, and the oldest events of its inbox: at most `limit` and about 1 MB."""
         ...
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
-        """Replace the head if the stored one is of version head.version - 1; False if it is not.
+        """Replace the head if the stored one has the version head.version - 1; False if it has not.
 
-        In the same write go `due_at`, which is when the timer should fold the package, and a page
-        of the results that this version commits, if there are any.
+        The same write stores `due_at`, which is when the timer should fold the package, and a page of the results that
+        this version commits, if there are any.
         """
         ...
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
-        """Put events into the inbox durably, each under its key; a key that is there already is left as it is.
+        """Put events into the inbox durably, each under its key. An event that has its key already stays as it is.
 
-        Events of a package that is not there lead to nothing.
+        Events of a package that does not exist change nothing.
         """
         ...
 
@@ -99,27 +100,27 @@ class PackageStore(Protocol):
         ...
 
     def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
-        """Pages of versions in (after, until], ascending: at least one if there is one, about `limit_bytes`."""
+        """Return pages of versions in (after, until], ascending: at least one if there is one, about `limit_bytes`."""
         ...
 
     def due(self, now: float, limit: int) -> list[str]:
-        """Packages whose due time has come. Reads the registry only, never the table."""
+        """Return packages whose due time has come. Reads the registry only, never the table."""
         ...
 
     def uncut(self, limit: int) -> list[str]:
-        """Running packages with tasks in no chunk, oldest first. A hint: may be a little old."""
+        """Return running packages with tasks in no chunk, oldest first. A hint: it may be a little old."""
         ...
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
-        """The packages of an account (None: of all), newest first."""
+        """Return the packages of an account (None: of all), newest first."""
         ...
 
     def running(self, account_id: str) -> Running:
-        """What runs of an account. A hint: may be a little old."""
+        """Count what an account has running. A hint: it may be a little old."""
         ...
 
     def unsettled(self, account_id: str) -> list[Head]:
-        """The packages of an account that run, or have ended and are not settled. One just started may be missing."""
+        """Return an account's packages that run, or are not settled yet. One that has just started may be missing."""
         ...
 
     def delete_pages(self, package_id: str) -> None:

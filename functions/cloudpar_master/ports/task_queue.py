@@ -2,20 +2,20 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, Protocol
 
 LARGEST_RECEIVES: Final = 4
-"""A message that was received this often, and surfaces again, is dead (SQS: maxReceiveCount)."""
+"""A message that was delivered this many times and surfaces again is dead (SQS: maxReceiveCount)."""
 
 
 class Sending(NamedTuple):
     """A message to send.
 
     Attributes:
-        group: Also its deduplication id: the same one again within 5 minutes is dropped.
+        group: Also its deduplication id: a message with the same one within 5 minutes is dropped.
         account, package: Whose chunk it is: these take turns.
         first: It is the first chunk of its package.
         cost_us: How long the chunk is likely to keep an executor busy.
         python: The version of Python that it needs; "": any.
-        express: It has one of the first tasks of its package. A queue that cannot choose keeps such messages apart, so
-            that they do not wait behind others.
+        express: It starts with one of the first tasks of its package. A queue that cannot choose keeps such messages
+            apart, so that they do not wait behind others.
     """
 
     group: str
@@ -29,7 +29,7 @@ class Sending(NamedTuple):
 
 
 Needs = tuple[str, str]
-"""What a message needs of a worker: its package is not set aside, and its version of Python is there."""
+"""What a message needs of a worker: that its package (the id) is not set aside, and its version of Python."""
 
 
 class Fit(NamedTuple):
@@ -64,18 +64,18 @@ class Message(NamedTuple):
 
 
 class StaleAttempt(Exception):
-    """The queue does not repeat an attempt, since its messages were changed meanwhile. Another id is a new attempt."""
+    """The queue does not repeat an attempt, since its messages have changed. Another id makes a new attempt."""
 
 
 class TaskQueue(Protocol):
-    """A queue whose groups are independent. It delivers at least once; messages are hints.
+    """A queue that delivers each message at least once. Messages are hints, and their groups are independent.
 
     The messages of one package come first in, first out. Accounts and packages take turns (core.turns), the first
     chunks of packages before all others, as far as a queue can choose.
     """
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
-        """Enqueue durably; one answer for each message, False for those that have to be sent again."""
+        """Enqueue durably. One answer for each message: False for those that have to be sent again."""
         ...
 
     def receive(
@@ -91,8 +91,8 @@ class TaskQueue(Protocol):
     ) -> list[Message]:
         """Take up to `limit` messages, none of a package in `besides` unless the queue cannot choose.
 
-        A queue that can look at its messages brings only those that fit; one that cannot brings any, and the caller
-        puts back what does not fit. The same attempt id again within 5 minutes brings the same messages, and they are
+        A queue that can look into messages brings only those that fit; one that cannot brings any, and the caller puts
+        back what does not fit. The same attempt id again within 5 minutes brings the same messages, and they are
         invisible for `visibility_s` again. `again` says that the id was used before: a queue that consists of several
         may then bring up to `limit` of each. Without `express`, a queue that keeps `express` messages apart brings none
         of them.
@@ -103,11 +103,11 @@ class TaskQueue(Protocol):
         ...
 
     def passed_over(self, fit: Fit) -> list[str]:
-        """The ids of the packages whose messages wait and do not fit. Empty if this queue cannot look into messages."""
+        """Return the packages whose waiting messages do not fit. Empty if this queue cannot look into messages."""
         ...
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """Remove messages; a receipt that is no longer good is ignored."""
+        """Remove messages; a receipt that is no longer valid is ignored."""
         ...
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
@@ -115,11 +115,11 @@ class TaskQueue(Protocol):
         ...
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """Keep messages invisible for this long from now; a receipt that is no longer good is ignored."""
+        """Keep messages invisible for this long from now; a receipt that is no longer valid is ignored."""
         ...
 
     def waiting(self) -> int:
-        """About how many messages could be received now; a large number may be cut short."""
+        """Return about how many messages could be received now; a large number may be cut short."""
         ...
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
@@ -134,5 +134,5 @@ class TaskQueue(Protocol):
         ...
 
     def dead(self, limit: int) -> list[Message]:
-        """Messages that were delivered too often. They stay until deleted."""
+        """Return messages that were delivered too often. They stay until they are deleted."""
         ...

@@ -25,18 +25,17 @@ class WorkerRegistry(Protocol):
         ...
 
     def beat(self, worker_id: str, now: float) -> None:
-        """A worker lives, and reports nothing else. `seen_at` may be some seconds old here, too."""
+        """Note that a worker lives. It reports nothing else. `seen_at` may be some seconds old here, too."""
         ...
 
     def leave(self, worker_id: str) -> None:
-        """A worker has ended. What it sent before, and comes later, does not bring it back."""
+        """Remove a worker that has ended. Its requests that arrive late do not bring it back."""
         ...
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
-        """The workers that sent a request at this time or later.
+        """Return the workers that sent a request at this time or later.
 
-        What other processes noted of them is as it was some seconds ago, or, if `newest`, as it is now; that costs a
-        call.
+        What other processes noted may be missing for some seconds. With `newest` nothing is missing; that costs a call.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The routes: parse, call a service, render. Nothing else."""
+"""The routes: each parses a request, calls a service and renders the reply; nothing else."""
 
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -40,7 +40,7 @@ class Calls:
         self._dispatcher = long_polling.dispatcher
 
     async def serve(self, request: Request) -> Response:
-        """Carry a call out, held open if it says so."""
+        """Carry a call out, and hold it open if its request says so."""
         body = await read_body(request)
         link_base.note(request)
         token, media = bearer(request.headers), sent_media(request.headers)
@@ -61,7 +61,7 @@ class Calls:
         return answer(request, reply)
 
     async def _reply(self, call: Call, request: Request) -> Struct | None:
-        """The reply to a call; None if its caller has hung up meanwhile."""
+        """Return the reply to a call; None if its caller has hung up."""
         if call.route in (routes.RETRIEVE_TASKS, routes.AWAIT_TASKS) and call.request.hold_s > 0:
             hold = self._long_polling.retrieve if call.route is routes.RETRIEVE_TASKS else self._long_polling.news
             return await unless_gone(lambda gone: hold(call, gone), request.receive)
@@ -101,8 +101,8 @@ async def _ignore(request: Request, error: Exception) -> Response:
 def make_app(
     long_polling: LongPolling, blobs: BlobRoutes, audit: AuditFile, failures: FailureLog, storage: StorageState
 ) -> Starlette:
-    """The ASGI application of an embedded master."""
-    # What is none of the first three reaches the log as well, through uvicorn.
+    """Make the ASGI application of an embedded master."""
+    # Starlette raises an exception of any other type again after it is answered, and uvicorn logs it.
     handlers: dict[Any, Any] = (
         {ClientDisconnect: _ignore}
         | dict.fromkeys((RequestError, HTTPException, Exception), _refuse)

@@ -1,4 +1,4 @@
-"""Puts an embedded master together: the one place that knows every part."""
+"""Makes an embedded master: the one place that knows all of its parts."""
 
 import hashlib
 from functools import partial
@@ -36,11 +36,11 @@ PRACTICALLY_UNLIMITED_US = 100 * 365 * 86400 * 1_000_000
 
 
 class Assembly(NamedTuple):
-    """A master's parts, as far as its process deals with them.
+    """The parts of a master that its process uses.
 
     Attributes:
         blobs_kept_s: A blob that was not used for this long belongs to no package, since none lives longer.
-        lease_s: A chunk that was leased surfaces after this time without a beat.
+        lease_s: A leased chunk surfaces after this time without a beat.
     """
 
     app: Starlette
@@ -55,7 +55,10 @@ class Assembly(NamedTuple):
     failures: FailureLog
 
     def tick(self) -> int:
-        """What only the clock brings: chunks whose lease has run out, and the timer's work. Returns how much it was."""
+        """Do what only the clock brings: offer chunks whose lease has run out, and do the timer's work.
+
+        Returns how much the timer did.
+        """
         self.wakeups.chunks_sent([ANYTHING] * self.queue.waiting())
         return self.timer.tick()
 
@@ -64,7 +67,7 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
     """Make the master of a data folder.
 
     Raises:
-        DataFolderError: Its secret is not the one that its database was made under, and no new one is wanted.
+        DataFolderError: The folder's secret is not the one that its database depends on, and `new_secret` is not set.
     """
     wakeups, clock, ids = Wakeups(), SystemClock(), RandomIds()
     database = Database(folder.database)
@@ -111,7 +114,7 @@ def _ensure_default_account(backend: Backend, token: str) -> None:
     token_hash = hash_token(token)
     if backend.accounts.by_token(token_hash) is None:
         account_id = hashlib.sha256(f"default account#{token_hash}".encode()).hexdigest()[:16]
-        # Without connection.json a master makes another token, and so another account beside the earlier one.
+        # If connection.json is lost, a master makes another token, and so another account beside the earlier one.
         taken = any(each.name == "default" and each.state == "active" for each in backend.accounts.list())
         backend.accounts.create(
             AccountRecord(

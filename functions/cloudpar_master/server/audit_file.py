@@ -10,14 +10,17 @@ from cloudpar_master.services.dispatcher import Call
 
 
 class AuditFile:
-    """What administrators did, one line of JSON each, on disk before it is answered; for its owner only."""
+    """A file of what administrators did, one line of JSON each, which only its owner may read.
+
+    A line is on disk before its call is answered.
+    """
 
     def __init__(self, path: Path, backend: Backend) -> None:
         self._backend = backend
         self._path = path
 
     def note(self, call: Call, outcome: str, reply: Struct | None = None) -> None:
-        """An action came out so; whatever is none is passed over."""
+        """Note how an action of an administrator ended. A call that is no such action leaves no line."""
         facts = audit.facts(self._backend, call, audit.ADMIN, outcome, reply)
         if facts is None:
             return

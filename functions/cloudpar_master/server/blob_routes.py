@@ -1,4 +1,4 @@
-"""The other end of presigned links."""
+"""The routes that presigned links lead to."""
 
 import re
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ class BlobRoutes:
         self._store = store
 
     async def serve(self, request: Request) -> Response:
-        """GET or PUT /blobs/{key}. A HEAD is not what any link is for."""
+        """Serve GET or PUT /blobs/{key}. A HEAD is refused, since no link is for one."""
         key, query = request.path_params["key"], dict(request.query_params)
         self._store.check(request.method, key, query)
         if request.method == "PUT":
@@ -46,18 +46,18 @@ def _read(file: IO[bytes], wanted: str | None) -> Response:
 
 
 def parse_range(header: str, size: int) -> tuple[int, int]:
-    """The bytes [start, end) of one 'bytes=a-b' range.
+    """Return the bytes [start, end) of one 'bytes=a-b' range.
 
     Raises:
-        BadRequest: It is none.
-        HTTPException: It is outside.
+        BadRequest: The header is not such a range.
+        HTTPException: The range is outside of the blob.
 
     >>> parse_range("bytes=2-5", 10), parse_range("bytes=8-", 10), parse_range("bytes=-3", 10)
     ((2, 6), (8, 10), (7, 10))
     """
     match = re.fullmatch(r"bytes=(?=.*[0-9])([0-9]{0,18})-([0-9]{0,18})", header.strip())
     if match is None:
-        raise BadRequest(f"a range {header!r}: send one, as in 'bytes=0-99'")
+        raise BadRequest(f"the range {header!r} is not understood: send one range, as in 'bytes=0-99'")
     first, last = match.groups()
     if first:
         start, end = int(first), min(int(last) + 1, size) if last else size

@@ -1,4 +1,4 @@
-"""Bodies as Starlette brings and takes them."""
+"""Reads and makes bodies for Starlette."""
 
 from msgspec import Struct
 from starlette.exceptions import HTTPException
@@ -13,7 +13,7 @@ CLIENT_GONE = 499
 
 
 async def read_body(request: Request) -> bytes:
-    """The whole body of a call.
+    """Read the whole body of a call.
 
     Raises:
         TooLarge: It is over the limit; the rest is not read.
@@ -28,13 +28,13 @@ async def read_body(request: Request) -> bytes:
 
 
 def answer(request: Request, reply: Struct) -> Response:
-    """A reply as a response."""
+    """Render a reply as a response."""
     given = bodies.answer(request.headers, reply)
     return Response(given.body, media_type=given.media)
 
 
 def refusal(request: Request, error: Exception) -> Response:
-    """An error as a response."""
+    """Render an error as a response."""
     status, headers = None, dict[str, str]()
     if isinstance(error, HTTPException):
         status, headers = error.status_code, dict(error.headers or {})

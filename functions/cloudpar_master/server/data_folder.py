@@ -1,4 +1,4 @@
-"""The folder that holds everything of an embedded master, and how others learn to reach it."""
+"""The folder that holds everything of an embedded master, and the file by which others find the master."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ class DataFolderError(Exception):
 
 
 class Connection(Struct, frozen=True, kw_only=True):
-    """How to reach this master, in each of the three roles: the content of connection.json."""
+    """The content of connection.json: how to reach this master in each of the three roles."""
 
     endpoint: str
     token: str
@@ -48,37 +48,37 @@ class DataFolder:
             raise DataFolderError(text) from None
 
     def close(self) -> None:
-        """Leave it to others; a process that ends does so anyway."""
+        """Unlock the folder for others. The end of the process does so, too."""
         self._lock.close()
 
     @property
     def database(self) -> Path:
-        """Heads, inboxes, results, accounts and the queue."""
+        """The file with heads, inboxes, results, accounts and the queue."""
         return self.path / "master.sqlite"
 
     @property
     def blobs(self) -> Path:
-        """Payloads."""
+        """The folder with payloads."""
         return self.path / "blobs"
 
     @property
     def audit(self) -> Path:
-        """What administrators did."""
+        """The file that says what administrators did."""
         return self.path / "audit.jsonl"
 
     @property
     def secret_path(self) -> Path:
-        """What links are signed with, and accounts' keys encrypted."""
+        """The file with the secret that signs links and encrypts accounts' keys."""
         return self.path / "secret"
 
     def kept_secret(self) -> bytes | None:
-        """The secret, if there is one."""
+        """Return the secret, if there is one."""
         kept = self.secret_path.read_bytes() if self.secret_path.exists() else b""
-        # A power cut may have left it empty, and everybody knows an empty secret.
+        # A power cut may have left the file empty. With an empty secret any caller could sign links.
         return kept if len(kept) == SECRET_BYTES else None
 
     def make_secret(self) -> bytes:
-        """A fresh secret, in the place of any other."""
+        """Make a new secret, which replaces any other."""
         fresh = secrets.token_bytes(SECRET_BYTES)
         _write_privately(self.secret_path, fresh)
         return fresh
@@ -87,7 +87,7 @@ class DataFolder:
         """Write connection.json again for this endpoint. Tokens that are not given are kept, or made.
 
         Raises:
-            DataFolderError: It is there and unreadable, or it cannot be written.
+            DataFolderError: The file exists and cannot be read, or it cannot be written.
         """
         kept = self._kept()
         connection = replace(
@@ -117,7 +117,7 @@ class DataFolder:
 
 
 def _write_privately(path: Path, content: bytes) -> None:
-    """Replace a file at once, readable by its owner only."""
+    """Replace a file in one step, readable by its owner only."""
     fresh = path.with_suffix(".new")
     try:
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

@@ -1,4 +1,4 @@
-"""How failures that no caller caused are logged, and which of them a caller may wait for."""
+"""Logs failures that no caller caused, and says which of them a caller may wait for."""
 
 import errno
 import logging
@@ -11,10 +11,10 @@ from cloudpar_protocol.payloads import WHY_CHARS, Unwritable
 from .storage_state import StorageState
 
 REPEAT_S = 60.0
-"""A full disk is logged once in this time, though it refuses several requests a second."""
+"""A full disk is logged once in this time, in seconds, although the master refuses several requests a second."""
 
 RETRY_S = 5.0
-"""How long a caller that is refused for a full disk waits before its next attempt."""
+"""Seconds that a caller waits before its next attempt if it was refused for a full disk."""
 
 _FREE_SPACE = "free space on its disk"
 _FIXES = {
@@ -25,7 +25,7 @@ _FIXES = {
     errno.EMFILE: "raise the limit of its open files (ulimit -n)",
     errno.ENFILE: "close files on its machine, or raise fs.file-max",
 }
-"""What an operator does, by the error for which requests are refused."""
+"""What an operator can do, by the error for which requests are refused."""
 
 _SQLITE_ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -60,10 +60,10 @@ def errno_of(error: BaseException) -> int | None:
 
 
 class FailureLog:
-    """Logs each failure with its traceback; but that nothing can be written, in one line and once in a minute.
+    """Logs each failure with its traceback. If nothing can be written, it logs one line a minute instead.
 
     Args:
-        storage: Told that nothing can be written.
+        storage: Receives a report if nothing can be written.
     """
 
     def __init__(self, storage: StorageState) -> None:
@@ -75,10 +75,10 @@ class FailureLog:
 
         Args:
             error: What was raised.
-            what: What failed, as the beginning of a sentence.
+            what: What failed, as the first words of a sentence.
 
         Returns:
-            The error for the caller, if it may try again once there is space.
+            The error for the caller, if the caller may try again once there is space.
         """
         said, number = unwritable(error), errno_of(error)
         if said is None or number is None:

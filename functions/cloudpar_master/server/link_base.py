@@ -1,4 +1,4 @@
-"""Where the links in an answer lead: to the address by which its request came, whatever name the master has there."""
+"""Where the links in an answer lead: to the address by which its request came, which may be a proxy's."""
 
 import re
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?")
 
 _base: ContextVar[str] = ContextVar("base")
-"""Of the request that is served. Each request has a task, and so a context, of its own."""
+"""The base for the request that is being served. Each request has a task, and so a context, of its own."""
 
 
 def note(request: Request) -> None:
     """Remember the base of the links in this request's answer.
 
-    A caller that resolves relative links gets them, so that they lead through any proxy. One that has the same files
-    gets links to them. An older caller gets its own `Host` back, which leads through a forwarded port.
+    A caller that resolves relative links gets such links, so that they lead through any proxy. A caller that has the
+    same files gets links to these. An older caller gets its own `Host` back, which leads through a forwarded port.
     """
     host = request.headers.get("host", "")
     wanted = request.headers.get(HEADER)
@@ -31,5 +31,5 @@ def note(request: Request) -> None:
 
 
 def current(endpoint: str) -> Callable[[], str]:
-    """Return a function that brings the beginning of links as it is now; it is `endpoint` without a request."""
+    """Return a function that returns the base of links for the current request, and `endpoint` outside of one."""
     return lambda: _base.get(endpoint)

@@ -1,4 +1,4 @@
-"""Long polling: requests are held open until there is something to answer."""
+"""Long polling: holds requests open until there is something to answer."""
 
 import asyncio
 from collections import OrderedDict
@@ -19,12 +19,13 @@ from .storage_state import StorageState
 from .wakeups import ANYTHING, Wakeups
 
 SESSIONS = 10_000
+"""How many sessions with new packages are remembered. An await of a forgotten one ends only with its time."""
 
 Receive = Callable[[], Awaitable[Any]]
 
 
 class LongPolling:
-    """Performs retrieve_tasks and await_tasks again and again until they bring something or their time is over."""
+    """Performs retrieve_tasks and await_tasks again after each wakeup, until they bring something or time is over."""
 
     def __init__(self, dispatcher: Dispatcher, wakeups: Wakeups, storage: StorageState) -> None:
         self.dispatcher = dispatcher
@@ -34,12 +35,12 @@ class LongPolling:
         self._ending = False
 
     def end(self) -> None:
-        """Answer all held requests now, and hold no others: the server ends."""
+        """Answer all held requests now, and hold no others, since the server ends."""
         self._ending = True
         self._wakeups.wake_all()
 
     async def retrieve(self, call: Call, gone: Callable[[], bool]) -> Struct:
-        """Hold a retrieval until there is a chunk. A worker that has hung up gets no lease: that would time out."""
+        """Hold a retrieval until there is a chunk. A worker that has hung up gets no lease: its chunk would wait."""
         request: RetrieveTasks = call.request
         fit = Fit(tuple(request.pythons), tuple(request.set_aside))
         deadline = _now() + min(request.hold_s, HOLD_S)
@@ -55,14 +56,14 @@ class LongPolling:
                 await self._wakeups.wait_for_others(left_s, fit, request.besides)
             elif reply.retry_after_s:
                 await self._wakeups.wait_for_chunks(left_s, fit)
-            else:  # more may be behind what was stale; others come first
+            else:  # only stale chunks came, and others may be behind them: let other requests run in between
                 await asyncio.sleep(0)
         if not request.peek:
             self._wakeups.chunks_sent([ANYTHING])
         return RetrieveTasksReply()
 
     def started(self, session: str, package_id: str) -> None:
-        """A package was started: an await of this session that does not name it answers at once, once."""
+        """Note a new package: the next await of its session that does not name it is answered at once."""
         self._unseen.setdefault(session, set()).add(package_id)
         self._unseen.move_to_end(session)
         while len(self._unseen) > SESSIONS:
@@ -87,7 +88,7 @@ class LongPolling:
             await self._wakeups.wait_for_news(names, request.session, left_s)
 
     def _unnamed(self, session: str, names: list[str]) -> bool:
-        """Whether packages were started that this await does not know; each makes one await answer."""
+        """Whether packages were started that this await does not name. Each of them ends one await."""
         unseen = self._unseen.get(session)
         if unseen is None:
             return False
@@ -97,7 +98,7 @@ class LongPolling:
 
 
 def _now() -> float:
-    """The time of the event loop. Wall time may be set while a request is held."""
+    """Return the time of the event loop. Wall time may jump while a request is held."""
     return asyncio.get_running_loop().time()
 
 

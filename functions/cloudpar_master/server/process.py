@@ -1,4 +1,4 @@
-"""The master's process: its socket, its clockwork, and its end."""
+"""The master's process: it serves a socket, does what only the clock brings, and ends with its parent."""
 
 import asyncio
 import contextlib
@@ -14,14 +14,14 @@ from .assembly import Assembly
 
 TICK_S = 1.0
 TICKS = 6
-"""In the time of a lease at least: what a dead worker had waits for half a beat more at most."""
+"""Ticks in the time of a lease, at least: a chunk of a dead worker then waits for half a beat more at most."""
 SWEEP_S = 3600.0
 BUSY = 50
-"""When a tick had so much to do, the next one follows at once."""
+"""After a tick that did this much, the next one follows at once."""
 
 
 class MasterServer(uvicorn.Server):
-    """Uvicorn, with our own signals, word when it is ready, and end."""
+    """Uvicorn with our own handling of signals, a call when it is ready, and an end that answers held requests."""
 
     def __init__(self, assembly: Assembly, ready: Callable[[], None]) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class MasterServer(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say so."""
+        """Listen, and call `ready`."""
         await super().startup(sockets)
         self._ready()
 
@@ -51,12 +51,12 @@ class MasterServer(uvicorn.Server):
         yield
 
     def end(self) -> None:
-        """Answer what is held, take nothing new, return from `serve`."""
+        """Answer held requests, take no new ones, and return from `serve`."""
         self.should_exit = True
         self._long_polling.end()
 
     def follow(self, stdin: int) -> None:
-        """End with the parent: when our standard input ends."""
+        """End if standard input has ended, since the parent then has, too."""
         with contextlib.suppress(BlockingIOError):
             if not os.read(stdin, 65536):
                 asyncio.get_running_loop().remove_reader(stdin)

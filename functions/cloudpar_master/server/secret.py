@@ -1,4 +1,4 @@
-"""The secret of a data folder: whether it is the one that the folder's database was made under, and its uses."""
+"""The secret of a data folder: whether the folder's database depends on it, and what it is used for."""
 
 import hmac
 
@@ -9,15 +9,15 @@ from .data_folder import DataFolder, DataFolderError
 
 
 def secret_of(folder: DataFolder, database: Database, *, new: bool = False) -> bytes:
-    """What links are signed with and keys encrypted. It is made where nothing depends on another.
+    """Return the secret that signs links and encrypts keys. It is made if nothing depends on another one.
 
     Args:
-        folder: Where it is kept.
+        folder: Where the secret is kept.
         database: Where its mark is kept.
-        new: Go on with another than the database knows: the one that is there, or a fresh one.
+        new: Go on although the database depends on another secret: with the folder's one, or with a new one.
 
     Raises:
-        DataFolderError: It was lost, or is another's.
+        DataFolderError: The secret was lost, or the database depends on another one.
     """
     kept, mark = folder.kept_secret(), SecretMark(database)
     if not new and not mark.fits(None if kept is None else _mark(kept)):
@@ -34,10 +34,10 @@ def secret_of(folder: DataFolder, database: Database, *, new: bool = False) -> b
 
 
 def key_secret(secret: bytes) -> bytes:
-    """What accounts' keys are encrypted with: the same secret, for another purpose. In no table."""
+    """Derive from the secret what encrypts accounts' keys. It is in no table."""
     return hmac.digest(secret, b"keys of accounts", "sha256")
 
 
 def _mark(secret: bytes) -> bytes:
-    """A mark that identifies the secret and reveals nothing of it: 256 random bits cannot be searched."""
+    """Return a mark that identifies the secret and does not reveal it: 256 random bits cannot be guessed."""
     return hmac.digest(secret, b"mark of the secret", "sha256")

@@ -7,7 +7,7 @@ from cloudpar_master.core.policy import Policy
 
 
 class StartupConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a parent says to a master on its standard input: one line of JSON. A token that is empty is made or kept."""
+    """What a parent writes to a master's standard input: a line of JSON. An empty token is one to keep, or to make."""
 
     user_token: str = ""
     worker_token: str = ""
@@ -28,7 +28,7 @@ def parse(line: bytes) -> StartupConfig:
     """Read the line.
 
     Raises:
-        ValueError: It is no such line; the text names the field, or the option `--set` by which `cloudpar up` takes it.
+        ValueError: The line is wrong. The text names the field, or the option `--set` by which `cloudpar up` takes it.
 
     >>> parse(b'{"settings": {"lease_s": 2.0}}').settings.lease_s
     2.0
@@ -57,12 +57,12 @@ def _check(name: str, value: object) -> None:
 
 
 def _settable() -> list[str]:
-    """The settings that are numbers, as `--set` has them."""
+    """Return the names of the settings that are numbers: those that `--set` takes."""
     return [name for name in Policy.__struct_fields__ if not isinstance(getattr(Policy(), name), bool)]
 
 
 def _reason(error: msgspec.ValidationError) -> str:
-    """What is wrong with a value, without where in the line it stands.
+    """Return what is wrong with a value, without its place in the line.
 
     >>> _reason(msgspec.ValidationError("Expected `int` >= 1 - at `$.settings.open_packages`"))
     'expected a whole number >= 1'

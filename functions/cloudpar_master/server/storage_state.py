@@ -1,4 +1,4 @@
-"""What cannot be written now: clients are told, because without room no result of theirs can arrive."""
+"""What cannot be written now. Clients learn of it, because without room none of their results can arrive."""
 
 import time
 from collections.abc import Callable
@@ -6,18 +6,19 @@ from collections.abc import Callable
 from cloudpar_protocol.payloads import Unwritable
 
 KEPT_S = 10.0
-"""A report is forgotten after this time, in seconds. Whoever still cannot write reports it again sooner: a worker at
-least each 2 s, and the master when a caller repeats a request that it refused, after at most 6.25 s."""
+"""A report is forgotten after this time, in seconds. While it holds, it comes again sooner: from a worker at least each
+2 s, and from the master when a caller repeats a request that it refused, after at most 6.25 s."""
 
 HOLD_S = 5.0
-"""While something cannot be written, awaits are held for this time at most, so that clients hear soon when it can."""
+"""While something cannot be written, awaits are held for at most this many seconds, so that clients soon hear when it
+can be written again."""
 
 
 class StorageState:
     """The newest report of a master, or of a worker that shares its folder, that cannot write.
 
     Args:
-        wake: Called when a report comes after a time without one: held awaits answer.
+        wake: Called when a report comes after a time without one, so that held awaits answer.
     """
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:

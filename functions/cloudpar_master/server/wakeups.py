@@ -7,7 +7,7 @@ from cloudpar_master.ports import Fit, Needs
 from cloudpar_master.ports.task_queue import ANY
 
 ANYTHING: Needs = ("", "")
-"""What may be anything: every held retrieval may look at it."""
+"""The needs of chunks that are not known: any held retrieval may look at them."""
 
 
 class _Retrieval(NamedTuple):
@@ -25,7 +25,7 @@ class _Peek(NamedTuple):
 
 
 class Wakeups:
-    """Wakes held requests: the adapters ring it, on the server's own thread."""
+    """Wakes held requests. The adapters call it, on the server's own thread."""
 
     def __init__(self) -> None:
         self._retrievals: deque[_Retrieval] = deque()
@@ -33,14 +33,15 @@ class Wakeups:
         self._awaits: dict[str, set[asyncio.Future[None]]] = defaultdict(set)
 
     def head_saved(self, package_id: str) -> None:
-        """A package has news: every await that names it looks."""
+        """Wake every await that names this package, since it has news."""
         for waiter in self._awaits.pop(package_id, ()):
             _wake(waiter)
 
     def chunks_sent(self, needs: Iterable[Needs]) -> None:
-        """The queue has more: for each chunk one retrieval that can take it looks, in the order in which they came.
+        """Wake a retrieval for each new chunk: the one that can take it and has waited longest.
 
-        After them those look that peek for such chunks: all busy workers peek, and most chunks are of what they run.
+        Then wake the peeks that such chunks are for. All busy workers peek, and most chunks are of packages that they
+        run: those wake no peek.
         """
         heard: set[Needs] = set()
         for need in needs:
@@ -56,21 +57,24 @@ class Wakeups:
                 _wake(peek.waiter)
 
     def session_started(self, session: str) -> None:
-        """A session has a new package: its await looks."""
+        """Wake the await of a session that has a new package."""
         self.head_saved(_session(session))
 
     def wake_all(self) -> None:
-        """Wake every held request: the server ends."""
+        """Wake every held request, since the server ends."""
         self.chunks_sent([ANYTHING] * (len(self._retrievals) + 1))
         self.wake_awaits()
 
     def wake_awaits(self) -> None:
-        """There is something to say to every client: each held await looks."""
+        """Wake every held await, since there is something to say to every client."""
         for name in list(self._awaits):
             self.head_saved(name)
 
     async def wait_for_chunks(self, timeout_s: float, fit: Fit = ANY) -> None:
-        """Wait until the queue may have something that fits. Cancelled, it passes on what it was woken for."""
+        """Wait until the queue may have something that fits.
+
+        A wait that is cancelled after its wakeup wakes another one. Otherwise the chunk would wait for the next tick.
+        """
         retrieval = _Retrieval(asyncio.get_running_loop().create_future(), fit)
         self._retrievals.append(retrieval)
         try:

@@ -19,7 +19,7 @@ def identify(backend: Backend, token: str | None) -> Caller:
     """Find the caller of a token.
 
     Raises:
-        InvalidToken: It is missing, unknown or revoked.
+        InvalidToken: The token is missing, unknown or revoked.
     """
     if not token:
         raise InvalidToken(
@@ -45,7 +45,7 @@ def permit(caller: Caller, role: Role, route: str) -> None:
     """Check that the caller may use a route.
 
     Raises:
-        Forbidden: The token is good, but for another role.
+        Forbidden: The token is valid, but for another role.
     """
     if role not in {"any", caller.role}:
         raise Forbidden(f"{route} takes a token for the role {role!r}, and this one is for {caller.role!r}")

@@ -6,8 +6,8 @@ from cloudpar_protocol.seals import Seals
 from .backend import Backend
 
 LOST = (
-    "the key of account %s was lost, with what encrypted it, and it gets another: its packages that have not ended "
-    "fail, and results that were not read raise SealBroken"
+    "the key of account %s was lost, since the secret that encrypted it has changed; the account gets a new one: its "
+    "packages that have not ended fail, and results that were not read raise SealBroken"
 )
 KNOWN = 1_000
 """How many keys are remembered. A key never changes while its account is in use."""
@@ -23,10 +23,10 @@ class AccountKeys:
         self._known: dict[str, bytes] = {}
 
     def key(self, account_id: str) -> bytes | None:
-        """An account's key; None: this deployment has no safe for keys, and so knows no seals.
+        """Return an account's key; None: this deployment has no safe for keys, so its packages are not sealed.
 
         Raises:
-            Unavailable: Others are making it at this moment.
+            Unavailable: Another process is making the key at this moment.
         """
         safe = self._backend.safe
         if safe is None:
@@ -48,6 +48,6 @@ class AccountKeys:
         return known
 
     def seals(self, account_id: str, package_id: str) -> Seals | None:
-        """The seals of a package."""
+        """Return the seals of a package."""
         key = self.key(account_id)
         return None if key is None else Seals(key, package_id)

@@ -4,16 +4,16 @@ from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import RateLimited, TooLarge
 
 FULL_S = 0.5
-"""First Retry-After, in seconds, for a client over its limit; it backs off from there."""
+"""The first Retry-After, in seconds, of a client over its limit; the client then waits longer each time."""
 
 OPERATOR = "ask the operator for a higher limit"
 
 
 def check_fits(account: AccountRecord, tasks: int, data_bytes: int, policy: Policy) -> None:
-    """Whether a package may run at all, be there others or not.
+    """Check that a package may run at all, even if no other one runs.
 
     Raises:
-        TooLarge: It never may: waiting is no use.
+        TooLarge: It may not, so that it makes no sense to wait.
     """
     if tasks > policy.running_tasks:
         text = f"{tasks:,} tasks are over the {policy.running_tasks:,} that account {account.name!r} may have running"
@@ -25,10 +25,10 @@ def check_fits(account: AccountRecord, tasks: int, data_bytes: int, policy: Poli
 
 
 def check_room(account: AccountRecord, request: StartTasks, data_bytes: int, running: Running, policy: Policy) -> None:
-    """Whether a package may run beside those that run already.
+    """Check that a package may run beside those that run already.
 
     Raises:
-        RateLimited: Not yet.
+        RateLimited: It may not yet.
     """
     for held, asked, most, what in (
         (running.packages, 1, policy.running_packages, "packages"),

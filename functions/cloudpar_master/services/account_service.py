@@ -1,4 +1,4 @@
-"""Create, list, grant, revoke: the operator's side."""
+"""Creates, lists and revokes accounts, and grants compute time: the operator's side."""
 
 import hashlib
 from typing import Literal
@@ -73,7 +73,7 @@ class AccountService:
         return AccountReply(account=_public(stored))
 
     def list_accounts(self, request: ListAccounts) -> ListAccountsReply:
-        """All accounts, oldest first."""
+        """List all accounts, oldest first."""
         del request
         return ListAccountsReply(accounts=[_public(account) for account in self._backend.accounts.list()])
 

@@ -1,7 +1,7 @@
 from collections import OrderedDict
 
 REMEMBERED = 1_000
-"""How many retrievals this process remembers the names of. A forgotten one starts with its first name again."""
+"""How many retrievals are remembered. A forgotten one starts with its first name again."""
 
 
 class Attempts:
@@ -15,12 +15,12 @@ class Attempts:
         self._stale: OrderedDict[str, int] = OrderedDict()
 
     def name(self, attempt_id: str) -> str:
-        """The name for the next call."""
+        """Return the name for the next call."""
         stale = self._stale.get(attempt_id, 0)
         return f"{attempt_id}+{stale}" if stale else attempt_id
 
     def went_stale(self, attempt_id: str) -> None:
-        """Everything that came by this name has been deleted."""
+        """Note that all messages of the current name were deleted. SQS would refuse the name from now on."""
         self._stale[attempt_id] = self._stale.get(attempt_id, 0) + 1
         if len(self._stale) > REMEMBERED:
             self._stale.popitem(last=False)

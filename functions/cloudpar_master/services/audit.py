@@ -15,14 +15,14 @@ ADMIN = "the admin token"
 
 
 def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | None = None) -> dict[str, Any] | None:
-    """The line about an action of an administrator; None: it is none, or it only looks.
+    """Return the fields of the line about an administrator's action; None: the call is none, or changes nothing.
 
     Args:
-        backend: Of the master that carries it out.
-        call: What was asked for.
-        who: Who asked, as the server knows it.
+        backend: The backend of the master that carries the call out.
+        call: The call.
+        who: The administrator, as the server knows it.
         outcome: "done", or the error's code.
-        reply: What it was answered, if it was done.
+        reply: The reply, if the call was carried out.
     """
     if call.caller.role != "admin":
         return None
@@ -45,6 +45,6 @@ def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | 
 def _owner(backend: Backend, package_id: str) -> str | None:
     try:
         spec = backend.packages.spec(package_id)
-    except Exception:  # noqa: BLE001 - the line is worth more than the whole of it
+    except Exception:  # noqa: BLE001 - a line without the owner is better than none
         return None
     return None if spec is None else spec.account_id

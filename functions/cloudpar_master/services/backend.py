@@ -18,7 +18,7 @@ from cloudpar_master.ports.fleet import StandingFleet
 
 
 class Backend(NamedTuple):
-    """What a master runs on: its ports, its figures, and the hashes of its two own tokens. Without a safe, no seals."""
+    """What a master runs on: its ports, its policy, and the hashes of its own tokens. Without `safe`, no seals."""
 
     packages: PackageStore
     accounts: AccountStore
@@ -36,7 +36,7 @@ class Backend(NamedTuple):
 
 
 def hash_token(token: str) -> str:
-    """How a token is stored. It has 256 random bits, so a plain SHA-256 cannot be searched.
+    """Return a token as it is stored. It has 256 random bits, so that a plain SHA-256 does not reveal it.
 
     >>> hash_token("secret")[:8]
     '2bb80d53'

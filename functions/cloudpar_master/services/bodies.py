@@ -34,7 +34,7 @@ def check_size(size: int) -> None:
 
 
 def bearer(headers: Mapping[str, str]) -> str:
-    """The token; empty if there is none.
+    """Return the token; empty if there is none.
 
     >>> bearer({"authorization": "Bearer abc"}), bearer({})
     ('abc', '')
@@ -44,7 +44,7 @@ def bearer(headers: Mapping[str, str]) -> str:
 
 
 def sent_media(headers: Mapping[str, str]) -> str:
-    """The media type of the body.
+    """Return the media type of the body.
 
     Raises:
         BadRequest: It is neither MessagePack nor JSON.
@@ -56,7 +56,7 @@ def sent_media(headers: Mapping[str, str]) -> str:
 
 
 def accepted_media(headers: Mapping[str, str]) -> str:
-    """The media type for the answer: what is accepted, and otherwise what was sent."""
+    """Return the media type for the answer: the one that the request accepts, or else the one that it has."""
     accepted = headers.get("accept", "")
     if codec.MSGPACK in accepted:
         return codec.MSGPACK
@@ -66,13 +66,13 @@ def accepted_media(headers: Mapping[str, str]) -> str:
 
 
 def answer(headers: Mapping[str, str], reply: Struct) -> Answer:
-    """A reply in the media type that the request accepts."""
+    """Render a reply in the media type that the request accepts."""
     media = accepted_media(headers)
     return Answer(200, media, codec.encode(reply, media), {})
 
 
 def refusal(headers: Mapping[str, str], error: Exception) -> Answer:
-    """An error in the media type that the request accepts. An unforeseen error becomes one that may be retried."""
+    """Render an error in the media type that the request accepts. An unforeseen error becomes one to retry."""
     if not isinstance(error, RequestError):
         error = InternalError("the master failed at this request; its log says how. Nothing acknowledged is lost")
     more = {} if error.retry_after_s is None else {"Retry-After": str(max(1, ceil(error.retry_after_s)))}

@@ -8,11 +8,11 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import Message, Sending
 
 FIELDS = 6
-"""How many numbers the text has at most. Later masters may add some: these are left out."""
+"""How many numbers of a text are read. Later masters may add some, which are ignored."""
 
 SMALLEST_COST_US = 1_000
-"""What handing out a chunk counts for at least when packages take turns. At 0 a package of no known length would never
-lose its turn."""
+"""What a chunk counts for at least when packages take turns. At 0 a package whose tasks take no time would never lose
+its turn."""
 
 
 class ChunkText(NamedTuple):
@@ -21,10 +21,10 @@ class ChunkText(NamedTuple):
     Attributes:
         package_id, start, end, generation: The chunk: tasks [start, end), cut at this version of its package's head.
         losses: How many workers were lost with these tasks.
-        queue_losses: How many of them since the chunk was cut: it was put back as a new message then, and such a
-            worker may still run it.
-        waits_since_ms: Of a chunk that was put back since a worker could not run it: since when it waits, in
-            milliseconds of Unix time. None: since its message was sent.
+        queue_losses: How many of them were lost after the chunk was cut, before it was put back as a new message. Such
+            a worker may still run it.
+        waits_since_ms: Since when a chunk waits that was put back because a worker could not run it, in milliseconds of
+            Unix time. None: since its message was sent.
     """
 
     package_id: str
@@ -37,12 +37,12 @@ class ChunkText(NamedTuple):
 
     @classmethod
     def of(cls, package_id: str, chunk: OpenRange) -> "ChunkText":
-        """A chunk that is sent for the first time."""
+        """Make the text of a chunk that is sent for the first time."""
         return cls(package_id, chunk.start, chunk.end, chunk.generation, chunk.losses)
 
     @classmethod
     def parse(cls, body: str) -> "ChunkText":
-        """The reverse of `text`.
+        """Read a text.
 
         >>> ChunkText.parse(ChunkText("p1", 0, 5, 7, losses=2).text)
         ChunkText(package_id='p1', start=0, end=5, generation=7, losses=2, queue_losses=0, waits_since_ms=None)
@@ -52,7 +52,7 @@ class ChunkText(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The message, as short as it can be: the text is also its group, and so its deduplication id (rule 4).
+        """The message. It is also its group, and so its deduplication id: equal chunks have equal texts (rule 4).
 
         >>> ChunkText("p1", 0, 5, 7).text, ChunkText("p1", 0, 5, 7, 2, 1, 1000).text
         ('p1#0#5#7', 'p1#0#5#7#2#1#1000')
@@ -66,21 +66,21 @@ class ChunkText(NamedTuple):
 
     @property
     def name(self) -> tuple[str, int, int, int]:
-        """The chunk, whichever message it comes by."""
+        """The chunk's name, which does not depend on the message by which it comes."""
         return self.package_id, self.start, self.end, self.generation
 
     def is_untouched(self, message: Message) -> bool:
-        """Whether no worker was ever handed this chunk, so that none can still run it."""
+        """Whether no worker has ever received this chunk, so that none can still run it."""
         return message.receives == 1 and not self.queue_losses
 
     def waited_us(self, message: Message, now: float) -> int:
-        """How long the chunk has waited since it was cut, or since the worker that had it was lost."""
+        """Return how long the chunk has waited since it was cut, or since the worker that had it was lost."""
         if self.waits_since_ms is None or message.receives > 1:
             return message.wait_us
         return max(0, round(now * 1e6) - 1000 * self.waits_since_ms)
 
     def put_back(self, message: Message, now: float) -> "ChunkText":
-        """The chunk as it goes into a new message, which counts its receptions from the start."""
+        """Return the chunk for a new message, whose count of deliveries starts again."""
         lost = message.receives - 1
         return self._replace(
             losses=self.losses + lost,
@@ -90,7 +90,7 @@ class ChunkText(NamedTuple):
 
 
 def sending(head: Head, chunk: ChunkText, policy: Policy) -> Sending:
-    """A chunk as it is sent to the queue."""
+    """Make the message that sends a chunk to the queue."""
     tasks, pace = chunk.end - chunk.start, head.pace
     cost_us = round(pace.mean_us * tasks) if pace.measured else policy.chunk_target_us
     return Sending(
@@ -101,6 +101,6 @@ def sending(head: Head, chunk: ChunkText, policy: Policy) -> Sending:
         first=chunk.start == 0,
         cost_us=max(cost_us, SMALLEST_COST_US),
         python=head.python,
-        # A chunk that workers were lost with is not new, and must not take others' place again and again.
+        # A chunk with which workers were lost is not new: it would take the place of new packages each time.
         express=chunk.start < planning.EXPRESS_TASKS and not chunk.losses,
     )

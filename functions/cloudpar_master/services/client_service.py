@@ -1,4 +1,4 @@
-"""Start, await, cancel, acknowledge."""
+"""Starts, awaits, cancels and acknowledges packages for clients."""
 
 import hashlib
 
@@ -52,7 +52,7 @@ from .upload_links import UploadLinks
 CANCEL_ALL = "cancel the whole package instead"
 
 LONELY_S = 4.0
-"""Seconds after its start from which an await of a package without workers looks at the fleet and reports it."""
+"""Once a package is older than this, in seconds, and has no workers, its await also reports the state of the fleet."""
 
 
 class ClientService:
@@ -65,7 +65,7 @@ class ClientService:
         self._placement = Placement(backend)
 
     def prepare_uploads(self, account: AccountRecord, request: PrepareUploads) -> PrepareUploadsReply:
-        """Links for payloads that are too large to travel inline."""
+        """Make links for payloads that are too large to travel inline."""
         links = UploadLinks(self._backend.blobs)
         return PrepareUploadsReply(uploads=[self._prepare(account, upload, links) for upload in request.uploads])
 
@@ -121,26 +121,26 @@ class ClientService:
         return StartTasksReply(package_id=package_id)
 
     def _used_up(self, account: AccountRecord) -> bool:
-        """Whether all of the quota is spent. What was remembered of the account may be older than a grant."""
+        """Whether all of the quota is spent. Reads the account again, since a remembered one may miss a grant."""
         if account.granted_us > account.spent_us:
             return False
         now = self._backend.accounts.get(account.account_id) or account
         return now.granted_us <= now.spent_us
 
     def _first_window(self, running: Running, request: StartTasks) -> int:
-        """How many chunks a new package may have in the queue; 0: it waits until others have ended (rule 14).
+        """Return how many chunks a new package may have in the queue; 0: it waits until others have ended (rule 14).
 
-        Small ones (planning.SMALL_PACKAGE) need not wait for large ones.
+        Small packages (planning.SMALL_PACKAGE) need not wait for large ones.
         """
         policy = self._backend.policy
         most = policy.open_small_packages if request.n <= planning.SMALL_PACKAGE else policy.open_packages
         if running.packages < most or not self._backend.queue.waiting():
             return planning.first_window(request.n, policy)
-        # A task waits for this package, and its executor is not idle for as long as the package has nothing to run.
+        # A task waits for this package, so its executor never counts as idle: closed, the package might never open.
         return 1 if request.depth else 0
 
     def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
-        """What is new of these packages, in bulk, up to the size of one body."""
+        """Return what is new of these packages, in bulk, up to the size of one body."""
         statuses: list[PackageStatus] = []
         missing: dict[str, str] = {}
         delays: list[float] = []
@@ -156,7 +156,7 @@ class ClientService:
             if self._waits_for_workers(head):
                 head, lonely = self._placement.attended(self._placement.decided(head)), True
                 placement = self._placement.view(head)
-            # Room for a page, however large: one is read in any case.
+            # Half a body is room for any page. With less room a page could make the answer too large.
             status, size = self._status(head, cursor, room if room >= limits.BODY_BYTES // 2 else 0)
             room -= size
             statuses.append(status if placement is None else replace(status, placement=placement))
@@ -200,7 +200,7 @@ class ClientService:
         ), page.size_bytes
 
     def cancel_tasks(self, account: AccountRecord | None, request: CancelTasks) -> CancelTasksReply:
-        """Cancel; answered once it is decided, so that nothing is handed out afterwards. An admin may cancel all."""
+        """Cancel. The answer comes when the head says so: nothing is handed out afterwards. An admin may cancel all."""
         opened = self._visible(account, request.package_id)
         if opened is None:
             raise NotFound(f"no package {request.package_id} is visible to this token")
@@ -220,7 +220,7 @@ class ClientService:
         if asked is not None:
             cancelled = ranges.intersect(asked, head.tasks.cancelled)
             if ranges.subtract(ranges.intersect(asked, head.unfinished), head.tasks.cancelled):
-                raise BadRequest(f"these tasks lie too scattered among those at work: {CANCEL_ALL}, or try later")
+                raise BadRequest(f"these tasks are too scattered among those that run: {CANCEL_ALL}, or try later")
         elif request.only_queued:
             cancelled = ranges.subtract(head.tasks.cancelled, before)
         elif head.life.state == "cancelled":
@@ -230,7 +230,7 @@ class ClientService:
         return CancelTasksReply(state=head.client_state, cancelled=cancelled, charged_us=head.quota.charged_us)
 
     def acknowledge(self, account: AccountRecord, request: Acknowledge) -> AcknowledgeReply:
-        """Free the storage of packages; unknown ones are as good as freed."""
+        """Free the storage of packages. Unknown ones are ignored, since theirs is free."""
         for package_id in request.package_ids:
             opened = self._visible(account, package_id)
             if opened is not None and opened.head.life.acknowledged_at is None:
@@ -238,7 +238,7 @@ class ClientService:
         return AcknowledgeReply()
 
     def list_packages(self, account: AccountRecord | None, request: ListPackages) -> ListPackagesReply:
-        """An account's packages (None: all), newest first, with what each was charged."""
+        """List an account's packages (None: all), newest first, with what each was charged."""
         listed = self._backend.packages.of_account(account.account_id if account else None, request.limit)
         heads = [self._placement.attended(head) for head in listed]
         summaries = [
@@ -262,12 +262,12 @@ class ClientService:
         return ListPackagesReply(packages=summaries, executors=sum(fleet.values()))
 
     def _visible(self, account: AccountRecord | None, package_id: str) -> Opened | None:
-        """A package as it is now; another account's is as if it were not there."""
+        """Return a package as it is now. The package of another account counts as missing."""
         opened = self._folding.look(package_id)
         theirs = opened is not None and account is not None and opened.head.account_id != account.account_id
         return None if theirs else opened
 
 
 def _set_aside(head: Head) -> list[Unfit]:
-    """The workers that could not run it. If none can, they run it all the same, and its errors say what they lack."""
+    """Return the workers that cannot run it. If none can, they run it anyway, and its errors say what they lack."""
     return [] if head.life.run_anyway else head.life.set_aside

@@ -1,4 +1,4 @@
-"""Opens packages that wait, without chunks or quota, while enough of their account's are at work (rule 14)."""
+"""Opens packages that wait, without chunks or quota, while enough packages of their account are open (rule 14)."""
 
 from contextlib import suppress
 
@@ -12,7 +12,7 @@ from .backend import Backend
 from .folding import Folding
 
 UNCUT = 100
-"""Among how many packages with uncut tasks the next closed one is looked for."""
+"""How many packages with uncut tasks are searched for the next closed one."""
 
 
 class OpenCount:
@@ -23,28 +23,28 @@ class OpenCount:
         self._open: dict[str, int] = {}
 
     def of(self, account_id: str) -> int:
-        """How many of the account are open, with those that were opened since."""
+        """Return how many packages of the account are open, with those that this request opened."""
         if account_id not in self._open:
             heads = self._packages.unsettled(account_id)
             self._open[account_id] = sum(not head.life.ended and not head.pace.closed for head in heads)
         return self._open[account_id]
 
     def note(self, head: Head) -> None:
-        """A package may have opened."""
+        """Count a package if it is open now."""
         self._open[head.account_id] += not (head.life.ended or head.pace.closed)
 
 
 class ClosedPackages:
-    """Opens them in the order of their starts."""
+    """Opens closed packages in the order of their starts."""
 
     def __init__(self, backend: Backend, folding: Folding) -> None:
         self._backend = backend
         self._folding = folding
 
     def open_next(self, ended: Head) -> None:
-        """A package has ended: open the oldest of its account's closed ones, if there is any.
+        """Open the oldest closed package of the account of a package that has ended, if there is one.
 
-        If this process dies before, that one opens when the next package ends, or when executors idle.
+        If this process dies before it does so, that package opens when the next one ends, or when executors idle.
         """
         packages = self._backend.packages
         wanted = self._backend.policy.looks_at_end and not ended.pace.closed
@@ -55,12 +55,12 @@ class ClosedPackages:
             if head is None or head.account_id != ended.account_id:
                 continue
             if head.pace.closed and not head.life.ended:
-                with suppress(Unavailable):  # others are at it
+                with suppress(Unavailable):  # the event is stored, and another process will fold it
                     self._folding.advance(package_id, [(f"o#{ended.package_id}", ExecutorsIdle(executors=1))])
                 return
 
     def open_if_few(self, head: Head, others: OpenCount) -> Head:
-        """Open a closed package if fewer of its account are open than may be."""
+        """Open a closed package if its account may have more open ones."""
         policy = self._backend.policy
         if not head.pace.closed or head.life.ended:
             return head
@@ -68,7 +68,7 @@ class ClosedPackages:
         if others.of(head.account_id) >= most:
             return head
         event = ExecutorsIdle(executors=1)
-        with suppress(Unavailable):  # others are at it
+        with suppress(Unavailable):  # the event is stored, and another process will fold it
             head = self._folding.advance(head.package_id, [(f"o#{head.package_id}#{head.version}", event)]) or head
             others.note(head)
         return head

@@ -1,4 +1,4 @@
-"""From bytes and a token to a reply: what every server does with a request."""
+"""Turns bytes and a token into a reply: what every server does with a request."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -70,7 +70,7 @@ class Dispatcher:
         """Check token and body of POST /v1/<name>.
 
         Raises:
-            RequestError: What is wrong with it.
+            RequestError: The request may not be carried out; the error says why.
         """
         _route(name)
         caller = identify(self._backend, token)
@@ -80,10 +80,10 @@ class Dispatcher:
 
     @staticmethod
     def enter(name: str, caller: Caller, body: bytes, media: str) -> Call:
-        """Check the body of a caller that is known already.
+        """Check the body of a request whose caller is known already.
 
         Raises:
-            RequestError: What is wrong with it.
+            RequestError: The request may not be carried out; the error says why.
         """
         route = _route(name)
         if not (caller.role == "admin" and name in OPEN_TO_ADMIN):

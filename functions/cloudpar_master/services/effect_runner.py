@@ -1,4 +1,4 @@
-"""Carries effects out, and answers each with an event."""
+"""Carries effects out, and makes an event of each answer."""
 
 from cloudpar_master.core.effects import Delete, Effect, Forget, Reserve, Send, Settle
 from cloudpar_master.core.events import Deleted, Event, QuotaGranted, Sent, Settled
@@ -12,15 +12,15 @@ from .chunk_text import ChunkText, sending
 class EffectRunner:
     """Calls the ports for what a saved head leaves to do.
 
-    Several masters may carry out the effect of one head, or one master may do so twice. Every call here has the same
-    result then: a slice has a number, a chunk a name that the queue sends once, a settled package its charge.
+    Several masters may carry out the effects of one head, or one master may do so twice. Every call here then has the
+    same result: a slice has a number, a chunk has a name that the queue sends once, and a settled package its charge.
     """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     def answer(self, head: Head, effect: Effect) -> Event | None:
-        """Carry an effect out. None: the effect had no result, and stays pending."""
+        """Carry an effect out, and return the event that answers it. None: the effect stays pending."""
         on = self._backend
         match effect:
             case Reserve(slice=number, wanted_us=wanted_us):
@@ -49,8 +49,8 @@ class EffectRunner:
     def _all_spent(self, head: Head) -> bool:
         """Whether this package and all others of its account have used up their slices, so that none comes back.
 
-        Without this they would wait for each other and never end. What the account holds beyond their slices is one
-        that a package got and has not noted yet: that package goes on.
+        Without this they would wait for each other and never end. If the account holds more than their slices, a
+        package has received a slice and not noted it yet: that package goes on.
         """
         if not head.quota.reserve_spent:
             return False

@@ -1,4 +1,4 @@
-"""Carries the fold out: load a head, fold it, save it, do what it leaves to do. Rules 1, 3, 6 and 9 of the design."""
+"""Carries the fold out: loads a head, folds it, saves it, and does what it leaves to do (rules 1, 3, 6 and 9)."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -21,7 +21,8 @@ PART_BYTES = 512 * 1024
 """Bytes of results that one fold takes. They become one result page, which travels in one answer."""
 
 LIGHT_BYTES = 16 * 1024
-"""Larger results are tried again before they are appended to the inbox: storing them twice costs more than a fold."""
+"""With more bytes of results a lost race is tried again before they are appended to the inbox: storing them twice costs
+more than a fold."""
 
 TRIES = 20
 """Attempts to win the save race before giving up. The events are in the inbox by then, for another process to fold."""
@@ -30,7 +31,7 @@ HEAVY_TRIES = 3
 """The same for large results, before these are appended."""
 
 STALE_S = 2.0
-"""Readers fold heads older than this, so progress needs no particular process (rule 3)."""
+"""Readers fold heads older than this, in seconds, so that progress does not depend on one process (rule 3)."""
 
 Item = tuple[str, Event]
 """An event and its key. An event that is sent twice has the same key, and is stored once."""
@@ -51,20 +52,23 @@ class Folding:
         self._effects = EffectRunner(backend)
 
     def start(self, head: Head) -> None:
-        """Go on with a package whose first head was just written."""
+        """Carry out the effects of a package's first head, which was just written."""
         self._carry_out(head)
 
     def look(self, package_id: str) -> Opened | None:
-        """A package for a reader. A head that is old is folded first: its effects may have died with their master."""
+        """Return a package for a reader.
+
+        An old head is folded first: its master may have died before it carried the effects out.
+        """
         opened = self._backend.packages.open(package_id, EVENTS)
-        # A head of the future comes from a master whose clock is ahead: it may be just as old.
+        # A head from the future comes from a master whose clock is ahead, so that it may be old, too.
         if opened is None or abs(self._backend.clock.now() - opened.head.now) <= STALE_S:
             return opened
         head = self._take(package_id, opened=opened).head
         return None if head is None else Opened(head, [], more=False)
 
     def advance(self, package_id: str, items: Sequence[Item] = (), *, due: bool = False) -> Head | None:
-        """Take events in, with what is in the inbox and what time has brought, and do what is left to do.
+        """Take events in, with the inbox and with what time has brought, and carry the effects out.
 
         Args:
             package_id: The package.
@@ -75,7 +79,7 @@ class Folding:
             The newest head. If a newer master wrote it, the events wait in the inbox for such a master.
 
         Raises:
-            Unavailable: Others kept winning the race. The events are durable; the caller should try again.
+            Unavailable: Other processes won each race. The events are durable; the caller should try again.
         """
         head = None
         for part in _parts(items):
@@ -88,7 +92,7 @@ class Folding:
         """Take an event in and return the head of a fold that has taken it.
 
         Raises:
-            Unavailable: Others kept winning the race; the event is durable and will be taken.
+            Unavailable: Other processes won each race. The event is durable and will be taken.
         """
         head, taken = self._take(package_id, [(key, event)], opened=opened)
         if not taken:
@@ -98,7 +102,7 @@ class Folding:
     def _take(
         self, package_id: str, items: Sequence[Item] = (), *, opened: Opened | None = None, due: bool = False
     ) -> Taken:
-        """Fold until these events and all that wait in the inbox are taken."""
+        """Fold until these events, and all that wait in the inbox, are taken."""
         taken = self._try_direct(package_id, items, opened, due=due)
         return self._append_and_follow(package_id, items) if taken is None else taken
 
@@ -126,17 +130,17 @@ class Folding:
         return None
 
     def _append_and_follow(self, package_id: str, items: Sequence[Item]) -> Taken:
-        """Store events that lost the race, so that the next winner takes them, and see that this happens.
+        """Store events that lost the race, and fold until they are taken.
 
-        The winner of a race looks into the inbox only before its save. So the loser must look afterwards: events that
-        came in between would lie there until some other event comes, perhaps never.
+        The winner of a race reads the inbox only before its save. So the loser must read it afterwards: otherwise its
+        events would wait there until another event comes, which may be never.
         """
         if items:
             self._backend.packages.append(package_id, items)
         return self._follow(package_id, {key for key, _ in items})
 
     def _follow(self, package_id: str, waiting: set[str]) -> Taken:
-        """Fold the inbox until it is empty, or at least without these keys."""
+        """Fold until the inbox is empty, or at least until it has none of these keys."""
         packages = self._backend.packages
         for _ in range(TRIES):
             opened = packages.open(package_id, EVENTS)
@@ -164,7 +168,7 @@ class Folding:
         return self._backend.clock.now() >= due_at(head, self._backend.policy)
 
     def _carry_out(self, head: Head) -> Head | None:
-        """Do what a head that this process saved leaves to do, and take the answers in. Returns the newest head.
+        """Carry out the effects of a head that this process saved, and fold the answers. Returns the newest head.
 
         If saving the answers loses the race, they are dropped: the winner requests the same effects and gets the same
         answers.
@@ -183,12 +187,12 @@ class Folding:
             head = saved
 
     def _fold_and_save(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Head | None:
-        """Fold once: what waited in the inbox, and events that are not stored. None: another process saved before."""
+        """Fold once: events of the inbox, and others that are not stored. None: another process saved before."""
         folded, results = self._fold_safely(head, inbox, others)
         if not self._backend.packages.save(folded, due_at(folded, self._backend.policy), results):
             return None
-        # Only now: a process that dies before leaves the events to be folded again, which changes nothing. Deleted
-        # before the save they would be lost.
+        # Only now: if a process dies before this line, the events are folded again, which changes nothing. If they were
+        # deleted before the save, a crash in between would lose them.
         if inbox:
             self._backend.packages.delete_events(head.package_id, [item.key for item in inbox])
         return folded
@@ -204,7 +208,10 @@ class Folding:
 
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Events that are folded together: at most PART_BYTES of results, or one event. Without events, one empty part."""
+    """Divide events into parts to fold together: at most PART_BYTES of results, or one event each.
+
+    Without events there is one empty part.
+    """
     part: list[Item] = []
     room = PART_BYTES
     for item in items:

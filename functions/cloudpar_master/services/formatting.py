@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 
 def moment(at: float) -> str:
-    """A time, for people to read.
+    """Format a time for people.
 
     >>> moment(0.0)
     '1970-01-01 00:00:00 UTC'
@@ -11,7 +11,7 @@ def moment(at: float) -> str:
 
 
 def span(us: int) -> str:
-    """A length of compute time, for people to read.
+    """Format a length of compute time for people.
 
     >>> span(2_000_000), span(5_400_000_000)
     ('2 s', '1.5 h')

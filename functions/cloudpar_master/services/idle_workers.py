@@ -13,7 +13,7 @@ class _Idle(NamedTuple):
 
 
 class IdleWorkers:
-    """Which workers found the queue empty lately, as far as this process saw: an estimate, good enough for pacing."""
+    """Remembers which workers found the queue empty lately, as far as this process saw: an estimate, for pacing."""
 
     MEMORY_S = 30.0
 
@@ -21,18 +21,18 @@ class IdleWorkers:
         self._since: dict[str, _Idle] = {}
 
     def note(self, worker_id: str, now: float, fit: Fit, *, idle: bool) -> None:
-        """A worker sent a retrieval."""
+        """Note that a worker sent a retrieval, and whether it idles."""
         self._since = {name: each for name, each in self._since.items() if now - each.at < self.MEMORY_S}
         self._since.pop(worker_id, None)
         if idle:
             self._since[worker_id] = _Idle(now, fit)
 
     def left(self, worker_id: str) -> None:
-        """A worker has ended: nothing need be given back for it."""
+        """Forget a worker that has ended, so that other workers give nothing back for it."""
         self._since.pop(worker_id, None)
 
     def count(self, now: float) -> int:
-        """How many workers idle."""
+        """Count the workers that idle."""
         return sum(1 for each in self._since.values() if now - each.at < self.MEMORY_S)
 
     def others(self, worker_id: str, now: float, heads: Iterable[Head]) -> bool:

@@ -1,4 +1,4 @@
-"""What a worker may run: leases of chunks, and later views of what is still wanted of them."""
+"""Says what a worker may run: makes leases of chunks, and later views of what is still wanted of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,7 +23,7 @@ class Leases:
         self._keys = keys
 
     def make(self, executors: int, head: Head, start: StartTasks, message: Message, budget_us: int) -> Lease:
-        """A lease of the chunk of a message, for a worker with this many executors."""
+        """Make a lease of the chunk of a message, for a worker with this many executors."""
         policy, code, data = self._backend.policy, start.code, start.data
         chunk = ChunkText.parse(message.body)
         left = wanted(head, chunk.start, chunk.end, chunk.generation)
@@ -61,14 +61,14 @@ class Leases:
         )
 
     def budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
-        """The compute time in microseconds that each running package may use, by its id. Reads each account once."""
+        """Return how many microseconds each running package may use, by its id. Reads each account once."""
         running = [head for head in heads if head is not None and not head.life.ended]
         account_ids = dict.fromkeys(head.account_id for head in running)  # always in the same order
         free_us = {account_id: self._backend.accounts.free_us(account_id) for account_id in account_ids}
         return {head.package_id: quota.budget_us(head, free_us[head.account_id]) for head in running}
 
     def views(self, refs: Sequence[LeaseRef], heads: Mapping[str, Head | None]) -> list[LeaseView]:
-        """What the master still wants of each lease."""
+        """Return what the master still wants of each lease."""
         budgets = self.budgets(heads.values())
         return [self._view(ref, heads[ref.package_id], budgets.get(ref.package_id, 0)) for ref in refs]
 
@@ -84,9 +84,9 @@ class Leases:
 
 
 def wanted(head: Head | None, start: int, end: int, generation: int) -> list[Range]:
-    """What of a chunk has no result and was not queued again (rule 5).
+    """Return the tasks of a chunk that have no result and were not queued again (rule 5).
 
-    The generation tells a chunk from a later one with the same tasks: without it, a message that is delivered late
+    The generation tells a chunk from a later one with the same tasks. Without it, a message that is delivered late
     would lease tasks that another worker has.
     """
     if head is None or head.life.ended:

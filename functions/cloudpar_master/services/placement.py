@@ -1,4 +1,4 @@
-"""Which workers can run a package, and what becomes of a package that none of them can run."""
+"""Which workers can run a package, and what happens to a package that none of them can run."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +16,7 @@ from .chunk_text import ChunkText, sending
 from .folding import Folding
 
 NAMED = 5
-"""How many of the workers that do not fit a message names."""
+"""How many of the workers that cannot run a package its message names."""
 
 
 def runs(fit: Fit, head: Head) -> bool:
@@ -43,13 +43,13 @@ class Placement:
         self._backend.registry.beat(worker_id, self._backend.clock.now())
 
     def left(self, worker_id: str) -> None:
-        """Note that a worker has ended in good order: what only it could run need not wait until it counts as gone."""
+        """Note that a worker has ended in good order: packages that only it could run need not wait for it."""
         self._backend.registry.leave(worker_id)
 
     def attended(self, head: Head) -> Head:
-        """A package as its client sees it: without the workers that have left since they published.
+        """Return a package as its client should see it: without the workers that have left since they published.
 
-        Looked up only once nothing was published for the time of a lease, since on AWS a look costs a call.
+        The registry is read only if no worker has published for the time of a lease, since on AWS that costs a call.
         """
         now = self._backend.clock.now()
         quiet = all(now - member.seen_at > self._backend.policy.lease_s for member in head.pace.fleet.values())
@@ -60,21 +60,21 @@ class Placement:
         return replace(head, pace=replace(head.pace, fleet=fleet))
 
     def resumed(self, passed_over: Sequence[str]) -> set[str]:
-        """Of packages that a worker was not handed, those that no worker can run: it runs them anyway."""
+        """Return those packages that no worker can run, of those that a worker was not handed: it runs them anyway."""
         heads = self._backend.packages.heads(passed_over)
         return {head.package_id for head in self._decided(heads) if head.life.run_anyway and not head.life.ended}
 
     def restored(self, heads: Iterable[Head], fit: Fit) -> dict[str, Head | None]:
-        """Packages that ran although all workers lack something, decided again for a worker that may have it."""
+        """Decide again about packages that run although all workers lack something, for a worker that may have it."""
         found = [head for head in heads if head.life.run_anyway and fit.takes(head.package_id, head.python)]
         return {head.package_id: head for head in self._decided(found)}
 
     def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> bool:
-        """Queue again, behind all others, chunks that a worker cannot run. Says whether any of them is `express`.
+        """Queue chunks that a worker cannot run again, behind all others. Returns whether any of them is `express`.
 
-        Each goes as a new message, which was never received: a chunk that is passed over often must not look like one
-        that kills its workers. What its messages know of it goes along in its text: how often it was lost, which a
-        worker may survive, and since when it waits.
+        Each becomes a new message, which was never delivered: otherwise a chunk that several workers cannot run would
+        look like one that kills its workers. The new message's text has what the old one counted: how often the chunk
+        was lost, and since when it waits.
         """
         sendings: list[Sending] = []
         for message, head in unfit:
@@ -88,15 +88,15 @@ class Placement:
         return any(each.express for each in sendings)
 
     def decided(self, head: Head) -> Head:
-        """Decide what becomes of a package while these workers live, and return it as it is then."""
+        """Decide what happens to a package with the workers that live now, and return its head after that."""
         (decided,) = self._decided([head])
         return decided
 
     def _decided(self, heads: Sequence[Head]) -> list[Head]:
-        """Packages, decided together.
+        """Decide about packages together, and return their heads after that.
 
-        Before one is decided against, the registry is read again: what another process noted some seconds ago may miss
-        a worker that came since, or that reported since that it fits after all.
+        Before a package is declared stranded, the registry is read again: the last read may be some seconds old, and
+        miss a worker that came since, or that fits since.
         """
         workers = self._live() if heads else []
         events = [self._event(head, workers) for head in heads]
@@ -128,7 +128,7 @@ class Placement:
         return self._backend.registry.workers(since, newest=newest)
 
     def view(self, head: Head) -> client_messages.Placement:
-        """Which workers there are for a package, for its client."""
+        """Describe the workers that there are for a package, for its client."""
         workers = self._live()
         others = [worker for worker in workers if not runs(worker.fit, head)]
         lacking = [Unfit(worker.host, f"only {_versions(worker.fit.pythons)}") for worker in others
@@ -142,7 +142,7 @@ class Placement:
 
 
 def _mismatch(python: str, workers: Iterable[WorkerRecord]) -> str:
-    """Why no worker can run a package that needs this Python, and what to do."""
+    """Say why no worker can run a package that needs this Python, and what to do."""
     have = sorted({each for worker in workers for each in worker.fit.pythons}, key=lambda text: (len(text), text))
     there = list(
         dict.fromkeys(f"{worker.host or 'a worker'} has {_versions(worker.fit.pythons)}" for worker in workers)
@@ -156,7 +156,7 @@ def _mismatch(python: str, workers: Iterable[WorkerRecord]) -> str:
 
 
 def _versions(pythons: Sequence[str], link: str = " and ") -> str:
-    """Versions of Python for people.
+    """Format versions of Python for people.
 
     >>> _versions(["3.11", "3.12", "3.13"])
     'Python 3.11, 3.12 and 3.13'

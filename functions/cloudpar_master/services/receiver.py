@@ -17,17 +17,17 @@ from .leases import Leases, wanted
 from .placement import Placement, runs
 
 STALE_ROUNDS = 20
-"""How many times one request receives from the queue behind chunks that no package wants any more. After that
-the worker sends its next request at once."""
+"""How many times one request receives from the queue while it brings only chunks that no package wants any more. After
+that the worker sends its next request at once."""
 
 
 class Received(NamedTuple):
-    """What a worker is handed.
+    """What a retrieval brings.
 
     Attributes:
-        came: The queue had something that this retrieval had not put back itself.
-        unfit: Packages of which it had chunks, and that this worker cannot run.
-        unfit_express: One of these chunks is `express`, so it keeps its place before those that are not.
+        came: Whether the queue had something that this retrieval had not put back itself.
+        unfit: Packages of chunks that the queue brought and that this worker cannot run.
+        unfit_express: Whether one of these chunks is `express`, so that it stays before those that are not.
     """
 
     leases: list[Lease]
@@ -37,7 +37,7 @@ class Received(NamedTuple):
 
 
 class Receiver:
-    """Receives for one process. What is received is leased, folded into its package, or put back."""
+    """Receives chunks for one process. Each is leased, reported to its package, or put back."""
 
     def __init__(self, backend: Backend, folding: Folding, placement: Placement, leases: Leases) -> None:
         self._backend = backend
@@ -47,13 +47,13 @@ class Receiver:
         self._attempts = Attempts()
 
     def receive(self, request: RetrieveTasks, fit: Fit, unfit_rounds: int = STALE_ROUNDS) -> Received:
-        """Receive until there is a lease, or nothing comes but what was put back.
+        """Receive until there is a lease, or only chunks come that this retrieval has put back.
 
-        First chunks that do not fit keep their place, so they would come again and again: once all of these have been
-        seen, the others are received.
+        Express chunks that do not fit stay before all others, so they would come each time. Once the retrieval has seen
+        all of them, it receives the other chunks.
 
         Args:
-            request: The worker's.
+            request: The worker's request.
             fit: What the worker can run.
             unfit_rounds: How many times to receive while what comes does not fit the worker.
         """
@@ -64,7 +64,7 @@ class Receiver:
             found = self._receive_once(request, fit, put_back, express=express)
             unfit |= found.unfit
             if not found.leases and (found.came or found.unfit):
-                self._attempts.went_stale(request.attempt_id)  # what was put back is deleted as well
+                self._attempts.went_stale(request.attempt_id)  # the messages of chunks that were put back are deleted
             if found.leases or (unfit and number + 1 >= unfit_rounds):
                 break
             if not found.came:
@@ -105,20 +105,20 @@ class Receiver:
             else:
                 start, budget_us = found[package_id][1].start, budgets[package_id]
                 leases.append(self._leases.make(request.executors, head, start, message, budget_us))
-        # Only now: had this process died before its events were folded, the messages would have to come again.
+        # Only now: if this process dies before it has folded the events, the messages must come again.
         if settled:
             self._backend.queue.delete(settled)
         names = {ChunkText.parse(message.body).name for message, _ in unfit}
         came = bool(messages) and not (len(unfit) == len(messages) and names <= put_back)
         put_back.update(names)
         unfit_express = self._placement.put_back(unfit)
-        # A repeated attempt may bring as many from each of two queues. What does not fit into one answer surfaces again
-        # when its lease has run out.
+        # A repeated attempt may bring as many messages from each of two queues. What does not fit into one answer
+        # surfaces again when its lease has run out.
         packages = frozenset(head.package_id for _, head in unfit)
         return Received(leases[:RETRIEVED_CHUNKS], came, packages, unfit_express)
 
     def _messages(self, request: RetrieveTasks, fit: Fit, *, express: bool) -> list[Message] | None:
-        """Messages of the queue. None: another process deleted what this attempt brought, and went on with the next."""
+        """Receive messages. None: another process has deleted what this attempt brought, so the next one is needed."""
         most, lease_s = min(request.chunks, RETRIEVED_CHUNKS), self._backend.policy.lease_s
         attempt_id, besides = self._attempts.name(request.attempt_id), frozenset(request.besides)
         try:
@@ -129,7 +129,7 @@ class Receiver:
             return None
 
     def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
-        """No worker runs a chunk that was never handed out: its ended package need not wait for it to be charged."""
+        """Report a chunk that no worker ever received: its ended package need not wait for its charge."""
         if head.life.ended and not head.life.settled and chunk.is_untouched(message):
             event = Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)])
             self._folding.advance(head.package_id, [(_key("d", chunk), event)])
@@ -138,7 +138,7 @@ class Receiver:
 def _withdrawal(
     head: Head, chunk: ChunkText, message: Message, left: list[Range], budget_us: int
 ) -> tuple[str, Event] | None:
-    """Why a chunk that is wanted is not handed out: an event of its package, with its key. None: it may be."""
+    """Return why a wanted chunk is not handed out, as an event of its package with its key. None: it is."""
     losses = chunk.losses + message.receives - 1
     if head.tasks.draining and chunk.is_untouched(message):
         return _key("d", chunk), Cleared(generation=chunk.generation, ranges=left)
@@ -146,8 +146,8 @@ def _withdrawal(
         lost = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=losses)
         return _key("l", chunk), lost
     if budget_us <= 0:
-        # The chunk is queued again once there is compute time. Until then it must not surface again and again, since
-        # that looks like a chunk that kills its workers.
+        # The package queues the chunk again once it has compute time. If the message stayed, it would surface several
+        # times, and the chunk would look like one that kills its workers.
         return _key("b", chunk), GaveBack(generation=chunk.generation, ranges=left, losses=losses)
     return None
 

@@ -6,13 +6,13 @@ from cloudpar_master.ports import AccountRecord, Clock
 from cloudpar_protocol.errors import RateLimited
 
 KNOWN = 1_000
-"""How many accounts are remembered. One that sent no request for long has a full bucket anyway."""
+"""How many accounts are remembered: those that sent requests last. The others probably have full buckets."""
 
 
 class RequestRate:
-    """How often each account sends requests to this process. Nothing is stored, so that a request costs no write.
+    """Bounds how often each account sends requests to this process. Nothing is stored, so a request costs no write.
 
-    On AWS there are as many processes as requests at a time; all of them together are bounded by the API's own limit.
+    On AWS there are as many processes as requests at a time. The API's own limit bounds all of them together.
     """
 
     def __init__(self, clock: Clock, policy: Policy) -> None:

@@ -1,4 +1,4 @@
-"""Answers a worker that wants chunks."""
+"""Answers retrievals."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
@@ -21,20 +21,20 @@ PASSED_OVER = 100
 """How many packages that a worker cannot run one request looks at; the next request looks at others."""
 
 UNCUT = 25
-"""How many heads of packages with uncut tasks are read together: as a rule, the first package is the one."""
+"""How many heads of packages with uncut tasks are read together. Mostly the first one already fits the worker."""
 
 UNFIT_DELAYS_S = 5.0, 30.0
-"""A worker that was handed only chunks that it cannot run waits for the first of these times, and for twice as long
-each further time, up to the second. The queue cannot look for it: each of its requests takes such chunks out and puts
-them back, which costs calls."""
+"""A worker for which the queue has only chunks that it cannot run waits for the first of these times, and for twice as
+long each further time, up to the second. Such a queue cannot look into messages: each request takes the chunks out, and
+puts them back, which costs calls."""
 
 UNFIT_ROUNDS = 4
-"""How many times a request receives from the queue if only chunks come that the worker cannot run, and its last request
-ended so, too. The chunks that it saw are behind the others then."""
+"""How many times a request receives from the queue while only chunks come that the worker cannot run, if the worker's
+last request ended like that, too. The chunks that it saw are then behind the others."""
 
 
 class Retrieval:
-    """Hands out chunks, opens windows for executors that idle, and says when to come again."""
+    """Hands out chunks, opens windows for executors that idle, and says when a worker sends its next request."""
 
     def __init__(
         self, backend: Backend, folding: Folding, placement: Placement, receiver: Receiver, idle: IdleWorkers
@@ -45,7 +45,7 @@ class Retrieval:
         self._receiver = receiver
         self._idle = idle
         self._unfit: OrderedDict[str, int] = OrderedDict()
-        """How often in a row a worker was handed only what it cannot run."""
+        """For each worker, how many of its last requests in a row brought only chunks that it cannot run."""
         self._rounds, self._rounds_aside = RoundRobin(), RoundRobin()
 
     def answer(self, request: RetrieveTasks) -> RetrieveTasksReply:
@@ -57,7 +57,7 @@ class Retrieval:
         if request.peek:
             delay = pacing.worker_delay_s(self._idle.count(now))
             return RetrieveTasksReply(waiting=self._others_wait(request, fit), retry_after_s=delay)
-        # A busy worker can do without, and looks once.
+        # A busy worker does not depend on this request, so it receives once.
         rounds = 1 if request.besides else UNFIT_ROUNDS if request.worker_id in self._unfit else STALE_ROUNDS
         found = self._receiver.receive(request, fit, rounds)
         if request.besides:
@@ -87,9 +87,9 @@ class Retrieval:
         return min(shortest_s * (1 << min(before, 10)), longest_s)
 
     def _resume(self, worker_id: str, fit: Fit) -> Fit:
-        """What a worker can run, with the waiting packages that no worker can: it runs these, to show how they fail.
+        """Return what a worker can run, with the waiting packages that no worker can: it runs these, and they fail.
 
-        So a package that fails everywhere need not wait until this worker has nothing else to do.
+        Without this, a package that fails everywhere would wait until this worker has nothing else to do.
         """
         passed_over = self._backend.queue.passed_over(fit) if fit.set_aside else []
         waiting = [package_id for package_id in passed_over if package_id in fit.set_aside]
@@ -100,7 +100,7 @@ class Retrieval:
         return self._backend.queue.has_others(frozenset(request.besides), fit)
 
     def _open_windows(self, request: RetrieveTasks, fit: Fit) -> bool:
-        """Executors idle while packages have tasks in no chunk: let these packages cut more (rule 14)."""
+        """Let packages with tasks in no chunk cut more, since executors idle (rule 14)."""
         cut = 0
         for package_id in self._uncut_for(fit):
             event = ExecutorsIdle(executors=request.executors)
@@ -108,7 +108,7 @@ class Retrieval:
                 head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
             except Unavailable:
                 continue  # other processes fold this package right now
-            # Its last fold noted what was sent, and the one before cut that.
+            # The last fold noted which chunks were sent, and the fold before it cut them.
             if head is not None and not head.quota.reserve_spent:
                 cut += sum(head.version - each.generation <= 1 for each in head.tasks.open)
             if cut >= request.executors:
@@ -116,7 +116,7 @@ class Retrieval:
         return cut > 0
 
     def _uncut_for(self, fit: Fit) -> Iterator[str]:
-        """Packages with uncut tasks, oldest first, whose chunks are of any use to a worker."""
+        """Yield packages with uncut tasks that a worker can run, oldest first."""
         uncut = [each for each in self._backend.packages.uncut(BULK_ITEMS) if each not in fit.set_aside]
         for start in range(0, len(uncut), UNCUT):
             part = uncut[start : start + UNCUT]

@@ -7,13 +7,13 @@ REMEMBERED = 1_000
 
 
 class RoundRobin:
-    """Which packages to look at next for a worker, if one request cannot look at all: each has its turn."""
+    """Chooses which packages a worker's request looks at if it cannot look at all of them: each has its turn."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[str, str] = OrderedDict()
 
     def next(self, worker_id: str, package_ids: Iterable[str], most: int) -> list[str]:
-        """At most `most` of the packages: those behind the last one chosen for this worker, then the first ones."""
+        """Choose at most `most` packages: first those behind the last one chosen for this worker, then the others."""
         ordered = sorted(package_ids)
         at = bisect_right(ordered, self._last.pop(worker_id, ""))
         chosen = [*ordered[at:], *ordered[:at]][:most]

@@ -6,12 +6,12 @@ from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, InlineData
 
 
 def check_submission(account: AccountRecord, request: StartTasks) -> None:
-    """What a schema cannot say of StartTasks.
+    """Check what the schema of StartTasks cannot say.
 
     Raises:
         BadRequest: The parts contradict each other.
-        TooLarge: Over a limit.
-        Forbidden: It names another account's payload.
+        TooLarge: The request exceeds a limit.
+        Forbidden: The request names another account's payload.
     """
     if request.n > limits.PACKAGE_TASKS:
         text = f"{request.n:,} tasks are over the limit of {limits.PACKAGE_TASKS:,} for one package"
@@ -45,10 +45,10 @@ def _check_code(account: AccountRecord, request: StartTasks) -> None:
 
 
 def check_owner(account: AccountRecord, key: str, kind: str) -> None:
-    """Whether a payload is one of an account's own.
+    """Check that a payload belongs to an account.
 
     Raises:
-        Forbidden: It is another's.
+        Forbidden: It belongs to another one.
     """
     owned = f"{kind}/{account.account_id}/"
     if not (key.startswith(owned) and is_name(key.removeprefix(owned))):
@@ -56,7 +56,7 @@ def check_owner(account: AccountRecord, key: str, kind: str) -> None:
 
 
 def is_name(text: str) -> bool:
-    """Whether an id, or the last part of a key, may be one that a master made; a store may refuse others.
+    """Whether a master may have made an id, or the last part of a key. Stores may refuse others.
 
     >>> is_name("0f"), is_name("a/b"), is_name("")
     (True, False, False)

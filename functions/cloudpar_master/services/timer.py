@@ -6,7 +6,10 @@ from .chunk_text import ChunkText
 from .folding import Folding
 
 PACKAGES = 100
+"""How many due packages one call folds."""
+
 MESSAGES = 10
+"""How many lost chunks one tick takes in."""
 
 
 class Timer:
@@ -17,7 +20,7 @@ class Timer:
         self._folding = Folding(backend)
 
     def tick(self) -> int:
-        """Fold what is due and take in lost chunks. Returns how much there was: PACKAGES or more if more may wait."""
+        """Fold what is due and take in lost chunks. Returns how many there were: PACKAGES or more if more may wait."""
         dead = self._backend.queue.dead(MESSAGES)
         for message in dead:
             self.lost(message)
@@ -28,7 +31,7 @@ class Timer:
         """Fold the packages whose time has come. Returns how many there were, PACKAGES at most.
 
         Raises:
-            ExceptionGroup: Some could not be folded; all others were.
+            ExceptionGroup: Some packages could not be folded; all others were.
         """
         due = self._backend.packages.due(self._backend.clock.now(), PACKAGES)
         failures: list[Exception] = []

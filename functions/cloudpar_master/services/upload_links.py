@@ -6,21 +6,21 @@ from cloudpar_protocol.payloads import Link, Parts
 from cloudpar_protocol.worker_messages import PrepareResult
 
 PART_LINKS = 500
-"""Links to parts in one answer: a link of AWS takes up to 2 KB, and some milliseconds to make."""
+"""How many links to parts one answer has: on AWS a link takes up to 2 KB, and some milliseconds to make."""
 
 
 class UploadLinks:
-    """Links for the uploads of one request."""
+    """Makes the links for the uploads of one request."""
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
         self._room = PART_LINKS
 
     def make(self, key: str, upload: Upload | PrepareResult) -> tuple[Link, Parts | None]:
-        """A link for the whole; and links for its parts, if its sender, the store and the answer's size allow them.
+        """Make a link for the whole, and links for its parts if the sender, the store and the answer's size allow them.
 
         Raises:
-            BadRequest: The checksums are not one a part.
+            BadRequest: There is not one checksum for each part.
         """
         link = self._blobs.put_link(key, upload.size, upload.crc32)
         count = len(upload.parts_crc32)

@@ -9,8 +9,8 @@ from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkers, ListW
 from .backend import Backend
 
 LOOKED_UP = 100
-"""How many packages are looked up for the reasons why workers are set aside: on AWS, by one call. Of packages beyond
-these, which are older, no reason is given."""
+"""How many packages are read for the reasons why workers are set aside: on AWS, by one call. The list gives no reasons
+for older packages."""
 
 
 class WorkerList:
@@ -20,7 +20,7 @@ class WorkerList:
         self._backend = backend
 
     def list_workers(self, request: ListWorkers) -> ListWorkersReply:
-        """All live workers, by host."""
+        """List all live workers, by host."""
         del request
         now = self._backend.clock.now()
         workers = sorted(
@@ -52,6 +52,6 @@ def _view(worker: WorkerRecord, heads: dict[str, Head]) -> ConnectedWorker:
 
 
 def _lacks(worker: WorkerRecord, head: Head | None) -> str:
-    """What the package notes of this worker's host; it names the first workers only."""
+    """Return what the package notes about this worker's host. It notes the first workers only."""
     host = cut(worker.host, HOST_BYTES)
     return next((each.lacks for each in (head.life.set_aside if head else []) if each.host == host), "")

@@ -1,4 +1,4 @@
-"""What the worker token may call: retrieve, publish, extend, give back. All in bulk."""
+"""What workers may call: retrieve tasks, publish results, extend leases, give tasks back. All in bulk."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,11 +55,11 @@ class WorkerService:
         self._retrieval = Retrieval(backend, self._folding, self._placement, receiver, self._idle)
 
     def retrieve_tasks(self, request: RetrieveTasks) -> RetrieveTasksReply:
-        """Hand out chunks, or say when to come again."""
+        """Hand out chunks, or say when to send the next request."""
         return self._retrieval.answer(request)
 
     def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
-        """Links for results that are too large to travel inline; a key contains its lease (rule 8)."""
+        """Make links for results that are too large to travel inline; a key contains its lease (rule 8)."""
         links = UploadLinks(self._backend.blobs)
         prepared: list[PreparedResult] = []
         for result in request.results:
@@ -71,7 +71,7 @@ class WorkerService:
         return PrepareResultsReply(results=prepared)
 
     def publish_results(self, request: PublishResults) -> PublishResultsReply:
-        """Take results; they are durable when this returns."""
+        """Take results. They are durable when this returns."""
         events: dict[str, list[tuple[str, Event]]] = defaultdict(list)
         for pub in request.publications:
             _check_keys(pub)
@@ -89,7 +89,8 @@ class WorkerService:
             )
             events[pub.package_id].append((f"p#{pub.lease_id}#{pub.seq:06}", event))
         heads = {package_id: self._folding.advance(package_id, items) for package_id, items in events.items()}
-        # Only now (rule 5): a message that is deleted before its results are durable takes them along in a crash.
+        # Only now (rule 5): if a message were deleted before its results are durable, a crash in between would lose
+        # both, and no worker would run the tasks again.
         self._close(request.publications)
         self._placement.beats(request.worker_id)
         for head in heads.values():
@@ -100,7 +101,7 @@ class WorkerService:
         return PublishResultsReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
 
     def _vouched(self, publication: Publication) -> list[TaskResult]:
-        """Results of a worker of a release without seals: the master seals them, and large ones by their place."""
+        """Seal the results of a worker whose release knows no seals, and large ones by the place where they are."""
         package_id, results = publication.package_id, publication.results
         spec = self._backend.packages.spec(package_id) if is_sealed(package_id) else None
         seals = None if spec is None else self._keys.seals(spec.account_id, package_id)
@@ -117,7 +118,7 @@ class WorkerService:
             self._backend.queue.delete(receipts)
 
     def extend_leases(self, request: ExtendLeases) -> ExtendLeasesReply:
-        """Keep a live worker's chunks from others, and answer what is still wanted of them."""
+        """Keep a live worker's chunks invisible to others, and answer what is still wanted of them."""
         heads = self._load(ref.package_id for ref in request.leases)
         views = self._leases.views(request.leases, heads)
         live = [ref.receipt for ref, view in zip(request.leases, views, strict=True) if view.state == "wanted"]
@@ -157,14 +158,15 @@ class WorkerService:
         return self._idle.others(worker_id, self._backend.clock.now(), running) and self._backend.queue.waiting() == 0
 
     def _express_waits(self, views: Sequence[LeaseView]) -> bool:
-        """Whether a worker that goes on with its leases should fetch another package's first chunk."""
+        """Whether a worker that still has wanted leases should fetch another package's first chunk."""
         return any(view.state == "wanted" for view in views) and self._backend.queue.express_waits()
 
 
 def _check_keys(publication: Publication) -> None:
     """Refuse a result whose blob is not where prepare_results said.
 
-    The master signs links for whatever key is committed: a worker could name another account's blob.
+    The master signs links for the keys that are committed. Without this check, a worker could name another account's
+    blob, and its client would get a link to it.
     """
     place = f"results/{publication.package_id}/{publication.lease_id}/"
     for result in publication.results:

@@ -1,4 +1,7 @@
-"""How accounts lie in their table. Free compute time is kept beside its parts, since a condition cannot calculate."""
+"""How accounts are stored in their table.
+
+A row has the free compute time beside its parts, since a condition in DynamoDB cannot calculate it from them.
+"""
 
 from cloudpar_master.ports import AccountRecord
 
@@ -7,51 +10,51 @@ from .rows import Row
 Key = tuple[str, str]
 
 EVERY = "accounts"
-"""Under this key lies a pointer to each account: what lists them, as last written."""
+"""The partition with a pointer to each account. To list accounts, it is read as last written; an index would lag."""
 
 
 def account_key(account_id: str) -> Key:
-    """Where an account is."""
+    """Return the key of an account's row."""
     return f"a#{account_id}", "account"
 
 
 def token_key(token_hash: str) -> Key:
-    """Where a token says whose it is."""
+    """Return the key of the row that names the account of a token."""
     return f"t#{token_hash}", "token"
 
 
 def name_key(name: str) -> Key:
-    """Where a name says whose it is. Accounts of releases up to 0.2.0 have no such row."""
+    """Return the key of the row that names the account of a name. Accounts of releases up to 0.2.0 have no such row."""
     return f"n#{name}", "name"
 
 
 def grant_key(account_id: str, key: str) -> Key:
-    """Where it is noted that a grant was made."""
+    """Return the key of the row that notes a grant."""
     return f"g#{account_id}", key
 
 
 def slice_key(package_id: str, number: int) -> Key:
-    """Where a package's slice is."""
+    """Return the key of a package's slice."""
     return f"p#{package_id}", f"slice#{number:06}"
 
 
 def settlement_key(package_id: str) -> Key:
-    """Where it stands what a package holds (held_us), and once it is settled, what it was charged (charged_us)."""
+    """Return the key of the row with what a package holds (held_us) and, once settled, was charged (charged_us)."""
     return f"p#{package_id}", "settlement"
 
 
 def row(key: Key, **values: str | float | None) -> Row:
-    """A row under a key."""
+    """Make a row with a key."""
     return {"pk": key[0], "sk": key[1], **values}
 
 
 def account_row(account: AccountRecord) -> Row:
-    """An account."""
+    """Make the row of an account."""
     return row(account_key(account.account_id), **account._asdict(), free_us=account.free_us)
 
 
 def read_account(stored: Row) -> AccountRecord:
-    """The account in a row."""
+    """Read the account in a row."""
     return AccountRecord(
         account_id=stored["account_id"],
         name=stored["name"],

@@ -24,14 +24,15 @@ from .rows import Row
 from .table import MISSING, THERE, Change, Table, put, update
 
 MEMORY_S = 10.0
-"""How old an account may be when it is found by its token: a revocation or a grant shows no later than this."""
+"""Seconds for which a process remembers an account. A revocation or a grant takes effect within this time."""
 
 PLENTY_US = 3600 * 1_000_000
-"""With so much left, what may have been used in the meantime does not matter for what a task may use."""
+"""With at least this much left, in microseconds, a remembered account is recent enough to say what a task may use."""
 
 KNOWN_TOKENS = 1_000
 SLICE_DAYS, GRANT_DAYS = 60, 400
-"""How long a settlement and a grant are remembered: longer than anybody repeats them."""
+"""Days for which settlements, and grants, are remembered: longer than any caller repeats one. Forgotten before, a
+repeated one would count twice."""
 
 DAY_S = 86_400
 
@@ -39,8 +40,8 @@ DAY_S = 86_400
 class DynamoAccountStore:
     """Accounts in one table.
 
-    Quota moves in transactions of two or three rows, one for each slice of a package and one when it is settled. None
-    of them reads first, except to settle; their conditions tell what is the case.
+    Each slice of a package is one transaction of two or three rows, and so is its settlement. A reservation reads
+    nothing first: if a condition does not hold, DynamoDB answers with the row, which says why.
     """
 
     def __init__(self, table: Table, clock: Clock) -> None:
@@ -68,10 +69,10 @@ class DynamoAccountStore:
         raise errors.busy(f"the name {account.name!r}")
 
     def _revoked_holder(self, name: str) -> str | None:
-        """The revoked account that had this name; None: there is none.
+        """Return the revoked account that had this name; None: there is none.
 
         Raises:
-            IdempotencyConflict: It is an active account's.
+            IdempotencyConflict: An active account has the name.
         """
         stored = self._table.get(*name_key(name))
         if stored is None:
@@ -130,7 +131,7 @@ class DynamoAccountStore:
         return None if stored is None else _key_in(stored)
 
     def keep_key(self, account_id: str, encrypted: bytes, instead_of: bytes | None) -> bytes | None:
-        """See the port. It stands in the account's own row, which is read for its quota as well."""
+        """See the port. The key is in the account's own row, which is read for its quota as well."""
         values, condition = {"fresh": b64encode(encrypted).decode()}, f"{THERE} AND attribute_not_exists(encrypted_key)"
         if instead_of is not None:
             values["before"], condition = b64encode(instead_of).decode(), "encrypted_key = :before"
@@ -186,7 +187,7 @@ class DynamoAccountStore:
         return 0 if stored is None else int(stored["held_us"])
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
-        """See the port. The slices themselves stay until their day: they answer a latecomer, and cost nothing."""
+        """See the port. The rows of the slices stay until their day: they answer late calls, and removal is free."""
         if 0 < held_us >= used_us:
             changes = [
                 self._settling(package_id, held_us, used_us),
@@ -252,12 +253,12 @@ class DynamoAccountStore:
         return self.get(account_id) if self._table.write(change) is None else None
 
     def _day(self, days: int) -> int:
-        """The end of the day this many days from now: when AWS may remove a row."""
+        """Return the end of the day this many days from now: AWS may remove a row after it."""
         return int(self._clock.now() // DAY_S + days + 1) * DAY_S
 
 
 def _creating(account: AccountRecord, before: str | None) -> list[Change]:
-    """An account with its token and its name, which was `before`'s; all or nothing."""
+    """Create an account with its token and its name, which the account `before` had; all or nothing."""
     name = row(name_key(account.name), account_id=account.account_id)
     return [
         put(account_row(account), MISSING),
@@ -274,8 +275,8 @@ def _key_in(stored: Row) -> bytes | None:
 def _charging(account_id: str, held_us: int, charged_us: int, free_us: int, *, short: bool) -> Change:
     """Charge an account, and give the rest of the slices back.
 
-    A charge that was `short`, because too little was free, needs exactly this much to be free still: otherwise the
-    package would pay less, or the account more, than it has.
+    A charge that is `short`, because too little was free, needs exactly this much to be free still: otherwise the
+    package would pay less than the account has, or the account more.
     """
     return update(
         account_key(account_id),

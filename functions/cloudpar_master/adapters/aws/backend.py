@@ -38,22 +38,23 @@ POLICY = Policy(
     running_packages=500,
     grace_s=180.0,
 )
-"""A chunk costs calls here, so it is to last; a fleet takes minutes to start, so it is waited for. CLOUDPAR_POLICY
-overrides each figure. Each warm instance counts requests for itself (services.request_rate)."""
+"""Each chunk costs calls on AWS, so chunks are long; a fleet takes minutes to start, so packages wait for it.
+CLOUDPAR_POLICY overrides each figure. Each warm instance counts requests for itself (services.request_rate)."""
 
 MARGIN_S = 7 * DAY_S
-"""How much longer than a package itself what belongs to it is kept, for clocks, retries and repairs."""
+"""Seconds for which rows are kept beyond the longest life of their package: time for clocks that differ, for late
+retries, and for repairs."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ, *, worker_token: bool = True) -> Backend:
-    """The master that the functions' environment describes.
+    """Make the master that the functions' environment describes.
 
     Args:
         environment: CLOUDPAR_PACKAGE_TABLE, CLOUDPAR_ACCOUNT_TABLE, CLOUDPAR_QUEUE_URL,
             CLOUDPAR_DEAD_LETTER_QUEUE_URL, CLOUDPAR_BUCKET; optional CLOUDPAR_EXPRESS_QUEUE_URL,
             CLOUDPAR_WORKER_TOKEN_SECRET, CLOUDPAR_KEY_PARAMETER, CLOUDPAR_FLEET_GROUP and CLOUDPAR_POLICY (JSON, any
             of core.policy.Policy's figures).
-        worker_token: Whether to read the workers' token: only who checks tokens needs it.
+        worker_token: Whether to read the workers' token: only functions that check tokens need it.
 
     Raises:
         KeyError: The environment lacks a name.
@@ -78,7 +79,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
         policy=policy,
         worker_token_hash=_read_token(clients, secret) if secret else "",
         safe=AesGcmSafe(ParameterKey(lambda: clients.parameters, parameter)) if parameter else None,
-        admin_token_hash="",  # an operator comes with an identity of AWS's instead
+        admin_token_hash="",  # operators have an AWS identity instead
     )
     group = environment.get("CLOUDPAR_FLEET_GROUP", "")
     if not group:
@@ -90,7 +91,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
 
 
 def read_policy(text: str) -> Policy:
-    """POLICY with what a JSON object overrides.
+    """Return POLICY with the figures that a JSON object overrides.
 
     >>> read_policy('{"lease_s": 30}').lease_s
     30.0

@@ -1,4 +1,4 @@
-"""When to try again what AWS did not do this time."""
+"""Delays before a call is tried again that AWS did not carry out."""
 
 import random
 import time
@@ -9,11 +9,11 @@ T = TypeVar("T")
 
 ATTEMPTS = 12
 FIRST_S, LONGEST_S = 0.02, 0.5
-"""Bounds of the waits; together they stay under 4 s, well within a request's time."""
+"""Bounds of the waits, in seconds. All of them together take about 4 s at most, well within a request's time."""
 
 
 def attempts(most: int = ATTEMPTS, *, longest_s: float = LONGEST_S) -> Iterator[int]:
-    """Count attempts, waiting before each but the first: longer each time, and never in step with others."""
+    """Count attempts, and wait before each but the first: longer each time, at random, never in step with others."""
     for number in range(most):
         if number:
             time.sleep(random.uniform(0.0, min(longest_s, FIRST_S * 2**number)))  # noqa: S311 - jitter
@@ -21,7 +21,7 @@ def attempts(most: int = ATTEMPTS, *, longest_s: float = LONGEST_S) -> Iterator[
 
 
 def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """As many items at a time as a batch call takes.
+    """Divide items into batches of the size that a call takes.
 
     >>> [list(batch) for batch in batches([1, 2, 3], 2)]
     [[1, 2], [3]]

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
 FRESH_S = 20 * 86400.0
-"""The bucket sweeps task code after 60 days. Code older than this is written again when a client asks for it."""
+"""The bucket removes task code after 60 days. Code older than this, in seconds, is written again when a client asks
+for it: otherwise it could be removed while a package needs it."""
 
 HEADERS = {
     "ContentLength": "Content-Length",
@@ -26,7 +27,7 @@ HEADERS = {
     "ChecksumCRC32": "x-amz-checksum-crc32",
     "MpuObjectSize": "x-amz-mp-object-size",
 }
-"""By the names that the library gives them."""
+"""The headers of signed values, by the names that botocore gives these."""
 
 MISSING = {"404", "NoSuchKey", "NotFound", "403", "AccessDenied", "Forbidden"}
 DELETE_BATCH = 1000
@@ -46,7 +47,7 @@ class S3BlobStore:
         return Link("PUT", self._presign("put_object", key, signed), _headers(signed))
 
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
-        """See the port. The bucket aborts what was not completed within a day.
+        """See the port. The bucket's rules abort an upload that is not completed within a day.
 
         S3 checks each part as it checks a whole. When they become one, it checks that they have the size of the whole,
         so that none is missing, and that nothing is there yet.
@@ -78,8 +79,8 @@ class S3BlobStore:
     def exists(self, key: str) -> bool:
         """See the port. An old blob is copied onto itself, since the bucket's rules count from the last write.
 
-        A role that may read blobs but not list them gets "forbidden" for a missing one. Taking that for missing
-        does no harm: the upload of one that is there is refused as a second one.
+        A role that may read blobs but not list them gets "forbidden" for a missing one. To take that for missing
+        does no harm: if the blob is there, S3 refuses the second upload.
         """
         try:
             head = self._client().head_object(Bucket=self._bucket, Key=key)
@@ -97,7 +98,7 @@ class S3BlobStore:
         return True
 
     def abandon(self, prefix: str) -> None:
-        """See the port. The bucket's lifecycle rules see to it."""
+        """See the port. The bucket's lifecycle rules remove the blobs."""
 
     def delete(self, key: str) -> None:
         """See the port."""
@@ -125,5 +126,5 @@ def _base64(crc32: int) -> str:
 
 
 def _headers(signed: Mapping[str, object]) -> dict[str, str]:
-    """The headers that a link's holder must send, since they are signed."""
+    """Return the headers that a link's holder must send, since they are signed."""
     return {HEADERS[name]: str(value) for name, value in signed.items()}

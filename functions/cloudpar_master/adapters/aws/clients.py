@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .parameter_key import ParameterClient
 
 ATTEMPTS = 4
-"""Of one call, by the library: throttling, 5xx and broken connections, with growing delays of 7 s at most together."""
+"""How often botocore tries one call after throttling, 5xx or a broken connection. Its delays take 7 s at most."""
 
 CONNECT_S, ANSWER_S = 2.0, 6.0
 
@@ -32,19 +32,19 @@ class Clients:
 
     @cached_property
     def dynamodb(self) -> "DynamoDBClient":
-        """Tables."""
+        """Return the client for tables."""
         client: DynamoDBClient = self._make("dynamodb")
         return client
 
     @cached_property
     def sqs(self) -> "SQSClient":
-        """Queues."""
+        """Return the client for queues."""
         client: SQSClient = self._make("sqs")
         return client
 
     @cached_property
     def s3(self) -> "S3Client":
-        """Payloads. The host of a link names the region, since another one would only redirect."""
+        """Return the client for payloads. The host of a link names the region: another one would only redirect."""
         client: S3Client = self._make(
             "s3",
             signature_version="s3v4",
@@ -56,19 +56,19 @@ class Clients:
 
     @cached_property
     def secrets(self) -> "SecretsManagerClient":
-        """The workers' token."""
+        """Return the client for the workers' token."""
         client: SecretsManagerClient = self._make("secretsmanager")
         return client
 
     @cached_property
     def parameters(self) -> "ParameterClient":
-        """The key of accounts' keys."""
+        """Return the client for the key that encrypts accounts' keys."""
         client: ParameterClient = self._make("ssm")
         return client
 
     @cached_property
     def autoscaling(self) -> "AutoScalingClient":
-        """The fleet's group."""
+        """Return the client for the fleet's group."""
         client: AutoScalingClient = self._make("autoscaling")
         return client
 

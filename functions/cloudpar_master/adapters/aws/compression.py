@@ -29,7 +29,7 @@ def compress(body: bytes) -> bytes:
 
 
 def unpack(body: bytes) -> bytes:
-    """The serialized message.
+    """Return the serialized message.
 
     Raises:
         ValueError: It is damaged.

@@ -20,12 +20,12 @@ class Conflict(Exception):
 
 
 def code(error: ClientError) -> str:
-    """AWS's name of the error."""
+    """Return AWS's name of the error."""
     return error.response.get("Error", {}).get("Code", "")
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether the same call may succeed later. The library has tried several times already."""
+    """Whether the same call may succeed later. botocore has tried it several times already."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return code(error) in BUSY or status >= 500
@@ -33,10 +33,10 @@ def is_passing(error: Exception) -> bool:
 
 
 def busy(what: str) -> Unavailable:
-    """The error for a caller that should try again."""
+    """Make the error for a caller that should try again."""
     return Unavailable(f"{what} is very busy: try again", retry_after_s=1.0)
 
 
 def translate(error: Exception) -> Exception:
-    """The error that tells the caller to try again, if that may help; any other error as it is."""
+    """Return an error that says to try again, if that may help; return any other error as it is."""
     return busy("the master's storage") if is_passing(error) else error

@@ -14,10 +14,16 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 BATCH = 10
+"""How many messages SQS takes or brings in one call."""
+
 ENTRY_ATTEMPTS = 4
+"""How often a batch call is made while SQS refuses some of its entries for the moment."""
+
 LONGEST_VISIBILITY_S = 12 * 3600
+"""SQS refuses a call that asks for a longer visibility, in seconds."""
 
 NEVER: Final = 0.0
+"""The time of a look that has not happened: no span that `seen_within` asks about reaches back to it."""
 
 
 class FifoQueue:
@@ -31,7 +37,7 @@ class FifoQueue:
         self._seen_at = NEVER
 
     def note(self, *, has_messages: bool) -> None:
-        """This process has just seen whether the queue has messages."""
+        """Note whether this process has just seen messages in the queue."""
         self._has_messages, self._seen_at = has_messages, self._clock.now()
 
     def seen_within(self, seconds: float) -> bool | None:
@@ -39,16 +45,19 @@ class FifoQueue:
         return self._has_messages if 0 <= self._clock.now() - self._seen_at < seconds else None
 
     def send(self, messages: Sequence[tuple[str, str]]) -> list[bool]:
-        """Send (group, body) pairs; False for those that have to be sent again."""
+        """Send (group, body) pairs. The answer is False for those that have to be sent again."""
+        # The group is also the deduplication id: without it, a chunk that two masters send, or one master twice, would
+        # be leased twice. Each message has a group of its own: while a worker has a message of a group, SQS hands out
+        # no other one of that group.
         entries = [
             {"MessageBody": body, "MessageGroupId": group, "MessageDeduplicationId": group} for group, body in messages
         ]
         left = _in_batches(partial(self._client.send_message_batch, QueueUrl=self._url), entries)
-        self.note(has_messages=True)
+        self.note(has_messages=True)  # or the next receive of this process would take the queue for empty
         return [number not in left for number in range(len(messages))]
 
     def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[dict[str, Any]]:
-        """Receive as AWS answers it, ten at a time; an attempt's parts are attempts of their own.
+        """Receive messages as AWS describes them, ten at a time.
 
         Raises:
             StaleAttempt: AWS does not repeat this attempt.
@@ -60,12 +69,14 @@ class FifoQueue:
                     QueueUrl=self._url,
                     MaxNumberOfMessages=min(BATCH, limit - first),
                     VisibilityTimeout=_whole(visibility_s),
+                    # SQS answers a repeated attempt with the same messages. Under one id, each part would bring those
+                    # of the first. SQS refuses ids with spaces.
                     ReceiveRequestAttemptId=f"{attempt_id}#{part}".replace(" ", "_"),
                     MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
                 )
             except (ClientError, BotoCoreError) as error:
                 if messages:
-                    return messages  # they are leased already
+                    return messages  # they are hidden already: without a lease they would lie idle until they surface
                 if _is_stale_attempt(error):
                     raise StaleAttempt from error
                 raise
@@ -73,7 +84,7 @@ class FifoQueue:
             messages += received
             if len(received) < min(BATCH, limit - first):
                 break
-        self.note(has_messages=len(messages) == limit)  # fewer: that was probably all
+        self.note(has_messages=len(messages) == limit)  # fewer messages were probably all that there are
         return messages
 
     def delete(self, receipts: Sequence[str]) -> None:
@@ -88,7 +99,7 @@ class FifoQueue:
         _in_batches(partial(self._client.change_message_visibility_batch, QueueUrl=self._url), entries)
 
     def waiting(self) -> int:
-        """About how many messages could be received now."""
+        """Return about how many messages could be received now."""
         reply = self._client.get_queue_attributes(QueueUrl=self._url, AttributeNames=["ApproximateNumberOfMessages"])
         number = int(reply["Attributes"]["ApproximateNumberOfMessages"])
         self.note(has_messages=number > 0)
@@ -96,9 +107,12 @@ class FifoQueue:
 
 
 def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> set[int]:
-    """Make a batch call for all entries; those that AWS may do later, again. Returns what was never done.
+    """Make a batch call for all entries, and again for those that AWS refuses for the moment.
 
-    An entry that fails by its sender's fault is not tried again: a receipt that expired, or of a message that is gone.
+    An entry that fails by its sender's fault is not tried again: its receipt has expired, or its message is gone.
+
+    Returns:
+        The numbers of the entries that were never done.
     """
     left: set[int] = set()
     numbered = [{"Id": str(number), **entry} for number, entry in enumerate(entries)]
@@ -110,7 +124,7 @@ def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> 
             except (ClientError, BotoCoreError) as error:
                 if not errors.is_passing(error):
                     raise
-                break
+                break  # botocore has tried several times already: the caller learns which entries are left
             left.update(int(entry["Id"]) for entry in failed if not _may_pass(entry))
             pending = {entry["Id"]: pending[entry["Id"]] for entry in failed if _may_pass(entry)}
             if not pending:
@@ -126,8 +140,8 @@ def _may_pass(failed: Mapping[str, Any]) -> bool:
 def _is_stale_attempt(error: Exception) -> bool:
     """Whether AWS does not take the attempt's id again.
 
-    It does not after one of the attempt's messages was deleted or extended, nor after it throttled the attempt: the
-    library's next try has the same id.
+    AWS refuses it after one of the attempt's messages was deleted or extended. It also does after it has throttled the
+    attempt, since botocore's next try has the same id.
     """
     return (
         isinstance(error, ClientError)
@@ -137,4 +151,5 @@ def _is_stale_attempt(error: Exception) -> bool:
 
 
 def _whole(seconds: float) -> int:
+    """Round a time up to what SQS takes: rounded down, a message would surface while its worker has the lease."""
     return min(math.ceil(seconds), LONGEST_VISIBILITY_S)

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from types_boto3_autoscaling import AutoScalingClient
 
 LOOK_S = 5.0
-"""Seconds for which a group that was found awake, or was woken, is not looked at again."""
+"""Seconds for which the master does not look again at a group that it found awake, or woke."""
 
 FIRST_INSTANCES = 1
-"""How many instances a wake-up starts; the group's own scaling policies do the rest."""
+"""How many instances a wake-up starts. The group's own scaling policies start the others."""
 
 log = logging.getLogger("cloudpar_master")
 
@@ -45,7 +45,7 @@ class AutoScalingFleet:
                     self._client().set_desired_capacity(
                         AutoScalingGroupName=self._group, DesiredCapacity=wanted, HonorCooldown=False
                     )
-        except (ClientError, BotoCoreError) as error:  # the package is started all the same
+        except (ClientError, BotoCoreError) as error:  # the package starts nevertheless, and waits for its workers
             log.warning("the fleet could not be woken, its alarms will do it later: %s", error)
         else:
             self._looked_at = now

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types_boto3_autoscaling import AutoScalingClient
 
 LOOK_S = 5.0
-"""Seconds for which an answer is reused: all clients that wait for workers share two calls in this time."""
+"""Seconds for which an answer is used again: all clients that wait for workers share two calls in this time."""
 
 ACTIVITIES = 10
 MESSAGE_CHARS = 1000
@@ -23,7 +23,7 @@ log = logging.getLogger("cloudpar_master")
 
 
 class GroupWatch:
-    """How many instances an Auto Scaling group has, and why it gets no more."""
+    """Tells how many instances an Auto Scaling group has, and why it gets no more."""
 
     def __init__(self, client: "Callable[[], AutoScalingClient]", group: str, clock: Clock) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class GroupWatch:
                 running = sum(each["LifecycleState"] == "InService" for each in group["Instances"])
                 starting = max(0, group["DesiredCapacity"] - running)
                 return FleetStatus(running=running, starting=starting, message=self._failure() if starting else None)
-        except (ClientError, BotoCoreError) as error:  # a courtesy: the await is answered all the same
+        except (ClientError, BotoCoreError) as error:  # only news for people: the await is answered without it
             log.warning("the fleet could not be looked at: %s", error)
         return None
 
@@ -56,7 +56,7 @@ class GroupWatch:
 
 
 def launch_failure(activities: Iterable[Mapping[str, Any]]) -> str | None:
-    """Why the newest launch failed, or what it waits for; None if it did not. Newest come first.
+    """Return why the newest launch failed, or what it waits for; None if it did neither. Newest activities come first.
 
     >>> launch_failure([{"Description": "Launching one.", "StatusCode": "Failed", "StatusMessage": "No spot."}])
     'No spot.'

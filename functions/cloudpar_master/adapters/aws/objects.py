@@ -11,29 +11,26 @@ if TYPE_CHECKING:
 
 
 class Objects:
-    """What is too large for a row of a table, in the bucket. The client is made when it is needed."""
+    """Objects in the bucket, for what is too large for a row of a table. The client is made when it is needed."""
 
     def __init__(self, client: "Callable[[], S3Client]", bucket: str) -> None:
         self._client = client
         self._bucket = bucket
 
     def put(self, key: str, body: bytes) -> None:
-        """Store it, whatever was there."""
+        """Store an object; it replaces an earlier one."""
         self._client().put_object(Bucket=self._bucket, Key=key, Body=body)
 
     def delete(self, key: str) -> None:
-        """Remove it."""
+        """Remove an object."""
         self._client().delete_object(Bucket=self._bucket, Key=key)
 
     def get(self, key: str) -> bytes | None:
-        """What is stored; None: nothing is."""
+        """Read an object; None: there is none."""
         try:
             return self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()
         except ClientError as error:
-            if errors.code(error) in {
-                "NoSuchKey",
-                "403",
-                "AccessDenied",
-            }:  # S3 says so of a missing key to a role that may not list
+            # A role that may not list gets "forbidden" for a missing key.
+            if errors.code(error) in {"NoSuchKey", "403", "AccessDenied"}:
                 return None
             raise

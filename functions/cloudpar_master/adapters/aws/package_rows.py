@@ -1,4 +1,4 @@
-"""How a package lies in its table: one head, one spec, and a row for each event. Pages are in result_pages.py."""
+"""How a package is stored in its table: one head, one spec, and a row for each event. Pages are in result_pages.py."""
 
 import hashlib
 import zlib
@@ -15,28 +15,30 @@ from .rows import Row
 
 HEAD, SPEC, EVENT = "head", "spec", "i#"
 LAST_EVENT = "i$"
-"""The sort keys from HEAD to this are those of the head and its inbox, and no others: one query reads both."""
+"""Only the head and its inbox have sort keys between HEAD and this one, so one query reads both."""
 
 SHARDS = 4
-"""Of the registry of what is due: one partition takes 1,000 writes a second."""
+"""Partitions of the registry of due packages: DynamoDB takes 1,000 writes a second for each."""
 
 UNCUT = "0"
+"""The one partition of the index of packages with uncut tasks."""
 
 KEY_BYTES = 1000
 """A sort key has 1,024 bytes at most; a longer key is addressed by its hash."""
 
 INBOX_BYTES = 1_000_000
+"""About how many bytes of events one fold reads."""
 
 _specs = msgspec.msgpack.Decoder(Spec)
 _events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
 
 
 def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row:
-    """A head, with what the sparse indexes need.
+    """Make the row of a head, with what the sparse indexes need.
 
     `due` names a shard of the registry; `due_at` is rounded up to whole steps, so that a busy package changes its
-    place there once a step at most. `uncut` is there only while tasks are in no chunk, `unsettled` until it
-    is, with figures of what runs until it has ended: that index is written three times in its life.
+    place there once a step at most. `uncut` is there only while tasks are in no chunk. `unsettled` is there until the
+    package is settled, and its figures until it has ended: so its index is written only three times in its life.
     """
     started_at = round(head.started_at, 6)
     row: Row = {
@@ -60,47 +62,47 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
 
 
 def read_running(found: Iterable[Row]) -> Running:
-    """What runs, by rows of the index of what is unsettled: only what runs has figures."""
+    """Count what runs from rows of the index of unsettled packages: only running ones have figures."""
     running = [row for row in found if "tasks" in row]
     sums = (sum(int(row.get(name, 0)) for row in running) for name in RUNNING_FIGURES)
     return Running(len(running), *sums)
 
 
 def shard(package_id: str) -> int:
-    """Where in the registry a package is."""
+    """Return the shard of the registry that a package is in."""
     return zlib.crc32(package_id.encode()) % SHARDS
 
 
 def read_head(row: Row) -> Head:
-    """The head in a row."""
+    """Read the head in a row."""
     return stored.decode(unpack(row["head"]))
 
 
 def spec_row(spec: Spec) -> Row:
-    """A spec."""
+    """Make the row of a spec."""
     return {"pk": spec.package_id, "sk": SPEC, "spec": pack(spec)}
 
 
 def read_spec(row: Row) -> Spec:
-    """The spec in a row."""
+    """Read the spec in a row."""
     return _specs.decode(unpack(row["spec"]))
 
 
 def event_key(package_id: str, key: str) -> tuple[str, str]:
-    """Where an event is."""
+    """Return the key of an event's row."""
     if len(key.encode()) > KEY_BYTES:
         key = "#" + hashlib.sha256(key.encode()).hexdigest()
     return package_id, EVENT + key
 
 
 def event_row(package_id: str, key: str, event: Event, at: int) -> Row:
-    """An event; `at` puts the inbox in order."""
+    """Make the row of an event; `at` puts the inbox in order."""
     pk, sk = event_key(package_id, key)
     return {"pk": pk, "sk": sk, "event": pack(event), "at": at, "key": None if sk == EVENT + key else key}
 
 
 def read_events(found: Sequence[Row], limit: int) -> Iterator[InboxItem]:
-    """The oldest of these events, at most `limit` and about INBOX_BYTES."""
+    """Yield the oldest of these events, at most `limit` and about INBOX_BYTES."""
     room = INBOX_BYTES
     for number, row in enumerate(sorted(found, key=lambda row: (row["at"], row["sk"]))[:limit]):
         body = _unpacked(row["event"])

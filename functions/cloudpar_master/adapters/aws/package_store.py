@@ -38,31 +38,34 @@ from .table import MISSING, THERE, Refused, Table, put
 
 CACHED = 64
 DUE_STEP_S = 60.0
-"""The registry is this exact, since the timer looks once a minute."""
+"""Seconds to which due times are rounded up: the timer looks once a minute, so exact times would only cost writes."""
 
 SKEW_S = 300.0
-"""How far clocks may be apart. A package id is used again a day after its package was forgotten, at the earliest."""
+"""Seconds by which clocks may differ. That is far less than the day after which a package id may be used again."""
 
 CONFLICT_S = 0.01
-"""How long a transaction on a head lasts, about."""
+"""About how many seconds a transaction on a head lasts."""
 
 ROW_BYTES = 395_000
+"""A larger event is refused: DynamoDB takes rows of at most 400 KB."""
+
 DAY_S = 86_400
 
 
 class DynamoPackageStore:
     """Packages in one table; what a package has lies under its id.
 
-    Every row carries the time when AWS may remove it: long after its package was forgotten, for what a crash left.
+    Each row has a day after which AWS may remove it, long after its package is forgotten. So what a crash leaves does
+    not stay.
 
     Args:
         table: The packages' table.
         objects: Where large result pages go.
-        clock: For that time.
+        clock: Tells that day.
         ids: Names writers, so that the store knows its own save when botocore sent it twice.
-        kept_s: The longest that anything of a package is needed.
-        due_step_s: How exactly the registry keeps its times.
-        skew_s: How far the clocks of masters may be apart.
+        kept_s: Seconds after which nothing of a package is needed any more.
+        due_step_s: As DUE_STEP_S.
+        skew_s: As SKEW_S.
     """
 
     def __init__(self, table: Table, objects: Objects, clock: Clock, ids: Ids, kept_s: float, *,
@@ -93,7 +96,7 @@ class DynamoPackageStore:
             row = self._table.get(spec.package_id, SPEC)
             if row is not None:
                 return read_spec(row)
-        raise errors.busy(f"package {spec.package_id}")  # it is being forgotten
+        raise errors.busy(f"package {spec.package_id}")  # an earlier package of this id is being forgotten
 
     def spec(self, package_id: str) -> Spec | None:
         """See the port."""
@@ -114,7 +117,10 @@ class DynamoPackageStore:
         return None if row is None else read_head(row)
 
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
-        """See the port. Specs that are not in the cache come with the heads; one in it may be an earlier package's."""
+        """See the port. Specs that are not in the cache are read with the heads.
+
+        A cached spec may be that of an earlier package with the same id: then the two have started at different times.
+        """
         known = {each: self._cache[each] for each in package_ids if each in self._cache}
         keys = [(each, HEAD) for each in package_ids]
         rows = self._table.get_many(keys + [(each, SPEC) for each in package_ids if each not in known])
@@ -132,7 +138,7 @@ class DynamoPackageStore:
         return [read_head(rows[key]) for key in keys if key in rows]
 
     def open(self, package_id: str, limit: int) -> Opened | None:
-        """See the port. Of a very long inbox, the oldest among the first megabyte."""
+        """See the port. Of a very long inbox it brings the oldest events among the first megabyte."""
         between = {"pk": package_id, "head": HEAD, "last": LAST_EVENT}
         rows = self._table.query("pk = :pk AND sk BETWEEN :head AND :last", between)
         first = next(rows, None)
@@ -150,7 +156,7 @@ class DynamoPackageStore:
         return Opened(read_head(first), items, more=len(items) < len(own) or room < 0)
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
-        """See the port. botocore may repeat a write that took effect: then the stored row has this writer's name."""
+        """See the port. botocore may repeat a write that took effect: the stored row then has this writer's name."""
         writer, before = self._ids.fresh(), head.version - 1
         row = self._dated(head_row(head, due_at, self._due_step_s, writer=writer))
         change = put(row, "version = :before", before=before)
@@ -194,14 +200,15 @@ class DynamoPackageStore:
             self._table.write(put(row, MISSING))
 
     def _arrival(self) -> int:
-        """Microseconds of this machine's time, and never the same twice: it only puts an inbox in order."""
+        """Return this machine's time in microseconds, never twice the same. It only puts an inbox in order."""
         self._arrivals = max(self._arrivals + 1, time.time_ns() // 1000)
         return self._arrivals
 
     def _own(self, package_id: str, found: list[Row]) -> list[Row]:
-        """Without what was left of an earlier package of this id; its creator clears that away.
+        """Drop and delete the events that are left of an earlier package of this id.
 
-        Clocks may be apart, and nothing may be lost: what could be of this package stays.
+        Only the process that created the package knows when that was. An event that may be of this package, since
+        clocks differ, stays: otherwise results could be lost.
         """
         born = self._born.get(package_id, 0) - self._skew_us
         left = [row for row in found if row["at"] < born]
@@ -236,7 +243,7 @@ class DynamoPackageStore:
         return [row["pk"] for row in self._table.query("uncut = :all", {"all": UNCUT}, index="uncut", limit=limit)]
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
-        """See the port. For all accounts it reads the whole index: that is for the operator."""
+        """See the port. For all accounts it reads the whole index, which only an operator asks for."""
         if account_id is None:
             every = self._table.scan("account")
             found = heapq.nlargest(limit, every, key=lambda row: row["started_at"])
@@ -247,7 +254,7 @@ class DynamoPackageStore:
         return self._heads(found)
 
     def running(self, account_id: str) -> Running:
-        """See the port. An index has just these, and those that are not settled yet."""
+        """See the port. The index also has packages that have ended and are not settled yet."""
         return read_running(self._unsettled(account_id))
 
     def unsettled(self, account_id: str) -> list[Head]:
@@ -258,7 +265,7 @@ class DynamoPackageStore:
         return self._table.query("unsettled = :id", {"id": account_id}, index="unsettled")
 
     def _heads(self, found: Iterable[Row]) -> list[Head]:
-        """Of rows of an index, which may be a little old: the heads as they are, in the same order."""
+        """Read the heads of rows of an index, in the same order: the rows may be a little old."""
         return self.heads([row["pk"] for row in found])
 
     def delete_pages(self, package_id: str) -> None:
@@ -271,7 +278,7 @@ class DynamoPackageStore:
             self._table.write(put(self._dated(spec_row(freed)), THERE))
 
     def forget(self, package_id: str) -> None:
-        """See the port. The head goes last: while it is there, the timer comes again."""
+        """See the port. The head goes last: after a crash in between, the timer finds it and forgets the rest."""
         self._cache.pop(package_id, None)
         self._delete_all(package_id, "pk = :pk", {})
         self._table.delete([(package_id, HEAD)])
@@ -281,7 +288,7 @@ class DynamoPackageStore:
         self._table.delete([(row["pk"], row["sk"]) for row in found if row["sk"] != HEAD])
 
     def _dated(self, row: Row) -> Row:
-        """The row with its last day."""
+        """Add the day after which AWS may remove the row."""
         return {**row, "expires_at": int((self._clock.now() + self._kept_s) // DAY_S + 1) * DAY_S}
 
 

@@ -10,20 +10,20 @@ from cloudpar_protocol.seals import KEY_BYTES
 
 
 class ParameterClient(Protocol):
-    """What is used of Systems Manager."""
+    """The calls of Systems Manager that are used."""
 
     def get_parameter(self, *, Name: str, WithDecryption: bool) -> Any:  # noqa: N803 - AWS's names of parameters
-        """Read one."""
+        """Read a parameter."""
 
     def put_parameter(self, *, Name: str, Value: str, Type: Any, Description: str) -> Any:  # noqa: N803 - AWS's names of parameters
-        """Write one that is not there."""
+        """Write a parameter that does not exist."""
 
 
 class ParameterKey:
     """The key that encrypts the accounts' keys: a SecureString parameter, made by the first function that needs it.
 
-    Standard parameters and AWS's own key for them cost nothing, as a secret or a customer's key would. It is in no
-    template and in no table. Who may not make it waits for who may.
+    A standard parameter that AWS's own key encrypts costs nothing, unlike a secret or a customer's key. The key is in
+    no template and in no table. A function that may not make it waits until another one has made it.
     """
 
     def __init__(self, client: Callable[[], ParameterClient], name: str) -> None:
@@ -31,10 +31,10 @@ class ParameterKey:
         self._name = name
 
     def __call__(self) -> bytes:
-        """The key.
+        """Return the key.
 
         Raises:
-            Unavailable: It is not there yet, and cannot be made here.
+            Unavailable: It is not there yet, and this function may not make it.
         """
         found = self._read()
         if found is None:

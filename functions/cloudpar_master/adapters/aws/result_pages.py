@@ -1,6 +1,6 @@
-"""How result pages lie in the package's table: r#<version>, so that a query reads them in order.
+"""How result pages are stored in the package's table: under r#<version>, so that a query reads them in order.
 
-A large page lies in the bucket, and its row names it: a table charges by the kilobyte.
+A large page is an object in the bucket, and its row names it: a table charges by the kilobyte.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,24 +15,24 @@ from .rows import Row
 
 PAGE = "r#"
 ROW_BYTES = 16_000
-"""A larger page is cheaper as an object, though that is another call."""
+"""A page of more bytes is cheaper as an object, although that is another call."""
 
 OBJECT_ROOM = 64_000
-"""An object counts as so much at least when pages are read: each is a call."""
+"""An object counts as at least this many bytes when pages are read, since each is a call."""
 
 _results = msgspec.msgpack.Decoder(list[TaskResult])
 
 
 def key(version: int) -> str:
-    """Where the page of a version is."""
+    """Return the sort key of the page of a version."""
     return f"{PAGE}{version:012}"
 
 
 def page_row(package_id: str, version: int, results: Sequence[TaskResult], writer: str) -> tuple[Row, bytes | None]:
-    """A page as a row, and what is to be stored as the object that it names (None: nothing).
+    """Make the row of a page, and the content of the object that it names (None: it names none).
 
-    The loser of the race for a version leaves an object behind, so the name of an object contains its writer. Objects
-    go with the results that were too large for a message: when the package's storage is freed.
+    The loser of the race for a version also writes an object. Without the writer in its name, it would overwrite the
+    winner's. Objects are deleted with the package's uploaded results, when the package's storage is freed.
     """
     body = pack(results)
     row: Row = {"pk": package_id, "sk": key(version)}
@@ -42,7 +42,7 @@ def page_row(package_id: str, version: int, results: Sequence[TaskResult], write
 
 
 def read_pages(found: Iterable[Row], fetch: Callable[[str], bytes | None], limit_bytes: int) -> list[ResultPage]:
-    """Pages of rows that come in order: one if there is one, and about `limit_bytes`."""
+    """Read the pages of rows, in order: at least one if there is one, and about `limit_bytes` together."""
     pages: list[ResultPage] = []
     room = limit_bytes
     for row in found:

@@ -1,4 +1,4 @@
-"""Plain values to DynamoDB's and back. A row is an item with its types left out."""
+"""Converts plain values to DynamoDB's and back. A row is an item without its types."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ Row = dict[str, Any]
 
 
 def encode(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as an item; None is left out.
+    """Convert a row to an item; None is left out.
 
     >>> encode({"pk": "p", "version": 2, "due": None, "head": b"x"})
     {'pk': {'S': 'p'}, 'version': {'N': '2'}, 'head': {'B': b'x'}}
@@ -17,7 +17,7 @@ def encode(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode(item: Mapping[str, Any]) -> Row:
-    """The reverse. A whole number comes back as an int, whatever it was.
+    """Convert an item to a row. A whole number comes back as an int, also if it was a float.
 
     >>> decode({"at": {"N": "1.5"}, "version": {"N": "2"}})
     {'at': 1.5, 'version': 2}

@@ -17,13 +17,13 @@ MISSING, THERE = "attribute_not_exists(pk)", "attribute_exists(pk)"
 
 
 class Refused(NamedTuple):
-    """A condition did not hold: for this row, as it is stored (None: it is not there)."""
+    """A condition did not hold. `row` is what is stored (None: there is no such row)."""
 
     row: Row | None
 
 
 class Change(NamedTuple):
-    """One write: a row to put, or an expression to update the row of a key by. It may depend on a condition."""
+    """One write: a row to put, or a key and the expression that updates its row. It may depend on a condition."""
 
     row: Mapping[str, Any]
     condition: str
@@ -45,7 +45,7 @@ class Table:
     """One table, whose rows have the keys pk and sk. What AWS leaves undone is tried again, a bounded number of times.
 
     Raises:
-        Unavailable: Every method, if it was never done; the same call may be made again.
+        Unavailable: Every method, if AWS never did it; the same call may be made again.
     """
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
@@ -53,13 +53,13 @@ class Table:
         self._name = name
 
     def get(self, pk: str, sk: str) -> Row | None:
-        """One row, as last written."""
+        """Read one row, as last written."""
         reply = self._client.get_item(TableName=self._name, Key=rows.encode({"pk": pk, "sk": sk}), ConsistentRead=True)
         item = reply.get("Item")
         return None if item is None else rows.decode(item)
 
     def get_many(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Row]:
-        """The rows of these keys that there are, as last written."""
+        """Read the rows of these keys that exist, as last written."""
         found: dict[tuple[str, str], Row] = {}
         for batch in batches(list(dict.fromkeys(keys)), GET_BATCH):
             wanted: Any = {
@@ -78,7 +78,7 @@ class Table:
 
     def query(self, condition: str, values: Mapping[str, Any], *, index: str | None = None, keys_only: bool = False,
               limit: int | None = None, descending: bool = False) -> Iterator[Row]:  # fmt: skip
-        """Rows by key, in order, read as far as the caller iterates. A table is read as last written; an index lags."""
+        """Yield rows by key, in order, read as the caller iterates. A table is read as last written; an index lags."""
         options: dict[str, Any] = {
             "TableName": self._name,
             "KeyConditionExpression": condition,
@@ -91,7 +91,7 @@ class Table:
         yield from self._all(self._client.query, options, limit)
 
     def scan(self, index: str) -> Iterator[Row]:
-        """Every row of an index."""
+        """Yield every row of an index."""
         yield from self._all(self._client.scan, {"TableName": self._name, "IndexName": index}, None)
 
     @staticmethod
@@ -107,10 +107,10 @@ class Table:
             options["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
 
     def write(self, change: Change, *, patient: bool = True) -> Refused | None:
-        """One conditional write; None: done.
+        """Make one conditional write; None: it is done.
 
         Raises:
-            Conflict: A transaction is writing the row, if the caller has no patience.
+            Conflict: A transaction is writing the row, and the caller is not `patient`.
         """
         action: Any = self._action(change)
         call = self._client.update_item if change.update else self._client.put_item
@@ -130,7 +130,7 @@ class Table:
         raise errors.busy(self._name)
 
     def transact(self, changes: Sequence[Change], *, patient: bool = True) -> list[Refused | None] | None:
-        """All of them or none. None: done; otherwise what was refused, each in its place.
+        """Make all changes or none. None: they are done; otherwise each refusal, in the place of its change.
 
         Raises:
             Conflict: Another process is writing one of the rows, and the caller is not `patient`.
@@ -153,12 +153,12 @@ class Table:
         raise errors.busy(self._name)
 
     def delete(self, keys: Sequence[tuple[str, str]]) -> None:
-        """Remove rows; those that are not there are as good as removed."""
+        """Remove rows. One that does not exist counts as removed."""
         requests = [{"DeleteRequest": {"Key": rows.encode({"pk": pk, "sk": sk})}} for pk, sk in dict.fromkeys(keys)]
         self._write_many(requests)
 
     def put_many(self, many: Sequence[Mapping[str, Any]]) -> None:
-        """Put rows, whatever was there."""
+        """Put rows; they replace earlier ones."""
         self._write_many([{"PutRequest": {"Item": rows.encode(row)}} for row in many])
 
     def _write_many(self, requests: Sequence[Any]) -> None:
@@ -196,5 +196,5 @@ def _row(answer: Mapping[str, Any]) -> Row | None:
 
 
 def _named(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as expressions name them."""
+    """Name values as expressions do."""
     return rows.encode({f":{name}": value for name, value in values.items()})

@@ -16,20 +16,22 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 ATTEMPT_CHARS = 110
-"""An attempt id has 128 at most, and a number comes behind."""
+"""A longer attempt id is hashed: SQS takes 128 characters at most, and FifoQueue adds a number."""
 
 EXPRESS, DEAD, MAIN = "express#", "dead#", ""
-"""How the receipts of each queue start, so that they go back to it. SQS's own receipts contain no #."""
+"""How the receipts of each queue start. Without that, a message would be deleted from the wrong queue, and surface
+again. SQS's own receipts contain no #."""
 
 MAIN_FIRST: Final = 4
-"""One attempt of this many looks into the main queue first, so a stream of small packages does not stop a long one."""
+"""One attempt in this many looks into the main queue first. Otherwise a stream of small packages would stop a long
+one."""
 
 EMPTY_S: Final = 0.2
-"""For how long a process that found the express queue empty looks into the main queue first, in seconds. So an empty
-express queue costs a busy process at most five calls a second, and a first chunk waits for so much longer at most."""
+"""Seconds for which a process that found the express queue empty looks into the main queue first. So an empty express
+queue costs a busy process at most five calls a second, and a first chunk waits at most this much longer."""
 
 LOOK_S: Final = 1.0
-"""Seconds for which a process answers busy workers by what it last saw of the express queue. Then it looks again."""
+"""Seconds for which a process answers busy workers from what it last saw of the express queue. Then it looks again."""
 
 log = logging.getLogger("cloudpar_master")
 
@@ -37,14 +39,14 @@ log = logging.getLogger("cloudpar_master")
 class SqsTaskQueue:
     """Two FIFO queues in high-throughput mode: the express one for the first chunks of packages, and the main one.
 
-    SQS chooses no messages, so a first chunk would wait in one queue behind everything that was sent before. The third
-    queue has the dead letters of both.
+    SQS cannot choose among messages, so in a single queue a first chunk would wait behind all that was sent before it.
+    A third queue has the dead letters of both.
 
     Args:
         client: SQS.
         url: The main queue.
         dead_letter_url: The dead letters.
-        clock: The time.
+        clock: Tells how long messages have waited.
         express_url: The express queue. "": there is none (the functions' code may be deployed some seconds before their
             environment), and all chunks go by the main queue.
     """
@@ -62,7 +64,7 @@ class SqsTaskQueue:
         self._clock = clock
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
-        """See the port. What AWS did not take, and may take later, has to be sent again."""
+        """See the port. The answer is False for a message that AWS refused for the moment."""
         sent = [False] * len(messages)
         for queue in self._queues.values():
             numbers = [number for number, each in enumerate(messages) if self._queue_of(each) is queue]
@@ -93,6 +95,7 @@ class SqsTaskQueue:
         fails, the other one is served.
         """
         del fit
+        # SQS refuses such an id, and then the worker would get no chunks.
         if len(attempt_id) > ATTEMPT_CHARS or not attempt_id.isascii() or not attempt_id.isprintable():
             attempt_id = hashlib.sha256(attempt_id.encode()).hexdigest()
         messages: list[Message] = []
@@ -119,6 +122,7 @@ class SqsTaskQueue:
         queues = [(EXPRESS, self._express)] if express else []
         if busy:
             return queues
+        # By the id, so that a repeated attempt looks into the same queue first, and brings the same messages.
         in_turn = crc32(attempt_id.encode()) % MAIN_FIRST == 0
         express_is_empty = self._express.seen_within(EMPTY_S) is False
         main_first = (in_turn or express_is_empty) and self._main.seen_within(EMPTY_S) is not False
@@ -128,26 +132,27 @@ class SqsTaskQueue:
     def _message(self, received: dict[str, Any], prefix: str) -> Message:
         attributes = received["Attributes"]
         receives = int(attributes["ApproximateReceiveCount"])
-        # Since when a message that surfaced again has waited, AWS does not say.
+        # AWS does not say since when a message that surfaced again has waited. Counted from its sending, the time of
+        # the lost lease would look like waiting, and the window of the package would shrink.
         wait_s = self._clock.now() - int(attributes["SentTimestamp"]) / 1000 if receives == 1 else 0.0
         return Message(received["Body"], prefix + received["ReceiptHandle"], receives, max(0, round(wait_s * 1e6)))
 
     def passed_over(self, fit: Fit) -> list[str]:
-        """See the port. Messages that do not fit come by `receive`."""
+        """See the port. SQS cannot look into messages, so `receive` brings those that do not fit."""
         del fit
         return []
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
-        """See the port. Nothing takes turns here."""
+        """See the port. In SQS packages do not take turns, so there is nothing to correct."""
         self.delete(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """See the port. A message that AWS did not delete surfaces again, and is found to be stale then."""
+        """See the port. A message that AWS did not delete surfaces again, and the master finds that it is stale."""
         for queue, handles in self._by_queue(receipts):
             queue.delete(handles)
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """See the port. Twelve hours after its receipt AWS extends no message any more; then it surfaces again."""
+        """See the port. AWS extends no message beyond twelve hours after its receipt; then it surfaces again."""
         for queue, handles in self._by_queue(receipts):
             queue.extend(handles, visibility_s)
 
@@ -156,7 +161,7 @@ class SqsTaskQueue:
         return self._main.waiting() or (self._express.waiting() if self._express is not None else 0)
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
-        """See the port. Whose messages wait, SQS does not say; a busy worker can have those of the express queue."""
+        """See the port. SQS does not say whose messages wait. A busy worker can have those of the express queue."""
         del fit
         return self.express_waits() if besides else self.waiting() > 0
 
@@ -169,7 +174,7 @@ class SqsTaskQueue:
             return seen
         try:
             return self._express.waiting() > 0
-        except (ClientError, BotoCoreError) as failure:  # a courtesy: the publication is answered all the same
+        except (ClientError, BotoCoreError) as failure:  # only a hint: the publication is answered without it
             log.warning("the express queue could not be looked at: %r", failure)
             self._express.note(has_messages=False)  # so that not every publication waits for it
             return False
@@ -179,7 +184,9 @@ class SqsTaskQueue:
         reply = self._client.receive_message(
             QueueUrl=self._dead_letter_url,
             MaxNumberOfMessages=min(BATCH, limit),
-            ReceiveRequestAttemptId=uuid4().hex,  # the library's next try brings the same, if a reply got lost
+            # If a reply gets lost, botocore's next try brings the same messages. Without the id it would bring others,
+            # and the first ones would stay hidden.
+            ReceiveRequestAttemptId=uuid4().hex,
         )
         return [
             Message(received["Body"], DEAD + received["ReceiptHandle"], LARGEST_RECEIVES, 0)

@@ -14,10 +14,10 @@ FRESH_S = 20.0
 """A worker's row is written at most this often while the worker reports nothing new: a write costs money."""
 
 LOOK_S = 5.0
-"""Seconds for which what was read is used: all requests in this time share one call."""
+"""Seconds for which rows that were read are used: all requests in this time share one call."""
 
 REMEMBERED = 1_000
-"""How many workers this instance remembers notes of. Beyond it, it forgets all of them, and writes their rows again."""
+"""How many workers this instance remembers. Beyond that it forgets all of them, and writes their rows again."""
 
 _encode = msgspec.json.encode
 _fits = msgspec.json.Decoder(Fit)
@@ -65,7 +65,7 @@ class DynamoWorkerRegistry:
             self._table.write(put(row, ""))
 
     def beat(self, worker_id: str, now: float) -> None:
-        """See the port. A row that is not there is not made: nothing is known of that worker."""
+        """See the port. A beat makes no row, since it does not describe its worker."""
         known = self._written.get(worker_id, WorkerRecord(worker_id, float("-inf")))
         if self._is_old(known._replace(seen_at=now), known):
             _remember(self._written, known._replace(seen_at=now))
@@ -86,7 +86,7 @@ class DynamoWorkerRegistry:
     def _is_overwritten(self, worker: WorkerRecord, known: WorkerRecord) -> bool:
         """Whether another instance wrote something else since, which the worker has taken back.
 
-        Without this, other instances would go by what the worker reported in between until its row is old.
+        Without this, other instances would rely on what the worker reported in between until its row is old.
         """
         row = self._seen.get(worker.worker_id)
         return row is not None and row.seen_at > known.seen_at and _differ(row, worker)
@@ -95,7 +95,7 @@ class DynamoWorkerRegistry:
         return {"seen_at": seen_at, "expires_at": int(seen_at + self._kept_s)}
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
-        """See the port. What workers reported to this instance is never older than what it knows from the rows."""
+        """See the port. A report to this instance counts if it is newer than the row."""
         now = self._clock.now()
         if newest or not 0 <= now - self._seen_at < LOOK_S:
             rows = map(_record, self._table.query("pk = :pk", {"pk": WORKERS}))

@@ -5,6 +5,8 @@ from cloudpar_protocol.errors import IdempotencyConflict
 from .database import Database
 
 SETTLEMENT_MEMORY_S = 60 * 86400.0
+"""Seconds for which a settlement is remembered: longer than any master repeats one."""
+
 _COLUMNS = "account_id, name, token_hash, state, granted_us, spent_us, reserved_us, created_at"
 
 
@@ -80,7 +82,7 @@ class SqliteAccountStore:
             return Reservation(granted_us, exhausted=False)
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
-        """See the port. What the slices add up to is read anyway."""
+        """See the port. The hint is not needed: the slices are read."""
         with self._db.transaction():
             before_us = self._settled(package_id)
             # Charged once: masters repeat this call when they die, or lose a race, before they note the answer.

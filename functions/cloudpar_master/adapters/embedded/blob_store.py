@@ -24,10 +24,10 @@ CODE = "code/"
 
 UPLOAD = ".upload-"
 BLOB = ".blob"
-"""What a key's last name ends with as a file, so that no blob is in the way of a folder."""
+"""The suffix of a blob's file, so that a blob and a folder may have the same name."""
 
 WASTE = ".waste"
-"""The folder of what was thrown away; no key is stored under this name, since dots in keys are quoted."""
+"""The folder for files that wait for their removal. No key is stored under this name, since dots in keys are quoted."""
 
 LARGEST_NAME_BYTES = 255 - len(BLOB)
 
@@ -35,16 +35,16 @@ LARGEST_NAME_BYTES = 255 - len(BLOB)
 class FileBlobStore:
     """Blobs as files, reached through links that this store signs and its server honours.
 
-    A key is a path of names; each becomes a folder's or file's name, so that no key leads out of the folder.
+    A key is a path of names. Each becomes the name of a folder or file, so that no key leads out of the store's folder.
 
     Args:
         folder: Where the files are.
-        base: Called for each link: the URL that the server's path `/blobs` follows, empty for a relative link; `FILES`:
-            the link leads to the file itself.
+        base: Called for each link. It returns the URL before the server's path `/blobs`, empty for a relative link, or
+            `FILES` for a link to the file itself.
         secret: Signs links.
         clock: Ends links.
-        code_in_use: The keys of the task code that packages need. All other code is kept up to code_bytes.
-        code_bytes: See there.
+        code_in_use: Returns the keys of the task code that packages need.
+        code_bytes: Bytes of other task code to keep.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class FileBlobStore:
         )
 
     def started(self, code_key: str) -> None:
-        """A package with this task code is stored."""
+        """Note that a package with this task code is stored."""
         self._code.keep_promise(self._path(code_key))
 
     # the port
@@ -80,7 +80,7 @@ class FileBlobStore:
         return self._link("PUT", key, {"size": str(size), "crc32": str(crc32)})
 
     def part_links(self, *_: object) -> None:
-        """See the port. On one machine parts are no faster, and no more of an upload is lost without them."""
+        """See the port. On one machine parts are no faster, and an upload that breaks off loses little."""
 
     def get_link(self, key: str) -> Link:
         """See the port."""
@@ -108,10 +108,10 @@ class FileBlobStore:
     # the other end of the links
 
     def check(self, method: str, key: str, query: dict[str, str]) -> None:
-        """Whether a request is one that this store has signed.
+        """Check that this store has signed a request.
 
         Raises:
-            Forbidden: It is not, or not any more.
+            Forbidden: It has not, or the link has expired.
         """
         signed = {name: value for name, value in query.items() if name != "signature"}
         wanted, given = self._sign(method, key, signed), query.get("signature", "")
@@ -124,8 +124,8 @@ class FileBlobStore:
         """Take an upload.
 
         Raises:
-            BadRequest, TooLarge: It is not what the link was made for.
-            IdempotencyConflict: Another blob is there already.
+            BadRequest, TooLarge: The upload is not what the link was made for.
+            IdempotencyConflict: Another blob is stored under the key.
             OSError: It cannot be written, such as on a full disk.
         """
         path, size, crc32 = self._path(key), 0, 0
@@ -154,7 +154,7 @@ class FileBlobStore:
             self._code.added(size)
 
     def open(self, key: str) -> IO[bytes]:
-        """The blob for reading.
+        """Open a blob for reading.
 
         Raises:
             NotFound: It was deleted, or never uploaded.
@@ -183,7 +183,7 @@ class FileBlobStore:
     def _link(self, method: Literal["GET", "PUT"], key: str, query: dict[str, str]) -> Link:
         base = self._base()
         if base == FILES:
-            if not key.startswith(CODE):  # code is counted here when it comes
+            if not key.startswith(CODE):  # task code must come through `write`, which counts its bytes
                 return Link(method=method, url=self._path(key).as_uri())
             base = ""
         query = {**query, "expires": str(round(self._clock.now() + LINK_S))}
@@ -191,7 +191,7 @@ class FileBlobStore:
         return Link(method=method, url=f"{base}/blobs/{quote(key)}?{urlencode(query)}")
 
     def _sign(self, method: str, key: str, query: dict[str, str]) -> str:
-        # Quoted, since a line of its own in one part could otherwise pass for another part.
+        # Quoted: otherwise a line break within one part could make it pass for two parts.
         text = f"{method} {quote(key)}?{urlencode(sorted(query.items()))}"
         return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()
 
@@ -200,7 +200,10 @@ class FileBlobStore:
 
 
 def _file_name(name: str) -> str:
-    """Another one for every name: never empty, too long, or with a dot. A plus sign is in no quoted name."""
+    """Make a file name, another one for every name: never empty, too long, or with a dot.
+
+    No quoted name contains a plus sign.
+    """
     quoted = quote(name, safe="").replace(".", "%2E")
     if len(quoted) > LARGEST_NAME_BYTES:
         return "+" + hashlib.sha256(quoted.encode()).hexdigest()

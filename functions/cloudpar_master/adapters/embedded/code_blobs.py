@@ -45,12 +45,12 @@ class CodeBlobs:
             self._promises[path].append(used_at + PROMISED_S)  # the only trace of what an earlier master promised
 
     def promise(self, path: Path) -> None:
-        """A client is going to start a package with this code."""
+        """Note that a client is going to start a package with this code."""
         # Each promise counts alone: one of two clients may start, and its package end, before the other one starts.
         self._promises[path].append(self._clock.now() + PROMISED_S)
 
     def keep_promise(self, path: Path) -> None:
-        """A package with this code is stored; from now on it is needed for as long as the package says."""
+        """Note that a package with this code is stored. From now on the package says how long the code is needed."""
         promises = self._promises[path]
         if promises:
             promises.popleft()
@@ -58,7 +58,7 @@ class CodeBlobs:
             del self._promises[path]
 
     def added(self, size: int) -> None:
-        """A blob of this size was uploaded."""
+        """Count a blob that was uploaded, by its size."""
         self._bytes += size
         self.trim()
 
@@ -86,7 +86,7 @@ class CodeBlobs:
         return list(self._promises)
 
     def _files(self) -> list[tuple[Path, float, int]]:
-        """Each file with the time of its last use and its size."""
+        """Return each file with the time of its last use and its size."""
         files = []
         for path in self._folder.rglob("*"):
             with suppress(FileNotFoundError):

@@ -58,8 +58,8 @@ CREATE INDEX IF NOT EXISTS attempts_id ON attempts (attempt_id);
 class Database:
     """One SQLite connection. Every port call is one transaction, durable when it returns.
 
-    A killed process loses nothing that was committed, since the pages are the kernel's by then; only a power cut may
-    lose the last seconds (synchronous = NORMAL).
+    A killed process loses nothing that was committed, since the kernel has the pages by then. Only a power cut may lose
+    the last seconds (synchronous = NORMAL).
     """
 
     def __init__(self, path: Path) -> None:
@@ -78,7 +78,7 @@ class Database:
     def _prepare(self, path: Path) -> None:
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         self.fresh = not tables
-        """Nothing was stored here before."""
+        """Whether this process made the database."""
         if tables:
             convert(self._connection, path)
             add_missing(self._connection, SCHEMA)
@@ -87,7 +87,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Several statements, all or none."""
+        """Run several statements, all or none."""
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -97,5 +97,5 @@ class Database:
                 self.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Write the log back and let go of the file."""
+        """Write the log back and close the file."""
         self._connection.close()

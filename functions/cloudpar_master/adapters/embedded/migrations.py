@@ -8,7 +8,7 @@ from pathlib import Path
 from . import format_4, format_5
 
 FORMAT = 5
-"""Raised, together with a step in `STEPS`, when the tables or the stored heads are not read as before."""
+"""Raise it, and add a step to `STEPS`, when a release cannot read the tables or heads that the last one stored."""
 
 RELEASES = {0: "0.1.0", 4: "0.2.0"}
 """The release that first wrote each format. The formats between these were never released."""
@@ -84,4 +84,4 @@ def _keep(connection: sqlite3.Connection, kept: Path) -> None:
 
 
 STEPS: dict[int, tuple[int, Step]] = {0: (4, format_4.convert), 4: (5, format_5.convert)}
-"""By the format that it reads, each step and the format that it leaves."""
+"""Each step with the format that it makes, by the format that it reads."""

@@ -25,8 +25,8 @@ class SqlitePackageStore:
     """Packages in SQLite. The registry is two indexed columns of the package's row.
 
     Args:
-        database: Holds them.
-        signals: Hears of saved heads.
+        database: Stores them.
+        signals: Receives a signal for each saved head.
         started: Called with the blob key of the task code of each new package, if its code is in a blob.
     """
 
@@ -81,7 +81,7 @@ class SqlitePackageStore:
         for package_id in dict.fromkeys(package_ids):
             head = self.load(package_id)
             spec = self.spec(package_id) if head else None
-            if head and spec and spec.started_at != head.started_at:  # an earlier package's, which another forgot
+            if head and spec and spec.started_at != head.started_at:  # of an earlier package, which was forgotten
                 self._cache.pop(package_id)
                 spec = self.spec(package_id)
             if head and spec:
@@ -179,7 +179,7 @@ class SqlitePackageStore:
         return [stored.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
 
     def running(self, account_id: str) -> Running:
-        """See the port. Read from an index alone."""
+        """See the port. An index alone answers it."""
         sums = ", ".join(f"coalesce(sum({name}), 0)" for name in RUNNING_FIGURES)
         select = f"SELECT count(*), {sums} FROM packages WHERE account_id = ? AND unsettled AND running = 1"
         return Running(*self._db.execute(select, (account_id,)).fetchone())
@@ -208,7 +208,7 @@ class SqlitePackageStore:
 
 
 def code_in_use(database: Database) -> set[str]:
-    """The blob keys of the task code of packages that have not ended: of an ended one no task is handed out."""
+    """Return the blob keys of the task code of running packages: of an ended one no task is handed out."""
     select = "SELECT spec FROM packages JOIN specs USING (package_id) WHERE unsettled AND running"
     codes = [_specs.decode(spec).start.code for (spec,) in database.execute(select)]
     return {code.blob.key for code in codes if code.blob is not None}

@@ -2,7 +2,7 @@ from .database import Database
 
 
 class SecretMark:
-    """Tells whether a secret is the one that encrypted the accounts' keys of a database."""
+    """Remembers which secret encrypted the accounts' keys of a database."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -10,7 +10,7 @@ class SecretMark:
     def fits(self, mark: bytes | None) -> bool:
         """Whether the secret of this mark decrypts every stored key; None: there is no secret.
 
-        A database that knows no mark yet takes any secret, but not none.
+        A database without a mark accepts any secret, but not a missing one.
         """
         if self._db.execute("SELECT 1 FROM account_keys LIMIT 1").fetchone() is None:
             return True

@@ -8,11 +8,11 @@ class Signals(Protocol):
     """What the adapters report to the server of their process, so that it can hold requests instead of polling."""
 
     def head_saved(self, package_id: str) -> None:
-        """A head was saved: its package has news."""
+        """Report that a head was saved: its package has news."""
         ...
 
     def chunks_sent(self, needs: Sequence[Needs]) -> None:
-        """Messages were sent; `needs` says what each of them needs of a worker."""
+        """Report that messages were sent; `needs` says what each of them needs of a worker."""
         ...
 
 

@@ -8,7 +8,7 @@ from .database import Database
 from .signals import Signals
 
 MEMORY_S = 300.0
-"""How long a group name deduplicates and an attempt can be repeated."""
+"""Seconds for which a group name deduplicates and an attempt can be repeated."""
 
 COUNTED = 1_000
 """Counting stops here: no caller needs to know how many more wait."""
@@ -43,7 +43,7 @@ class SqliteTaskQueue:
     """The queue as a table. Packages take turns; a group has one message, so within a package the oldest is next.
 
     A message waits, is hidden (a worker has it), or is dead. `visible_at` is since when it waits, or until when it is
-    hidden; what surfaces is found by an index over the hidden ones only, so that no call reads all there are.
+    hidden. An index over the hidden messages finds those that surface, so that no call reads all messages.
     """
 
     def __init__(self, database: Database, clock: Clock, ids: Ids, signals: Signals) -> None:
@@ -114,12 +114,13 @@ class SqliteTaskQueue:
         return list(dict.fromkeys(found))
 
     def _lines(self) -> list[tuple[Line, str]]:
-        """The oldest waiting message of each package, and which Python the package needs."""
+        """Return the oldest waiting message of each package, and which Python the package needs."""
         return [(Line(*row), python) for *row, python in self._db.execute(_LINES)]
 
     def _take(self, row_id: int, now: float, visibility_s: float, attempt_id: str) -> Message:
         select = "SELECT body, visible_at, receives FROM messages WHERE id = ?"
         body, visible_at, receives = self._db.execute(select, (row_id,)).fetchone()
+        # New with each delivery: a worker whose lease ran out must not delete or extend the message of the next one.
         receipt = self._ids.fresh()
         self._db.execute(
             "UPDATE messages SET state = 'hidden', visible_at = ?, receives = ?, receipt = ? WHERE id = ?",
@@ -142,7 +143,7 @@ class SqliteTaskQueue:
             self._db.executemany("DELETE FROM messages WHERE receipt = ?", [(receipt,) for receipt in receipts])
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """See the port. What surfaced and was not handed out again goes back to its holder."""
+        """See the port. A message that surfaced and was not handed out again goes back to its holder."""
         with self._db.transaction():
             self._hide(receipts, self._clock.now() + visibility_s)
 
@@ -159,7 +160,7 @@ class SqliteTaskQueue:
         return any(line.package not in besides and fit.takes(line.package, python) for line, python in self._lines())
 
     def express_waits(self) -> bool:
-        """See the port. The queue chooses, and busy workers peek."""
+        """See the port. This queue chooses, and busy workers peek."""
         return False
 
     def dead(self, limit: int) -> list[Message]:
@@ -169,7 +170,10 @@ class SqliteTaskQueue:
         return [Message(body, receipt, receives, 0) for body, receipt, receives in self._db.execute(select, (limit,))]
 
     def _first(self, group: str, now: float) -> bool:
-        """Whether the group was not sent within the time that deduplicates."""
+        """Whether the group was not sent within MEMORY_S.
+
+        Without this, a chunk that is sent again after a crash would be leased to two workers.
+        """
         upsert = (
             "INSERT INTO sent_groups VALUES (?, ?)"
             " ON CONFLICT (name) DO UPDATE SET until = excluded.until WHERE until <= ?"

@@ -14,7 +14,7 @@ class MemoryWorkerRegistry:
     """The workers that reported to this process, for a master that is one process.
 
     Args:
-        forgot_at: When this process took over from another one, whose workers it does not know; None: there was none.
+        forgot_at: When this process took over from another one, whose workers it does not know. None: there was none.
     """
 
     def __init__(self, forgot_at: float | None = None) -> None:
@@ -24,11 +24,11 @@ class MemoryWorkerRegistry:
 
     def note(self, worker: WorkerRecord) -> None:
         """See the port."""
-        if worker.worker_id not in self._left:  # else a request that was still held: no worker reads its answer
+        if worker.worker_id not in self._left:  # a held request of a worker that has ended must not bring it back
             self._workers[worker.worker_id] = worker
 
     def beat(self, worker_id: str, now: float) -> None:
-        """See the port. An unknown worker came before a restart: it may have any Python and any module."""
+        """See the port. An unknown worker is one from before a restart: it may have any Python and any module."""
         if worker_id in self._left:
             return
         known = self._workers.get(worker_id, WorkerRecord(worker_id, now, executors=0))
@@ -42,7 +42,7 @@ class MemoryWorkerRegistry:
             self._left.popitem(last=False)
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
-        """See the port. Forgets the others."""
+        """See the port. The other workers are forgotten."""
         del newest  # there is one process
         self._workers = {name: worker for name, worker in self._workers.items() if worker.seen_at >= since}
         return list(self._workers.values())

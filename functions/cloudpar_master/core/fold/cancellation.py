@@ -13,7 +13,7 @@ from .draft import Draft
 
 
 def cancel(draft: Draft, event: CancelAsked) -> None:
-    """Cancel some tasks, or all that no worker has; what has a result keeps it."""
+    """Cancel some tasks, or all that no worker has. A task that has a result keeps it."""
     head, tasks = draft.head, draft.head.tasks
     if head.life.ended:
         return
@@ -31,12 +31,13 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
     at_workers = [(each.start, each.end) for each in out.taken]
     if at_workers:
         tasks.stopping = ranges.union(tasks.stopping, at_workers)
+        # A worker hears of it with its next beat, and stops. Settled before it can report, its time would be free.
         head.life.settle_at = head.now + 2 * draft.policy.lease_s
     _count(head, at_workers + queued)
 
 
 def clear(head: Head, event: Cleared) -> None:
-    """A chunk of a draining or ended package was still in the queue: its tasks never run."""
+    """Cancel the tasks of a chunk that was still in the queue of a draining or ended package: they never run."""
     numbers = ranges.union(event.ranges)
     taken = open_ranges.take(head, numbers, event.generation, only=True, comes_back=True)
     _count(head, [(each.start, each.end) for each in taken])
@@ -44,7 +45,7 @@ def clear(head: Head, event: Cleared) -> None:
 
 
 def drain(draft: Draft) -> None:
-    """Cut nothing more of a draining package, nor of one whose tasks are all done."""
+    """Cut no more chunks of a draining package, or of one whose tasks are all done."""
     head, tasks = draft.head, draft.head.tasks
     if tasks.draining and not head.life.ended:
         _count(head, ranges.subtract([(tasks.cursor, tasks.count)], tasks.cancelled))
@@ -67,10 +68,10 @@ def charge_stopped(head: Head, event: Published, results: Sequence[TaskResult]) 
 
 
 def stopped(head: Head, numbers: Sequence[Range]) -> None:
-    """These tasks do not run any more, so nothing need be waited for.
+    """Take tasks that do not run any more out of `stopping`, so that the package need not wait for them.
 
-    Tasks from the middle of ranges leave more ranges. Those that there is no room for are dropped: their time is not
-    charged.
+    Tasks from the middle of ranges leave more ranges. If the head has no room for some, they are dropped: their time is
+    not charged.
     """
     tasks = head.tasks
     left = ranges.subtract(tasks.stopping, numbers)

@@ -22,7 +22,7 @@ class Draft(Struct):
 
 
 def draft_of(head: Head, policy: Policy, now: float) -> Draft:
-    """A draft of the next version of a head."""
+    """Make a draft of the next version of a head."""
     draft = Draft(head.draft(), policy)
     draft.head.version += 1
     # Clocks of masters differ. If time could go back, a package that has expired would run again for some of them.

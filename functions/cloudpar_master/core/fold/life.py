@@ -1,4 +1,4 @@
-"""How a package ends, by itself or by time, and what becomes of it then."""
+"""How a package ends, by itself or by time, and what happens to it afterwards."""
 
 from collections.abc import Sequence
 
@@ -21,9 +21,9 @@ DAY_S = 86400
 
 
 def end(draft: Draft, state: State, reason: str | None = None, message: str | None = None) -> None:
-    """End the package, unless it has ended: the first end is final, whatever comes later.
+    """End the package, unless it has ended: the first end is final.
 
-    Workers stop what still runs when they next report, and have the time of two leases to report what it used.
+    When workers next report, they stop what still runs. They have the time of two leases to report what it used.
     """
     head, life, tasks = draft.head, draft.head.life, draft.head.tasks
     if life.ended:
@@ -40,8 +40,8 @@ def end(draft: Draft, state: State, reason: str | None = None, message: str | No
 def complete(draft: Draft) -> None:
     """End a package whose tasks are all done and paid for.
 
-    While more was used than reserved it waits for another slice: ended, it could not ask for one, and the account would
-    get the excess for nothing.
+    While it has used more than it has reserved, it waits for another slice: an ended package gets none, and the account
+    would get the excess for nothing.
     """
     head, tasks = draft.head, draft.head.tasks
     if tasks.cursor == tasks.count and not tasks.open and head.quota.used_us <= head.quota.reserved_us:
@@ -49,7 +49,7 @@ def complete(draft: Draft) -> None:
 
 
 def expire(draft: Draft) -> None:
-    """What time alone does: end what runs for too long, stop waiting, and give up what no client fetches."""
+    """Do what time alone brings: end what runs for too long, stop waiting, and expire what no client fetches."""
     head, life, tasks, policy = draft.head, draft.head.life, draft.head.tasks, draft.policy
     if tasks.done < tasks.count and head.now >= head.started_at + policy.lifetime_s:
         days = policy.lifetime_s / DAY_S
@@ -65,26 +65,26 @@ def expire(draft: Draft) -> None:
 
 
 def acknowledge(draft: Draft) -> None:
-    """The client needs nothing more."""
+    """Note that the client needs nothing more."""
     life = draft.head.life
     life.acknowledged_at = life.acknowledged_at or draft.head.now
 
 
 def drop_little(draft: Draft) -> None:
-    """What takes too little room to be worth a removal of its own goes with the tombstone."""
+    """Leave what takes little room to the removal of the tombstone: a removal of its own would cost more calls."""
     head, life = draft.head, draft.head.life
     if life.unneeded and life.stored_bytes < draft.policy.kept_bytes:
         life.deleted_at = life.deleted_at or head.now
 
 
 def count_uploads(head: Head, results: Sequence[TaskResult]) -> None:
-    """Count what a worker uploaded. Uploads that are not committed count too: they lie there until deleted."""
+    """Count what a worker uploaded. An upload that is not committed counts, too: it stays until the package goes."""
     sizes = [result.blob.size for result in results if result.blob is not None]
     head.life.stored_bytes += sum(sizes) + BLOB_BYTES * len(sizes)
 
 
 def set_aside(draft: Draft, unfit: Unfit | None) -> None:
-    """Name a worker that cannot run the package, for its client."""
+    """Note a worker that cannot run the package, so that the client learns of it."""
     known = draft.head.life.set_aside
     if unfit is not None and len(known) < SET_ASIDE:
         short = Unfit(cut(unfit.host, HOST_BYTES), cut(unfit.lacks, LACKS_BYTES))
@@ -93,9 +93,9 @@ def set_aside(draft: Draft, unfit: Unfit | None) -> None:
 
 
 def strand(draft: Draft, message: str | None) -> None:
-    """No live worker can run this package.
+    """Note that no live worker can run this package.
 
-    If each lacks something, they run it all the same, and its errors say what they lack. If none has its Python,
+    If each lacks something, they run it nevertheless, and its errors say what they lack. If none has its Python,
     `message` says so, and the package fails unless a worker that has it comes within `grace_s`.
     """
     life, now = draft.head.life, draft.head.now

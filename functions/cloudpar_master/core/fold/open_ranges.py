@@ -2,7 +2,7 @@
 
 A head has room for a fixed number of entries (head.ENTRIES). Results that come in order need none of it. Results,
 give-backs and losses from the middle of a chunk split it into more ranges. When there is no room left for these, the
-chunk is queued again as a whole, and its tasks run again: slower, but the head stays small whatever workers send.
+chunk is queued again as a whole, and its tasks run again. That is slower, but the head stays small.
 """
 
 from bisect import insort
@@ -21,7 +21,7 @@ RESERVED = 120
 """Entries that cutting new chunks leaves free, for parts of chunks that are partly finished."""
 
 SMALL_WINDOW = 8
-"""Chunks that may be open even when cancelled tasks have taken nearly all entries; with none, nothing would go on."""
+"""Chunks that may be open even when cancelled tasks take nearly all entries. With none the package would never end."""
 
 HALVINGS = 24
 """Entries beyond the bound for halving the first open range (10,000,000 tasks are halved 24 times). With them, one of
@@ -29,7 +29,13 @@ the lost chunks always comes down to the single task that kills its workers, and
 
 
 class Extract(NamedTuple):
-    """How some tasks divide the open ranges: those that stay, those that go, and the former ranges of these."""
+    """How a set of tasks divides the open ranges.
+
+    Attributes:
+        kept: The ranges that stay open.
+        taken: The parts that are taken out.
+        touched: The open ranges that these parts come from.
+    """
 
     kept: list[OpenRange]
     taken: list[OpenRange]
@@ -37,12 +43,12 @@ class Extract(NamedTuple):
 
 
 def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, only: bool = False) -> Extract:
-    """Divide the open ranges, and change nothing.
+    """Divide the open ranges into what a set of tasks takes and what stays. The head is not changed.
 
     Args:
         head: The package.
         numbers: A sorted set of tasks.
-        heard: Generation that a worker reports about. So its chunks are in the queue, or were.
+        heard: The generation that a worker reports about. A worker has it, so its chunks were sent.
         only: Take from this generation only.
     """
     kept: list[OpenRange] = []
@@ -75,10 +81,11 @@ def take(
         numbers: A sorted set of tasks.
         heard: See `extract`.
         only: See `extract`.
-        comes_back: Every range taken will be an entry again.
+        comes_back: Every range that is taken will become an entry again.
 
     Returns:
-        What was taken: nothing, if the head has no room for what would remain of the chunks. These are queued again.
+        What was taken. If the head has no room for what would remain of the chunks, that is nothing, and the chunks are
+        queued again.
     """
     tasks = head.tasks
     out = extract(head, numbers, heard, only=only)
@@ -94,14 +101,16 @@ def take(
 
 def queue(head: Head, start: int, end: int, losses: int = 0) -> None:
     """Make a chunk of some tasks, to be sent."""
+    # In order: `commit` walks along the open ranges and the results together, and would skip a range out of order.
     insort(head.tasks.open, OpenRange(start, end, head.version, losses=losses), key=_start)
 
 
 def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 0) -> None:
-    """Queue tasks again as a new generation, in chunks of today's size, or larger ones if there is little room.
+    """Queue tasks again as a new generation, in chunks of the current size, or larger ones if there is little room.
 
-    `losses` is what the worker that gives them back has heard of. The count must outlive a give-back: a worker that
-    gives back what its neighbour died of would otherwise clear a task that kills workers. Only halving resets it.
+    `losses` is how many workers were lost with them, as the worker that gives them back knows. A give-back must not
+    reset that count: otherwise a worker that gives back the task that killed another one would hide that it kills
+    workers. Only halving resets it.
     """
     for left, each in zip(range(len(taken) - 1, -1, -1), taken, strict=True):
         start = each.start
@@ -115,8 +124,9 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 
 
 
 def halve(head: Head, lost: OpenRange) -> None:
-    """Queue a lost range again as two, if there is room, and else as it is."""
+    """Queue a lost range again as two, or as it is if there is no room."""
     tasks = head.tasks
+    # For the first range only: if each could use the spare entries, the head could outgrow its bound.
     spare = HALVINGS if lost == tasks.open[0] else 0
     tasks.open.remove(lost)
     if tasks.free_entries + spare < 2:
@@ -147,7 +157,7 @@ def refill(head: Head, policy: Policy) -> None:
 
 
 def mark_sent(head: Head, chunks: Sequence[tuple[int, int, int]]) -> None:
-    """These chunks (start, end, generation) are in the queue, or what is still open of them."""
+    """Note that these chunks (start, end, generation) are in the queue, as far as they are still open."""
     sent: dict[int, list[Range]] = {}
     for start, end, generation in sorted(chunks):
         sent.setdefault(generation, []).append((start, end))

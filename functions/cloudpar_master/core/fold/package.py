@@ -47,12 +47,12 @@ class Folded(NamedTuple):
 
 
 def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Folded:
-    """Take events into a head.
+    """Fold events into a head.
 
     Args:
         head: The current state. It is not changed.
         events: Oldest first.
-        now: Seconds of any clock that the masters share roughly.
+        now: Seconds, by a clock on which the masters roughly agree.
         policy: Figures of the deployment.
     """
     draft = draft_of(head, policy, now)
@@ -72,7 +72,7 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
 
 
 def _take(draft: Draft, event: Event) -> None:
-    """What workers, clients and the queue report."""
+    """Take in what workers, clients and the queue report."""
     match event:
         case Published():
             _publish(draft, event)
@@ -97,7 +97,7 @@ def _take(draft: Draft, event: Event) -> None:
 
 
 def _take_answer(draft: Draft, event: Event) -> None:
-    """How the outside world answers an effect, and what a master found out."""
+    """Take in how the outside world answers an effect, or what a master found out."""
     head = draft.head
     match event:
         case ExecutorsIdle(executors=executors):

@@ -1,4 +1,4 @@
-"""Slices of the account's compute time, as this package asks for them and gets them."""
+"""How a package requests and receives slices of its account's compute time."""
 
 from cloudpar_master.core import quota
 from cloudpar_master.core.events import QuotaGranted
@@ -7,20 +7,20 @@ from . import life
 from .draft import Draft
 
 ASK_AGAIN_S = 1.0
-"""Seconds until a package asks again for a slice while other packages of its account hold all that is left."""
+"""Seconds until a package requests a slice again while other packages of its account hold all that is left."""
 
 USED_UP = "the account's compute time is used up: ask the operator to grant more (cloudpar account grant)"
 
 
 def ask(draft: Draft) -> None:
-    """Ask for a slice if the package needs one; the request stays in the head until it is answered."""
+    """Request a slice if the package needs one. The request stays in the head until it is answered."""
     head = draft.head
     if not head.quota.wanted_us:
         head.quota.wanted_us = quota.slice_wanted_us(head, draft.policy)
 
 
 def receive(draft: Draft, event: QuotaGranted) -> None:
-    """The account's answer to the slice that the package asked for."""
+    """Take in the account's answer to the request for a slice."""
     head, own = draft.head, draft.head.quota
     # The number tells repeated answers: counted twice, a slice would let this package use what others reserved. An
     # answer of 0 does not use up its number, so a late copy of it counts only while a slice is asked for.

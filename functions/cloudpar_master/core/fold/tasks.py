@@ -51,7 +51,7 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
 
 
 def give_back(draft: Draft, event: GaveBack) -> None:
-    """A worker runs nothing of these tasks, or, if it cannot, nothing of the whole package."""
+    """Queue the tasks again that a worker gives back, and charge the time that it reports."""
     used = draft.head.quota
     # Only the first copy of the event finds its tasks open in this generation: the time is charged once.
     if take_back(draft, ranges.union(event.ranges), event.generation, event.losses) and event.used_us:
@@ -70,7 +70,7 @@ def take_back(draft: Draft, numbers: Sequence[Range], generation: int, losses: i
 
 
 def lose(draft: Draft, event: Lost) -> None:
-    """Halve a lost chunk, so that a task that kills its workers is soon alone. Alone, it fails.
+    """Halve a lost chunk, so that a task that kills its workers is soon in a chunk of its own. There it fails.
 
     Without halving, one such task would fail its whole chunk; without failing, it would kill workers for days.
     """

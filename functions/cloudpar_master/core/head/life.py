@@ -24,18 +24,18 @@ class Life(Struct, kw_only=True):
     """From start to tombstone.
 
     Attributes:
-        state: "running" until the package ends. An ended one that no client acknowledges becomes "expired".
+        state: "running" until the package ends. An ended package that no client acknowledges becomes "expired".
         reason, message: Why it ended, for programs and for people.
         ended_at: When it ended.
-        settle_at: When an ended package is settled at the latest, also while stopped tasks may still report.
+        settle_at: When an ended package is settled, even if stopped tasks have not reported their time.
         settled: The account has been charged, and has the rest of the slices back.
         acknowledged_at: When the client said that it needs nothing more.
         deleted_at: When data and results were removed. What is left is a tombstone.
-        stored_bytes: About what the data, the results and other uploads of workers take.
+        stored_bytes: About how many bytes the data, the results and other uploads of workers take.
         set_aside: The first workers that could not run the package.
         stranded_at: Since when no live worker can run it, as far as masters have seen; None: one can, or no master
             looked.
-        run_anyway: No worker has all that it needs: workers run its tasks all the same, and report how they fail.
+        run_anyway: No worker has all that it needs: workers run its tasks nevertheless, and report how they fail.
     """
 
     state: State = "running"
@@ -57,17 +57,17 @@ class Life(Struct, kw_only=True):
 
     @property
     def ended(self) -> bool:
-        """No task of this package is handed out any more."""
+        """Whether no task of this package is handed out any more."""
         return self.state != "running"
 
     @property
     def unneeded(self) -> bool:
-        """The client has all results, or never came for them."""
+        """Whether the client has all results, or has not fetched them in time."""
         return self.settled and (self.acknowledged_at is not None or self.state == "expired")
 
 
 def cut(text: str, size_bytes: int) -> str:
-    """The longest start of a text that has at most this many bytes as UTF-8.
+    """Return the longest start of a text that has at most this many bytes as UTF-8.
 
     >>> cut("naïve", 3)
     'na'

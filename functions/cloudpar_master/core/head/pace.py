@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 FLEET = 64
-"""Workers that a head names. Further ones are not counted while these publish."""
+"""How many workers a head names. Others are not counted while these publish."""
 
 
 class Member(Struct, frozen=True, array_like=True):
@@ -21,10 +21,10 @@ class Pace(Struct, kw_only=True):
 
     Attributes:
         mean_us: Mean duration of the last tasks.
-        measured: How many tasks this mean has seen; 0: the duration is unknown.
+        measured: How many tasks have gone into this mean; 0: the duration is unknown.
         execute_us: Execution times of all committed results.
         retrieve_us, publish_us: What retrieving the tasks and publishing the results cost the workers.
-        fleet: The workers that published lately, by number_of their id.
+        fleet: The workers that published lately, by the number of their id (number_of).
         window: How many chunks may be open; 0: the package is closed.
         window_since: Version of the head that last changed the window. Only results of chunks cut since then may
             change it again: older ones waited behind another number of chunks.
@@ -45,15 +45,18 @@ class Pace(Struct, kw_only=True):
 
     @property
     def executors(self) -> int:
-        """How many executors have published lately."""
+        """How many executors the workers that published lately have."""
         return sum(member.executors for member in self.fleet.values())
 
     @property
     def closed(self) -> bool:
-        """Its account has enough at work: it waits, without chunks or quota, until executors idle (rule 14)."""
+        """Whether it waits, without chunks or quota, since enough packages of its account are open (rule 14)."""
         return self.window == 0
 
 
 def number_of(worker_id: str) -> int:
-    """The number of a worker in a fleet: 5 bytes, where its id may have 800. Workers of equal numbers count as one."""
+    """Return the number of a worker in a fleet: 5 bytes, where its id may have 800.
+
+    Workers with the same number count as one.
+    """
     return crc32(worker_id.encode())

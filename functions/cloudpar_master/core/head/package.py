@@ -35,15 +35,15 @@ class Spec(Struct, frozen=True, kw_only=True):
 
 
 class Identity(Struct, kw_only=True):
-    """What tells a head from others.
+    """The fields of a head that are in none of its groups.
 
     Attributes:
         version: Raised by one with every fold. A head is saved only over the version that it was folded from, so that
-            of two masters who fold the same head one loses and looks again.
+            of two masters that fold the same head one loses the race and reads the head again.
         python: The version of Python that its tasks need; "": any.
-        page: Version of the last head that committed results.
+        page: Version of the last head that committed results; 0: none did.
         data_bytes: Bytes of its task data.
-        now: The latest time that this head has seen. It never goes back, whatever the clocks of the masters say.
+        now: The latest time of all folds. It never goes back, even if the clocks of the masters differ.
     """
 
     schema: int = SCHEMA
@@ -110,10 +110,10 @@ class Head(Identity, kw_only=True):
 
     @property
     def billing_id(self) -> str:
-        """The name of this package in its account's books: its id and its start.
+        """The id of this package for its account: the package's id and its start.
 
-        A client that uses its key again once the package is forgotten gets the same package id. Accounts remember what
-        they charged for longer than that; by the id alone, the second package would be free of charge.
+        A client that uses its key again after the package is forgotten gets the same package id. Accounts remember
+        their charges for longer than that; by the id alone, the second package would be free of charge.
         """
         return f"{self.package_id}@{round(self.started_at * 1000)}"
 
@@ -124,18 +124,18 @@ class Head(Identity, kw_only=True):
 
     @property
     def unfinished(self) -> list[Range]:
-        """Of a running package: the tasks that have no result and are not cancelled, and some cancelled ones."""
+        """The tasks of a running package without a result that are not cancelled, with some cancelled ones."""
         tasks = self.tasks
         opened = [] if self.life.ended else [(each.start, each.end) for each in tasks.open]
         return [*opened, (tasks.cursor, tasks.count)] if self.uncut else opened
 
     @property
     def client_state(self) -> PackageState:
-        """The state as await_tasks names it."""
+        """The state by the name that await_tasks has for it."""
         return "error" if self.life.state == "completed" and self.tasks.errors else self.life.state
 
     def progress(self) -> Progress:
-        """How far it is, for the client."""
+        """Return how far the package is, for the client."""
         tasks, pace = self.tasks, self.pace
         return Progress(
             tasks=tasks.count,

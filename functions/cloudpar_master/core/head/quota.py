@@ -9,10 +9,10 @@ class Quota(Struct, kw_only=True):
     Attributes:
         used_us: Execution times of the committed results, and of tasks that were stopped.
         reserved_us: The sum of the slices. After settling: what was charged.
-        next_slice: Number of the slice that is asked for now or next.
-        wanted_us: Compute time that this slice should have; 0: none is asked for.
-        ask_again_at: No slice is asked for before this time.
-        exhausted: The account had nothing left when last asked.
+        next_slice: Number of the slice that the package requests now or next.
+        wanted_us: Compute time that the package requests for this slice; 0: it requests none.
+        ask_again_at: The package requests no slice before this time.
+        exhausted: The account had nothing left at the last request.
     """
 
     used_us: int = 0
@@ -24,7 +24,7 @@ class Quota(Struct, kw_only=True):
 
     @property
     def reserve_spent(self) -> bool:
-        """All that was reserved is used: nothing is cut, sent or handed out until the account grants another slice."""
+        """Whether all that was reserved is used: nothing is cut or sent until the account grants another slice."""
         return self.used_us >= self.reserved_us
 
     @property

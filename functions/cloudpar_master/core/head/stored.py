@@ -27,7 +27,7 @@ _stored_names: dict[type[Struct], list[tuple[str, str]]] = {
 
 
 def encode(head: Head) -> bytes:
-    """A head as it is stored: the fields of all groups in one map."""
+    """Encode a head as it is stored: the fields of all groups in one map."""
     groups: dict[type[Struct], Struct] = {
         Identity: head, Tasks: head.tasks, Quota: head.quota, Pace: head.pace, Life: head.life,
     }  # fmt: skip
@@ -36,7 +36,7 @@ def encode(head: Head) -> bytes:
 
 
 def decode(body: bytes) -> Head:
-    """The head in stored bytes. Each group takes its own fields out of the map, and ignores the others."""
+    """Decode a stored head. Each group takes its own fields out of the map, and ignores the others."""
     return Head(
         **asdict(_identity.decode(body)),
         tasks=_tasks.decode(body),

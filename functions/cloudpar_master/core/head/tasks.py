@@ -6,14 +6,14 @@ from msgspec.structs import replace
 from cloudpar_protocol.payloads import Range
 
 ENTRIES = 560
-"""Open ranges, cancelled ranges and stopping ranges together. Beyond that the fold declines whatever would split them
-further: this is what keeps a head below HEAD_BYTES."""
+"""Open ranges, cancelled ranges and stopping ranges together. Beyond that the fold declines events that would split
+them further: this is what keeps a head below HEAD_BYTES."""
 
 FAILED_RANGES = 100
-"""Failed ranges that a head names. Failures beyond them are counted only."""
+"""How many ranges of failed tasks a head names. It only counts failures beyond them."""
 
 CANCELLED_RANGES = 200
-"""Cancelled ranges that a client may make one by one. Beyond that it can only cancel the whole package."""
+"""How many cancelled ranges a client may make. Beyond that it can only cancel the whole package."""
 
 
 class OpenRange(Struct, frozen=True, array_like=True):
@@ -34,22 +34,22 @@ class OpenRange(Struct, frozen=True, array_like=True):
 class Tasks(Struct, kw_only=True):
     """The tasks of one package.
 
-    Tasks below `cursor` have been cut into chunks. Those in `open` have no result yet, all others below the cursor
-    have one or are cancelled. So the finished tasks need no record of their own, and a head has the same size for ten
+    Tasks below `cursor` have been cut into chunks. Those in `open` have no result yet; all others below the cursor
+    have one or are cancelled. So finished tasks need no record of their own, and a head has the same size for ten
     tasks and for ten million.
 
     Attributes:
         count: How many tasks the package has.
         chunksize: Tasks of each chunk, as the client wants it; None: the master chooses.
         cursor: The first task that was never cut into a chunk.
-        open: Tasks in chunks, sorted and disjoint. After a give-back or a late result a chunk may have several ranges.
+        open: Tasks in chunks, sorted and disjoint. After a give-back or a late result, a chunk may have several ranges.
         cancelled: Tasks that were cancelled one by one, and so have no result.
         stopping: Tasks that ended without a result and may still run. Their time is charged once, if it is reported
             before the life's `settle_at`.
         draining: The client keeps what workers have. Other chunks are cancelled when the queue yields them.
         done: Tasks with a result, or cancelled.
-        errors: Results that are no success.
-        failed: The tasks of these, at most FAILED_RANGES ranges.
+        errors: How many results are not a success.
+        failed: The tasks with such results, in at most FAILED_RANGES ranges.
     """
 
     count: int = field(name="tasks")

@@ -112,7 +112,7 @@ def test_a_cancellation_of_too_scattered_tasks_is_refused(world: World, ann: Acc
     world.retrieve(executors=10_000)
     assert len(world.head(package_id).tasks.open) == POLICY.largest_window
     first = world.head(package_id).tasks.open[100].start
-    with pytest.raises(BadRequest, match="too scattered among those at work: cancel the whole package instead"):
+    with pytest.raises(BadRequest, match="too scattered among those that run: cancel the whole package instead"):
         world.cancel(ann, package_id, ranges=[(start, start + 1) for start in range(first + 5, first + 2_000, 20)])
     assert world.head(package_id).tasks.cancelled == []
 
