@@ -39,6 +39,8 @@ interface ServiceOptions {
   readonly reservedConcurrentExecutions?: number;
   readonly traced?: boolean;
   readonly environment?: Record<string, string>;
+  /** The module of the handler, if it is not named like the function. */
+  readonly module?: string;
 }
 
 /** The master: an HTTP API with two functions, and three functions that no request reaches. */
@@ -81,7 +83,7 @@ export class Services extends Construct {
       // A trace each minute costs 0.22 USD a month, a tenth of what an idle deployment may cost.
       traced: false,
     });
-    this.lost = this.service('lost', { memorySize: 512, timeout: LOST_TIMEOUT });
+    this.lost = this.service('lost', { memorySize: 512, timeout: LOST_TIMEOUT, module: 'dead_letters' });
 
     this.api = this.httpApi();
     this.schedule = new events.Rule(this, 'EveryMinute', {
@@ -99,7 +101,7 @@ export class Services extends Construct {
     this.suppress();
   }
 
-  private service(name: string, { traced = true, environment, ...options }: ServiceOptions): Service {
+  private service(name: string, { traced = true, environment, module = name, ...options }: ServiceOptions): Service {
     const { settings, storage, queue } = this.props;
     const id = name.charAt(0).toUpperCase() + name.slice(1);
     const role = new iam.Role(this, `${id}Role`, {
@@ -114,7 +116,7 @@ export class Services extends Construct {
       description: `Cloud Parallelizer (${settings.env}): ${name}`,
       runtime: lambda.Runtime.PYTHON_3_13,
       architecture: lambda.Architecture.ARM_64,
-      handler: `cloudpar_handlers.${name}.handle`,
+      handler: `cloudpar_handlers.${module}.handle`,
       code: this.code,
       // grants.ts alone adds permissions: without this the CDK would add more.
       role: role.withoutPolicyUpdates(),

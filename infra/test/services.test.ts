@@ -18,7 +18,7 @@ describe('functions', () => {
   it.each(['client', 'worker', 'account', 'timer', 'lost'])('%s', (name) => {
     const { Properties } = only(dev, FUNCTION, `Services${name.charAt(0).toUpperCase()}${name.slice(1)}`);
     expect(Properties).toMatchObject({
-      Handler: `cloudpar_handlers.${name}.handle`,
+      Handler: `cloudpar_handlers.${name === 'lost' ? 'dead_letters' : name}.handle`,
       Runtime: 'python3.13',
       Architectures: ['arm64'],
       TracingConfig: { Mode: name === 'timer' ? 'PassThrough' : 'Active' },

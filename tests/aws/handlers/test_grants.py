@@ -200,7 +200,7 @@ def timer(function: ModuleType, stack: Stores) -> None:
     assert function.handle({}, Context()) == {"folded": len(due)}
 
 
-def lost(function: ModuleType, stack: Stores) -> None:
+def dead_letters(function: ModuleType, stack: Stores) -> None:
     """Handle dead letters."""
     records = [
         {
@@ -214,8 +214,11 @@ def lost(function: ModuleType, stack: Stores) -> None:
     assert function.handle({"Records": records}, Context()) == {"batchItemFailures": []}
 
 
+LOGICAL_ID = {"dead_letters": "Lost"}
+"""The functions' ids in the template, where they differ from the names of the modules."""
+
 EVERYTHING: dict[str, Callable[[ModuleType, Stores], None]] = {
-    "client": client, "worker": worker, "account": account, "timer": timer, "lost": lost,
+    "client": client, "worker": worker, "account": account, "timer": timer, "dead_letters": dead_letters,
 }  # fmt: skip
 
 operations: set[str] = set()
@@ -225,11 +228,11 @@ operations: set[str] = set()
 def by_lambda(name: str) -> Iterator[Right]:
     """Return what Lambda itself does with a function's role: logs, traces, and receiving from the function's queue."""
     for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
-        yield Right(action, f"Services{name.capitalize()}Log")
+        yield Right(action, f"Services{LOGICAL_ID.get(name, name.capitalize())}Log")
     if template.function(name)["TracingConfig"]["Mode"] == "Active":
         for action in ("xray:PutTraceSegments", "xray:PutTelemetryRecords"):
             yield Right(action, "any trace")
-    if name == "lost":
+    if name == "dead_letters":
         for action in ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"):
             yield Right(action, "QueueLost")
 

@@ -80,7 +80,7 @@ def record(body: str, number: int) -> dict[str, Any]:
 def test_a_lost_chunk_is_cut_again(start: Start, stack: Stores, log: Log) -> None:
     piece = OpenRange(0, 4, 1, sent=True)
     create(stack, "p", [piece], reserved_us=10_000)
-    answer = start("lost").handle({"Records": [record(ChunkText.of("p", piece).text, 1)]}, Context())
+    answer = start("dead_letters").handle({"Records": [record(ChunkText.of("p", piece).text, 1)]}, Context())
     assert answer == {"batchItemFailures": []}
     head = stack.packages.load("p")
     assert head is not None
@@ -99,7 +99,7 @@ def test_a_letter_that_fails_comes_again_and_the_others_go(start: Start, stack: 
         record(ChunkText.of("p", piece).text, 2),
         record(ChunkText.of("gone", piece).text, 3),
     ]
-    answer = start("lost").handle({"Records": records}, Context())
+    answer = start("dead_letters").handle({"Records": records}, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
     line, _ = log()
     assert (line["level"], line["failed"], line["package_ids"]) == ("ERROR", 1, ["p", "gone"])
