@@ -68,8 +68,14 @@ Factory = Callable[[Path, SetClock], AbstractContextManager[Stores]]
 @contextmanager
 def embedded(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """SQLite and files."""
-    database, ids, signals = Database(folder / "master.sqlite"), RandomIds(), NoSignals()
+    with closing(Database(folder / "master.sqlite")) as database:
+        yield sqlite_stores(database, folder, clock)
+
+
+def sqlite_stores(database: Database, folder: Path, clock: SetClock) -> Stores:
+    """Make the adapters of one process on a database, with blobs in a folder."""
     database.execute("PRAGMA synchronous = OFF")  # no test cuts the power
+    ids, signals = RandomIds(), NoSignals()
     blobs = FileBlobStore(
         folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=partial(code_in_use, database)
     )
@@ -79,16 +85,15 @@ def embedded(folder: Path, clock: SetClock) -> Iterator[Stores]:
     def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
         return exchange(app, link.method, link.url, body, {**link.headers, **(headers or {})})
 
-    with closing(database):
-        yield Stores(
-            packages=SqlitePackageStore(database, signals, blobs.started),
-            accounts=SqliteAccountStore(database, clock),
-            queue=SqliteTaskQueue(database, clock, ids, signals),
-            registry=MemoryWorkerRegistry(),
-            blobs=blobs,
-            ids=ids,
-            transfer=transfer,
-        )
+    return Stores(
+        packages=SqlitePackageStore(database, signals, blobs.started),
+        accounts=SqliteAccountStore(database, clock),
+        queue=SqliteTaskQueue(database, clock, ids, signals),
+        registry=MemoryWorkerRegistry(),
+        blobs=blobs,
+        ids=ids,
+        transfer=transfer,
+    )
 
 
 FACTORIES: list[Factory] = [embedded]

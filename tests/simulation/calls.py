@@ -1,4 +1,4 @@
-"""Small calls beside long jobs: what both kinds of queue are tried with."""
+"""Small calls beside long jobs, for the tests of both kinds of queue."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ SECOND = 1_000_000
 """In microseconds."""
 
 OpenSite = Callable[..., Site]
-"""Opens a site whose workers have so many executors."""
+"""Opens a site. Each argument is the number of executors of one worker."""
 
 
 def start_call(site: Site, ann: AccountRecord, *, by_another: bool) -> str:
@@ -20,20 +20,20 @@ def start_call(site: Site, ann: AccountRecord, *, by_another: bool) -> str:
 def run_calls_beside_a_long_job(
     site: Site, executors: int, caller_of: Callable[[int, AccountRecord], AccountRecord]
 ) -> tuple[int, int]:
-    """Run a hundred calls beside a long job; they come as fast as all executors could run them.
+    """Run a hundred calls beside a long job. They come as fast as all executors together could run them.
 
     Args:
-        site: Where.
-        executors: How many it has.
+        site: Where the job and the calls run.
+        executors: How many executors the site has.
         caller_of: The account of each call, by its number and the account of the long job.
 
     Returns:
-        How many tasks of the long job have begun by then, and how many calls.
+        How many tasks of the long job have started by then, and how many calls.
     """
     ann = site.account("ann")
     long = site.start(ann, 1_000, SECOND // 2)
     for number in range(100):
         site.run_until(SECOND + number * SECOND // 2 // executors)
         site.start(caller_of(number, ann), 1, SECOND // 2)
-    begun = sum(1 for package_id, _ in site.begun if package_id == long)
-    return begun, len(site.begun) - begun
+    started = sum(1 for package_id, _ in site.started if package_id == long)
+    return started, len(site.started) - started

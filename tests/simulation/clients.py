@@ -17,14 +17,14 @@ from cloudpar_protocol.client_messages import (
 )
 from cloudpar_protocol.errors import BadRequest, Gone, InvalidToken, NotFound, QuotaExhausted
 from cloudpar_protocol.payloads import InlineData, Range, TaskCode
+from support.backends import ADMIN_TOKEN
 
-from .masters import ADMIN_TOKEN
+from .worker import PYTHON
 
 if TYPE_CHECKING:
     from .system import System
 
 CODE = TaskCode("0" * 64, b"code")
-PYTHON = "3.11"
 
 
 class Client:

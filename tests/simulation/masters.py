@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cloudpar_master.ports import Opened
-from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
@@ -14,11 +13,11 @@ from cloudpar_protocol.errors import RateLimited, RequestError, Unavailable
 from cloudpar_protocol.routes import Route
 from master.crash.crashing import Crash
 from master.memory.stores import over
+from support.backends import backend_on
 
 if TYPE_CHECKING:
     from .system import System
 
-WORKER_TOKEN, ADMIN_TOKEN = "the workers'", "the operator's"
 CALL_US = 8_000
 PURE = {"get_link", "put_link"}
 """They compute, and tell nobody."""
@@ -138,12 +137,9 @@ class Master:
                 ("registry", stores.registry),
             )
         }  # fmt: skip
-        deployment = Backend(
-            **ports, clock=self.clock, ids=system.ids, policy=system.policy,
-            worker_token_hash=hash_token(WORKER_TOKEN), admin_token_hash=hash_token(ADMIN_TOKEN),
-        )  # fmt: skip
-        self._dispatcher = Dispatcher(deployment)
-        self._timer = Timer(deployment)
+        backend = backend_on(stores._replace(**ports), self.clock, system.policy)
+        self._dispatcher = Dispatcher(backend)
+        self._timer = Timer(backend)
 
     def pass_time(self, life: int) -> None:
         """Between two calls of ports others go on; and this life may end.

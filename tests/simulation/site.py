@@ -1,6 +1,5 @@
-"""A master that holds requests and its workers, in simulated time without any trouble: when does which task begin?"""
+"""A master and its workers in simulated time, without any trouble: tells when each task starts."""
 
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
@@ -16,44 +15,30 @@ from cloudpar_protocol.worker_messages import (
 )
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
-from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
-from cloudpar_worker.core.facts import NEVER
-from cloudpar_worker.core.state import WorkerState
 from master.services.world import HOUR_US, World
 from master.stores import NOW
 
-WAY_US = 1_000
-"""From a worker to the master, and back."""
+from .worker import PYTHON, SimulatedWorker, Task
 
-FORK_US = 20_000
-PYTHON = "3.11"
+WAY_US = 1_000
+"""How long a request or an answer travels between a worker and the master."""
 
 Event = Callable[[], object]
 
 
-class Executor:
-    """A process that runs tasks in order."""
-
-    def __init__(self) -> None:
-        self.fed: deque[tuple[str, int]] = deque()
-        self.begun = 0
-        self.running = False
-        self.hole = (0, 0)
-
-
 class Site:
-    """Everything. Times are microseconds since its beginning."""
+    """The whole deployment. Times are in microseconds since its start."""
 
     def __init__(self, world: World, *executors: int, holds: bool = True) -> None:
         self.world = world
         self.holds = holds
         self.now_us = 0
-        self.begun: dict[tuple[str, int], int] = {}
+        self.started: dict[tuple[str, int], int] = {}
         self.ends: dict[tuple[str, int], int] = {}
         self._task_us: dict[str, Callable[[int], int]] = {}
         self._events: list[tuple[int, int, Event]] = []
         self._numbers = count()
-        self._held: list[tuple[Worker, RetrieveTasks, int, Callable[[RetrieveTasksReply], None]]] = []
+        self._held: list[tuple[RetrieveTasks, int, Callable[[RetrieveTasksReply], None]]] = []
         self.workers = [Worker(self, f"w{number}", each) for number, each in enumerate(executors)]
         self.run_until(200_000)
 
@@ -67,11 +52,11 @@ class Site:
             self._step()
         self._set(at_us)
 
-    def run_until_begun(self, package_id: str, index: int = 0) -> int:
-        """Returns when the task began."""
-        while (package_id, index) not in self.begun:
+    def run_until_started(self, package_id: str, index: int = 0) -> int:
+        """Run until a task has started, and return when that was."""
+        while (package_id, index) not in self.started:
             self._step()
-        return self.begun[package_id, index]
+        return self.started[package_id, index]
 
     def run_until_done(self, package_id: str) -> int:
         while not self.world.head(package_id).life.ended:
@@ -96,29 +81,33 @@ class Site:
     def start(
         self, account: AccountRecord, tasks: int, task_us: int | Callable[[int], int], **changes: int | None
     ) -> str:
-        """Start a package whose tasks take so long."""
+        """Start a package whose tasks take this long."""
         package_id = self.world.start(account, tasks, python=PYTHON, **({"chunksize": None} | changes))
         self._task_us[package_id] = task_us if callable(task_us) else lambda _: task_us
         self._look_again()
         return package_id
 
     def next_end_us(self) -> int:
-        """When the next of the tasks that run now ends."""
+        """Return when the next of the tasks that run now ends."""
         return min(end_us for end_us in self.ends.values() if end_us > self.now_us)
 
-    def task_us(self, package_id: str, index: int) -> int:
-        return self._task_us[package_id](index)
+    def start_task(self, package_id: str, index: int) -> int:
+        """Note that a task starts, and return how long it will run."""
+        duration_us = self._task_us[package_id](index)
+        self.started.setdefault((package_id, index), self.now_us)
+        self.ends[package_id, index] = self.now_us + duration_us
+        return duration_us
 
     # the master's held requests
 
-    def retrieve(self, worker: "Worker", request: RetrieveTasks, answer: Callable[[RetrieveTasksReply], None]) -> None:
-        self._held.append((worker, request, self.now_us + int(request.hold_s * 1e6), answer))
+    def retrieve(self, request: RetrieveTasks, answer: Callable[[RetrieveTasksReply], None]) -> None:
+        self._held.append((request, self.now_us + int(request.hold_s * 1e6), answer))
         self.after(int(request.hold_s * 1e6), lambda: None)
 
     def _look_again(self) -> None:
-        """Retrievals first, in the order in which they came; then those that peek."""
-        for each in sorted(self._held, key=lambda held: held[1].peek):
-            _, request, until_us, answer = each
+        """Perform the held requests again: retrievals first, in the order in which they came, and then peeks."""
+        for each in sorted(self._held, key=lambda held: held[0].peek):
+            request, until_us, answer = each
             reply = self.world.worker.retrieve_tasks(request)
             if reply.leases or reply.waiting or not self.holds or self.now_us >= until_us:
                 self._held.remove(each)
@@ -131,86 +120,49 @@ class Site:
                 self.after(WAY_US, partial(answer, held))
 
 
-class Worker:
-    """The real state machine of an agent, and simulated executors."""
+class Worker(SimulatedWorker):
+    """One worker of a site."""
 
     def __init__(self, site: Site, name: str, executors: int) -> None:
-        self.name = name
         self._site = site
-        self._executors = executors
         self._attempts = count()
-        self._processes: dict[int, Executor] = {}
-        self._waked_us = -1
-        self.state = WorkerState(executors=executors, memory_bytes=2**40, pythons=[PYTHON])
-        self.state.facts.measure_at_us = NEVER
-        site.after(0, lambda: self.hear(on.TimePassed()))
+        super().__init__(name, executors, lambda: site.now_us, site.after)
 
-    def hear(self, stimulus: on.Stimulus) -> None:
-        now_us = self._now_us()
-        for instruction in self.state.handle(stimulus, now_us):
-            self._carry_out(instruction)
-        deadline_at_us = max(self.state.deadline_at_us, now_us + 1)
-        if not now_us < self._waked_us <= deadline_at_us and deadline_at_us < NEVER:
-            self._waked_us = deadline_at_us
-            self._site.after(deadline_at_us - now_us, self._wake)
+    def duration_us(self, task: Task) -> int:
+        """See SimulatedWorker."""
+        return self._site.start_task(task.package_id, task.index)
 
-    def _wake(self) -> None:
-        if self._now_us() >= self.state.deadline_at_us:
-            self.hear(on.TimePassed())
-        elif self._waked_us <= self._now_us():
-            self._waked_us = self.state.deadline_at_us
-            self._site.after(self._waked_us - self._now_us(), self._wake)
-
-    def _now_us(self) -> int:
-        return self._site.now_us + 1_000_000
-
-    def _carry_out(self, instruction: do.Instruction) -> None:
-        site = self._site
-        match instruction:
-            case do.Spawn(executor_id=number):
-                self._processes[number] = Executor()
-                site.after(FORK_US, lambda: self.hear(on.ExecutorReady(number)))
-            case do.Kill(executor_id=number):
-                site.after(1_000, lambda: self._end(number))
-            case do.Feed(executor_id=number, lease=lease, tasks=(start, end)):
-                self._processes[number].fed.extend((lease.package_id, index) for index in range(start, end))
-                self._run(number)
-            case do.Recall(executor_id=number, first=first, end=end):
-                self._processes[number].hole = first, end
-            case do.CheckRecall(executor_id=number):
-                site.after(1_000, lambda: self.hear(on.RecallChecked(number, self._processes[number].begun)))
-            case _:
-                site.after(WAY_US, lambda: self._call(instruction))
+    def request(self, instruction: do.Instruction) -> None:
+        """See SimulatedWorker."""
+        self._site.after(WAY_US, lambda: self._call(instruction))
 
     def _call(self, instruction: do.Instruction) -> None:
+        master = self._site.world.worker
         match instruction:
-            case do.Retrieve(besides=besides, peek=peek):
-                request = RetrieveTasks(
-                    attempt_id=f"{self.name}-{next(self._attempts)}",
-                    worker_id=self.name,
-                    executors=self._executors,
-                    chunks=instruction.chunks,
-                    hold_s=instruction.hold_s,
-                    pythons=instruction.pythons,
-                    set_aside=instruction.set_aside,
-                    besides=besides,
-                    peek=peek,
-                )
-                if peek:
-                    self._site.retrieve(self, request, lambda reply: self.hear(on.Peeked(reply.waiting)))
-                else:
-                    self._site.retrieve(self, request, lambda reply: self._retrieved(reply, bool(besides)))
+            case do.Retrieve():
+                self._retrieve(instruction)
             case do.Publish(publications=publications):
-                sent = PublishResults(worker_id=self.name, executors=self._executors, publications=publications)
-                published = self._site.world.worker.publish_results(sent)
+                sent = PublishResults(worker_id=self.name, executors=self.executors, publications=publications)
+                published = master.publish_results(sent)
                 lease_ids = list(dict.fromkeys(made.lease_id for made in publications))
                 self._answer(on.Published(lease_ids, published.leases, published.hungry, 1_000, published.waiting))
             case do.Extend(leases=leases):
-                extended = self._site.world.worker.extend_leases(ExtendLeases(worker_id=self.name, leases=leases))
+                extended = master.extend_leases(ExtendLeases(worker_id=self.name, leases=leases))
                 self._answer(on.Extended(extended.leases, extended.hungry, extended.waiting))
             case do.GiveBackTasks(returns=returns):
-                self._site.world.worker.give_back(GiveBack(worker_id=self.name, returns=returns))
+                master.give_back(GiveBack(worker_id=self.name, returns=returns))
                 self._answer(on.GivenBack([item.lease_id for item in returns]))
+
+    def _retrieve(self, wanted: do.Retrieve) -> None:
+        request = RetrieveTasks(
+            attempt_id=f"{self.name}-{next(self._attempts)}", worker_id=self.name, executors=self.executors,
+            chunks=wanted.chunks, hold_s=wanted.hold_s, pythons=wanted.pythons, set_aside=wanted.set_aside,
+            besides=wanted.besides, peek=wanted.peek,
+        )  # fmt: skip
+        if wanted.peek:
+            self._site.retrieve(request, lambda reply: self.hear(on.Peeked(reply.waiting)))
+        else:
+            self._site.retrieve(request, lambda reply: self._retrieved(reply, bool(wanted.besides)))
 
     def _retrieved(self, reply: RetrieveTasksReply, besides: bool) -> None:
         retry_us = int(reply.retry_after_s * 1e6)
@@ -220,31 +172,3 @@ class Worker:
 
     def _answer(self, stimulus: on.Stimulus) -> None:
         self._site.after(WAY_US, lambda: self.hear(stimulus))
-
-    def _run(self, number: int) -> None:
-        executor = self._processes[number]
-        if executor.running or not executor.fed:
-            return
-        package_id, index = executor.fed[0]
-        skipped = executor.hole[0] <= executor.begun < executor.hole[1]
-        executor.begun += 1
-        executor.running = True
-        if not skipped:
-            self._site.begun.setdefault((package_id, index), self._site.now_us)
-            self._site.ends[package_id, index] = self._site.now_us + self._site.task_us(package_id, index)
-        task_us = 0 if skipped else self._site.task_us(package_id, index)
-        self._site.after(task_us, lambda: self._done(number, executor, task_us, skipped))
-
-    def _done(self, number: int, executor: Executor, task_us: int, skipped: bool) -> None:
-        if self._processes.get(number) is not executor:
-            return
-        _, index = executor.fed.popleft()
-        executor.running = False
-        result = ExecutorResult(index, SKIPPED if skipped else "ok", max(task_us, 1), data=b"value")
-        self.hear(on.Results(number, [result], self._now_us() - 1))
-        if number in self._processes:
-            self._run(number)
-
-    def _end(self, number: int) -> None:
-        if self._processes.pop(number, None) is not None:
-            self.hear(on.ExecutorGone(number, -9))

@@ -9,6 +9,7 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.backend import hash_token
 from cloudpar_worker.core import stimuli as on
 from master.memory.stores import Data, over
+from support.backends import CountedIds
 
 from .agents import Agent
 from .books import Books, Broken, hold
@@ -30,16 +31,6 @@ LATE_TROUBLE = 3
 """In one of so many runs masters die even when only time passes."""
 
 FOLDER = Path(tempfile.gettempdir()) / "cloudpar-simulation"
-
-
-class CountedIds:
-    """Names without randomness."""
-
-    def __init__(self) -> None:
-        self._numbers = count(1)
-
-    def fresh(self) -> str:
-        return f"{next(self._numbers):032x}"
 
 
 class System:

@@ -1,4 +1,4 @@
-"""Small work beside long jobs: it begins at the next free executor, within one task's time and SLACK_US."""
+"""Small work beside long jobs: it starts on the next free executor, within one task's time and SLACK_US."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,18 +34,18 @@ def test_a_call_waits_for_one_task_of_a_long_job(
     site.start(ann, 200, 2 * SECOND, chunksize=chunksize)
     site.run_until(at_us)
     small = start_call(site, ann, by_another=other)
-    assert site.run_until_begun(small) - at_us <= 2 * SECOND + SLACK_US
+    assert site.run_until_started(small) - at_us <= 2 * SECOND + SLACK_US
 
 
 def uneven(index: int) -> int:
-    """Between 0.2 and 30 s, and no mean tells anything."""
+    """Return a duration between 0.2 and 30 s. The mean of some tasks says nothing about the others."""
     return 200_000 * (1 + index * 7919 % 150)
 
 
 @pytest.mark.parametrize("at_us", MOMENTS)
 @pytest.mark.parametrize("executors", [(2,), (1, 1), (1, 1, 1, 1), (3, 2)])
 @pytest.mark.parametrize("other", [False, True], ids=["of the same account", "of another account"])
-def test_a_call_begins_when_the_next_executor_anywhere_is_free(
+def test_a_call_starts_when_the_next_executor_of_any_worker_is_free(
     open_site: OpenSite, executors: tuple[int, ...], at_us: int, other: bool
 ) -> None:
     site = open_site(*executors)
@@ -54,12 +54,12 @@ def test_a_call_begins_when_the_next_executor_anywhere_is_free(
     site.run_until(at_us)
     free_us = site.next_end_us()
     small = start_call(site, ann, by_another=other)
-    assert site.run_until_begun(small) - free_us <= SLACK_US
+    assert site.run_until_started(small) - free_us <= SLACK_US
 
 
 @pytest.mark.parametrize("at_us", MOMENTS[3:])
 @pytest.mark.parametrize("executors", [(2,), (1, 1), (3, 2)])
-def test_a_call_beside_several_long_jobs_of_several_accounts(
+def test_a_call_beside_several_long_jobs_of_several_accounts_starts_on_the_next_free_executor(
     open_site: OpenSite, executors: tuple[int, ...], at_us: int
 ) -> None:
     site = open_site(*executors)
@@ -70,19 +70,21 @@ def test_a_call_beside_several_long_jobs_of_several_accounts(
     site.run_until(at_us)
     free_us = site.next_end_us()
     small = site.start(ann, 1, 10_000)
-    assert site.run_until_begun(small) - free_us <= SLACK_US
+    assert site.run_until_started(small) - free_us <= SLACK_US
 
 
 @pytest.mark.parametrize("at_us", MOMENTS)
 @pytest.mark.parametrize("task_us", [1_000, 10_000, 45_000, 60_000, 150_000, 300_000])
 @pytest.mark.parametrize("other", [False, True], ids=["of the same account", "of another account"])
-def test_a_call_beside_a_long_job_of_short_tasks(open_site: OpenSite, task_us: int, at_us: int, other: bool) -> None:
+def test_a_call_beside_a_long_job_of_short_tasks_waits_for_one_of_them(
+    open_site: OpenSite, task_us: int, at_us: int, other: bool
+) -> None:
     site = open_site(2)
     ann = site.account("ann")
     site.start(ann, 20_000_000 // task_us * 2, task_us)
     site.run_until(at_us)
     small = start_call(site, ann, by_another=other)
-    assert site.run_until_begun(small) - at_us <= task_us + SLACK_US
+    assert site.run_until_started(small) - at_us <= task_us + SLACK_US
 
 
 @pytest.mark.parametrize("executors", [(2,), (1, 1), (4,)])
@@ -97,7 +99,7 @@ def test_a_small_map_ends_before_a_long_job_goes_on(open_site: OpenSite, executo
 
 
 @pytest.mark.parametrize("executors", [(1,), (2,), (1, 1)])
-def test_many_calls_during_a_long_job_share_with_it(open_site: OpenSite, executors: tuple[int, ...]) -> None:
-    """Nobody knows before how long the calls take: about as long as the tasks of the job."""
-    begun, calls = run_calls_beside_a_long_job(open_site(*executors), sum(executors), lambda _, ann: ann)
-    assert 0.25 < begun / calls < 1.8
+def test_many_calls_share_the_executors_with_a_long_job(open_site: OpenSite, executors: tuple[int, ...]) -> None:
+    """A call takes about as long as a task of the job, which the master cannot know before."""
+    started, calls = run_calls_beside_a_long_job(open_site(*executors), sum(executors), lambda _, ann: ann)
+    assert 0.25 < started / calls < 1.8

@@ -1,7 +1,7 @@
-"""Small work beside long jobs where SQS is the queue: how many tasks of the long job begin before it.
+"""Small work beside long jobs where SQS is the queue: how many tasks of the long job start before it.
 
-SQS chooses no messages, and no request is held: a worker hears of a new package when it retrieves or publishes. So
-counts of tasks are bounded here, and not times.
+SQS cannot choose among messages, and no request is held: a worker hears of a new package when it retrieves or
+publishes. So these tests bound counts of tasks, not times.
 """
 
 from collections.abc import Iterator
@@ -36,10 +36,10 @@ def open_site(tmp_path: Path) -> Iterator[OpenSite]:
         yield lambda *executors: Site(world, *executors, holds=False)
 
 
-def begun_meanwhile(site: Site, small: str, at_us: int) -> int:
-    """How many tasks of others began between a package's start and its own first task."""
-    begun_us = site.run_until_begun(small)
-    return sum(at_us < other_us < begun_us for (package_id, _), other_us in site.begun.items() if package_id != small)
+def started_meanwhile(site: Site, small: str, at_us: int) -> int:
+    """Count the tasks of other packages that start between a package's start and its own first task."""
+    first_us = site.run_until_started(small)
+    return sum(at_us < other_us < first_us for (package_id, _), other_us in site.started.items() if package_id != small)
 
 
 @pytest.mark.parametrize("at_us", [1_300_000, 3_050_000, 5_990_000, 9_000_000])
@@ -48,39 +48,39 @@ def begun_meanwhile(site: Site, small: str, at_us: int) -> int:
 def test_a_call_goes_before_the_chunks_of_a_long_job(
     open_site: OpenSite, executors: tuple[int, ...], at_us: int, other: bool
 ) -> None:
-    """In one queue it would wait until nearly all of the 30 tasks had begun."""
+    """In a single queue it would wait until nearly all of the 30 tasks have started."""
     site = open_site(*executors)
     ann = site.account("ann")
     site.start(ann, 30, 2 * SECOND)
     site.run_until(at_us)
     small = start_call(site, ann, by_another=other)
-    assert begun_meanwhile(site, small, at_us) <= EXPRESS_TASKS + 2 * sum(executors)
+    assert started_meanwhile(site, small, at_us) <= EXPRESS_TASKS + 2 * sum(executors)
 
 
 @pytest.mark.parametrize("executors", [(2,), (1, 1), (4,)])
 def test_a_call_goes_before_the_first_windows_of_several_packages(
     open_site: OpenSite, executors: tuple[int, ...]
 ) -> None:
-    """These have 96 chunks of unknown length in the queue."""
+    """These windows are 96 chunks of unknown length."""
     site = open_site(*executors)
     for name in ("ann", "bob", "eve"):
         site.start(site.account(name), 3_000, 2 * SECOND)
     site.run_until(40 * SECOND)
     small = site.start(site.account("kim"), 1, 10_000)
-    assert begun_meanwhile(site, small, 40 * SECOND) <= 2 * sum(executors)
+    assert started_meanwhile(site, small, 40 * SECOND) <= 2 * sum(executors)
 
 
 @pytest.mark.parametrize("executors", [(1,), (2,), (1, 1)])
-def test_many_calls_during_a_long_job_share_with_it(open_site: OpenSite, executors: tuple[int, ...]) -> None:
+def test_many_calls_share_the_executors_with_a_long_job(open_site: OpenSite, executors: tuple[int, ...]) -> None:
     site = open_site(*executors)
-    begun, calls = run_calls_beside_a_long_job(site, sum(executors), lambda number, _: site.account(f"user {number}"))
+    started, calls = run_calls_beside_a_long_job(site, sum(executors), lambda number, _: site.account(f"user {number}"))
     assert calls >= 10
-    assert begun >= (begun + calls) // 5
+    assert started >= (started + calls) // 5
 
 
 @pytest.mark.parametrize("task_us", [SECOND // 10, SECOND // 2, 2 * SECOND])
 def test_a_call_costs_few_requests_of_workers_that_are_busy(open_site: OpenSite, task_us: int) -> None:
-    """Each of two workers with chunks in stock hears of it, and asks; the one that finds nothing does not ask on."""
+    """Two workers with chunks in stock hear of it, and each sends a retrieval. The one that finds nothing stops."""
     site = open_site(2, 2)
     site.start(site.account("ann"), 3_000, task_us)
     site.run_until(60 * SECOND)
@@ -100,10 +100,10 @@ def test_a_call_costs_few_requests_of_workers_that_are_busy(open_site: OpenSite,
 
 @pytest.mark.parametrize("executors", [(2,), (1, 1), (4,)])
 @pytest.mark.parametrize("besides", [[], ["its own"]], ids=["idle", "busy"])
-def test_a_call_keeps_its_place_when_a_worker_meets_it_that_cannot_run_it(
+def test_a_call_keeps_its_place_when_a_worker_that_cannot_run_it_retrieves_it(
     open_site: OpenSite, executors: tuple[int, ...], besides: list[str]
 ) -> None:
-    """Such a worker idles, so it may well be the first to ask."""
+    """Such a worker idles, so it may well send the first retrieval."""
     site = open_site(*executors)
     for name in ("ann", "bob", "eve"):
         site.start(site.account(name), 3_000, 2 * SECOND)
@@ -111,11 +111,11 @@ def test_a_call_keeps_its_place_when_a_worker_meets_it_that_cannot_run_it(
     small = site.start(site.account("kim"), 1, 10_000)
     unfit = RetrieveTasks(attempt_id="a", worker_id="unfit", executors=2, chunks=2, pythons=["3.12"], besides=besides)
     assert not site.world.worker.retrieve_tasks(unfit).leases
-    assert begun_meanwhile(site, small, 40 * SECOND) <= 2 * sum(executors)
+    assert started_meanwhile(site, small, 40 * SECOND) <= 2 * sum(executors)
 
 
 def test_behind_calls_that_a_worker_cannot_run_it_gets_chunks_that_it_can(open_site: OpenSite) -> None:
-    """No other worker is there to take the calls away."""
+    """No other worker takes the calls away."""
     world = open_site().world
     account = world.account("ann", HOUR_US)
 

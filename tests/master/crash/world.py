@@ -14,11 +14,12 @@ from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_master.services.folding import Folding
 from cloudpar_master.services.timer import Timer
-from cloudpar_protocol import codec, routes
+from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import CreateAccount
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
 from master.stores import Factory, SetClock, Stores
+from support.backends import ADMIN_TOKEN, WORKER_TOKEN, CountedIds, backend_on, call
 
 from .crashing import Crash, Fuse, fused
 from .rival import Contended
@@ -28,19 +29,6 @@ TURNS = 100
 """Far more than any scenario needs: who needs more stands still."""
 
 POLICY = Policy(first_window=1, lease_s=2.0, slice_us=10_000)
-
-
-class CountedIds:
-    """No randomness, so that a run can be repeated."""
-
-    def __init__(self, run: str) -> None:
-        self._run = run
-        self._count = 0
-
-    def fresh(self) -> str:
-        """The next name."""
-        self._count += 1
-        return f"{self._run}{self._count:020x}"
 
 
 class World:
@@ -71,7 +59,7 @@ class World:
         self._rival = rival
         self._policy = policy
         self._secret = b"the safe's".ljust(32)
-        self._tokens = {"user": f"a user's {name}", "worker": "the workers'", "admin": "the operator's"}
+        self._tokens = {"user": f"a user's {name}", "worker": WORKER_TOKEN, "admin": ADMIN_TOKEN}
         self._stack = ExitStack()
         self._start()
         account = CreateAccount(
@@ -95,19 +83,7 @@ class World:
         self._timer = Timer(deployment)
 
     def _deployment(self, ports: Stores) -> Backend:
-        return Backend(
-            packages=ports.packages,
-            accounts=ports.accounts,
-            queue=ports.queue,
-            registry=ports.registry,
-            blobs=ports.blobs,
-            clock=self.clock,
-            ids=self.ids,
-            policy=self._policy,
-            worker_token_hash=hash_token(self._tokens["worker"]),
-            admin_token_hash=hash_token(self._tokens["admin"]),
-            safe=AesGcmSafe(lambda: self._secret),
-        )
+        return backend_on(ports, self.clock, self._policy, ids=self.ids, safe=AesGcmSafe(lambda: self._secret))
 
     def lose_secret(self) -> None:
         """The master gets another secret: nobody can open the keys that accounts have."""
@@ -148,10 +124,8 @@ class World:
         return self.fuse.passes(error) or (self._rival and isinstance(error, Unavailable))
 
     def ask_once(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
-        """A call, over the wire and back."""
-        call = self._dispatcher.admit(route.name, self._tokens[role], codec.encode(request), codec.MSGPACK)
-        reply: Any = self._dispatcher.perform(call)
-        return codec.decode(codec.encode(reply), route.reply)
+        """Make a call, over the wire and back."""
+        return call(self._dispatcher, self._tokens[role], route, request)
 
     def pass_turn(self) -> None:
         """The timer's turn; and time passes."""

@@ -8,9 +8,10 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import CreateAccount, GrantQuota, ListAccounts, RevokeAccount
 from cloudpar_protocol.client_messages import ListPackages, PrepareUploads, Upload
 from cloudpar_protocol.errors import RequestError
+from support.backends import ADMIN_TOKEN
 
 from .passing import Passing
-from .sides import ACCOUNTS, ADMIN_TOKEN
+from .sides import ACCOUNTS
 
 REMEMBERED_S = 11.0
 """For so long an adapter may remember whose a token is."""

@@ -2,35 +2,27 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
-from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
 from cloudpar_master.adapters.embedded.database import Database
-from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
-from cloudpar_master.adapters.embedded.signals import NoSignals
-from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
-from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord, PackageStore
-from cloudpar_master.services.backend import Backend, hash_token
+from cloudpar_master.services.backend import hash_token
 from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_master.services.timer import Timer
-from cloudpar_protocol import codec
 from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.worker_messages import Lease
-from master.memory.stores import Data, over, transfer
-from master.stores import NOW, SetClock, Stores
+from master.memory.stores import Data, over
+from master.stores import NOW, SetClock, Stores, sqlite_stores
+from support.backends import CountedIds, backend_on, call
 
 POLICY = Policy(first_window=2, lease_s=6.0, slice_us=100_000, chunk_target_us=100_000)
-WORKER_TOKEN, ADMIN_TOKEN = "the workers'", "the operator's"
 
 PLENTY_US = 10**12
 ACCOUNTS = {"ann": PLENTY_US, "bob": 40_000}
@@ -39,17 +31,6 @@ ENOUGH_US = 1_800_000_000
 
 Opening = Callable[[Path, SetClock], AbstractContextManager[Callable[[], Stores]]]
 """Opens what brings fresh adapters on no data, as often as asked."""
-
-
-class CountedIds:
-    """The same names on every side."""
-
-    def __init__(self) -> None:
-        self._number = 0
-
-    def fresh(self) -> str:
-        self._number += 1
-        return f"{self._number:032x}"
 
 
 class Ordered:
@@ -72,21 +53,16 @@ class Side:
         self.stores = stores
         self.leases: list[Lease] = []
         packages: Any = Ordered(stores.packages)
-        deployment = Backend(
-            packages=packages, accounts=stores.accounts, queue=stores.queue, registry=stores.registry,
-            blobs=stores.blobs, clock=clock, ids=CountedIds(), policy=POLICY,
-            worker_token_hash=hash_token(WORKER_TOKEN), admin_token_hash=hash_token(ADMIN_TOKEN),
-        )  # fmt: skip
-        self._dispatcher = Dispatcher(deployment)
-        self.timer = Timer(deployment)
+        backend = backend_on(stores._replace(packages=packages), clock, POLICY, ids=CountedIds())
+        self._dispatcher = Dispatcher(backend)
+        self.timer = Timer(backend)
         for name, granted_us in ACCOUNTS.items():
             stores.accounts.create(AccountRecord(name, name, hash_token(name), "active", granted_us, 0, 0, NOW))
 
     def ask(self, token: str, route: Route[Any, Any], request: Struct) -> Any:
         """A request over the wire and back; an error is an answer too."""
         try:
-            call = self._dispatcher.admit(route.name, token, codec.encode(request), codec.MSGPACK)
-            return codec.decode(codec.encode(self._dispatcher.perform(call)), route.reply)
+            return call(self._dispatcher, token, route, request)
         except RequestError as error:
             return error
 
@@ -136,20 +112,11 @@ def sqlite(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
     """A file, which is emptied before every run."""
     folder.mkdir(parents=True, exist_ok=True)
     with closing(Database(folder / "model.sqlite")) as database:
-        database.execute("PRAGMA synchronous = OFF")
-        blobs = FileBlobStore(
-            folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=partial(code_in_use, database)
-        )
 
         def fresh() -> Stores:
             with database.transaction():
                 for table in TABLES:
                     database.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
-            ids, signals = RandomIds(), NoSignals()
-            return Stores(
-                packages=SqlitePackageStore(database, signals, blobs.started),
-                accounts=SqliteAccountStore(database, clock), queue=SqliteTaskQueue(database, clock, ids, signals),
-                registry=MemoryWorkerRegistry(), blobs=blobs, ids=ids, transfer=transfer,
-            )  # fmt: skip
+            return sqlite_stores(database, folder, clock)
 
         yield fresh

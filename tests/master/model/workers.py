@@ -18,10 +18,11 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     Return,
 )
+from support.backends import WORKER_TOKEN
 
 from .asking import which
 from .passing import Passing
-from .sides import POLICY, WORKER_TOKEN, wait_us
+from .sides import POLICY, wait_us
 
 
 class Workers(Passing):

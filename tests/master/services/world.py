@@ -43,6 +43,7 @@ from cloudpar_protocol.worker_messages import (
     Return,
 )
 from master.stores import Factory, SetClock, Stores, embedded
+from support.backends import backend_on
 
 HOUR_US = 3_600_000_000
 POLICY = Policy()
@@ -204,20 +205,8 @@ class WatchedWorld(World):
 
 
 def world_on(stores: Stores, clock: SetClock, policy: Policy = POLICY) -> World:
-    """A process with these adapters."""
-    backend = Backend(
-        packages=stores.packages,
-        accounts=stores.accounts,
-        queue=stores.queue,
-        registry=stores.registry,
-        blobs=stores.blobs,
-        clock=clock,
-        ids=stores.ids,
-        policy=policy,
-        worker_token_hash=hash_token("worker"),
-        admin_token_hash=hash_token("admin"),
-    )
-    return World(backend, clock)
+    """Start a process with these adapters."""
+    return World(backend_on(stores, clock, policy), clock)
 
 
 @contextmanager

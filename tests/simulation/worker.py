@@ -1,0 +1,167 @@
+"""A worker in simulated time: the real state machine of the agent, with simulated executors."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
+from cloudpar_worker.core.facts import NEVER
+from cloudpar_worker.core.state import WorkerState
+
+PYTHON = "3.11"
+START_US = 1_000_000
+"""The time of a worker's own clock when the simulation starts."""
+
+FORK_US = 20_000
+LOOK_US = 1_000
+SIGKILL = -9
+
+
+class Task(NamedTuple):
+    """A task that was fed to an executor. `elsewhere`: another worker may have what it needs."""
+
+    package_id: str
+    index: int
+    elsewhere: bool
+
+
+class Executor:
+    """A process that runs tasks in order.
+
+    Attributes:
+        started: How many tasks it has started, those that it skipped included.
+        hole: The tasks that it skips, by the same count.
+    """
+
+    def __init__(self) -> None:
+        self.fed: deque[Task] = deque()
+        self.started = 0
+        self.running = False
+        self.hole = (0, 0)
+
+
+class SimulatedWorker:
+    """One worker. A subclass carries its requests to a master, and says what tasks do.
+
+    Args:
+        name: Its worker id.
+        executors: How many it has.
+        now_us: Tells the time of the simulation.
+        after: Calls a function after a delay.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        executors: int,
+        now_us: Callable[[], int],
+        after: Callable[[int, Callable[[], object]], None],
+    ) -> None:
+        self.name = name
+        self.executors = executors
+        self.gone = False
+        self._simulation_us = now_us
+        self._after = after
+        self._processes: dict[int, Executor] = {}
+        self._wakes_at_us = 0
+        self._state = WorkerState(executors=executors, memory_bytes=2**40, pythons=[PYTHON])
+        self._state.facts.measure_at_us = NEVER  # there is no memory to measure
+        after(0, lambda: self.hear(on.TimePassed()))
+
+    def request(self, instruction: do.Instruction) -> None:
+        """Send the request that an instruction is about."""
+        raise NotImplementedError
+
+    def duration_us(self, task: Task) -> int:
+        """Start a task, and return how long it will run."""
+        raise NotImplementedError
+
+    def result(self, number: int, task: Task, duration_us: int) -> ExecutorResult | None:
+        """Return the result of a task at the end of its time. None: it has ended its executor or its worker."""
+        del number
+        return ExecutorResult(task.index, "ok", duration_us, data=b"value")
+
+    def kill_us(self) -> int:
+        """Return how long it takes to kill an executor."""
+        return LOOK_US
+
+    def hear(self, stimulus: on.Stimulus) -> None:
+        """Handle a stimulus, and carry out what follows from it."""
+        if self.gone:
+            return
+        for instruction in self._state.handle(stimulus, self._now_us()):
+            self._carry_out(instruction)
+        self._plan_wakeup()
+
+    def end(self, number: int, exit_code: int) -> None:
+        """End an executor."""
+        if self._processes.pop(number, None) is not None:
+            self.hear(on.ExecutorGone(number, exit_code))
+
+    def _now_us(self) -> int:
+        return START_US + self._simulation_us()
+
+    def _plan_wakeup(self) -> None:
+        now_us = self._now_us()
+        at_us = max(self._state.deadline_at_us, now_us + 1)
+        if at_us < NEVER and not now_us < self._wakes_at_us <= at_us:
+            self._wakes_at_us = at_us
+            self._after(at_us - now_us, self._wake)
+
+    def _wake(self) -> None:
+        if self._now_us() >= self._state.deadline_at_us:
+            self.hear(on.TimePassed())
+        elif not self.gone:
+            self._plan_wakeup()
+
+    def _carry_out(self, instruction: do.Instruction) -> None:
+        match instruction:
+            case do.Spawn(executor_id=number):
+                self._processes[number] = Executor()
+                self._after(FORK_US, lambda: self._if_there(number, on.ExecutorReady(number)))
+            case do.Kill(executor_id=number):
+                self._after(self.kill_us(), lambda: self.end(number, SIGKILL))
+            case do.Feed(executor_id=number, lease=lease, tasks=(start, end)):
+                tasks = (Task(lease.package_id, index, lease.elsewhere) for index in range(start, end))
+                self._processes[number].fed.extend(tasks)
+                self._run(number)
+            case do.Recall(executor_id=number, first=first, end=end):
+                self._processes[number].hole = first, end
+            case do.CheckRecall(executor_id=number):
+                self._after(LOOK_US, lambda: self._check_recall(number))
+            case _:
+                self.request(instruction)
+
+    def _if_there(self, number: int, stimulus: on.Stimulus) -> None:
+        if number in self._processes:
+            self.hear(stimulus)
+
+    def _check_recall(self, number: int) -> None:
+        if number in self._processes:
+            self.hear(on.RecallChecked(number, self._processes[number].started))
+
+    def _run(self, number: int) -> None:
+        """Start the next task, or skip it."""
+        executor = self._processes[number]
+        if executor.running or not executor.fed or self.gone:
+            return
+        skips = executor.hole[0] <= executor.started < executor.hole[1]
+        executor.started += 1
+        executor.running = True
+        duration_us = 0 if skips else self.duration_us(executor.fed[0])
+        self._after(max(duration_us, 1), lambda: self._finish(number, executor, duration_us, skips))
+
+    def _finish(self, number: int, executor: Executor, duration_us: int, skips: bool) -> None:
+        if self._processes.get(number) is not executor or self.gone:
+            return  # the executor was killed meanwhile
+        task = executor.fed[0]
+        result = ExecutorResult(task.index, SKIPPED, 0) if skips else self.result(number, task, duration_us)
+        if result is None:
+            return
+        executor.fed.popleft()
+        executor.running = False
+        self.hear(on.Results(number, [result], self._now_us() - 1))
+        if number in self._processes:
+            self._run(number)
