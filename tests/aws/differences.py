@@ -26,10 +26,10 @@ CHOICE = "SQS hands out messages in order and skips none"
 
 AWS = {
     "test_a_chunk_that_came_back_unused_does_not_count_when_packages_take_turns": CHOICE,
-    "test_any_name_is_a_key": DOTS,
-    "test_delivered_too_often_it_is_dead": DEAD,
-    "test_how_long_it_lay": SURFACED,
-    "test_keys_are_apart": DOTS,
+    "test_a_blob_may_have_any_name": DOTS,
+    "test_a_message_that_is_delivered_too_often_is_dead": DEAD,
+    "test_a_message_says_how_long_it_has_waited": SURFACED,
+    "test_blobs_of_similar_keys_are_apart": DOTS,
     "test_packages_in_besides_are_left_out": CHOICE,
     "test_packages_take_turns": CHOICE,
     "test_the_first_chunk_of_a_package_comes_before_all_others": CHOICE,
@@ -56,12 +56,12 @@ UNREPEATED = {
 TIMELESS = {
     "test_a_receipt_that_is_no_longer_good_is_ignored": TIME,
     "test_an_attempt_does_not_bring_messages_of_another": TIME,
-    "test_an_extended_message_stays_away": TIME,
-    "test_an_old_attempt_is_a_new_one": TIME,
-    "test_extending_may_shorten": TIME,
-    "test_later_it_is_another_message": TIME,
+    "test_an_extended_message_stays_hidden": TIME,
+    "test_an_attempt_that_is_repeated_too_late_is_a_new_one": TIME,
+    "test_an_extension_may_shorten_the_time": TIME,
+    "test_a_group_that_is_sent_again_later_is_another_message": TIME,
     "test_dead_messages_do_not_hold_back_others": TIME,
-    "test_the_last_holder_has_its_time": TIME,
+    "test_a_message_is_dead_only_after_the_time_of_its_last_holder": TIME,
     "test_a_message_that_is_not_deleted_surfaces_again": TIME,
 }
 
@@ -69,23 +69,23 @@ MOTO = UNREPEATED | {
     "test_a_cached_spec_is_the_stored_one": MANY,
     "test_a_group_is_sent_once_in_five_minutes": DELETED,
     "test_a_receipt_that_is_no_longer_good_is_ignored": EXPIRED,
-    "test_the_books_always_balance": MANY,
+    "test_spent_and_reserved_time_always_add_up": MANY,
 }  # fmt: skip
 ELASTICMQ = UNREPEATED | TIMELESS | {
-    "test_first_in_first_out": ORDER,
-    "test_more_than_one_call_of_a_service_may_carry": MANY,
+    "test_messages_come_first_in_first_out": ORDER,
+    "test_more_messages_than_one_call_of_a_service_carries_all_come": MANY,
 }  # fmt: skip
 VERSITYGW = {
-    "test_a_link_expires": LONG_AGO,
-    "test_g20_one_object_one_method_fifteen_minutes": LONG_AGO,
-    "test_delete_one": "it keeps blobs as files, so no key may be a prefix folder of another; ours never are",
-    "test_no_key_deletes_everything": "it refuses names like '..'; our keys have none",
+    "test_g20_a_link_expires_after_fifteen_minutes": LONG_AGO,
+    "test_a_deleted_blob_is_gone_and_those_with_similar_keys_stay": (
+        "it keeps blobs as files, so no key may be a prefix folder of another; ours never are"
+    ),
+    "test_a_key_that_looks_like_all_blobs_deletes_none": "it refuses names like '..'; our keys have none",
 }
 MINISTACK = UNREPEATED | TIMELESS | {
-    "test_a_link_expires": LONG_AGO,
-    "test_g20_one_object_one_method_fifteen_minutes": LONG_AGO,
-    "test_a_link_is_not_good_without_its_signature": UNSIGNED,
-    "test_no_character_of_a_links_query_may_change": UNSIGNED,
+    "test_g20_a_link_expires_after_fifteen_minutes": LONG_AGO,
+    "test_a_link_without_its_signature_is_refused": UNSIGNED,
+    "test_a_link_with_any_character_of_its_query_changed_is_refused": UNSIGNED,
     "test_an_additional_header_of_amazons_is_refused": "it accepts unsigned headers; signed_links.py does not",
 }  # fmt: skip
 

@@ -34,7 +34,7 @@ def stores(tmp_path: Path, clock: SetClock) -> Iterator[Stores]:
         suite.test_messages_that_a_repeated_attempt_brings_are_hidden_again,
         lambda stores, _: suite.test_an_attempt_that_brought_nothing_may_bring_something(stores),
         suite.test_an_attempt_does_not_bring_messages_of_another,
-        suite.test_an_old_attempt_is_a_new_one,
+        suite.test_an_attempt_that_is_repeated_too_late_is_a_new_one,
     ],
 )
 def test_the_ports_tests_of_attempts_pass(

@@ -15,7 +15,7 @@ def clock() -> SetClock:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every adapter, but for what AWS or its stand-in answers otherwise (aws.differences says what and why)."""
+    """Run a test on every adapter, but not where AWS or its stand-in answers otherwise (aws.differences says why)."""
     if "factory" in metafunc.fixturenames:
         suite = str(metafunc.module.__name__).rpartition(".")[2]
         factories = conforming(suite, metafunc.function.__name__)
@@ -24,7 +24,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What runs on no adapter is no test."""
+    """Deselect tests that run on no adapter."""
     gone = [item for item in items if ON_NONE in item.name]
     config.hook.pytest_deselected(items=gone)
     items[:] = [item for item in items if item not in gone]
@@ -38,6 +38,6 @@ def stores(factory: Factory, tmp_path: Path, clock: SetClock) -> Iterator[Stores
 
 @pytest.fixture
 def others(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> Iterator[Stores]:
-    """Another process's adapters on the same data."""
+    """Open the adapters of another process on the same data."""
     with factory(tmp_path, clock) as others:
         yield others

@@ -30,7 +30,7 @@ def test_an_account_comes_back_whole(stores: Stores, others: Stores) -> None:
     assert others.accounts.list() == [account]
 
 
-def test_create_again_returns_what_is_stored(stores: Stores, others: Stores) -> None:
+def test_an_account_that_is_created_again_stays_as_it_is(stores: Stores, others: Stores) -> None:
     account = stores.accounts.create(make_account())
     again = account._replace(name="other", token_hash="other", granted_us=5)
     assert others.accounts.create(again) == account
@@ -46,7 +46,7 @@ def test_a_token_of_another_account_is_a_conflict(stores: Stores, others: Stores
     assert stores.accounts.by_token("hash of a") == make_account()
 
 
-def test_many_create_and_one_wins(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+def test_of_many_creations_at_once_one_wins(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
     candidates = [make_account()._replace(name=str(number), token_hash=str(number)) for number in range(16)]
     stored = race(
         factory, tmp_path, clock, 16, lambda racer, number: racer.accounts.create(candidates[number])
@@ -66,7 +66,7 @@ def test_a_name_of_an_active_account_is_a_conflict(stores: Stores, others: Store
     assert stores.accounts.create(make_account()) == make_account()
 
 
-def test_the_name_of_a_revoked_account_is_free_for_one(stores: Stores, others: Stores) -> None:
+def test_the_name_of_a_revoked_account_is_free_for_one_account(stores: Stores, others: Stores) -> None:
     for number in range(3):
         account = make_account(f"{number}")._replace(name="ann")
         assert stores.accounts.create(account) == account
@@ -75,7 +75,7 @@ def test_the_name_of_a_revoked_account_is_free_for_one(stores: Stores, others: S
         stores.accounts.revoke(f"{number}")
 
 
-def test_many_create_accounts_of_one_name_and_one_wins(
+def test_of_many_accounts_of_one_name_created_at_once_one_wins(
     factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores
 ) -> None:
     stores.accounts.create(make_account("old")._replace(name="ann"))
@@ -92,13 +92,13 @@ def test_many_create_accounts_of_one_name_and_one_wins(
     assert [each.state for each in stores.accounts.list()].count("active") == 1
 
 
-def test_oldest_first(stores: Stores) -> None:
+def test_accounts_are_listed_oldest_first(stores: Stores) -> None:
     for name, age_s in (("a", 1.0), ("b", 5.0), ("c", 3.0)):
         stores.accounts.create(make_account(name, created_at=NOW - age_s))
     assert [account.account_id for account in stores.accounts.list()] == ["b", "c", "a"]
 
 
-def test_revoked_stays_known(stores: Stores, others: Stores) -> None:
+def test_a_revoked_account_stays_known(stores: Stores, others: Stores) -> None:
     stores.accounts.create(make_account())
     revoked = make_account()._replace(state="revoked")
     assert stores.accounts.revoke("a") == revoked
@@ -138,7 +138,7 @@ def test_a_negative_grant_takes_no_time_that_is_spent_or_reserved(stores: Stores
         assert account.free_us == granted_us - 300
 
 
-def test_a_grant_stops_at_the_most(stores: Stores) -> None:
+def test_grants_add_up_to_the_largest_quota_at_most(stores: Stores) -> None:
     stores.accounts.create(make_account(granted_us=2**62))
     for key in ("k", "l"):
         account = stores.accounts.grant("a", key, 2**62)
@@ -147,7 +147,9 @@ def test_a_grant_stops_at_the_most(stores: Stores) -> None:
         assert isinstance(account.granted_us, int)
 
 
-def test_many_grant_and_each_key_counts_once(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+def test_each_key_counts_once_when_many_grant_at_once(
+    factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores
+) -> None:
     stores.accounts.create(make_account(granted_us=1000))
     race(factory, tmp_path, clock, 16, lambda racer, number: racer.accounts.grant("a", str(number % 4), 10))
     account = stores.accounts.get("a")

@@ -32,7 +32,7 @@ def test_create_writes_spec_and_head(stores: Stores, others: Stores) -> None:
         assert each.packages.load("p") == head
 
 
-def test_create_again_changes_nothing_and_returns_what_is_stored(stores: Stores, others: Stores) -> None:
+def test_a_package_that_is_created_again_stays_as_it_is(stores: Stores, others: Stores) -> None:
     first, second = make_spec(), make_spec(data=RangeData(0, 1), started_at=5.0)
     stores.packages.create(first, make_head(first, 1))
     for each in (stores, others):
@@ -44,14 +44,14 @@ def test_create_again_changes_nothing_and_returns_what_is_stored(stores: Stores,
     assert head.version == 1
 
 
-def test_a_retry_of_create_is_not_taken_for_the_first(stores: Stores, others: Stores) -> None:
+def test_a_retry_of_create_returns_another_object_than_its_own_spec(stores: Stores, others: Stores) -> None:
     spec = make_spec()
     stores.packages.create(spec, make_head(spec, 1))
     again = make_spec()
     assert others.packages.create(again, make_head(again, 1)) is not again
 
 
-def test_many_create_and_one_wins(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+def test_of_many_creations_at_once_one_wins(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
     specs = [make_spec(data=RangeData(number, 1)) for number in range(RACERS)]
     stored = race(
         factory, tmp_path, clock, RACERS,
@@ -71,7 +71,7 @@ def test_a_whole_head_comes_back(stores: Stores, others: Stores, sample: Head) -
     assert others.packages.load("p") == head
 
 
-def test_save_needs_the_version_before(stores: Stores, others: Stores) -> None:
+def test_a_head_is_saved_only_over_the_version_before_it(stores: Stores, others: Stores) -> None:
     spec = make_spec()
     stores.packages.create(spec, make_head(spec, 1))
     for version in (0, 1, 3):
@@ -81,7 +81,7 @@ def test_save_needs_the_version_before(stores: Stores, others: Stores) -> None:
     assert others.packages.save(make_head(spec, 3), 0.0)
 
 
-def test_many_save_and_one_wins(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+def test_of_many_saves_at_once_one_wins(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
     spec = make_spec()
     stores.packages.create(spec, make_head(spec, 0))
     heads = [make_head(spec, 1, cursor=number) for number in range(RACERS)]
@@ -95,7 +95,7 @@ def test_many_save_and_one_wins(factory: Factory, tmp_path: Path, clock: SetCloc
 
 
 def test_every_save_of_a_race_counts_once(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
-    """What folds do: each loads, adds one, and tries again until its own save won."""
+    """Like folds, each racer loads a head, adds one, and tries again until its own save wins."""
     spec, turns = make_spec(), 10
 
     def add(racer: Stores, number: int) -> None:
@@ -136,7 +136,7 @@ def test_deleted_pages_take_the_inlined_data_along(stores: Stores, others: Store
     stores.packages.delete_pages("p")
 
 
-def test_forget_leaves_nothing(stores: Stores, others: Stores) -> None:
+def test_a_forgotten_package_leaves_nothing(stores: Stores, others: Stores) -> None:
     for name in ("p", "q"):
         stores.packages.create(make_spec(name), make_head(make_spec(name), 1))
     stores.packages.forget("p")
@@ -146,8 +146,8 @@ def test_forget_leaves_nothing(stores: Stores, others: Stores) -> None:
     assert others.packages.load("q") is not None
 
 
-def test_heads_come_together_in_the_order_that_they_were_asked_in(stores: Stores, others: Stores) -> None:
-    for number in range(130):  # more than one call of a service may carry
+def test_heads_come_in_the_order_of_the_ids(stores: Stores, others: Stores) -> None:
+    for number in range(130):  # more than one call of a service carries
         spec = make_spec(f"p{number}")
         stores.packages.create(spec, make_head(spec, 1))
     wanted = [f"p{number}" for number in reversed(range(130))]

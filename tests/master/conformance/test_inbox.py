@@ -34,14 +34,14 @@ def test_every_kind_of_event_comes_back(stores: Stores, others: Stores) -> None:
     assert [item.event for item in inbox(others.packages, "p", len(EVENTS))] == EVENTS
 
 
-def test_oldest_first_whatever_the_keys(stores: Stores, others: Stores) -> None:
+def test_events_come_oldest_first_and_not_by_their_keys(stores: Stores, others: Stores) -> None:
     stores.packages.append("p", [("z", idle(1)), ("a", idle(2))])
     others.packages.append("p", [("m", idle(3))])
     stores.packages.append("p", [("b", idle(4))])
     assert keys(stores) == keys(others) == ["z", "a", "m", "b"]
 
 
-def test_packages_have_inboxes_of_their_own(stores: Stores) -> None:
+def test_each_package_has_an_inbox_of_its_own(stores: Stores) -> None:
     stores.packages.append("p", [("k", idle(1))])
     stores.packages.append("q", [("k", idle(2))])
     stores.packages.delete_events("q", ["k"])
@@ -56,13 +56,13 @@ def test_an_event_under_a_stored_key_changes_nothing(stores: Stores, others: Sto
     assert [(item.key, item.event) for item in items] == [("k", idle(1)), ("l", idle(2)), ("m", idle(3))]
 
 
-def test_the_limit(stores: Stores) -> None:
+def test_an_inbox_is_read_up_to_the_limit(stores: Stores) -> None:
     stores.packages.append("p", [(f"{number:03}", idle(number)) for number in range(100)])
     assert keys(stores, 1) == ["000"]
     assert keys(stores, 90) == [f"{number:03}" for number in range(90)]
 
 
-def test_about_a_megabyte_and_always_one(stores: Stores) -> None:
+def test_an_inbox_is_read_up_to_about_a_megabyte_and_at_least_one_event(stores: Stores) -> None:
     def published(size: int) -> Event:
         return Published(worker_id="w", executors=1, generation=1, results=[TaskResult(0, "ok", 1, data=b"x" * size)])
 
@@ -91,7 +91,7 @@ def test_a_deleted_key_may_come_again(stores: Stores) -> None:
     assert keys(stores) == ["l", "k"]
 
 
-def test_events_of_no_package_lead_to_nothing(stores: Stores) -> None:
+def test_events_of_an_unknown_package_are_dropped(stores: Stores) -> None:
     stores.packages.append("never was", [("k", idle(1))])
     stores.packages.forget("p")
     stores.packages.append("p", [("k", idle(1))])
@@ -100,16 +100,14 @@ def test_events_of_no_package_lead_to_nothing(stores: Stores) -> None:
     assert keys(stores) == []
 
 
-def test_forget_takes_the_inbox_along(stores: Stores) -> None:
+def test_a_forgotten_package_takes_its_inbox_along(stores: Stores) -> None:
     stores.packages.append("p", [("k", idle(1))])
     stores.packages.forget("p")
     stores.packages.create(make_spec(), make_head(make_spec(), 1))
     assert keys(stores) == []
 
 
-def test_every_append_of_a_race_is_there_once(
-    factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores
-) -> None:
+def test_every_event_of_a_race_is_there_once(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
     def append(racer: Stores, number: int) -> None:
         for turn in range(5):
             racer.packages.append("p", [(f"{number}#{turn}", idle(1)), ("shared", idle(1))])

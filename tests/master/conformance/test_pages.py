@@ -22,7 +22,7 @@ def versions(stores: Stores, after: int, until: int, room: int = PLENTY) -> list
 
 
 def skip_to(stores: Stores, version: int) -> None:
-    """Versions that commit no results."""
+    """Save versions that commit no results."""
     head = stores.packages.load("p")
     assert head is not None
     for number in range(head.version + 1, version):
@@ -36,7 +36,7 @@ def test_a_page_comes_back_whole(stores: Stores, others: Stores) -> None:
     assert others.packages.pages("q", 0, 9, PLENTY) == []
 
 
-def test_pages_are_those_after_one_version_until_another(stores: Stores) -> None:
+def test_pages_are_read_between_two_versions(stores: Stores) -> None:
     for version in (2, 3, 5, 12, 20):
         skip_to(stores, version)
         assert put_page(stores.packages, make_results(version)) == version
@@ -56,7 +56,7 @@ def test_the_loser_of_the_race_for_a_version_leaves_no_page(stores: Stores, othe
     assert stores.packages.pages("p", 0, 9, PLENTY) == [ResultPage(2, winner)]
 
 
-def test_about_so_many_bytes_but_one_at_least(stores: Stores) -> None:
+def test_pages_are_read_up_to_about_the_limit_and_at_least_one(stores: Stores) -> None:
     made = [put_page(stores.packages, make_results(number, size=10_000)) for number in range(10)]
     assert versions(stores, 0, 20, 1) == made[:1]
     assert versions(stores, made[8], 20, 1) == made[9:]
@@ -64,14 +64,14 @@ def test_about_so_many_bytes_but_one_at_least(stores: Stores) -> None:
     assert versions(stores, 0, 20) == made
 
 
-def test_a_large_page(stores: Stores) -> None:
-    """A fold commits several publications at once; an item of a table may hold less."""
+def test_a_page_of_over_a_megabyte_comes_back_whole(stores: Stores) -> None:
+    """A fold commits several publications at once, which may be more than an item of a table holds."""
     results = make_results(1, size=1_100_000)
     version = put_page(stores.packages, results)
     assert stores.packages.pages("p", 0, 9, 1) == [ResultPage(version, results)]
 
 
-def test_a_page_of_many_results(stores: Stores) -> None:
+def test_a_page_of_many_results_comes_back_whole(stores: Stores) -> None:
     results = [TaskResult(index, "ok", 1, data=b"\x80") for index in range(20_000)]
     version = put_page(stores.packages, results)
     assert stores.packages.pages("p", 0, 9, 1) == [ResultPage(version, results)]
@@ -85,7 +85,7 @@ def test_deleted_pages_are_gone(stores: Stores, others: Stores) -> None:
     assert len(stores.packages.pages("q", 0, 9, PLENTY)) == 1
 
 
-def test_forget_takes_the_pages_along(stores: Stores) -> None:
+def test_a_forgotten_package_takes_its_pages_along(stores: Stores) -> None:
     put_page(stores.packages, make_results(2))
     stores.packages.forget("p")
     assert stores.packages.pages("p", 0, 9, PLENTY) == []

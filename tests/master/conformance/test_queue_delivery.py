@@ -1,4 +1,4 @@
-"""TaskQueue: visibility, receipts, repeated attempts, and messages that nobody finishes."""
+"""TaskQueue: visibility, receipts, repeated attempts, and messages that no worker finishes."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def test_a_message_deleted_as_unused_never_comes_again(stores: Stores, others: S
     assert bodies([*take(stores), *take(stores)]) == ["body of g3"]
 
 
-def test_an_extended_message_stays_away(stores: Stores, others: Stores, clock: SetClock) -> None:
+def test_an_extended_message_stays_hidden(stores: Stores, others: Stores, clock: SetClock) -> None:
     send(stores, "g")
     (message,) = take(stores)
     for _ in range(5):
@@ -56,7 +56,7 @@ def test_an_extended_message_stays_away(stores: Stores, others: Stores, clock: S
     assert again.receives == 2
 
 
-def test_extending_may_shorten(stores: Stores, clock: SetClock) -> None:
+def test_an_extension_may_shorten_the_time(stores: Stores, clock: SetClock) -> None:
     send(stores, "g")
     (message,) = take(stores)
     stores.queue.extend([message.receipt], 1.0)
@@ -88,7 +88,7 @@ def test_an_attempt_again_brings_the_same(stores: Stores, others: Stores) -> Non
 
 
 def test_messages_that_a_repeated_attempt_brings_are_hidden_again(stores: Stores, clock: SetClock) -> None:
-    """Whoever lost the first answer has the whole time for the second."""
+    """A worker that lost the first answer has the whole time from the second."""
     send(stores, "g")
     stores.queue.receive(1, VISIBILITY_S, "attempt")
     clock.move(VISIBILITY_S - 0.1)
@@ -121,7 +121,7 @@ def test_an_attempt_does_not_bring_messages_of_another(stores: Stores, clock: Se
     assert stores.queue.receive(1, VISIBILITY_S, "attempt") == []
 
 
-def test_an_old_attempt_is_a_new_one(stores: Stores, clock: SetClock) -> None:
+def test_an_attempt_that_is_repeated_too_late_is_a_new_one(stores: Stores, clock: SetClock) -> None:
     send(stores, "g1", "g2")
     stores.queue.receive(1, ATTEMPT_S * 3, "attempt")
     clock.move(ATTEMPT_S * 2)
@@ -129,7 +129,7 @@ def test_an_old_attempt_is_a_new_one(stores: Stores, clock: SetClock) -> None:
 
 
 def lose(stores: Stores, clock: SetClock) -> list[Message]:
-    """Take what there is and never finish it, until nothing comes any more."""
+    """Take the messages and never finish them, until none come any more."""
     last: list[Message] = []
     while messages := take(stores):
         last = messages
@@ -137,7 +137,7 @@ def lose(stores: Stores, clock: SetClock) -> list[Message]:
     return last
 
 
-def test_delivered_too_often_it_is_dead(stores: Stores, others: Stores, clock: SetClock) -> None:
+def test_a_message_that_is_delivered_too_often_is_dead(stores: Stores, others: Stores, clock: SetClock) -> None:
     send(stores, "g")
     (last,) = lose(stores, clock)
     assert last.receives >= 2
@@ -148,7 +148,7 @@ def test_delivered_too_often_it_is_dead(stores: Stores, others: Stores, clock: S
     assert take(stores) == []
 
 
-def test_the_last_holder_has_its_time(stores: Stores, clock: SetClock) -> None:
+def test_a_message_is_dead_only_after_the_time_of_its_last_holder(stores: Stores, clock: SetClock) -> None:
     send(stores, "g")
     (message,) = take(stores)
     while True:

@@ -17,7 +17,7 @@ def account(stores: Stores) -> None:
 
 
 def figures(stores: Stores, account_id: str = "a") -> tuple[int, int]:
-    """What is spent and what is reserved."""
+    """Return what is spent and what is reserved."""
     account = stores.accounts.get(account_id)
     assert account is not None
     return account.spent_us, account.reserved_us
@@ -37,14 +37,14 @@ def test_the_same_slice_answers_the_same_whatever_is_wanted(stores: Stores) -> N
     assert figures(stores) == (0, 300)
 
 
-def test_never_more_than_is_free(stores: Stores) -> None:
+def test_a_slice_is_at_most_what_is_free(stores: Stores) -> None:
     assert stores.accounts.reserve("a", "p", 0, 700).granted_us == 700
     assert stores.accounts.reserve("a", "q", 0, 700).granted_us == 300
     assert figures(stores) == (0, 1000)
 
 
 def test_an_empty_account_is_not_exhausted_while_another_package_holds_a_slice(stores: Stores) -> None:
-    """What another package holds may come back: not exhausted."""
+    """The slice of the other package may come back."""
     stores.accounts.reserve("a", "p", 0, 600)
     stores.accounts.reserve("a", "q", 0, 400)
     assert stores.accounts.reserve("a", "p", 1, 10) == Reservation(0, exhausted=False)
@@ -62,9 +62,9 @@ def test_an_answer_of_nothing_is_not_kept(stores: Stores) -> None:
     assert stores.accounts.reserve("a", "p", 1, 10) == Reservation(10, exhausted=False)
 
 
-def test_no_account_has_nothing(stores: Stores) -> None:
-    assert stores.accounts.reserve("nobody", "p", 0, 10) == Reservation(0, exhausted=True)
-    assert stores.accounts.settle("nobody", "p", 10) == 0
+def test_an_unknown_account_gets_and_pays_nothing(stores: Stores) -> None:
+    assert stores.accounts.reserve("unknown", "p", 0, 10) == Reservation(0, exhausted=True)
+    assert stores.accounts.settle("unknown", "p", 10) == 0
 
 
 def test_settling_spends_and_gives_back_once(stores: Stores, others: Stores) -> None:
@@ -86,7 +86,7 @@ def test_settling_takes_from_what_is_free_but_not_from_other_packages(stores: St
 
 
 def test_a_settled_package_gets_nothing_any_more(stores: Stores, others: Stores) -> None:
-    """A slow caller's reservation comes after the package's end: who would give it back?"""
+    """If a slow caller's reservation came after the package's end, no later call would give it back."""
     stores.accounts.reserve("a", "p", 0, 300)
     stores.accounts.settle("a", "p", 10)
     for number in (0, 1):
@@ -94,8 +94,8 @@ def test_a_settled_package_gets_nothing_any_more(stores: Stores, others: Stores)
     assert figures(stores) == (10, 0)
 
 
-def test_a_revoked_account_gives_nothing_more(stores: Stores, others: Stores) -> None:
-    """A package may have started a moment before, where nobody who revoked saw it."""
+def test_a_revoked_account_grants_no_further_slice(stores: Stores, others: Stores) -> None:
+    """A package may have started a moment before, so that the revocation missed it."""
     stores.accounts.reserve("a", "p", 0, 300)
     others.accounts.revoke("a")
     assert stores.accounts.reserve("a", "p", 0, 300) == Reservation(300, exhausted=False)
@@ -104,7 +104,7 @@ def test_a_revoked_account_gives_nothing_more(stores: Stores, others: Stores) ->
     assert figures(others) == (250, 0)
 
 
-def test_many_reserve_and_never_over_the_quota(
+def test_many_reservations_at_once_stay_within_the_quota(
     factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores
 ) -> None:
     def reserve(racer: Stores, number: int) -> int:
@@ -115,13 +115,17 @@ def test_many_reserve_and_never_over_the_quota(
     assert figures(stores) == (0, 1000)
 
 
-def test_many_ask_for_the_same_slice(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+def test_a_slice_that_many_reserve_at_once_is_reserved_once(
+    factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores
+) -> None:
     answers = race(factory, tmp_path, clock, 16, lambda racer, _: racer.accounts.reserve("a", "p", 0, 100))
     assert answers == [Reservation(100, exhausted=False)] * 16
     assert figures(stores) == (0, 100)
 
 
-def test_many_settle_the_same_package(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+def test_a_package_that_many_settle_at_once_is_charged_once(
+    factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores
+) -> None:
     stores.accounts.reserve("a", "p", 0, 100)
     assert race(factory, tmp_path, clock, 16, lambda racer, _: racer.accounts.settle("a", "p", 60)) == [60] * 16
     assert figures(stores) == (60, 0)
@@ -134,8 +138,8 @@ STEPS = st.lists(st.tuples(KINDS, st.integers(0, 2), st.integers(0, 2), st.integ
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
-def test_the_books_always_balance(stores: Stores, steps: list[Step]) -> None:
-    """Whatever comes in whatever order and however often: spent + reserved <= granted, and each held slice is known."""
+def test_spent_and_reserved_time_always_add_up(stores: Stores, steps: list[Step]) -> None:
+    """Calls may come in any order and any number of times: spent + reserved <= granted, and each slice stays known."""
     run = stores.ids.fresh()
     stores.accounts.create(AccountRecord(run, f"name of {run}", run, "active", 1000, 0, 0, NOW))
     held: dict[str, dict[int, int]] = {}

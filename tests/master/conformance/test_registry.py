@@ -1,4 +1,4 @@
-"""PackageStore: what is due, what has uncut tasks, what belongs to an account."""
+"""PackageStore: which packages are due, have uncut tasks, or belong to an account."""
 
 from msgspec.structs import replace
 
@@ -22,12 +22,12 @@ def saved(stores: Stores, spec: Spec, version: int, due_at: float, **changes: ob
 
 
 def test_a_new_package_is_due_at_once(stores: Stores, others: Stores) -> None:
-    """Its creator may die before it sends anything."""
+    """The master that created it may die before it sends any chunk."""
     create(stores, "p", started_at=NOW)
     assert others.packages.due(NOW, 10) == ["p"]
 
 
-def test_due_as_saved(stores: Stores, others: Stores) -> None:
+def test_a_package_is_due_at_the_time_that_was_saved_last(stores: Stores, others: Stores) -> None:
     for number in range(4):
         spec, _ = create(stores, f"p{number}")
         saved(stores, spec, 1, NOW + 10.0 * number)
@@ -37,21 +37,21 @@ def test_due_as_saved(stores: Stores, others: Stores) -> None:
     assert sorted(others.packages.due(NOW + 30.0, 10)) == ["p1", "p2", "p3"]
 
 
-def test_the_longest_due_come_first(stores: Stores) -> None:
+def test_the_packages_that_are_due_for_longest_come_first(stores: Stores) -> None:
     for number, due_at in enumerate((30.0, 10.0, 20.0)):
         spec, _ = create(stores, f"p{number}")
         saved(stores, spec, 1, NOW + due_at)
     assert stores.packages.due(NOW + 99.0, 2) == ["p1", "p2"]
 
 
-def test_a_lost_save_leaves_the_registry_alone(stores: Stores) -> None:
+def test_a_save_that_loses_its_race_does_not_change_the_registry(stores: Stores) -> None:
     spec, _ = create(stores, "p")
     saved(stores, spec, 1, NOW + 10.0)
     assert not stores.packages.save(make_head(spec, 1), NOW)
     assert stores.packages.due(NOW + 5.0, 10) == []
 
 
-def test_a_forgotten_package_is_in_no_register(stores: Stores) -> None:
+def test_a_forgotten_package_is_in_no_registry(stores: Stores) -> None:
     create(stores, "p")
     stores.packages.forget("p")
     assert stores.packages.due(NOW * 2, 10) == []
@@ -61,14 +61,14 @@ def test_a_forgotten_package_is_in_no_register(stores: Stores) -> None:
     assert stores.packages.unsettled("a") == []
 
 
-def test_uncut_oldest_first(stores: Stores, others: Stores) -> None:
+def test_packages_with_uncut_tasks_come_oldest_first(stores: Stores, others: Stores) -> None:
     for package_id, age_s in (("p1", 5.0), ("p2", 9.0), ("p3", 7.0)):
         create(stores, package_id, started_at=NOW - age_s)
     assert others.packages.uncut(10) == ["p2", "p3", "p1"]
     assert others.packages.uncut(2) == ["p2", "p3"]
 
 
-def test_uncut_while_tasks_are_in_no_chunk(stores: Stores) -> None:
+def test_a_package_is_uncut_while_it_has_tasks_in_no_chunk(stores: Stores) -> None:
     spec, _ = create(stores, "p")
     saved(stores, spec, 1, NOW, cursor=3)
     assert stores.packages.uncut(10) == ["p"]
@@ -88,7 +88,7 @@ def test_the_running_packages_of_an_account_are_counted(stores: Stores, others: 
     assert others.packages.running("a") == Running(3, 12, 30)
     saved(stores, make_spec("p3"), 1, NOW, state="failed")
     assert others.packages.running("a") == Running(2, 8, 20)
-    assert others.packages.running("nobody") == Running(0, 0, 0)
+    assert others.packages.running("unknown") == Running(0, 0, 0)
 
 
 def test_the_unsettled_packages_of_an_account_are_as_last_saved(stores: Stores, others: Stores) -> None:
@@ -100,7 +100,7 @@ def test_the_unsettled_packages_of_an_account_are_as_last_saved(stores: Stores, 
         "p1": "running",
         "p3": "cancelled",
     }
-    assert others.packages.unsettled("nobody") == []
+    assert others.packages.unsettled("unknown") == []
 
 
 def test_the_packages_of_an_account_come_newest_first(stores: Stores, others: Stores) -> None:
@@ -110,7 +110,7 @@ def test_the_packages_of_an_account_come_newest_first(stores: Stores, others: St
     assert others.packages.of_account("a", 10) == [heads["p3"], heads["p1"], heads["p4"]]
     assert others.packages.of_account("a", 2) == [heads["p3"], heads["p1"]]
     assert others.packages.of_account(None, 3) == [heads["p3"], heads["p2"], heads["p1"]]
-    assert others.packages.of_account("nobody", 10) == []
+    assert others.packages.of_account("unknown", 10) == []
 
 
 def test_the_packages_of_an_account_are_as_last_saved(stores: Stores, others: Stores) -> None:

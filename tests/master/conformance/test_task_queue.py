@@ -24,7 +24,7 @@ def bodies(messages: list[Message]) -> list[str]:
     return [message.body for message in messages]
 
 
-def test_an_empty_queue(stores: Stores) -> None:
+def test_an_empty_queue_brings_nothing(stores: Stores) -> None:
     assert take(stores) == []
     assert stores.queue.waiting() == 0
     assert stores.queue.dead(10) == []
@@ -42,7 +42,7 @@ def test_a_sent_message_is_received_once(stores: Stores, others: Stores) -> None
     assert stores.queue.waiting() == 0
 
 
-def test_first_in_first_out(stores: Stores, others: Stores, clock: SetClock) -> None:
+def test_messages_come_first_in_first_out(stores: Stores, others: Stores, clock: SetClock) -> None:
     for number in range(6):
         send(stores if number % 2 else others, f"g{number}")
         clock.move(1.0)
@@ -57,12 +57,12 @@ def test_a_group_that_is_out_holds_no_other_back(stores: Stores) -> None:
     assert bodies(take(stores)) == ["body of g2"]
 
 
-def test_at_most_the_limit(stores: Stores) -> None:
+def test_a_receive_brings_at_most_its_limit(stores: Stores) -> None:
     send(stores, *(f"g{number}" for number in range(5)))
     assert [len(take(stores, 2)) for _ in range(4)] == [2, 2, 1, 0]
 
 
-def test_more_than_one_call_of_a_service_may_carry(stores: Stores) -> None:
+def test_more_messages_than_one_call_of_a_service_carries_all_come(stores: Stores) -> None:
     names = [f"g{number:03}" for number in range(400)]
     send(stores, *names)
     assert stores.queue.waiting() == 400
@@ -78,7 +78,7 @@ def test_a_text_comes_back_whole(stores: Stores) -> None:
     assert bodies(take(stores)) == [text]
 
 
-def test_how_long_it_lay(stores: Stores, clock: SetClock) -> None:
+def test_a_message_says_how_long_it_has_waited(stores: Stores, clock: SetClock) -> None:
     send(stores, "g1")
     clock.move(2.5)
     (message,) = take(stores)
@@ -98,7 +98,7 @@ def test_a_group_is_sent_once_in_five_minutes(stores: Stores, others: Stores, cl
     assert take(stores) == []
 
 
-def test_later_it_is_another_message(stores: Stores, clock: SetClock) -> None:
+def test_a_group_that_is_sent_again_later_is_another_message(stores: Stores, clock: SetClock) -> None:
     send(stores, "g")
     (message,) = take(stores)
     stores.queue.delete([message.receipt])
@@ -110,15 +110,15 @@ def test_later_it_is_another_message(stores: Stores, clock: SetClock) -> None:
     assert stores.queue.waiting() == 1
 
 
-def test_many_send_the_same_and_it_comes_once(
-    factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores
-) -> None:
+def test_a_message_that_many_send_comes_once(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
     names = [f"g{number}" for number in range(10)]
     race(factory, tmp_path, clock, 8, lambda racer, _: send(racer, *names))
     assert sorted(bodies(take(stores, 100))) == [f"body of {name}" for name in names]
 
 
-def test_one_message_one_winner(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
+def test_of_many_receivers_one_gets_each_message(
+    factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores
+) -> None:
     names = [f"g{number:02}" for number in range(60)]
     send(stores, *names)
 
@@ -175,7 +175,7 @@ def test_a_chunk_that_came_back_unused_does_not_count_when_packages_take_turns(s
 
 
 def test_a_queue_brings_messages_that_fit_or_leaves_the_choice_to_its_caller(stores: Stores) -> None:
-    """SQS does not look at messages: it brings all of them, and never says that it passed over one."""
+    """SQS does not look into messages: it brings all of them, and never says that it passed one over."""
     needs = [("p1", "3.11"), ("p2", "3.12"), ("p3", ""), ("p4", "3.11")]
     messages = [
         Sending(f"g{number}", package, "ann", package, python=python) for number, (package, python) in enumerate(needs)

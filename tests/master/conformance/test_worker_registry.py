@@ -1,4 +1,4 @@
-"""WorkerRegistry: which workers there are, and what they told of themselves."""
+"""WorkerRegistry: which workers there are, and what they reported of themselves."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ FIT = Fit(("3.11", "3.12"), ("p1", "p2"))
 
 
 def live(stores: Stores, clock: SetClock) -> dict[str, WorkerRecord]:
-    clock.move(10)  # longer than a registry may show what was
+    clock.move(10)  # for longer than a registry may show an earlier state
     return {worker.worker_id: worker for worker in stores.registry.workers(clock.now() - MEMORY_S)}
 
 
@@ -21,14 +21,14 @@ def test_a_worker_is_found_as_it_last_reported(stores: Stores, clock: SetClock) 
     assert (found.host, found.executors, found.fit) == ("host", 4, FIT)
 
 
-def test_a_worker_that_was_not_heard_of_for_long_is_gone(stores: Stores, clock: SetClock) -> None:
+def test_a_worker_that_sent_no_request_for_long_is_gone(stores: Stores, clock: SetClock) -> None:
     stores.registry.note(WorkerRecord("gone", clock.now()))
     clock.move(MEMORY_S)
     stores.registry.note(WorkerRecord("here", clock.now()))
     assert set(live(stores, clock)) == {"here"}
 
 
-def test_beats_keep_a_worker_and_what_it_told(stores: Stores, clock: SetClock) -> None:
+def test_beats_keep_a_worker_and_what_it_reported(stores: Stores, clock: SetClock) -> None:
     stores.registry.note(WorkerRecord("w", clock.now(), "host", 4, FIT))
     for _ in range(20):
         clock.move(MEMORY_S / 3)
@@ -38,7 +38,7 @@ def test_beats_keep_a_worker_and_what_it_told(stores: Stores, clock: SetClock) -
 
 
 def test_a_beat_of_an_unknown_worker_excludes_nothing(stores: Stores, clock: SetClock) -> None:
-    """It came before a restart: if it is known at all, it is one that can run everything."""
+    """It came before a restart. A registry that knows it takes it for one that can run everything."""
     stores.registry.beat("unknown", clock.now())
     assert all(worker.fit == Fit() for worker in live(stores, clock).values())
 
@@ -65,7 +65,7 @@ def test_a_worker_that_is_not_known_may_leave(stores: Stores, clock: SetClock) -
 
 
 def test_another_process_soon_sees_that_a_worker_left(stores: Stores, others: Stores, clock: SetClock) -> None:
-    """The embedded master is one process, whose registry is its memory: the other one never knew the worker."""
+    """The embedded master is one process with its registry in memory: another process never knew the worker."""
     stores.registry.note(WorkerRecord("w", clock.now(), "host", 4, FIT))
     live(others, clock)
     stores.registry.leave("w")
@@ -76,8 +76,7 @@ def test_a_registry_that_was_not_restarted_knows_all(stores: Stores, clock: SetC
     assert stores.registry.knows_all(clock.now())
 
 
-def test_processes_of_one_deployment(factory: Factory, tmp_path: Path, clock: SetClock) -> None:
-    """What one tells stays what it told, whatever other workers are noted."""
+def test_a_worker_keeps_its_record_when_others_are_noted(factory: Factory, tmp_path: Path, clock: SetClock) -> None:
     with factory(tmp_path, clock) as stores:
         for number in range(5):
             stores.registry.note(WorkerRecord(f"w{number}", clock.now(), f"host-{number}", 1, FIT))
