@@ -1,4 +1,4 @@
-"""Requests to an ASGI application in this process, without a socket."""
+"""Sends requests to an ASGI application in this process, without a socket."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
@@ -13,7 +13,7 @@ Application = Callable[
 
 
 class Answer(NamedTuple):
-    """What came back; header names in lower case."""
+    """An answer, with header names in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -21,7 +21,7 @@ class Answer(NamedTuple):
 
 
 class Exchange:
-    """One request under way: its body comes in parts, and its client may hang up."""
+    """One request: its body comes in parts, and its client may hang up."""
 
     def __init__(
         self, method: str, url: str, body: bytes | Sequence[bytes] = b"", headers: Mapping[str, str] | None = None
@@ -46,11 +46,11 @@ class Exchange:
         self._sent: list[Message] = []
 
     def hang_up(self) -> None:
-        """The client goes away."""
+        """Let the client hang up."""
         self._hung_up.set()
 
     async def receive(self) -> Message:
-        """The body, and then nothing until the client goes away."""
+        """Return the parts of the body, and then nothing until the client hangs up."""
         if self._parts:
             part = self._parts.pop(0)
             return {"type": "http.request", "body": part, "more_body": bool(self._parts)}
@@ -62,12 +62,12 @@ class Exchange:
         self._sent.append(message)
 
     async def run(self, app: Application) -> Answer:
-        """Have it answered. What the application raises after its answer is for the server's log, and raised here."""
+        """Let the application answer. What it raises after its answer, for the server's log, is raised here."""
         await app(self.scope, self.receive, self.send)
         return self.answer()
 
     def answer(self) -> Answer:
-        """What was answered."""
+        """Return the answer."""
         start, *rest = self._sent
         headers = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
         return Answer(start["status"], headers, b"".join(message.get("body", b"") for message in rest))
@@ -80,7 +80,7 @@ def exchange(
     body: bytes | Sequence[bytes] = b"",
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
-    """One request from its beginning to its end."""
+    """Send a request, and return its answer."""
 
     async def run() -> Answer:
         return await Exchange(method, url, body, headers).run(app)

@@ -1,4 +1,4 @@
-"""Heads for tests, made and changed by the names of their fields."""
+"""Makes and changes heads for tests, by the names of their fields."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from cloudpar_master.core.head import Head, Life, Pace, Quota, Tasks
 
 
 def make_head(package_id: str, account_id: str, tasks: int, started_at: float, **fields: Any) -> Head:
-    """A head whose fields, in whichever group, have these values."""
+    """Make a head with these values of fields of any group."""
     head = Head(
         package_id=package_id, account_id=account_id, started_at=started_at, now=started_at,
         tasks=Tasks(count=tasks), quota=Quota(), pace=Pace(window=8), life=Life(),
@@ -15,7 +15,7 @@ def make_head(package_id: str, account_id: str, tasks: int, started_at: float, *
 
 
 def altered(head: Head, **fields: Any) -> Head:
-    """A copy with these fields changed, in whichever group they are."""
+    """Copy a head, with these fields of any group changed."""
     after = head.draft()
     for name, value in fields.items():
         groups = [each for each in (after.tasks, after.quota, after.pace, after.life) if name in each.__struct_fields__]

@@ -1,4 +1,4 @@
-"""Heads, specs and results for tests of the stores."""
+"""Makes heads, specs and results for tests of the stores."""
 
 from collections.abc import Sequence
 
@@ -35,13 +35,13 @@ def make_results(number: int, *, size: int = 1) -> list[TaskResult]:
 
 
 def inbox(packages: PackageStore, package_id: str = "p", limit: int = 90) -> list[InboxItem]:
-    """What waits for a fold."""
+    """Return the events that wait for a fold."""
     opened = packages.open(package_id, limit)
     return opened.inbox if opened else []
 
 
 def put_page(packages: PackageStore, results: Sequence[TaskResult], package_id: str = "p") -> int:
-    """Save the package's next head, with results; if need be its first one. Returns the version."""
+    """Save a package's next head, with results, and create the package if it is missing. Returns the version."""
     head = packages.load(package_id)
     if head is None:
         spec = make_spec(package_id)

@@ -1,4 +1,4 @@
-"""Many processes at once, played by threads that each have adapters of their own."""
+"""Runs many processes at once. Each is a thread with adapters of its own."""
 
 import threading
 from collections.abc import Callable
@@ -17,9 +17,9 @@ LONGEST_S = 60.0
 
 
 def race(factory: Factory, folder: Path, clock: SetClock, racers: int, run: Callable[[Stores, int], T]) -> list[T]:
-    """Have `run(stores, number)` done by so many at once, none starting before all are there.
+    """Call `run(stores, number)` in this many threads at once. None starts before all are ready.
 
-    The data are there already: a process makes them alone, under the folder's lock.
+    The data must exist already: a process makes them alone, under the folder's lock.
     """
     line = threading.Barrier(racers, timeout=LONGEST_S)
 
@@ -37,7 +37,7 @@ def race(factory: Factory, folder: Path, clock: SetClock, racers: int, run: Call
 
 
 def patiently(call: Callable[[], T]) -> T:
-    """Have a call made until it is answered, as clients do: busy engines, like AWS, may say that they are."""
+    """Repeat a call until it is answered, as clients do: a busy engine may refuse it, as AWS does."""
     while True:
         try:
             return call()

@@ -1,4 +1,4 @@
-"""The adapters under test: every suite in this folder runs on each of FACTORIES."""
+"""Opens the adapters under test: every suite in this folder runs on each of FACTORIES."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -35,7 +35,7 @@ class SetClock:
         self.time = NOW
 
     def now(self) -> float:
-        """Seconds since 1970, UTC."""
+        """Return the seconds since 1970, UTC."""
         return self.time
 
     def move(self, seconds: float) -> None:
@@ -44,13 +44,13 @@ class SetClock:
 
 
 class Transfer(Protocol):
-    """Does exactly what a link says, as its holder would."""
+    """Does exactly what a link says, as its holder does."""
 
     def __call__(self, link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer: ...
 
 
 class Stores(NamedTuple):
-    """One process's adapters."""
+    """The adapters of one process."""
 
     packages: PackageStore
     accounts: AccountStore

@@ -163,7 +163,7 @@ class Books:
         if head.life.ended and head.life.state != "completed":
             return
         done, cancelled = ranges.of(sorted(committed)), head.tasks.cancelled
-        opened = [(piece.start, piece.end) for piece in head.tasks.open]
+        opened = [(chunk.start, chunk.end) for chunk in head.tasks.open]
         uncut = ranges.subtract([(head.tasks.cursor, head.tasks.count)], cancelled)
         places = [*done, *cancelled, *opened, *uncut]
         hold(

@@ -111,9 +111,9 @@ def a_message_is_deleted_before_its_results_are_taken(patch: pytest.MonkeyPatch)
 def a_generation_is_used_again(patch: pytest.MonkeyPatch) -> None:
     """What comes back is queued under its old name, which the queue has seen: rule 4."""
 
-    def recut(head: Head, pieces: Sequence[Any], policy: Any, losses: int = 0) -> None:
+    def recut(head: Head, chunks: Sequence[Any], policy: Any, losses: int = 0) -> None:
         del policy, losses
-        again = [OpenRange(each.start, each.end, each.generation) for each in pieces]
+        again = [OpenRange(each.start, each.end, each.generation) for each in chunks]
         head.tasks.open = sorted([*head.tasks.open, *again], key=lambda each: each.start)
 
     patch.setattr(open_ranges, "recut", recut)

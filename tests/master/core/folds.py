@@ -1,8 +1,6 @@
-"""Packages under test, and short names for what happens to them."""
+"""Packages for tests of the fold, and short names for what happens to them."""
 
 from collections.abc import Iterable, Sequence
-
-from msgspec.structs import replace
 
 from cloudpar_master.core.effects import Reserve, pending
 from cloudpar_master.core.events import Event, Published, QuotaGranted
@@ -41,7 +39,7 @@ def running(
     granted_us: int = PLENTY_US,
     policy: Policy = POLICY,
 ) -> Head:
-    """A package whose first slice has come, so that its window is open."""
+    """Return a package whose first slice has come, so that its window is open."""
     return granted(new(tasks, chunksize=chunksize, window=window, policy=policy), granted_us, policy=policy)
 
 
@@ -78,19 +76,15 @@ def published(
     )
 
 
-def spans(pieces: Sequence[OpenRange]) -> list[Range]:
-    return [(piece.start, piece.end) for piece in pieces]
+def spans(chunks: Sequence[OpenRange]) -> list[Range]:
+    return [(chunk.start, chunk.end) for chunk in chunks]
 
 
 def finished(head: Head) -> Head:
-    """Run it to its end, every task within its chunk."""
+    """Run a package to its end, chunk by chunk."""
     while not head.life.ended:
-        piece = head.tasks.open[0]
-        head = then(head, published(piece.generation, range(piece.start, piece.end)))
+        chunk = head.tasks.open[0]
+        head = then(head, published(chunk.generation, range(chunk.start, chunk.end)))
         if head.quota.wanted_us:
             head = granted(head, head.quota.wanted_us)
     return head
-
-
-def lasting(policy: Policy = POLICY, **changes: float) -> Policy:
-    return replace(policy, **changes)

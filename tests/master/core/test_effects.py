@@ -11,7 +11,7 @@ LIFETIME = NOW + POLICY.lifetime_s
 
 
 def sent(head: Head) -> Head:
-    return then(head, Sent(chunks=[(piece.start, piece.end, piece.generation) for piece in head.tasks.unsent]))
+    return then(head, Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in head.tasks.unsent]))
 
 
 def settled(head: Head) -> Head:
@@ -40,13 +40,13 @@ def test_chunks_that_the_queue_did_not_take_stay_pending() -> None:
 def test_a_chunk_with_a_result_counts_as_sent() -> None:
     head = running()
     head = then(head, published(head.version, [0, 1]))
-    assert [piece.sent for piece in head.tasks.open] == [True, False, False, False]
+    assert [chunk.sent for chunk in head.tasks.open] == [True, False, False, False]
 
 
-def test_a_late_result_does_not_pass_for_a_sending_of_a_newer_generation() -> None:
+def test_a_late_result_does_not_mark_a_newer_generation_as_sent() -> None:
     head = running()
     head = then(head, published(head.version - 1, [0]))
-    assert not any(piece.sent for piece in head.tasks.open)
+    assert not any(chunk.sent for chunk in head.tasks.open)
 
 
 def test_no_chunk_is_sent_while_the_reserve_is_spent() -> None:

@@ -18,7 +18,7 @@ counts = st.integers(1, 10_000_000)
 
 
 def pace(mean_us: float, executors: int, window: int) -> Pace:
-    """Of measured tasks, or of a mean of 0."""
+    """Return the pace of tasks of this mean duration; 0: none is measured."""
     return Pace(mean_us=mean_us, measured=int(mean_us > 0), fleet={1: Member(executors, 0.0)}, window=window)
 
 
@@ -39,7 +39,7 @@ def test_a_chunk_lasts_at_most_the_target_or_one_task(uncut: int, mean_us: float
 
 
 def test_few_executors_have_short_chunks_in_a_large_window() -> None:
-    """A first window of 32 chunks, and then two executors say how long the tasks are."""
+    """The first window has 32 chunks, and then two executors report how long the tasks are."""
     size = chunk_size(10**6, 10**6, pace(10_000.0, 2, 32), CLOUD)
     assert size * 10_000 == 1_950_000
     assert chunk_size(10**6, 10**6, pace(10_000.0, 2, 4), CLOUD) * 10_000 == 10_400_000
@@ -80,7 +80,7 @@ def test_the_window_always_has_a_chunk_for_each_executor_and_two_more() -> None:
     assert next_window(8, 10**9, 10, POLICY) == 12
 
 
-def test_however_long_chunks_are_the_queue_is_short() -> None:
+def test_chunks_wait_in_the_queue_for_a_short_time_even_if_they_are_long() -> None:
     assert [next_window(32, wait_us, 2, CLOUD) for wait_us in (499_999, 500_000, 2_000_000, 2_000_001)] == [
         34,
         32,
@@ -89,7 +89,7 @@ def test_however_long_chunks_are_the_queue_is_short() -> None:
     ]
 
 
-def test_a_small_package_opens_at_once() -> None:
+def test_a_small_package_opens_all_its_tasks_at_once() -> None:
     assert [first_window(tasks, POLICY) for tasks in (1, 9, 32, 33, 10**6)] == [8, 9, 32, 8, 8]
 
 

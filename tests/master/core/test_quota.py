@@ -8,11 +8,11 @@ POLICY = Policy(slice_us=30_000_000)
 
 
 def package(**changes: object) -> Head:
-    """100 tasks, of which 50 are done, at 1 s each."""
-    at_work = {
+    """Return a package of 100 tasks of 1 s each, of which 50 are done."""
+    fields = {
         "done": 50, "used_us": 50_000_000, "reserved_us": 50_000_000, "measured": 50, "mean_us": 1e6, "wanted_us": 0,
     }  # fmt: skip
-    return altered(running(), **{**at_work, **changes})
+    return altered(running(), **{**fields, **changes})
 
 
 def test_the_first_slice_is_a_guess() -> None:
@@ -56,7 +56,7 @@ def test_a_package_of_an_exhausted_account_uses_up_its_reserve_first() -> None:
     assert slice_wanted_us(package(exhausted=True, used_us=55_000_000), POLICY) == 5_000_000
 
 
-def test_no_slice_is_larger_than_a_table_holds_whatever_workers_report() -> None:
+def test_no_slice_is_larger_than_a_table_holds() -> None:
     huge = package(mean_us=float(MOST_US), done=0, fleet={1: Member(10_000, NOW)})
     assert slice_wanted_us(huge, Policy(slice_us=MOST_US)) == MOST_US
     assert add_us(MOST_US, 2**63 - 1) == MOST_US

@@ -1,4 +1,4 @@
-"""Whose chunk is next: simulated queues with endless or short packages, and what each is handed."""
+"""Whose chunk is next: simulated queues with long and short packages, and how much of each they hand out."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ LONG_US, SHORT_US = 2_000_000, 10_000
 
 
 class Queue:
-    """Packages' waiting chunks, oldest first."""
+    """The waiting chunks of packages, oldest first."""
 
     def __init__(self) -> None:
         self.turns = Turns()
@@ -38,7 +38,7 @@ class Queue:
             yield self.take()
 
 
-def test_one_package_comes_in_order() -> None:
+def test_the_chunks_of_one_package_come_in_order() -> None:
     queue = Queue()
     queue.send("long", chunks=5)
     numbers = [line.number for line in queue.waiting["long"]]
@@ -122,7 +122,7 @@ def test_a_burst_of_small_packages_comes_before_a_long_one_as_far_as_the_allowan
     assert "long" not in queue.takes(ALLOWANCE_US // SHORT_US)
 
 
-def test_an_account_that_was_away_catches_up_on_nothing() -> None:
+def test_an_account_does_not_catch_up_on_the_time_when_it_had_no_work() -> None:
     queue = Queue()
     queue.send("bob's", chunks=1, account="bob")
     queue.send("ann's", chunks=1_000)
@@ -154,7 +154,7 @@ def test_all_packages_end_although_most_are_forgotten(monkeypatch: pytest.Monkey
     assert sum(1 for _ in queue.rest()) == 60 * 2 - 40
 
 
-def test_chunks_that_came_back_untouched_do_not_count() -> None:
+def test_chunks_that_come_back_untouched_do_not_count_for_turns() -> None:
     queue = Queue()
     queue.send("long", chunks=100)
     queue.takes(5)

@@ -6,7 +6,7 @@ from .packages import ALONE
 
 
 class Books:
-    """What is stored of accounts."""
+    """The stored accounts."""
 
     def __init__(self) -> None:
         self.keys: dict[str, bytes] = {}
@@ -76,7 +76,7 @@ class MemoryAccountStore:
             return Reservation(granted_us, exhausted=False)
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
-        """The hint is not needed: what the slices add up to is known."""
+        """Ignore the hint: the slices are known."""
         with ALONE:
             books = self._books
             if package_id in books.charged:

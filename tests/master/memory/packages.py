@@ -14,7 +14,7 @@ from cloudpar_protocol.payloads import InlineData, TaskResult
 
 INBOX_BYTES = 1_000_000
 ALONE: Final = RLock()
-"""Every port call is one step, also for the threads of a race."""
+"""Makes every port call one step, also for the threads of a race."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _specs = msgspec.msgpack.Decoder(Spec)
@@ -23,7 +23,7 @@ _results = msgspec.msgpack.Decoder(list[TaskResult])
 
 
 class Package(msgspec.Struct):
-    """What is stored of one: bytes, as in a table, so that nobody holds what another one changes."""
+    """A stored package: bytes, as in a table, so that no caller holds an object that another one changes."""
 
     number: int
     account_id: str

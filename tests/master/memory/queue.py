@@ -12,7 +12,7 @@ MEMORY_S = 300.0
 
 
 class Letter(Struct):
-    """A message: it waits since a time, is hidden until one, or is dead."""
+    """A message. It waits since `at`, is hidden until `at`, or is dead."""
 
     body: str
     at: float
@@ -27,7 +27,7 @@ class Letter(Struct):
 
 
 class Letters:
-    """What is stored of a queue. `looks`: it knows what fits a worker, and brings only that."""
+    """The stored messages of a queue. `looks`: the queue looks into messages, and brings only what fits a worker."""
 
     def __init__(self) -> None:
         self.looks = True
@@ -37,7 +37,7 @@ class Letters:
 
 
 class MemoryTaskQueue:
-    """The queue as a list, in the order in which it was sent; packages take turns."""
+    """The queue as a list, in the order of sending; packages take turns."""
 
     def __init__(self, letters: Letters, clock: Clock, ids: Ids) -> None:
         self._letters = letters

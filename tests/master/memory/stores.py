@@ -1,4 +1,4 @@
-"""Ports in this process's memory: as fast as a test of many runs needs them. Conforming, like the real ones."""
+"""Adapters in memory, which are fast enough for tests of many runs. The conformance suite checks them, too."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from .queue import Letters, MemoryTaskQueue
 
 
 class Data:
-    """What the processes of one deployment share."""
+    """The data that the processes of one deployment share."""
 
     def __init__(self) -> None:
         self.packages: dict[str, Package] = {}
@@ -30,12 +30,12 @@ class Data:
 
 
 def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
-    """Nobody serves these links."""
+    """Fail: no server serves these links."""
     raise AssertionError(link)
 
 
 def over(data: Data, folder: Path, clock: Clock, ids: Ids) -> Stores:
-    """One process's adapters. Blobs are files, which nobody reads: only links to them are handed out."""
+    """Make the adapters of one process. Only links to blobs are handed out; no test reads the blobs."""
     return Stores(
         packages=MemoryPackageStore(data.packages, data.numbers),
         accounts=MemoryAccountStore(data.books),
@@ -52,7 +52,7 @@ _data: dict[Path, Data] = {}
 
 @contextmanager
 def in_memory(folder: Path, clock: SetClock) -> Iterator[Stores]:
-    """The memory that belongs to a folder."""
+    """Open the memory that belongs to a folder."""
     first = folder not in _data
     try:
         yield over(_data.setdefault(folder, Data()), folder, clock, RandomIds())

@@ -40,10 +40,10 @@ class Passing(Asking):
             side.stores.queue.delete([receipt])
         del self.reference.live[number]
         package = self.reference.packages[lease.package_id]
-        for piece in before.tasks.open if before else ():
-            alone = piece.end - piece.start == 1 and lease.start <= piece.start < lease.end
-            if alone and piece.generation == lease.generation:
-                package.publish([TaskResult(piece.start, "lost", 0)])
+        for chunk in before.tasks.open if before else ():
+            alone = chunk.end - chunk.start == 1 and lease.start <= chunk.start < lease.end
+            if alone and chunk.generation == lease.generation:
+                package.publish([TaskResult(chunk.start, "lost", 0)])
         self.look()
 
     @rule()

@@ -18,7 +18,7 @@ def test_a_chunk_whose_workers_die_is_halved(world: World, ann: AccountRecord) -
     package_id = world.start(ann, tasks=5)
     kill_workers(world)
     assert world.timer.tick() == 1
-    assert [(piece.start, piece.end) for piece in world.head(package_id).tasks.open] == [(0, 3), (3, 5)]
+    assert [(chunk.start, chunk.end) for chunk in world.head(package_id).tasks.open] == [(0, 3), (3, 5)]
     assert world.backend.queue.dead(10) == []
     assert {lease.attempt for lease in world.retrieve()} == {1}
 

@@ -1,4 +1,4 @@
-"""Accounts of one name, which earlier releases made, in a folder of today."""
+"""Accounts of the same name, which earlier releases allowed, in a data folder of today."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from master.conformance.test_accounts import make_account
 from master.stores import SetClock
 
 
-def test_accounts_of_one_name_stay_and_get_no_third(tmp_path: Path, clock: SetClock) -> None:
+def test_accounts_of_the_same_name_stay_and_no_third_one_is_made(tmp_path: Path, clock: SetClock) -> None:
     database = Database(tmp_path / "db")
     accounts = SqliteAccountStore(database, clock)
     twins = [make_account(each)._replace(name="ann") for each in ("a", "b")]

@@ -1,4 +1,4 @@
-"""FileBlobStore: its files."""
+"""FileBlobStore: what it stores as files."""
 
 import asyncio
 import errno
@@ -33,7 +33,7 @@ async def whole() -> AsyncIterator[bytes]:
 
 
 def files(folder: Path) -> list[Path]:
-    """Without those that a thread is removing."""
+    """List the files of a folder, without those that a thread is removing."""
     found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return sorted(path for path in found if WASTE not in path.parts)
 
@@ -48,12 +48,12 @@ def test_no_key_leads_out_of_the_folder(store: FileBlobStore, tmp_path: Path, ke
     assert store.exists(key)
 
 
-def test_a_blob_is_its_owners_only(store: FileBlobStore, tmp_path: Path) -> None:
+def test_only_its_owner_may_read_a_blob(store: FileBlobStore, tmp_path: Path) -> None:
     write(store, "a/b", whole())
     assert stat.S_IMODE((tmp_path / "blobs" / "a" / "b.blob").stat().st_mode) == 0o600
 
 
-def test_nothing_is_left_of_an_upload_that_fails(store: FileBlobStore, tmp_path: Path) -> None:
+def test_an_upload_that_fails_leaves_no_file(store: FileBlobStore, tmp_path: Path) -> None:
     async def hung_up() -> AsyncIterator[bytes]:
         yield BODY[:3]
         raise ConnectionError
@@ -87,7 +87,7 @@ def test_uploads_that_a_dead_process_left_are_removed(store: FileBlobStore, tmp_
     assert store.exists(".upload-not")
 
 
-def test_a_sweep_removes_blobs_that_were_long_unused(store: FileBlobStore, tmp_path: Path, clock: SetClock) -> None:
+def test_a_sweep_removes_blobs_that_were_unused_for_long(store: FileBlobStore, tmp_path: Path, clock: SetClock) -> None:
     for name in ("old", "used", "new", "results/p/old"):
         write(store, name, whole())
     for path in files(tmp_path):

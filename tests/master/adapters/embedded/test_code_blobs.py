@@ -1,4 +1,4 @@
-"""Task code in a data folder: what stays, and what goes when there is too much of it."""
+"""Task code in a data folder: which of it stays, and which is removed when there is too much."""
 
 import asyncio
 import zlib
@@ -20,7 +20,7 @@ from master.packages import make_head, make_spec
 from master.stores import NOW, SetClock
 
 SIZE, ROOM = 1_000, 3
-"""Bytes of each code, and how many of them fit."""
+"""Bytes of each blob of code, and how many blobs fit."""
 
 
 class Folder:
@@ -35,7 +35,7 @@ class Folder:
         self.clock = clock
 
     def upload(self, name: str) -> None:
-        """What a client does before it starts a package whose code is not there."""
+        """Upload code, as a client does before it starts a package whose code is missing."""
 
         async def body() -> AsyncIterator[bytes]:
             yield bytes(SIZE)
@@ -75,7 +75,7 @@ def test_code_of_ended_packages_stays_up_to_a_size(folder: Folder) -> None:
     assert folder.names == "cde"
 
 
-def test_the_code_that_was_used_last_stays(folder: Folder) -> None:
+def test_code_that_was_used_last_stays(folder: Folder) -> None:
     for name in "abc":
         folder.run(name)
     folder.clock.move(1.0)
@@ -86,7 +86,7 @@ def test_the_code_that_was_used_last_stays(folder: Folder) -> None:
     assert folder.names == "acd"
 
 
-def test_code_of_running_packages_stays_whatever_its_size(folder: Folder) -> None:
+def test_code_of_running_packages_stays_even_if_it_is_too_much(folder: Folder) -> None:
     for name in "abcde":
         folder.upload(name)
         folder.start(name)

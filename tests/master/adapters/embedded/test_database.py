@@ -12,7 +12,7 @@ def keys(database: Database) -> list[str]:
     return [key for (key,) in database.execute("SELECT key FROM grants ORDER BY key")]
 
 
-def test_all_or_none(database: Database) -> None:
+def test_a_transaction_is_committed_whole_or_not_at_all(database: Database) -> None:
     def fail() -> None:
         with database.transaction():
             database.execute(INSERT, ("1",))
@@ -27,7 +27,7 @@ def test_all_or_none(database: Database) -> None:
     assert keys(database) == ["1", "2"]
 
 
-def test_leaving_early_commits(database: Database) -> None:
+def test_a_return_within_a_transaction_commits_it(database: Database) -> None:
     def work() -> str:
         with database.transaction():
             database.execute(INSERT, ("1",))
@@ -39,8 +39,8 @@ def test_leaving_early_commits(database: Database) -> None:
     assert keys(database) == ["1"]
 
 
-def test_a_full_disk_loses_the_transaction_only(database: Database) -> None:
-    """SQLite ends it by itself at some statements, or only at the commit: the next transaction must begin anyway."""
+def test_a_full_disk_loses_only_its_transaction(database: Database) -> None:
+    """SQLite may end it at a statement, or only at the commit: the next transaction must start in both cases."""
     (pages,) = database.execute("PRAGMA page_count").fetchone()
     database.execute(f"PRAGMA max_page_count = {pages + 2}")
     with pytest.raises(sqlite3.OperationalError, match="full"), database.transaction():
@@ -64,7 +64,7 @@ def test_a_commit_that_fails_leaves_no_transaction_open(database: Database) -> N
 
 
 def test_a_database_opens_again_after_its_process_died(tmp_path: Path, database: Database) -> None:
-    """Nothing was closed: what was committed is in the log beside the file."""
+    """Its process has closed nothing: what it committed is in the log beside the file."""
     with database.transaction():
         database.execute(INSERT, ("1",))
     other = Database(tmp_path / "master.sqlite")
@@ -72,7 +72,7 @@ def test_a_database_opens_again_after_its_process_died(tmp_path: Path, database:
     other.close()
 
 
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "broken.sqlite"
     path.write_bytes(b"no database" * 1000)
     with pytest.raises(sqlite3.DatabaseError, match="not a database"):

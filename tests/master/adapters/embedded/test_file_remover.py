@@ -1,4 +1,4 @@
-"""What packages leave behind is removed without keeping requests."""
+"""Files are removed in a thread, so that requests do not wait for it."""
 
 from pathlib import Path
 

@@ -1,5 +1,6 @@
-"""What a conversion does to single rows, and what becomes of one that is cut short. Whole folders of earlier releases:
-tests/system/test_upgrades.py.
+"""What a conversion does to single rows, and what a conversion that is interrupted leaves.
+
+tests/system/test_upgrades.py converts whole folders of earlier releases.
 """
 
 import ast
@@ -33,7 +34,7 @@ BILLING_ID = "p1@1000500"
 
 
 def schema_of(release: str) -> str:
-    """The tables as an earlier release made them."""
+    """Return the tables as an earlier release made them."""
     name = f"{LAST_OF[release]}:functions/cloudpar_master/adapters/embedded/database.py"
     source = subprocess.run(["git", "show", name], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     found = next(
@@ -67,7 +68,7 @@ def spec(data: dict[str, Any]) -> bytes:
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A database of 0.1.0 with a package that is at work, and an account."""
+    """Make a database of 0.1.0 with a running package and an account."""
     path = tmp_path / "master.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(schema_of("0.1.0"))
@@ -94,7 +95,7 @@ def query(path: Path, text: str) -> list[Any]:
 
 
 def tables(path: Path) -> dict[str, list[Any]]:
-    """By name, each table's columns; their order may differ."""
+    """Return each table's columns, by its name. The order of the columns may differ."""
     names = query(path, "SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
     with closing(sqlite3.connect(path)) as connection:
         columns = "SELECT name, type, pk FROM pragma_table_info(?) ORDER BY name"
@@ -165,7 +166,7 @@ def test_a_converted_database_has_the_tables_of_a_new_one(old: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(("at", "charged"), [(STARTED_AT + 1, BILLING_ID), (STARTED_AT - 1, PACKAGE)])
-def test_a_settlement_of_an_earlier_package_with_the_same_id_is_not_taken_for_this_ones(
+def test_a_settlement_of_an_earlier_package_with_the_same_id_does_not_count_for_this_one(
     old: Path, at: float, charged: str
 ) -> None:
     with closing(sqlite3.connect(old)) as connection:
@@ -261,7 +262,7 @@ def test_a_format_that_no_release_wrote_is_refused_with_what_to_do(tmp_path: Pat
         Database(path)
 
 
-def test_each_release_has_its_format_and_a_way_to_todays() -> None:
+def test_each_release_has_a_format_that_can_be_converted() -> None:
     assert set(migrations.RELEASES.values()) <= set(LAST_OF)
     for number in migrations.RELEASES:
         assert number == FORMAT or migrations._steps(number)

@@ -1,4 +1,4 @@
-"""No call of the embedded adapters reads all there is: with 100,000 rows each finds its own by an index."""
+"""No call of the embedded adapters reads a whole table: among 100,000 rows each call finds its own by an index."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from master.stores import NOW, SetClock
 MANY = 100_000
 FIT = Fit(("3.11", "3.12"), ("p3", "p4"))
 STEPS = 20_000
-"""Of SQLite's machine, for one call: a look at each of MANY rows would take several times as many."""
+"""The most steps of SQLite's machine that a call may take. A look at each of MANY rows takes several times as many."""
 
 Call = Callable[[SqlitePackageStore, SqliteAccountStore, SqliteTaskQueue], object]
 
@@ -53,7 +53,7 @@ CALLS: dict[str, Call] = {
 
 
 def fill(database: Database, state: str) -> None:
-    """Rows as they would be, made by one statement each."""
+    """Fill the tables by one statement each."""
     database.execute("CREATE TEMP TABLE n (i INTEGER PRIMARY KEY)")
     database.executemany("INSERT INTO n VALUES (?)", ((number,) for number in range(MANY)))
     for insert in (
@@ -87,7 +87,7 @@ def encoded_head(database: Database) -> bytes:
 
 @contextmanager
 def counted(database: Database) -> Iterator[list[int]]:
-    """How many hundreds of steps SQLite took."""
+    """Yield a list that grows by one for each hundred steps that SQLite takes."""
     hundreds: list[int] = []
     database._connection.set_progress_handler(lambda: hundreds.append(1), 100)
     yield hundreds
@@ -95,7 +95,7 @@ def counted(database: Database) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("state", ["waiting", "hidden", "dead"])
-def test_every_call_takes_few_steps(database: Database, clock: SetClock, state: str) -> None:
+def test_every_call_takes_few_steps_of_sqlite(database: Database, clock: SetClock, state: str) -> None:
     fill(database, state)
     packages = SqlitePackageStore(database, NoSignals())
     accounts = SqliteAccountStore(database, clock)

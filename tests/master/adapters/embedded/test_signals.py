@@ -1,4 +1,4 @@
-"""What the adapters tell the server of their own process."""
+"""What the adapters report to the server of their own process."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from master.stores import SetClock
 
 
 class Recorded:
-    """Keeps the signals, and looks whether what they tell of is there already."""
+    """Keeps the signals, and checks that what they report is committed already."""
 
     def __init__(self, database: Database) -> None:
         self.heads: list[str] = []
@@ -38,7 +38,7 @@ def test_a_saved_head_is_signalled_and_a_lost_save_is_not(database: Database) ->
     assert signals.heads == ["p"]
 
 
-def test_chunks_are_told_once_they_are_there(database: Database, clock: SetClock) -> None:
+def test_chunks_are_signalled_once_they_are_in_the_queue(database: Database, clock: SetClock) -> None:
     signals = Recorded(database)
     queue = SqliteTaskQueue(database, clock, RandomIds(), signals)
     queue.send([Sending("g1", "b", package="p", python="3.11"), Sending("g2", "b", package="q")])

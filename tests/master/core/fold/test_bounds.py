@@ -1,4 +1,4 @@
-"""The head stays small, whatever workers and clients send; and what it declined is done in the end."""
+"""The head stays small, even if workers and clients send the worst; and tasks that it declines are done in the end."""
 
 import random
 from collections.abc import Callable
@@ -40,33 +40,33 @@ def bounded(head: Head) -> Head:
     return head
 
 
-def at_work(tasks: int = PACKAGE_TASKS, chunksize: int = 25_000, window: int = POLICY.largest_window) -> Head:
+def running(tasks: int = PACKAGE_TASKS, chunksize: int = 25_000, window: int = POLICY.largest_window) -> Head:
     return granted(new(tasks, chunksize=chunksize, window=window, name=LONG_NAME), PLENTY_US)
 
 
-def every_other(piece: OpenRange, most: int = 1_000) -> Event:
-    return published(piece.generation, range(piece.start + 1, piece.end, 2)[:most], outcome="error", duration_us=1)
+def every_other(chunk: OpenRange, most: int = 1_000) -> Event:
+    return published(chunk.generation, range(chunk.start + 1, chunk.end, 2)[:most], outcome="error", duration_us=1)
 
 
-def scattered_return(piece: OpenRange) -> Event:
-    ranges = [(start, start + 1) for start in range(piece.start + 1, piece.end, 2)[:1_000]]
-    return GaveBack(generation=piece.generation, ranges=ranges)
+def scattered_return(chunk: OpenRange) -> Event:
+    ranges = [(start, start + 1) for start in range(chunk.start + 1, chunk.end, 2)[:1_000]]
+    return GaveBack(generation=chunk.generation, ranges=ranges)
 
 
-def scattered_clearing(piece: OpenRange) -> Event:
-    return Cleared(generation=piece.generation, ranges=[(piece.start + 1, piece.start + 2), (piece.end - 2, piece.end)])
+def scattered_clearing(chunk: OpenRange) -> Event:
+    return Cleared(generation=chunk.generation, ranges=[(chunk.start + 1, chunk.start + 2), (chunk.end - 2, chunk.end)])
 
 
-def loss(piece: OpenRange) -> Event:
-    return Lost(start=piece.start, end=piece.end, generation=piece.generation, receives=4)
+def loss(chunk: OpenRange) -> Event:
+    return Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=4)
 
 
-def scattered_cancel(piece: OpenRange) -> Event:
-    return CancelAsked(ranges=[(piece.start + step, piece.start + step + 1) for step in range(1, 40, 4)])
+def scattered_cancel(chunk: OpenRange) -> Event:
+    return CancelAsked(ranges=[(chunk.start + step, chunk.start + step + 1) for step in range(1, 40, 4)])
 
 
-def middle_result(piece: OpenRange) -> Event:
-    return published(piece.generation, [(piece.start + piece.end) // 2], worker_id=f"{piece.start}{LONG_NAME}")
+def middle_result(chunk: OpenRange) -> Event:
+    return published(chunk.generation, [(chunk.start + chunk.end) // 2], worker_id=f"{chunk.start}{LONG_NAME}")
 
 
 NUISANCES: list[Callable[[OpenRange], Event]] = [
@@ -74,14 +74,14 @@ NUISANCES: list[Callable[[OpenRange], Event]] = [
 ]  # fmt: skip
 
 
-def test_the_largest_head_there_can_be_fits() -> None:
-    """Every field at its widest; the lists as large as they get, of the entries that take most."""
+def test_the_largest_possible_head_fits() -> None:
+    """Every field is at its widest, and the lists are as long as they can be, of the largest entries."""
     most = 2**62
-    pieces = [OpenRange(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1, 2**32 - 1)] * MOST_ENTRIES
+    chunks = [OpenRange(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1, 2**32 - 1)] * MOST_ENTRIES
     head = make_head(
         "f" * 32, "f" * 16, PACKAGE_TASKS, NOW, name=LONG_NAME, version=2**32 - 1, state="cancelled",
         reason="acknowledged", message="m" * MESSAGE_BYTES, chunksize=2**63 - 1,
-        cursor=PACKAGE_TASKS, open=pieces, done=PACKAGE_TASKS, errors=PACKAGE_TASKS, used_us=most, reserved_us=most,
+        cursor=PACKAGE_TASKS, open=chunks, done=PACKAGE_TASKS, errors=PACKAGE_TASKS, used_us=most, reserved_us=most,
         failed=[(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1)] * FAILED_RANGES,
         next_slice=2**32 - 1, wanted_us=most, ask_again_at=NOW,
         mean_us=1.5, measured=PACKAGE_TASKS, execute_us=most, retrieve_us=most, publish_us=most,
@@ -95,22 +95,22 @@ def test_the_largest_head_there_can_be_fits() -> None:
 
 
 @pytest.mark.parametrize("nuisance", NUISANCES, ids=[each.__name__ for each in NUISANCES])
-def test_one_kind_of_nuisance_on_every_chunk(nuisance: Callable[[OpenRange], Event]) -> None:
-    head = at_work()
+def test_the_head_stays_small_under_one_kind_of_nuisance(nuisance: Callable[[OpenRange], Event]) -> None:
+    head = running()
     for _ in range(3):
-        for piece in list(head.tasks.open)[::11]:
-            head = bounded(then(head, nuisance(piece)))
+        for chunk in list(head.tasks.open)[::11]:
+            head = bounded(then(head, nuisance(chunk)))
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_all_kinds_of_nuisance_together(chance: random.Random) -> None:
-    head = at_work(chunksize=chance.choice([50, 4_000, 25_000]))
+def test_the_head_stays_small_under_all_kinds_of_nuisance(chance: random.Random) -> None:
+    head = running(chunksize=chance.choice([50, 4_000, 25_000]))
     for _ in range(25):
         if head.life.ended:
             break
-        pieces = [chance.choice(head.tasks.open) for _ in range(chance.randint(1, 25))] if head.tasks.open else []
-        events = [chance.choice(NUISANCES)(piece) for piece in pieces]
+        chunks = [chance.choice(head.tasks.open) for _ in range(chance.randint(1, 25))] if head.tasks.open else []
+        events = [chance.choice(NUISANCES)(chunk) for chunk in chunks]
         head = bounded(then(head, *events, ExecutorsIdle(executors=10_000), now=head.now + chance.random()))
     head = bounded(then(head, CancelAsked()))
     stopped = [span[0] for span in head.tasks.stopping] + [sum(span) // 2 for span in head.tasks.stopping]
@@ -118,19 +118,19 @@ def test_all_kinds_of_nuisance_together(chance: random.Random) -> None:
 
 
 def test_declined_results_are_queued_again_and_a_worker_in_order_finishes_them() -> None:
-    head = at_work(tasks=40_000, chunksize=100)
+    head = running(tasks=40_000, chunksize=100)
     committed: set[int] = set()
     declined = 0
-    for piece in list(head.tasks.open):
-        folded = take(head, every_other(piece))
+    for chunk in list(head.tasks.open):
+        folded = take(head, every_other(chunk))
         committed |= {result.index for result in folded.results}
         declined += not folded.results
         head = bounded(folded.head)
     assert declined > 300
     assert spans(head.tasks.unsent)[-1] == (39_900, 40_000)
     while not head.life.ended:
-        piece = head.tasks.open[0]
-        folded = take(head, published(piece.generation, range(piece.start, piece.end)))
+        chunk = head.tasks.open[0]
+        folded = take(head, published(chunk.generation, range(chunk.start, chunk.end)))
         assert not committed & {result.index for result in folded.results}
         committed |= {result.index for result in folded.results}
         head = bounded(folded.head)
@@ -138,9 +138,9 @@ def test_declined_results_are_queued_again_and_a_worker_in_order_finishes_them()
 
 
 def test_results_in_order_are_never_declined() -> None:
-    head = at_work(tasks=40_000, chunksize=100)
-    for piece in list(head.tasks.open):
-        head = then(head, every_other(piece))
+    head = running(tasks=40_000, chunksize=100)
+    for chunk in list(head.tasks.open):
+        head = then(head, every_other(chunk))
     before = len(head.tasks.open)
     last = head.tasks.open[-1]
     folded = take(head, published(last.generation, range(last.start, last.start + 5)))
@@ -149,8 +149,8 @@ def test_results_in_order_are_never_declined() -> None:
 
 
 def test_tasks_that_all_kill_their_workers_all_fail() -> None:
-    """Depth first: with room for no other half, that of the first piece is always found."""
-    head = at_work(tasks=1_200, chunksize=3)
+    """Depth first: if the head has room for no other halves, it still has room for those of the first range."""
+    head = running(tasks=1_200, chunksize=3)
     rounds = 0
     while not head.life.ended:
         head = bounded(then(head, *map(loss, head.tasks.open)))
@@ -161,16 +161,16 @@ def test_tasks_that_all_kill_their_workers_all_fail() -> None:
 
 def test_a_refusal_of_any_length_fits() -> None:
     event = Published(worker_id="w", executors=1, generation=2, results=[], refused="python", message=LONG_NAME * 100)
-    bounded(then(at_work(), event))
+    bounded(then(running(), event))
 
 
 def test_a_package_with_many_cancelled_tasks_goes_on_in_small_steps() -> None:
-    head = at_work(tasks=4_000, chunksize=1, window=8)
+    head = running(tasks=4_000, chunksize=1, window=8)
     while head.tasks.free_entries > 20:
         start = head.tasks.cursor
         head = then(head, CancelAsked(ranges=[(start + step, start + step + 1) for step in range(1, 20, 2)]))
-        head = bounded(then(head, *[published(piece.generation, [piece.start]) for piece in head.tasks.open]))
+        head = bounded(then(head, *[published(chunk.generation, [chunk.start]) for chunk in head.tasks.open]))
     while not head.life.ended:
         assert head.tasks.open
-        head = bounded(then(head, *[published(piece.generation, [piece.start]) for piece in head.tasks.open]))
+        head = bounded(then(head, *[published(chunk.generation, [chunk.start]) for chunk in head.tasks.open]))
     assert head.life.state == "completed"

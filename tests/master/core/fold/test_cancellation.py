@@ -119,7 +119,7 @@ def test_too_scattered_a_cancellation_is_declined_as_a_whole() -> None:
     assert after.tasks.open == head.tasks.open
 
 
-# only what is queued
+# only queued tasks
 
 
 def test_draining_spares_what_workers_have() -> None:
@@ -137,7 +137,7 @@ def test_tasks_that_come_back_to_a_draining_package_are_queued_to_be_cleared() -
     assert spans(head.tasks.open) == [(0, 5), (5, 10)]
     head = then(head, Lost(start=0, end=5, generation=2, receives=4))
     assert spans(head.tasks.open) == [(0, 3), (3, 5), (5, 10)]
-    assert all(piece.generation > 2 for piece in head.tasks.open)
+    assert all(chunk.generation > 2 for chunk in head.tasks.open)
 
 
 def test_a_cancelled_package_does_not_wait_for_tasks_that_were_given_back() -> None:
@@ -159,7 +159,7 @@ def test_a_draining_package_without_chunks_ends() -> None:
     assert (head.life.state, head.tasks.cancelled) == ("completed", [(0, 10)])
 
 
-# acknowledged
+# acknowledged packages
 
 
 def test_acknowledging_a_running_package_cancels_it_first() -> None:

@@ -7,14 +7,14 @@ def lost(start: int, end: int, generation: int) -> Lost:
     return Lost(start=start, end=end, generation=generation, receives=4)
 
 
-def pieces(head: Head) -> list[tuple[int, int, int]]:
-    return [(piece.start, piece.end, piece.generation) for piece in head.tasks.open]
+def chunks(head: Head) -> list[tuple[int, int, int]]:
+    return [(chunk.start, chunk.end, chunk.generation) for chunk in head.tasks.open]
 
 
 def test_a_lost_chunk_is_halved_and_queued_as_a_new_generation() -> None:
     head = running(tasks=10)
     head = then(head, lost(0, 10, head.version))
-    assert pieces(head) == [(0, 5, head.version), (5, 10, head.version)]
+    assert chunks(head) == [(0, 5, head.version), (5, 10, head.version)]
     assert head.tasks.unsent == head.tasks.open
 
 
@@ -36,11 +36,11 @@ def test_a_single_task_that_was_lost_fails_and_the_others_go_on() -> None:
     assert spans(folded.head.tasks.open) == [(1, 2)]
 
 
-def test_a_task_that_kills_its_workers_is_soon_alone() -> None:
+def test_a_task_that_kills_its_workers_is_alone_after_few_losses() -> None:
     head = running(tasks=64, chunksize=64)
     rounds = 0
     while not head.tasks.errors:
-        (killer,) = [piece for piece in head.tasks.open if piece.start <= 42 < piece.end]
+        (killer,) = [chunk for chunk in head.tasks.open if chunk.start <= 42 < chunk.end]
         head = then(head, lost(killer.start, killer.end, killer.generation))
         rounds += 1
     assert head.tasks.failed == [(42, 43)]
@@ -71,18 +71,18 @@ def test_a_repeated_loss_counts_once() -> None:
 def test_tasks_given_back_are_cut_into_new_chunks() -> None:
     head = running(tasks=10)
     head = then(head, GaveBack(generation=head.version, ranges=[(6, 10)]))
-    assert pieces(head) == [(0, 6, 2), (6, 10, 3)]
+    assert chunks(head) == [(0, 6, 2), (6, 10, 3)]
     assert spans(head.tasks.unsent) == [(6, 10)]
 
 
-def test_tasks_given_back_are_cut_in_chunks_of_todays_size() -> None:
+def test_tasks_given_back_are_cut_in_chunks_of_the_current_size() -> None:
     head = running(tasks=400, chunksize=None, window=1)
     head = then(head, published(head.version, range(400), duration_us=100))
     large = head.tasks.open[-1]
     assert large.end - large.start >= 99
     slow = published(large.generation, [large.start], duration_us=10**8)
     head = then(head, slow, GaveBack(generation=large.generation, ranges=[(large.start + 1, large.end)]))
-    assert {piece.end - piece.start for piece in head.tasks.open if piece.generation == head.version} == {1}
+    assert {chunk.end - chunk.start for chunk in head.tasks.open if chunk.generation == head.version} == {1}
 
 
 def test_given_back_ranges_may_overlap_and_come_unsorted() -> None:
@@ -116,10 +116,10 @@ def test_a_result_of_a_given_back_task_still_counts() -> None:
 def test_tasks_given_back_keep_their_losses_until_they_are_halved() -> None:
     head = running(tasks=10)
     head = then(head, GaveBack(generation=2, ranges=[(0, 10)], losses=2))
-    assert [piece.losses for piece in head.tasks.open] == [2]
-    # A part of it has a result, another goes back by a worker of an old release, which does not say its losses.
+    assert [chunk.losses for chunk in head.tasks.open] == [2]
+    # One task has a result. A worker of an old release, which does not report losses, gives others back.
     head = then(head, published(head.version, [0]), GaveBack(generation=head.version, ranges=[(6, 10)]))
-    assert [(piece.start, piece.end, piece.losses) for piece in head.tasks.open] == [(1, 6, 2), (6, 10, 2)]
+    assert [(chunk.start, chunk.end, chunk.losses) for chunk in head.tasks.open] == [(1, 6, 2), (6, 10, 2)]
     first = head.tasks.open[0]
     head = then(head, lost(first.start, first.end, first.generation))
-    assert [(piece.start, piece.end, piece.losses) for piece in head.tasks.open] == [(1, 4, 0), (4, 6, 0), (6, 10, 2)]
+    assert [(chunk.start, chunk.end, chunk.losses) for chunk in head.tasks.open] == [(1, 4, 0), (4, 6, 0), (6, 10, 2)]

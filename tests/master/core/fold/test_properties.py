@@ -1,4 +1,4 @@
-"""A package under every event there is, in any order, told again and told late."""
+"""A package under all kinds of events, in any order, repeated and late."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -33,7 +33,7 @@ outcomes: st.SearchStrategy[Outcome] = st.sampled_from(["ok", "ok", "ok", "error
 
 
 class Package(RuleBasedStateMachine):
-    """Everything that is told, and what may never be untrue of the head."""
+    """All events that may come, and what must always hold for the head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Package(RuleBasedStateMachine):
         self.committed: dict[int, int] = {}
         self.stopped_us = 0
         self.chunks: list[OpenRange] = []
-        self.told: list[Event] = []
+        self.sent: list[Event] = []
         self.slices: dict[int, int] = {}
         self.ahead_s = 0.0
 
@@ -49,10 +49,10 @@ class Package(RuleBasedStateMachine):
     def start(self, tasks: int, chunksize: int | None, window: int) -> None:
         self.head = new(tasks, chunksize=chunksize, window=window, policy=POLICY)
 
-    # what workers and clients tell
+    # what workers and clients send
 
     def chunk(self, chance: int) -> OpenRange:
-        """One that was cut some time: the newest are likelier."""
+        """Choose one of the chunks that were ever cut, more often one of the newest."""
         return self.chunks[-1 - min(chance % 7 * (chance % 3), len(self.chunks) - 1)]
 
     @precondition(lambda self: self.chunks)
@@ -61,7 +61,7 @@ class Package(RuleBasedStateMachine):
         chunk = self.chunk(chance)
         indices = data.draw(st.lists(st.integers(chunk.start, chunk.end - 1), max_size=30))
         duration_us, outcome = data.draw(st.integers(0, 10**6)), data.draw(outcomes)
-        self.tell(
+        self.send(
             published(
                 chunk.generation, indices, duration_us=duration_us, outcome=outcome, wait_us=wait_us,
                 worker_id=f"{worker}" * 100,
@@ -72,49 +72,49 @@ class Package(RuleBasedStateMachine):
     @rule(chance=chances)
     def finish(self, chance: int) -> None:
         chunk = self.chunk(chance)
-        self.tell(published(chunk.generation, range(chunk.start, chunk.end), duration_us=chance))
+        self.send(published(chunk.generation, range(chunk.start, chunk.end), duration_us=chance))
 
     @precondition(lambda self: self.chunks)
     @rule(chance=chances, data=st.data())
     def give_back(self, chance: int, data: st.DataObject) -> None:
         chunk = self.chunk(chance)
-        self.tell(GaveBack(generation=chunk.generation, ranges=data.draw(st.lists(_within(chunk), max_size=5))))
+        self.send(GaveBack(generation=chunk.generation, ranges=data.draw(st.lists(_within(chunk), max_size=5))))
 
     @precondition(lambda self: self.chunks)
     @rule(chance=chances)
     def lose(self, chance: int) -> None:
         chunk = self.chunk(chance)
-        self.tell(Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=4))
+        self.send(Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=4))
 
     @precondition(lambda self: self.chunks)
     @rule(chance=chances)
     def clear(self, chance: int) -> None:
         chunk = self.chunk(chance)
         if self.head.tasks.draining:
-            self.tell(Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)]))
+            self.send(Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)]))
 
     @rule(asked=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400)), max_size=4))
     def cancel_some(self, asked: list[Range]) -> None:
-        self.tell(CancelAsked(ranges=[(start, min(end, start + 9)) for start, end in asked]))
+        self.send(CancelAsked(ranges=[(start, min(end, start + 9)) for start, end in asked]))
 
     @rule(chance=chances, event=st.sampled_from([CancelAsked(), CancelAsked(only_queued=True), Acknowledged()]))
     def wind_up(self, chance: int, event: Event) -> None:
         if chance % 4 == 0:
-            self.tell(event)
+            self.send(event)
 
     @rule(executors=st.integers(1, 10_000))
     def idle(self, executors: int) -> None:
-        self.tell(ExecutorsIdle(executors=executors))
+        self.send(ExecutorsIdle(executors=executors))
 
-    @precondition(lambda self: self.told)
+    @precondition(lambda self: self.sent)
     @rule(chance=chances)
-    def tell_again(self, chance: int) -> None:
-        self.tell(self.told[chance % len(self.told)])
+    def send_again(self, chance: int) -> None:
+        self.send(self.sent[chance % len(self.sent)])
 
-    @precondition(lambda self: len(self.told) > 1)
+    @precondition(lambda self: len(self.sent) > 1)
     @rule(picks=st.lists(chances, min_size=2, max_size=8))
-    def tell_many_again(self, picks: list[int]) -> None:
-        self.fold([self.told[chance % len(self.told)] for chance in picks])
+    def send_many_again(self, picks: list[int]) -> None:
+        self.fold([self.sent[chance % len(self.sent)] for chance in picks])
 
     # what time and the outside world bring
 
@@ -130,7 +130,7 @@ class Package(RuleBasedStateMachine):
         if which < len(effects):
             answer = self.answer(effects[which], whole=kept)
             if answer is not None:
-                self.tell(answer)
+                self.send(answer)
 
     def answer(self, effect: object, *, whole: bool = True) -> Event | None:
         match effect:
@@ -149,10 +149,10 @@ class Package(RuleBasedStateMachine):
                 return Deleted()
         return None
 
-    # what may never be untrue
+    # what must always hold
 
-    def tell(self, event: Event) -> None:
-        self.told.append(event)
+    def send(self, event: Event) -> None:
+        self.sent.append(event)
         self.fold([event])
         counted = self.counted()
         self.fold([event])
@@ -160,7 +160,7 @@ class Package(RuleBasedStateMachine):
 
     def counted(self) -> tuple[object, ...]:
         head = self.head
-        tasks = ranges.union((piece.start, piece.end) for piece in head.tasks.open)
+        tasks = ranges.union((chunk.start, chunk.end) for chunk in head.tasks.open)
         outstanding = ranges.union(tasks, [(head.tasks.cursor, head.tasks.count)])
         money = (head.quota.used_us, head.quota.reserved_us, head.pace.execute_us, head.life.settled)
         return (
@@ -190,14 +190,14 @@ class Package(RuleBasedStateMachine):
         assert stopped_us == self.stopped_us or before.tasks.stopping or after.life.ended or after.tasks.cancelled
         self.stopped_us = stopped_us
         _check(after, set(self.committed))
-        self.chunks += [piece for piece in after.tasks.open if piece.generation == after.version]
+        self.chunks += [chunk for chunk in after.tasks.open if chunk.generation == after.version]
 
     def teardown(self) -> None:
-        """Let the workers do their work: every package ends, settles, and is forgotten in the end."""
+        """Let the workers finish: every package ends, is settled, and is forgotten in the end."""
         for _ in range(3_000):
             effects = pending(self.head, POLICY)
             answers = [answer for effect in effects if (answer := self.answer(effect)) is not None]
-            work = [published(piece.generation, range(piece.start, piece.end)) for piece in self.head.tasks.open[:1]]
+            work = [published(chunk.generation, range(chunk.start, chunk.end)) for chunk in self.head.tasks.open[:1]]
             if not answers and not work:
                 if self.head.life.deleted_at is not None and effects:
                     return
@@ -218,13 +218,13 @@ def _numbers(some: list[Range]) -> set[int]:
 
 def _check(head: Head, committed: set[int]) -> None:
     cancelled, stopping = _numbers(head.tasks.cancelled), _numbers(head.tasks.stopping)
-    outstanding = [number for piece in head.tasks.open for number in range(piece.start, piece.end)]
-    assert outstanding == sorted(set(outstanding)), "open pieces are sorted and disjoint"
+    outstanding = [number for chunk in head.tasks.open for number in range(chunk.start, chunk.end)]
+    assert outstanding == sorted(set(outstanding)), "open ranges are sorted and disjoint"
     open_tasks = set(outstanding)
     assert not open_tasks & (committed | cancelled | stopping)
     assert not committed & (cancelled | stopping)
     assert head.tasks.done == len(committed) + len(cancelled)
-    assert all(piece.start < piece.end <= head.tasks.cursor <= head.tasks.count for piece in head.tasks.open)
+    assert all(chunk.start < chunk.end <= head.tasks.cursor <= head.tasks.count for chunk in head.tasks.open)
     if not head.life.ended:
         assert committed | cancelled | open_tasks | set(range(head.tasks.cursor, head.tasks.count)) == set(
             range(head.tasks.count)

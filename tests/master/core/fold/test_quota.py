@@ -6,7 +6,7 @@ from master.core.folds import NOW, POLICY, asked, finished, granted, new, publis
 
 
 def crossed(exhausted: bool) -> Head:
-    """One result has used all that was granted, and there is nothing more."""
+    """Return a head whose one result has used all that was granted, and that gets nothing more."""
     head = running(granted_us=5_000)
     head = then(head, published(head.version, [0], duration_us=6_000))
     return granted(head, 0, exhausted=exhausted)
@@ -47,7 +47,7 @@ def test_results_of_one_batch_with_the_crossing_one_are_committed_and_charged_no
     assert spans(folded.head.tasks.open) == [(10, 20), (20, 30), (30, 40)], "nothing new is cut"
 
 
-def test_while_other_packages_hold_the_rest_it_waits_and_asks_again() -> None:
+def test_a_package_waits_and_asks_again_while_others_hold_the_rest_of_the_quota() -> None:
     head = crossed(exhausted=False)
     assert (head.life.state, head.quota.wanted_us, head.quota.ask_again_at) == ("running", 0, NOW + 1.0)
     head = then(head, now=NOW + 1.0)
@@ -81,8 +81,8 @@ def test_a_repeated_answer_to_a_slice_counts_once() -> None:
     assert then(then(head, answer), answer).quota.reserved_us == FIRST_SLICE_US
 
 
-def test_two_masters_may_ask_for_one_slice_and_be_answered_differently() -> None:
-    """Nothing is left for the first, then another package settles: the account keeps the second's answer."""
+def test_of_two_different_answers_for_one_slice_the_one_that_grants_time_counts() -> None:
+    """Nothing is left for the first request; then another package settles, and the account keeps the second answer."""
     head = new()
     first = QuotaGranted(slice=0, granted_us=0, exhausted=False)
     second = QuotaGranted(slice=0, granted_us=5_000, exhausted=False)
@@ -91,7 +91,7 @@ def test_two_masters_may_ask_for_one_slice_and_be_answered_differently() -> None
         assert (folded.quota.reserved_us, folded.quota.next_slice) == (5_000, 1)
 
 
-def test_an_unkept_answer_does_not_spend_the_number_of_its_slice() -> None:
+def test_an_answer_of_nothing_does_not_use_up_the_number_of_its_slice() -> None:
     head = then(new(), QuotaGranted(slice=0, granted_us=0, exhausted=False))
     head = then(head, now=NOW + 1)
     assert pending(head, POLICY) == [Reserve(0, FIRST_SLICE_US)]
@@ -105,7 +105,7 @@ def test_the_next_slice_is_wanted_before_the_reserve_is_used() -> None:
     assert head.quota.wanted_us == 2 * POLICY.slice_us - 100_000
 
 
-def test_all_done_and_not_all_paid_for_waits_for_the_account() -> None:
+def test_a_package_whose_tasks_are_done_but_not_paid_for_waits_for_its_account() -> None:
     head = running(tasks=10, granted_us=5_000)
     head = then(head, published(head.version, range(10)))
     assert (head.life.state, head.tasks.done, head.quota.charged_us) == ("running", 10, 5_000)

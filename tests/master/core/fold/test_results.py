@@ -56,7 +56,7 @@ def test_results_out_of_order_leave_the_gaps_open() -> None:
     head = running(tasks=10)
     head = then(head, published(head.version, [5, 1, 7]))
     assert spans(head.tasks.open) == [(0, 1), (2, 5), (6, 7), (8, 10)]
-    assert {piece.generation for piece in head.tasks.open} == {2}
+    assert {chunk.generation for chunk in head.tasks.open} == {2}
 
 
 def test_the_last_result_completes_the_package() -> None:
@@ -70,7 +70,7 @@ def test_the_last_result_completes_the_package() -> None:
     assert head.life.reason is None
 
 
-def test_a_package_with_errors_completes_and_tells_which() -> None:
+def test_a_package_with_errors_completes_and_names_the_failed_tasks() -> None:
     head = running(tasks=10)
     head = then(head, published(head.version, [2, 3, 7], outcome="error"))
     head = finished(head)
@@ -101,7 +101,7 @@ def test_a_result_after_the_end_is_not_committed() -> None:
 
 
 def test_tasks_that_a_worker_wrongly_took_for_cancelled_are_given_back() -> None:
-    """A worker stops what it thinks is unwanted; when it is mistaken, the task has to run elsewhere."""
+    """A worker stops a task that it takes for unwanted. If it is wrong, the task must run elsewhere."""
     head = running(tasks=10)
     folded = take(head, published(head.version, [4, 4], outcome="cancelled"))
     assert folded.results == []
@@ -109,7 +109,7 @@ def test_tasks_that_a_worker_wrongly_took_for_cancelled_are_given_back() -> None
     assert [(p.start, p.end, p.generation) for p in folded.head.tasks.open] == [(0, 4, 2), (4, 5, 3), (5, 10, 2)]
 
 
-def test_a_zombie_that_stops_a_task_does_not_take_it_from_its_new_holder() -> None:
+def test_a_worker_of_an_older_generation_that_stops_a_task_does_not_take_it_from_its_new_holder() -> None:
     head = running(tasks=10)
     folded = take(head, published(head.version - 1, [4], outcome="cancelled"))
     assert spans(folded.head.tasks.open) == [(0, 10)]

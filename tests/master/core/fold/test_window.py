@@ -38,9 +38,9 @@ def test_the_window_halves_when_chunks_wait_long() -> None:
 def test_the_window_never_grows_beyond_the_largest() -> None:
     head = running(tasks=10**6)
     for _ in range(20):
-        piece = head.tasks.open[-1]
-        tasks = range(piece.start, piece.end)
-        head = then(head, published(piece.generation, tasks, wait_us=0, executors=1_000))
+        chunk = head.tasks.open[-1]
+        tasks = range(chunk.start, chunk.end)
+        head = then(head, published(chunk.generation, tasks, wait_us=0, executors=1_000))
     assert head.pace.window == POLICY.largest_window
     assert len(head.tasks.open) == POLICY.largest_window
 
@@ -54,7 +54,7 @@ def test_idle_executors_widen_the_window_at_once() -> None:
     assert len(head.tasks.open) == 100
 
 
-def test_idle_executors_widen_it_to_the_largest_at_most() -> None:
+def test_idle_executors_widen_the_window_to_the_largest_at_most() -> None:
     head = then(running(tasks=100_000), ExecutorsIdle(executors=10_000))
     assert len(head.tasks.open) == POLICY.largest_window
 
@@ -73,18 +73,18 @@ def test_measured_chunks_last_the_target_and_shrink_towards_the_end() -> None:
     head = then(head, published(head.version, range(2_000), duration_us=1_000))
     sizes = []
     while not head.life.ended:
-        piece = head.tasks.open[0]
-        sizes.append(piece.end - piece.start)
-        head = then(head, published(piece.generation, range(piece.start, piece.end), duration_us=1_000))
+        chunk = head.tasks.open[0]
+        sizes.append(chunk.end - chunk.start)
+        head = then(head, published(chunk.generation, range(chunk.start, chunk.end), duration_us=1_000))
     assert max(sizes) == POLICY.chunk_target_us // 1_000
     assert all(two <= one for one, two in pairwise(sizes[2:]))
     assert sizes[-1] <= 5
 
 
-def test_tasks_measured_at_no_time_at_all_are_cut_as_the_shortest() -> None:
+def test_tasks_that_take_no_measurable_time_are_cut_into_large_chunks() -> None:
     head = running(tasks=10_000_000, chunksize=None)
     folded = take(head, published(head.version, range(16), duration_us=0))
-    assert {piece.end - piece.start for piece in folded.head.tasks.open[-1:]} == {200_000}
+    assert {chunk.end - chunk.start for chunk in folded.head.tasks.open[-1:]} == {200_000}
 
 
 def test_a_closed_package_holds_nothing_until_executors_idle() -> None:

@@ -14,10 +14,10 @@ FLAT = {
     "window_since": 6, "page": 4, "data_bytes": 19, "stored_bytes": 20, "started_at": 4.5, "now": 5.5, "ended_at": 6.5,
     "settle_at": 7.5, "settled": True, "acknowledged_at": 8.5, "deleted_at": 9.5,
 }  # fmt: skip
-"""Every field of release 0.2.0, each with a value that is no default."""
+"""Every field of release 0.2.0, each with a value that is not its default."""
 
 LATER = {"python": "3.12", "set_aside": [{"host": "host", "lacks": "lacks"}], "stranded_at": 10.5, "anyhow": True}
-"""What 0.3.0 added."""
+"""The fields that 0.3.0 added."""
 
 
 def test_a_head_of_release_0_2_0_is_read() -> None:

@@ -283,5 +283,5 @@ def test_a_worker_that_goes_on_hears_that_first_chunks_wait(world: World, ann: A
 
 def test_only_first_tasks_go_by_the_express_queue_and_not_those_that_killed_a_worker() -> None:
     head = make_head(make_spec("p"), 1)
-    pieces = [OpenRange(0, 2, 1), OpenRange(3, 5, 1), OpenRange(EXPRESS_TASKS, 9, 1), OpenRange(0, 2, 1, losses=1)]
-    assert [sending(head, ChunkText.of("p", piece), Policy()).express for piece in pieces] == [True, True, False, False]
+    chunks = [OpenRange(0, 2, 1), OpenRange(3, 5, 1), OpenRange(EXPRESS_TASKS, 9, 1), OpenRange(0, 2, 1, losses=1)]
+    assert [sending(head, ChunkText.of("p", chunk), Policy()).express for chunk in chunks] == [True, True, False, False]
