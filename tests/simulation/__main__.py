@@ -1,4 +1,4 @@
-"""Play one seed again, and print all that happened: PYTHONPATH=tests .venv/bin/python -m simulation --seed 17."""
+"""Run one seed again, and print all that happens: PYTHONPATH=tests .venv/bin/python -m simulation --seed 17."""
 
 import sys
 
@@ -10,7 +10,7 @@ from .system import System, story
 @click.command()
 @click.option("--seed", type=int, required=True, help="The run.")
 def main(seed: int) -> None:
-    """Print a run's trace; exit code 1 if something does not hold in it."""
+    """Print a run's trace. The exit code is 1 if a check fails."""
     system = System(seed)
     try:
         system.run()

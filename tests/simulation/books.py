@@ -1,4 +1,4 @@
-"""What must hold after every step: books kept beside the system, from what its stores take and its callers hear."""
+"""What must hold after every step: books of what the stores take and the callers hear, kept beside the system."""
 
 from collections import defaultdict
 from math import inf
@@ -31,21 +31,21 @@ FAULTS = (
 
 
 class Broken(AssertionError):
-    """Something does not hold that must."""
+    """A check has failed."""
 
 
 def hold(condition: object, *what: object) -> None:
-    """Whether it does.
+    """Check a condition.
 
     Raises:
-        Broken: It does not.
+        Broken: It does not hold.
     """
     if not condition:
         raise Broken(" ".join(map(str, what)))
 
 
 def in_words(name: str, arguments: tuple[Any, ...], answer: Any) -> str:
-    """A call of a port and its answer, as far as somebody who reads the trace wants to know."""
+    """Describe a port call and its answer for a reader of the trace."""
     what: object = ""
     match name:
         case "packages.save":
@@ -70,22 +70,22 @@ def in_words(name: str, arguments: tuple[Any, ...], answer: Any) -> str:
 
 
 def short(chunk: str) -> str:
-    """A chunk's name, with less of its package."""
+    """Shorten the package id in a chunk's name."""
     return chunk[:4] + chunk[32:]
 
 
 class Books:
-    """One run's.
+    """The books of one run.
 
     Attributes:
-        trace: What happened: the time in microseconds, and words.
-        heads: The last one of each package that was saved.
-        committed: Durations of the tasks that have a result, by package.
-        said: Durations that workers published, by package and task: the longest.
+        trace: What happened: the time in microseconds, and a text.
+        heads: The head of each package that was saved last.
+        committed: The durations of the tasks that have a result, by package.
+        said: The longest duration that workers published for each task, by package.
         charged: What each package was charged.
-        cut: Whether that was less than it used, since nothing was left.
-        ended: Packages by how they ended.
-        done_us: When all was done, and everything began to grow old.
+        cut: Whether that was less than the package used, since the account had nothing left.
+        ended: How each package ended.
+        done_us: When all work was done, and the time started in which everything is forgotten.
     """
 
     def __init__(self, system: "System") -> None:
@@ -103,20 +103,20 @@ class Books:
 
     @property
     def faults(self) -> int:
-        """How much went wrong."""
+        """How many faults happened."""
         return sum(any(word in text for word in FAULTS) for _, text in self.trace)
 
     @property
     def late_deaths(self) -> int:
-        """How often a master died when all was done."""
+        """How many times a master died after all work was done."""
         return sum(now_us >= self.done_us and text.endswith(" dies") for now_us, text in self.trace)
 
     def say(self, text: str) -> None:
-        """Something happened."""
+        """Add a text to the trace."""
         self.trace.append((self._system.schedule.now_us, text))
 
     def note(self, call: str, arguments: tuple[Any, ...], answer: Any) -> None:
-        """A port was called, and this has taken effect."""
+        """Note a port call that has taken effect."""
         name = call.rpartition(" ")[2]
         if name == "packages.create" and answer is arguments[0]:
             self.heads[arguments[1].package_id] = arguments[1]
@@ -158,7 +158,7 @@ class Books:
         hold(not before.life.settled or head.quota.used_us == before.quota.used_us, "used after it was settled")
 
     def _check_tasks(self, head: Head, committed: dict[int, int]) -> None:
-        """Every task of a running package is in one place."""
+        """Check that every task of a running package is in one place."""
         hold(head.quota.used_us >= sum(committed.values()), "used", head.quota.used_us, "of", committed)
         if head.life.ended and head.life.state != "completed":
             return
@@ -186,7 +186,7 @@ class Books:
             hold(account.reserved_us >= 0 and held <= account.granted_us, "overdrawn", account)
 
     def _settled(self, package_id: str, used_us: int, charged_us: int) -> None:
-        if package_id in self.charged:  # somebody else asks too, and may have heard of more
+        if package_id in self.charged:  # another master settles it, too, maybe with a longer time
             hold(self.charged[package_id] == charged_us, "charged", self.charged[package_id], "and then", charged_us)
             return
         head = self.heads[package_id]
@@ -199,10 +199,10 @@ class Books:
         stopped_us = sum(us for index, us in said if index not in self.committed[package_id])
         hold(charged_us <= used_us <= committed_us + stopped_us, "charged", used_us, "of", committed_us, stopped_us)
 
-    # What callers were told.
+    # Answers to callers.
 
     def asked(self, route: Route[Any, Any], body: bytes) -> None:
-        """A request has arrived."""
+        """Note a request that has arrived."""
         if route is routes.PUBLISH_RESULTS:
             for pub in codec.decode(body, PublishResults).publications:
                 said = self.said[pub.package_id]
@@ -210,7 +210,7 @@ class Books:
                     said[result.index] = max(result.duration_us, said.get(result.index, 0))
 
     def answered(self, route: Route[Any, Any], body: bytes, answer: object, began_us: int) -> None:
-        """A master answered, whether or not anybody hears of it."""
+        """Check an answer of a master, also one that does not arrive."""
         if route is routes.PUBLISH_RESULTS:
             self._published(codec.decode(body, PublishResults), isinstance(answer, bytes))
         elif route is routes.RETRIEVE_TASKS and isinstance(answer, bytes):
@@ -236,17 +236,17 @@ class Books:
         return {result.index for event in events if isinstance(event, Published) for result in event.results}
 
     def confirm_start(self, package_id: str) -> None:
-        """A client was told that its package is there."""
-        hold(package_id in self.heads, package_id, "was started, and is not there")
+        """Check that a package exists whose start was answered."""
+        hold(package_id in self.heads, package_id, "was started, and does not exist")
 
     def confirm_cancel(self, package_id: str, reply: CancelTasksReply) -> None:
-        """A client was told what is cancelled."""
+        """Note the answer to a cancel."""
         self._cancelled[package_id] = ranges.union(self._cancelled[package_id], reply.cancelled)
         if reply.state == "cancelled":
             self._cancelled_us[package_id] = self._system.schedule.now_us
 
     def read_to_the_end(self, client: "Client", status: PackageStatus) -> None:
-        """A client has everything."""
+        """Check what a client has read of an ended package."""
         package_id = client.package_id
         hold(status.state == "expired" or client.seen == self.committed[package_id], client.name, "has not read all")
-        hold(status.progress.charged_us == self.charged[package_id], client.name, "was told another charge")
+        hold(status.progress.charged_us == self.charged[package_id], client.name, "received another charge")

@@ -1,4 +1,4 @@
-"""Bugs, each the opposite of a rule of the design: what a simulation is worth shows by its finding them."""
+"""Bugs, each the opposite of a rule of the design. A good simulation finds them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ Bug = Callable[[pytest.MonkeyPatch], None]
 
 
 def the_loser_of_a_race_does_not_look_again(patch: pytest.MonkeyPatch) -> None:
-    """Nor does the winner: rule 1."""
+    """The winner does not look again, either: rule 1."""
 
     def try_direct(self: Folding, package_id: str, items: Any, opened: Any, *, due: bool) -> Taken:
         packages = self._backend.packages
@@ -53,7 +53,7 @@ def a_save_overwrites_what_others_saved(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_result_counts_again(patch: pytest.MonkeyPatch) -> None:
-    """Whoever publishes a task that has its result already is believed: rule 7."""
+    """A publication of a task that has a result already is committed and charged once more: rule 7."""
     original = tasks.commit
 
     def commit(draft: Draft, results: Any, generation: int) -> Any:
@@ -109,7 +109,7 @@ def a_message_is_deleted_before_its_results_are_taken(patch: pytest.MonkeyPatch)
 
 
 def a_generation_is_used_again(patch: pytest.MonkeyPatch) -> None:
-    """What comes back is queued under its old name, which the queue has seen: rule 4."""
+    """Tasks that come back are queued under the old name of their chunk, which the queue drops: rule 4."""
 
     def recut(head: Head, chunks: Sequence[Any], policy: Any, losses: int = 0) -> None:
         del policy, losses
@@ -119,8 +119,8 @@ def a_generation_is_used_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(open_ranges, "recut", recut)
 
 
-def nobody_looks_after_lost_effects(patch: pytest.MonkeyPatch) -> None:
-    """The registry does not know of what a dead master left to do: rule 3."""
+def lost_effects_are_not_carried_out(patch: pytest.MonkeyPatch) -> None:
+    """The registry does not name packages whose master died before it carried the effects out: rule 3."""
     original = effects.due_at
 
     def due_at(head: Head, policy: Any) -> float:
@@ -130,8 +130,8 @@ def nobody_looks_after_lost_effects(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(folding, "STALE_S", 10.0**9)
 
 
-def nobody_looks_after_a_lost_deletion(patch: pytest.MonkeyPatch) -> None:
-    """The same when all is charged: what a master left to delete when it died stays for ever."""
+def lost_deletions_are_not_carried_out(patch: pytest.MonkeyPatch) -> None:
+    """The same for settled packages: if a master dies before it deletes one, its data stay."""
     original = effects.due_at
 
     def due_at(head: Head, policy: Any) -> float:
@@ -167,8 +167,8 @@ BUGS: list[Bug] = [
     events_are_deleted_before_the_save,
     a_message_is_deleted_before_its_results_are_taken,
     a_generation_is_used_again,
-    nobody_looks_after_lost_effects,
-    nobody_looks_after_a_lost_deletion,
+    lost_effects_are_not_carried_out,
+    lost_deletions_are_not_carried_out,
     a_cancel_is_confirmed_before_it_is_decided,
     an_expired_lease_brings_no_message_back,
 ]
@@ -176,7 +176,7 @@ BUGS: list[Bug] = [
 RARE = {
     the_loser_of_a_race_does_not_look_again,
     a_message_is_deleted_before_its_results_are_taken,
-    nobody_looks_after_lost_effects,
+    lost_effects_are_not_carried_out,
     an_expired_lease_brings_no_message_back,
 }
-"""It takes many seeds, or long ones, to find these."""
+"""The simulation needs many seeds, or long runs, to find these."""

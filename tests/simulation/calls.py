@@ -6,7 +6,7 @@ from cloudpar_master.ports import AccountRecord
 from simulation.site import Site
 
 SECOND = 1_000_000
-"""In microseconds."""
+"""A second in microseconds."""
 
 OpenSite = Callable[..., Site]
 """Opens a site. Each argument is the number of executors of one worker."""

@@ -1,4 +1,4 @@
-"""Clients: they start a package, read it to its end, cancel it, acknowledge it, or are never seen again."""
+"""Clients, which start a package, read it to its end, cancel it, acknowledge it, or vanish."""
 
 from contextlib import suppress
 from functools import partial
@@ -28,11 +28,11 @@ CODE = TaskCode("0" * 64, b"code")
 
 
 class Client:
-    """One that starts one package.
+    """A client that starts one package.
 
     Attributes:
-        seen: The results that it has read, by task.
-        finished: It will ask nothing more, but perhaps to cancel.
+        seen: The durations of the results that it has read, by task.
+        finished: It sends no further request, except maybe a cancel.
     """
 
     def __init__(self, system: "System", name: str, token: str, tasks: int) -> None:
@@ -69,7 +69,7 @@ class Client:
             system.books.say(f"{self.name} gives up: {error}")
 
     def _read(self) -> None:
-        """To the end, and until the charge is final."""
+        """Read the package to its end, and until the charge is final."""
         system, cursor = self._system, 0
         gone_us = None if self._vanishes_us is None else system.schedule.now_us + self._vanishes_us
         while gone_us is None or system.schedule.now_us < gone_us:
@@ -86,7 +86,7 @@ class Client:
                     system.network.ask(self.name, self._token, routes.ACKNOWLEDGE, acknowledge)
                 return
             system.schedule.sleep(round(max(reply.retry_after_s, 0.05) * 1e6))
-        system.books.say(f"{self.name} is never seen again")
+        system.books.say(f"{self.name} sends no more requests")
 
     def _take(self, status: PackageStatus) -> int:
         for result in status.results:
@@ -113,7 +113,7 @@ class Client:
 
 
 class Operator:
-    """Grants, and now and then revokes."""
+    """An operator, who grants, and now and then revokes."""
 
     def __init__(self, system: "System", account_ids: list[str]) -> None:
         self._system = system

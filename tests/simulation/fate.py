@@ -1,4 +1,4 @@
-"""What goes wrong in a run, and how often: drawn once from its seed."""
+"""What goes wrong in a run, and with which probability: drawn once from its seed."""
 
 from random import Random
 
@@ -6,22 +6,22 @@ from msgspec import Struct
 
 
 class Fate(Struct):
-    """Probabilities of single calls and messages, until the run calms down.
+    """Probabilities of faults of single calls and messages, until the faults end.
 
     Attributes:
-        lost: A request or an answer is.
+        lost: A request or an answer is lost.
         twice: A request arrives again later, at any master.
-        dies: A master does, before or after a port's call.
-        together: A caller dies with the master that he asks, as on one machine.
-        refused: A port refuses, or takes effect and does not say so.
-        stalls: A master stands still for seconds, in the middle of whatever it does.
-        redelivered: The queue hands a message to somebody else as well.
+        dies: A master dies, before or after a port call.
+        together: The caller of a master that dies also dies, as on one machine.
+        refused: A port refuses a call, or carries it out without an answer.
+        stalls: A master stops for some seconds between two port calls.
+        redelivered: The queue also delivers a message to another worker.
         undeleted: The queue does not delete a message.
-        unsent: The queue does not say that it has a message.
-        mishap_us: A larger mishap about so often: vanished workers, partitions, clocks that jump; 0: never.
-        skew_s: The masters' clocks differ by so much.
-        until_us: Then all is well.
-        quiet: Everybody is always answered: then the quota has its narrow bound.
+        unsent: The queue answers that it did not take a message, although it did.
+        mishap_us: The mean time between larger mishaps: vanished workers, partitions, clocks that jump; 0: none.
+        skew_s: The largest difference of a master's clock.
+        until_us: When all faults end.
+        quiet: Every request is answered, so that the bound of the quota is narrow.
     """
 
     lost: float = 0.0
@@ -40,7 +40,7 @@ class Fate(Struct):
 
 
 def draw(random: Random) -> Fate:
-    """Some runs meet a little of everything, others much of one thing."""
+    """Draw the faults of a run: some runs have a little of everything, others much of one thing."""
 
     def rate(*most: float) -> float:
         return random.choice([0.0, *most])

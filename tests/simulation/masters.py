@@ -1,4 +1,4 @@
-"""Instances of the real master, which lose their turn, and perhaps their life, at every call of a port."""
+"""Instances of the real master. At each port call others may go on, and the instance may die."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 CALL_US = 8_000
 PURE = {"get_link", "put_link"}
-"""They compute, and tell nobody."""
+"""These calls only compute: they have no effect outside of the process."""
 PASSING = (Unavailable, RateLimited)
-"""What the timer may meet, and the next tick mends. Whatever else it meets is broken."""
+"""The errors that the timer may meet, since the next tick tries again. Every other error is a bug."""
 
 
 class SkewedClock:
-    """What a master takes for the time."""
+    """A master's clock, which differs from the true time."""
 
     def __init__(self, now: Callable[[], float], ahead_s: float) -> None:
         self._now = now
@@ -37,7 +37,7 @@ class SkewedClock:
 
 
 class Port:
-    """A port as a master reaches it: time passes before each call."""
+    """A port as a master uses it: time passes before each call."""
 
     def __init__(self, system: "System", master: "Master", name: str, port: Any) -> None:
         self._system = system
@@ -81,7 +81,7 @@ class Port:
         return Opened(head, opened.inbox, opened.more) if head and opened else None
 
     def _mishandle(self, method: str, arguments: tuple[Any, ...], answer: Any) -> Any:
-        """What a queue may do that delivers at least once."""
+        """Do what a queue that delivers at least once may do."""
         system, fate = self._system, self._system.fate
         if method == "receive":
             again = [message.receipt for message in answer if system.chance(fate.redelivered)]
@@ -93,7 +93,7 @@ class Port:
 
 
 class LeakyQueue:
-    """A queue that does not always delete."""
+    """A queue that does not delete all messages."""
 
     def __init__(self, system: "System", queue: Any) -> None:
         self._system = system
@@ -108,10 +108,10 @@ class LeakyQueue:
 
 
 class Master:
-    """One instance over its lives.
+    """One instance of a master, which may die and start again.
 
     Attributes:
-        life: Counted; whatever an earlier one was about to do is not done.
+        life: The number of its current life. What an earlier life was about to do is not done.
     """
 
     def __init__(self, system: "System", name: str, folder: Path) -> None:
@@ -122,12 +122,12 @@ class Master:
         self._folder = folder
         fate = system.fate
         self.clock = SkewedClock(system.schedule.now, system.random.uniform(-fate.skew_s, fate.skew_s))
-        self._begin()
+        self._start()
         system.schedule.spawn(self._watch, system.random.randrange(5_000_000))
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         system = self._system
-        # The queue goes by a time of its own, as AWS's does.
+        # The queue has a clock of its own, as SQS has.
         stores = over(system.data, self._folder, system.schedule, system.ids)
         queue: Any = LeakyQueue(system, stores.queue)
         ports: dict[str, Any] = {
@@ -142,10 +142,10 @@ class Master:
         self._timer = Timer(backend)
 
     def pass_time(self, life: int) -> None:
-        """Between two calls of ports others go on; and this life may end.
+        """Let others go on between two port calls. The master may die meanwhile.
 
         Raises:
-            Crash: It has ended.
+            Crash: This life of the master has ended.
         """
         system, fate = self._system, self._system.fate
         if system.chance(fate.dies):
@@ -156,7 +156,7 @@ class Master:
             raise Crash(self.name)
 
     def die(self) -> None:
-        """Everything that this process is about goes with it; another one takes its place later."""
+        """Let the process die, with all that it was about to do. Another one takes its place later."""
         if self.up:
             self._system.books.say(f"{self.name} dies")
             self.up = False
@@ -164,12 +164,12 @@ class Master:
             self._system.schedule.after(self._system.random.randrange(3_000_000), self._rise)
 
     def _rise(self) -> None:
-        self._system.books.say(f"{self.name} begins a new life")
+        self._system.books.say(f"{self.name} starts again")
         self.up = True
-        self._begin()
+        self._start()
 
     def perform(self, token: str, route: Route[Any, Any], body: bytes) -> bytes | RequestError | None:
-        """A request over the wire and back; None: it died."""
+        """Perform a request over the wire, and return the answer; None: the master died."""
         life = self.life
         try:
             call = self._dispatcher.admit(route.name, token, body, codec.MSGPACK)
@@ -182,7 +182,7 @@ class Master:
         return answer
 
     def _watch(self) -> None:
-        """The timer."""
+        """Tick."""
         while True:
             if self.up:
                 try:
@@ -193,6 +193,6 @@ class Master:
                     self._system.books.say(f"{self.name} timer: {error}")
                 except ExceptionGroup as group:
                     _, others = group.split(PASSING)
-                    if others:  # what the books have found is one error, as everywhere else
+                    if others:  # a failed check is raised alone, as everywhere else
                         raise next(iter(others.exceptions)) from None
             self._system.schedule.sleep(self._system.tick_us)

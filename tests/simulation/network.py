@@ -1,4 +1,4 @@
-"""Between callers and masters: delays, losses, duplicates and partitions. Callers ask again, as the real ones do."""
+"""The network: delays, losses, duplicates and partitions. Callers repeat their requests, as the real ones do."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,11 +21,11 @@ AGAIN_US = 300_000
 
 
 class Unanswered(Exception):
-    """There was no answer, and the caller does not repeat this."""
+    """There was no answer, and the caller does not repeat the request."""
 
 
 class Call(NamedTuple):
-    """A request under way, and where its answer goes."""
+    """A request on its way, and the box for its answer."""
 
     caller: str
     token: str
@@ -35,7 +35,7 @@ class Call(NamedTuple):
 
 
 class Network:
-    """Brings requests to some master, and answers back."""
+    """Carries requests to a master, and answers back."""
 
     def __init__(self, system: "System") -> None:
         self._system = system
@@ -43,11 +43,11 @@ class Network:
         self._silent: set[str] = set()
 
     def silence(self, caller: str) -> None:
-        """It is dead: what it sent is on its way, and it repeats nothing."""
+        """Let a dead caller repeat nothing. What it has sent is still on its way."""
         self._silent.add(caller)
 
     def cut(self, caller: str, master: str, us: int) -> None:
-        """No request and no answer passes between these two for so long."""
+        """Let no request and no answer pass between these two for some time."""
         self._cut_until_us[caller, master] = self._system.schedule.now_us + us
 
     def _is_cut(self, caller: str, master: str) -> bool:
@@ -56,11 +56,11 @@ class Network:
     def ask(
         self, caller: str, token: str, route: Route[RequestT, ReplyT], request: RequestT, *, repeat: bool = True
     ) -> ReplyT:
-        """A call, made again with the same content until it is answered.
+        """Send a request, and repeat it with the same content until it is answered.
 
         Raises:
-            RequestError: The master's answer, if it makes no sense to try again.
-            Unanswered: Only if the call is not to be repeated.
+            RequestError: The master answers an error after which the caller should not try again.
+            Unanswered: There is no answer, and the request should not be repeated.
         """
         body, schedule = codec.encode(request), self._system.schedule
         while True:
@@ -101,7 +101,7 @@ class Network:
         if answer is None and system.chance(system.fate.together):
             system.vanish(caller)
         if answer is None or self._is_cut(caller, master.name) or system.chance(system.fate.lost):
-            return  # nobody hears of it: the caller waits in vain
+            return  # the answer is lost, and the caller waits until its time is over
         system.schedule.sleep(system.schedule.about(TRAVEL_US))
         error = "" if isinstance(answer, bytes) else f": {answer!r}"
         system.books.say(f"{caller} <- {master.name} {route.name}{error}")

@@ -1,4 +1,4 @@
-"""Simulated time and simulated concurrency: one thread, in which one seed decides who goes on next."""
+"""Simulated time and simulated concurrency: one thread, in which a seed decides which task goes on next."""
 
 import heapq
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-BEGIN_S = 1_800_000_000.0
+START_S = 1_800_000_000.0
 
 
 class Box:
-    """Where an answer is put, once, and who waits for it."""
+    """A place for one answer, and the task that waits for it."""
 
     def __init__(self) -> None:
         self.answer: Any = None
@@ -20,10 +20,10 @@ class Box:
 
 
 class Schedule:
-    """What happens when. Tasks are greenlets: they go on until they sleep or wait.
+    """Decides what happens when. Tasks are greenlets: they go on until they sleep or wait.
 
     Attributes:
-        now_us: The true time, which nobody in the system knows.
+        now_us: The true time, which no part of the system knows.
         random: The only source of chance.
     """
 
@@ -35,25 +35,25 @@ class Schedule:
         self._numbers = count()
 
     def now(self) -> float:
-        """The true time, as clocks say it."""
-        return BEGIN_S + self.now_us / 1e6
+        """Return the true time in seconds since 1970, as clocks do."""
+        return START_S + self.now_us / 1e6
 
     def after(self, delay_us: int, event: Callable[[], object]) -> None:
-        """Let something happen later. It must not sleep: what does is spawned."""
+        """Call a function later. It must not sleep: use `spawn` for one that does."""
         heapq.heappush(self._events, (self.now_us + max(delay_us, 0), next(self._numbers), event))
 
     def spawn(self, work: Callable[[], object], delay_us: int = 0) -> None:
-        """Begin a task."""
+        """Start a task."""
         self.after(delay_us, greenlet(work, self._hub).switch)
 
     def sleep(self, delay_us: int) -> None:
-        """The task that calls goes on later; others go on meanwhile."""
+        """Let the calling task go on later. Others go on meanwhile."""
         me: Any = getcurrent()
         self.after(delay_us, me.switch)
         self._hub.switch()
 
     def wait(self, box: Box, timeout_us: int) -> Any:
-        """An answer; None if there is none in this time."""
+        """Wait for an answer; None: there is none in this time."""
         me: Any = getcurrent()
         box.waiter = me
 
@@ -67,18 +67,18 @@ class Schedule:
         return box.answer
 
     def fill(self, box: Box, answer: Any) -> None:
-        """Answer. Whoever no longer waits does not hear it."""
+        """Put an answer into a box. A task that no longer waits does not get it."""
         waiter, box.waiter = box.waiter, None
         if waiter is not None:
             box.answer = answer
             self.after(0, waiter.switch)
 
     def step(self) -> None:
-        """The next thing happens."""
+        """Let the next event happen."""
         self.now_us, _, event = heapq.heappop(self._events)
         event()
 
     def about(self, mean_us: float) -> int:
-        """A delay: mostly shorter than the mean, now and then much longer."""
+        """Draw a delay: mostly shorter than the mean, now and then much longer."""
         left = 1.0 - self.random.random()
         return int(mean_us * (0.5 / left if left > 0.1 else 5.0) * 0.6)

@@ -53,7 +53,7 @@ class Site:
         self._set(at_us)
 
     def run_until_started(self, package_id: str, index: int = 0) -> int:
-        """Run until a task has started, and return when that was."""
+        """Run until a task has started, and return the time."""
         while (package_id, index) not in self.started:
             self._step()
         return self.started[package_id, index]

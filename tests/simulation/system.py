@@ -1,4 +1,4 @@
-"""The whole system of one seed, from its first package until nothing of any is left."""
+"""The whole system of one seed, from its first package until all packages are forgotten."""
 
 import tempfile
 from itertools import count
@@ -22,13 +22,13 @@ from .work import Work
 
 DAY_US = 86_400_000_000
 CALM_US = 600_000_000
-"""So long after all trouble has ended everything is done: what nobody comes for in this time stands still."""
+"""Within this time after the last fault all work must be done. A package that is not makes no progress any more."""
 
 SLACK_US = 300_000
-"""A publishing interval near the end of a quota, and the ways of what is published and answered."""
+"""The interval between publications near the end of a quota, with the time that a publication and its answer travel."""
 
 LATE_TROUBLE = 3
-"""In one of so many runs masters die even when only time passes."""
+"""In one of this many runs masters also die while packages only grow old."""
 
 FOLDER = Path(tempfile.gettempdir()) / "cloudpar-simulation"
 
@@ -73,7 +73,7 @@ class System:
             self.schedule.spawn(self._mishaps)
 
     def chance(self, probability: float) -> bool:
-        """Whether something happens that is so likely."""
+        """Draw whether something of this probability happens."""
         return probability > 0.0 and self.random.random() < probability
 
     def _account(self, name: str) -> str:
@@ -89,14 +89,14 @@ class System:
             self._hired += agent.executors
 
     def vanish(self, name: str) -> None:
-        """A worker ends without a word, and another one comes."""
+        """Let a worker vanish, and another one come."""
         for agent in self._agents:
             if agent.name == name and not agent.gone:
                 agent.vanish()
                 self.schedule.after(self.random.randrange(5_000_000), self._hire)
 
     def _mishaps(self) -> None:
-        """Larger ones than a call's."""
+        """Let larger faults happen than those of single calls."""
         random = self.random
         while self.fate.until_us:
             self.schedule.sleep(self.schedule.about(self.fate.mishap_us))
@@ -118,17 +118,17 @@ class System:
                     master.die()
 
     def run(self) -> None:
-        """To the end.
+        """Run until all packages are forgotten.
 
         Raises:
-            Broken: Something does not hold.
+            Broken: A check has failed.
         """
         while self.schedule.now_us < self.fate.until_us:
             self.schedule.step()
         self._calm()
         calm_until_us = self.schedule.now_us + CALM_US
         while not self._is_done():
-            hold(self.schedule.now_us < calm_until_us, "stands still:", *self._unfinished())
+            hold(self.schedule.now_us < calm_until_us, "no progress:", *self._unfinished())
             now_us = self.schedule.now_us
             while self.schedule.now_us < now_us + 1_000_000:
                 self.schedule.step()
@@ -136,7 +136,7 @@ class System:
         self._grow_old()
 
     def _calm(self) -> None:
-        self.books.say("all trouble ends")
+        self.books.say("all faults end")
         self.fate = Fate(quiet=self.fate.quiet)
         for master in self.masters:
             master.clock.ahead_s = 0.0
@@ -163,7 +163,7 @@ class System:
         return not all(head.life.ended for head in self.books.heads.values()) or bool(self.data.letters.there)
 
     def _check_books(self) -> None:
-        """All is charged, and nothing is held."""
+        """Check that all work is charged, and that nothing is reserved."""
         books = self.books
         for account in self.stores.accounts.list():
             theirs = [head for head in books.heads.values() if head.account_id == account.account_id]
@@ -185,13 +185,13 @@ class System:
                 hold(charged_us == committed_us or (cut and reason == "quota"), "charged", charged_us, committed_us)
 
     def _ends(self) -> set[str]:
-        """How a package may end. Who starts one when nobody works any more has it expire."""
+        """Return how packages may end. One that starts when there are no workers any more expires."""
         return {"completed", "cancelled", "acknowledged", "quota", "revoked"} | ({"expired"} if self._old else set())
 
     def _grow_old(self) -> None:
-        """Days pass: what nobody acknowledged is deleted, and then everything is forgotten, whoever dies meanwhile.
+        """Let days pass: unacknowledged packages are deleted, and then all are forgotten, even if masters die.
 
-        A start that was on its way for very long may come now.
+        A start that was on its way for very long may still arrive.
         """
         self._old = True
         self.books.done_us = self.schedule.now_us
@@ -208,10 +208,10 @@ class System:
 
 
 def run(seed: int) -> Books:
-    """One seed's run.
+    """Run one seed.
 
     Raises:
-        Broken: Something does not hold. Its notes have the trace's end and how to see it again.
+        Broken: A check has failed. The error's notes have the end of the trace, and how to run the seed again.
     """
     system = System(seed)
     try:
@@ -224,7 +224,7 @@ def run(seed: int) -> Books:
 
 
 def story(books: Books, last: int | None = None) -> str:
-    """A trace for people."""
+    """Format a trace for people."""
     lines = books.trace if last is None else books.trace[-last:]
     return "\n".join(f"{now_us / 1e6:12.6f} s  {text}" for now_us, text in lines)
 

@@ -1,4 +1,4 @@
-"""Simulated years: whole systems of one thread and one seed, with all that can go wrong."""
+"""Simulated years: whole systems in one thread, from one seed, with all kinds of faults."""
 
 import os
 import subprocess
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.timeout(SCALE(120, 1_800))
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
-def test_g12_seeds(first: int, reached: Callable[..., None]) -> None:
-    """Masters die also while everything grows old."""
+def test_g12_nothing_breaks_in_any_seed(first: int, reached: Callable[..., None]) -> None:
+    """Masters also die while packages only grow old."""
     ran = [run(seed) for seed in range(first, first + BLOCK)]
     packages, faults = sum(len(books.heads) for books in ran), sum(books.faults for books in ran)
     late_deaths = sum(books.late_deaths for books in ran)
@@ -42,7 +42,7 @@ def test_g12_a_seed_replays_identically(seed: int) -> None:
 
 
 def test_g12_another_process_replays_identically(reached: Callable[[str], None]) -> None:
-    """Whatever its hashes are: as the command does that a failing seed prints."""
+    """The process is the command that a failing seed prints. Its hashes differ from those of this one."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONHASHSEED": "17"}
     told = subprocess.run(
         [sys.executable, "-m", "simulation", "--seed", "5"], env=environment, capture_output=True, text=True, check=True
@@ -52,11 +52,11 @@ def test_g12_another_process_replays_identically(reached: Callable[[str], None])
 
 
 @pytest.mark.parametrize("bug", BUGS_SOUGHT, ids=lambda bug: str(bug.__name__))
-def test_g12_a_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch, reached: Callable[..., None]) -> None:
-    """A failing seed says how to see it again, and fails again in the same way."""
+def test_g12_a_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch, reached: Callable[..., None]) -> None:
+    """A failing seed says how to run it again, and fails again in the same way."""
     bug(monkeypatch)
     seed, trouble = next((seed, trouble) for seed in range(5_000) if (trouble := trouble_of(seed)))
-    assert "could not take in" not in str(trouble)  # a fold that raises: the bug fails to be what it is called
+    assert "could not take in" not in str(trouble)  # the patch of the bug itself raises
     assert any(f"python -m simulation --seed {seed}" in note for note in trouble.__notes__)
     again = trouble_of(seed)
     assert again

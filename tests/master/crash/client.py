@@ -1,4 +1,4 @@
-"""A client that does what the real one does."""
+"""A client that sends the same requests as the real one."""
 
 import zlib
 
@@ -25,14 +25,14 @@ from .world import World
 
 
 def seal_key(world: World) -> bytes:
-    """What a client seals with: the master says it, and makes it if there is none."""
+    """Return the key that a client seals with: the master answers it, and makes it if there is none."""
     key = world.ask("user", routes.HELLO, Hello()).seal_key
     assert key is not None
     return key
 
 
 def sealed(world: World, start: StartTasks) -> tuple[StartTasks, Seals]:
-    """A start with its seals, and who made these."""
+    """Return a start with its seals, and the seals of its package."""
     seals = Seals(seal_key(world), package_id(world.account_id, start.idempotency_key, sealed=True))
     assert isinstance(start.data, InlineData)
     items = start.data.items
@@ -42,7 +42,7 @@ def sealed(world: World, start: StartTasks) -> tuple[StartTasks, Seals]:
 
 
 def upload(world: World, uploads: list[tuple[Upload, bytes]]) -> list[BlobRef]:
-    """Upload payloads, in parts where the store takes these."""
+    """Upload payloads, in parts if the store takes parts."""
     request = PrepareUploads(uploads=[wanted for wanted, _ in uploads])
     prepared = world.ask("user", routes.PREPARE_UPLOADS, request).uploads
     return [_transfer(world, to, *payload) for to, payload in zip(prepared, uploads, strict=True)]
@@ -54,7 +54,7 @@ def _transfer(world: World, to: PreparedUpload, wanted: Upload, body: bytes) -> 
         assert to.link is not None
         assert transfer(to.link, body).status == 200
     else:
-        (link,) = to.parts.links  # it is small
+        (link,) = to.parts.links  # a small payload is one part
         part = transfer(link, body)
         assert part.status == 200
         whole = completion([part.headers["etag"]], [zlib.crc32(body)])
@@ -66,7 +66,7 @@ class Client:
     """Starts a package, reads its results to the end, and acknowledges it.
 
     Attributes:
-        uploaded: Keys of the task data.
+        uploaded: The keys of the task data that it uploaded.
     """
 
     def __init__(self, world: World, start: StartTasks, seals: Seals | None = None) -> None:
@@ -80,7 +80,7 @@ class Client:
         self.status = self.read()
 
     def read(self) -> PackageStatus:
-        """What is new."""
+        """Read what is new."""
         reply = self._await()
         assert not reply.missing
         (self.status,) = reply.packages
@@ -92,7 +92,7 @@ class Client:
         return self.status
 
     def finds_nothing(self) -> bool:
-        """Whether the master knows nothing of the package any more."""
+        """Return whether the master no longer knows the package."""
         return set(self._await().missing) == {self.package_id}
 
     def _await(self) -> AwaitTasksReply:
@@ -108,5 +108,5 @@ class Client:
         return answer.body
 
     def acknowledge(self) -> None:
-        """Nothing of it is needed any more."""
+        """Acknowledge the package."""
         self._world.ask("user", routes.ACKNOWLEDGE, Acknowledge(package_ids=[self.package_id]))

@@ -10,22 +10,22 @@ Side = Literal["before", "after"]
 
 
 class Crash(BaseException):
-    """The process is dead: nothing in it may catch this."""
+    """The process dies. No code in it may catch this."""
 
 
 class CrashPoint(NamedTuple):
-    """The k-th port call of a run, from 0, before or after it takes effect."""
+    """A crash immediately before or after the k-th port call of a run, counted from 0, takes effect."""
 
     call: int
     side: Side
 
 
 class Fuse:
-    """Counts the port calls of a run, over all its processes, and kills one of these at the crash point.
+    """Counts the port calls of all processes of a run, and kills one of the processes at the crash point.
 
     Attributes:
-        calls: Their names.
-        away_s: How long after a crash the next process starts.
+        calls: The names of the calls.
+        away_s: Seconds between a crash and the start of the next process.
     """
 
     def __init__(self, at: CrashPoint | None = None) -> None:
@@ -34,7 +34,7 @@ class Fuse:
         self._at = at
 
     def wire(self, stores: Stores) -> Stores:
-        """The adapters as the master gets them."""
+        """Wrap the adapters for a master."""
         return stores._replace(
             packages=fused(stores.packages, "packages", self),
             accounts=fused(stores.accounts, "accounts", self),
@@ -44,11 +44,11 @@ class Fuse:
         )
 
     def passes(self, error: Exception) -> bool:
-        """Whether the master tells its caller of this error that he may try again."""
+        """Return whether the master answers this error so that its caller tries again."""
         return False
 
     def call(self, name: str, method: Any, *arguments: Any, **named: Any) -> Any:
-        """Carry a port call out, or die of it."""
+        """Carry a port call out, or die before or after it."""
         number = len(self.calls)
         self.calls.append(name)
         if self._at == (number, "before"):
@@ -73,5 +73,5 @@ class _Fused:
 
 
 def fused(port: PortT, name: str, fuse: Fuse) -> PortT:
-    """The same port, each of whose calls may be the last."""
+    """Wrap a port so that each of its calls may be the last."""
     return cast("PortT", _Fused(port, name, fuse))

@@ -13,29 +13,29 @@ MORE_US = 7_000
 
 
 class Revocation(Run):
-    """An operator grants an account more, and then revokes it, while it has two packages running."""
+    """An operator grants an account more compute time, and then revokes it, while two of its packages run."""
 
     def __init__(self, world: World, scenario: Scenario) -> None:
         super().__init__(world, scenario)
-        # The first package has work for three.
+        # The first package has work for three workers.
         self.workers += [self.worker(name, first=False) for name in ("w3", "w4")]
         self.clients = [self.client, self.start(f"{world.name}again")]
 
     def to_the_end(self) -> None:
-        """Until both packages are charged; nobody can acknowledge them any more."""
+        """Run until both packages are charged. Their client's token is revoked, so it cannot acknowledge them."""
         self.turns(self._have_results)
         self._operate()
         self.turns(lambda: self.world.account().reserved_us == 0)
         self.charged_us = sum(package.progress.charged_us for package in self._packages())
 
     def _have_results(self) -> bool:
-        """Somebody has: workers are at both packages, or will be, and neither has ended."""
+        """Return whether a client has results: then workers run both packages, or will, and neither has ended."""
         for client in self.clients:
             client.read()
         return any(client.results for client in self.clients)
 
     def _operate(self) -> None:
-        """Each call is made again until it is answered; what it says holds from then on."""
+        """Grant and revoke. Each call is repeated until it is answered, and its answer holds from then on."""
         world, granted_us = self.world, self.scenario.granted_us + MORE_US
         more = GrantQuota(idempotency_key=f"{world.name}more", account_id=world.account_id, quota_us=MORE_US)
         assert world.ask("admin", routes.GRANT_QUOTA, more).account.granted_us == granted_us
@@ -48,20 +48,20 @@ class Revocation(Run):
                 client.read()
 
     def _listed(self) -> Account:
-        """The account as the operator sees it."""
+        """Return the account as the operator sees it."""
         accounts = self.world.ask("admin", routes.LIST_ACCOUNTS, ListAccounts()).accounts
         (account,) = (each for each in accounts if each.account_id == self.world.account_id)
         return account
 
     def _packages(self) -> list[PackageSummary]:
-        """The account's packages as the operator sees them."""
+        """Return the account's packages as the operator sees them."""
         packages = self.world.ask("admin", routes.LIST_PACKAGES, ListPackages()).packages
         found = [package for package in packages if package.account_id == self.world.account_id]
         assert len(found) == len(self.clients)
         return found
 
     def check(self) -> None:
-        """Everything that ran is charged, the grant counts once, and nothing is left."""
+        """Check that all that ran is charged, that the grant counts once, and that nothing is left."""
         account = self.world.account()
         assert account.spent_us == self.charged_us == sum(self.used_us.values()) > 0
         assert (account.granted_us, account.reserved_us) == (self.scenario.granted_us + MORE_US, 0)

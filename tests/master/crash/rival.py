@@ -1,4 +1,4 @@
-"""Another master that folds the same packages, always a moment earlier."""
+"""Another master that folds the same packages, mostly a moment earlier."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,14 +7,14 @@ from cloudpar_master.core.head import Head
 from cloudpar_master.ports import PackageStore
 
 WINS, ROUND = 5, 7
-"""It wins so many of so many races."""
+"""It wins WINS of ROUND races."""
 
 TRIES = 2
-"""Who meets it tries less often than in earnest, so that he also meets the end of his patience."""
+"""A master with a rival tries less often than usual, so that it also gives up in some runs."""
 
 
 class Contended:
-    """A package store for somebody whose saves mostly come too late."""
+    """A package store whose saves mostly come too late."""
 
     def __init__(self, packages: PackageStore, fold: Callable[[str], object]) -> None:
         self._packages = packages

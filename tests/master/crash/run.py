@@ -14,7 +14,7 @@ TASKS = 6
 
 
 class Run:
-    """A scenario from its start to the end of its package."""
+    """Runs a scenario from its start to the end of its package."""
 
     ended: PackageStatus
 
@@ -29,7 +29,7 @@ class Run:
             scenario.at_once(world, self.client)
 
     def worker(self, name: str, *, first: bool) -> Worker:
-        """Another one; the first knows more than the others, and may do more."""
+        """Make a worker. Only the first one seals results, and may give tasks back."""
         scenario = self.scenario
         return Worker(
             self.world, name, self.used_us,
@@ -39,7 +39,7 @@ class Run:
         )  # fmt: skip
 
     def start(self, idempotency_key: str) -> Client:
-        """A package, and whose it is."""
+        """Start a package, and return its client."""
         code, data = self._payloads()
         start = StartTasks(
             idempotency_key=idempotency_key, n=TASKS, code=code, data=data, call="value", python="3.11", chunksize=2
@@ -61,25 +61,25 @@ class Run:
         return TaskCode(code_hash, blob=code), BlobData(data)
 
     def turns(self, done: Callable[[], bool]) -> None:
-        """Every caller does their steps, turn by turn, until something is the case."""
+        """Let workers and master do their steps, turn by turn, until a condition holds."""
         for _ in range(TURNS):
             for worker in self.workers:
                 worker.step()
             self.world.pass_turn()
             if done():
                 return
-        raise AssertionError(f"it stands still: {self.client.status}")
+        raise AssertionError(f"no progress: {self.client.status}")
 
     def wait(self, done: Callable[[], bool]) -> None:
-        """Nobody comes but the timer, until something is the case."""
+        """Let only the timer work, until a condition holds."""
         for _ in range(TURNS):
             if done():
                 return
             self.world.pass_turn()
-        raise AssertionError(f"nothing happens: {self.client.status}")
+        raise AssertionError(f"no progress by the timer alone: {self.client.status}")
 
     def to_the_end(self) -> None:
-        """Until the charge is final; then the client acknowledges, or the package expires."""
+        """Run until the charge is final. Then the client acknowledges, or the package expires."""
         self.turns(self._is_settled)
         self.ended = self.client.status
         if self.scenario.acknowledged:
@@ -96,12 +96,12 @@ class Run:
         return status.state != "running" and status.settled and not status.more
 
     def state(self, client: Client) -> str | None:
-        """Of its package, as it is stored: who asks for it would fold it."""
+        """Return the stored state of a client's package. An await would fold it."""
         head = self.world.stores.packages.load(client.package_id)
         return None if head is None else head.life.state
 
     def check(self) -> None:
-        """The outcome is right, whatever crashed."""
+        """Check that the outcome is right, wherever the master crashed."""
         account, scenario, ended = self.world.account(), self.scenario, self.ended
         charged_us = ended.progress.charged_us
         assert (ended.state, account.reserved_us, account.spent_us) == (scenario.state, 0, charged_us)
@@ -112,7 +112,7 @@ class Run:
                 assert self.client.values[index] == value(index, scenario.more_bytes)
         committed_us = sum(result.duration_us for result in self.client.results.values())
         if ended.state in {"completed", "error"}:
-            self._check_all_there()
+            self._check_all_tasks_are_done()
         if ended.cancelled or scenario.stops_tasks:
             self._check_stopped_tasks(committed_us, account.spent_us)
         else:
@@ -126,19 +126,19 @@ class Run:
         if scenario.forgotten:
             self._check_it_is_forgotten()
 
-    def _check_all_there(self) -> None:
+    def _check_all_tasks_are_done(self) -> None:
         cancelled = {index for start, end in self.ended.cancelled for index in range(start, end)}
         assert set(self.client.results) | cancelled == set(range(TASKS))
         assert not set(self.client.results) & cancelled
 
     def _check_stopped_tasks(self, committed_us: int, spent_us: int) -> None:
-        """What was stopped is charged too, each once: here no task is run twice, and all workers say what they used."""
+        """Check that stopped tasks are charged once. In these runs no task runs twice, and all workers report."""
         indices = [index for _, index in self.used_us]
         assert len(set(indices)) == len(indices)
         assert committed_us <= spent_us == sum(self.used_us.values())
 
     def check_nothing_is_left(self) -> None:
-        """Whatever still lies in the queue leads to nothing, and goes."""
+        """Check that messages that are still in the queue change nothing, and are removed."""
         ran, spent_us = self._ran(), self.world.account().spent_us
         self.turns(lambda: all(not worker.jobs for worker in self.workers) and self._queue_is_empty())
         assert (self._ran(), self.world.account().spent_us) == (ran, spent_us)
@@ -152,19 +152,19 @@ class Run:
         return sum(len(worker.ran) for worker in self.workers)
 
     def _queue_is_empty(self) -> bool:
-        """Nothing surfaces even after every lease has run out."""
+        """Return whether nothing surfaces after every lease has run out."""
         queue, clock = self.world.stores.queue, self.world.clock
         clock.move(2 * self.scenario.policy.lease_s)
         return queue.waiting() == 0 and not queue.dead(1)
 
     def _check_it_is_forgotten(self) -> None:
-        """Time alone brings it about."""
+        """Check that the package is forgotten after some time, without a client or worker."""
         self.wait(lambda: self.state(self.client) is None)
         self.check_it_is_gone(self.client)
         assert self.client.finds_nothing()
 
     def check_it_is_gone(self, client: Client) -> None:
-        """Nothing is there of it but what its account remembers."""
+        """Check that nothing is left of a package but what its account remembers."""
         packages, blobs = self.world.restart().packages, self.world.stores.blobs
         assert packages.load(client.package_id) is None
         assert packages.spec(client.package_id) is None

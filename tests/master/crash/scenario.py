@@ -16,13 +16,13 @@ class Scenario(NamedTuple):
 
     Attributes:
         state, reason: How the package ends.
-        more_bytes: Results are larger by so much.
-        rival: Another master folds too, and wins most races.
-        sealed: The client seals with its account's key, which nobody made before.
-        at_once: What somebody does once the package is started.
-        meanwhile: What somebody does once the client has its first result.
+        more_bytes: Bytes by which results are larger.
+        rival: Another master folds, too, and wins most races.
+        sealed: The client seals with its account's key, which the master makes in this run.
+        at_once: What happens once the package is started.
+        meanwhile: What happens once the client has its first result.
         revoked: An operator grants and revokes the account while two packages run.
-        acknowledged: The client says that it needs nothing any more.
+        acknowledged: The client acknowledges the package.
         forgotten: The run goes on until the package's tombstone is gone.
     """
 
@@ -47,5 +47,5 @@ class Scenario(NamedTuple):
 
     @property
     def stops_tasks(self) -> bool:
-        """Whether time is charged of tasks that have no result."""
+        """Whether the account pays for tasks that have no result."""
         return self.state == "cancelled" or self.reason == "expired"

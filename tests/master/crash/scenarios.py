@@ -1,4 +1,4 @@
-"""Small runs of everything that a master does, to be repeated with a crash at each of their port calls."""
+"""Small runs of all that a master does. Tests repeat them with a crash at each of their port calls."""
 
 from pathlib import Path
 
@@ -19,13 +19,13 @@ from .scenario import Scenario
 from .world import POLICY, World
 
 SHORT = replace(POLICY, retention_s=4.0, tombstone_s=4.0)
-"""What has ended is gone a few turns later."""
+"""Ended packages are forgotten a few turns later."""
 
 
 def run(
     scenario: Scenario, factory: Factory, folder: Path, clock: SetClock, *, name: str, fuse: Fuse | None = None
 ) -> World:
-    """Run it, with a crash or without, and check the outcome. Runs on the same data need different names."""
+    """Run a scenario, with a crash or without, and check the outcome. Runs on the same data need different names."""
     with (
         pytest.MonkeyPatch.context() as patch,
         World(
@@ -61,25 +61,25 @@ WORK = [
     Scenario("payloads in blobs", blobs=True),
     Scenario("large results", more_bytes=20_000),
     Scenario("workers die with the master", mortal=True),
-    Scenario("gives back", gives_back=True),
-    Scenario("no worker has its module", lacking=True),
-    Scenario("others fold too", rival=True, gives_back=True),
-    Scenario("a deadly task", "error", deadly=3),
-    Scenario("quota", "failed", "quota", granted_us=2_500),
-    Scenario("cancel all", "cancelled", meanwhile=cancel_all),
-    Scenario("cancel some", meanwhile=cancel_some),
-    Scenario("cancel queued", meanwhile=cancel_queued),
+    Scenario("a worker gives tasks back", gives_back=True),
+    Scenario("no worker has the module", lacking=True),
+    Scenario("another master folds, too", rival=True, gives_back=True),
+    Scenario("a task kills its workers", "error", deadly=3),
+    Scenario("the quota ends", "failed", "quota", granted_us=2_500),
+    Scenario("all tasks are cancelled", "cancelled", meanwhile=cancel_all),
+    Scenario("some tasks are cancelled", meanwhile=cancel_some),
+    Scenario("queued tasks are cancelled", meanwhile=cancel_queued),
 ]
-"""What packages go through; small enough that each of their points is tried each time."""
+"""What may happen to a running package. Each run is so small that every test tries all of its crash points."""
 
 ENDS = [
-    Scenario("nobody acknowledges", policy=SHORT, blobs=True, acknowledged=False, forgotten=True),
-    Scenario("kept for its tombstone", policy=replace(SHORT, kept_bytes=10**6), forgotten=True),
-    Scenario("lives too long", "failed", "expired", policy=replace(POLICY, lifetime_s=2.5)),
-    Scenario("an account revoked", policy=SHORT, revoked=True),
-    Scenario("sealed", sealed=True),
-    Scenario("its key is lost", "failed", "seal", sealed=True, at_once=lose_secret),
+    Scenario("no client acknowledges", policy=SHORT, blobs=True, acknowledged=False, forgotten=True),
+    Scenario("results stay until the tombstone goes", policy=replace(SHORT, kept_bytes=10**6), forgotten=True),
+    Scenario("the package runs too long", "failed", "expired", policy=replace(POLICY, lifetime_s=2.5)),
+    Scenario("the account is revoked", policy=SHORT, revoked=True),
+    Scenario("the package is sealed", sealed=True),
+    Scenario("the account's key is lost", "failed", "seal", sealed=True, at_once=lose_secret),
 ]
-"""What becomes of packages, accounts and keys."""
+"""How packages, accounts and keys end."""
 
 SCENARIOS = WORK + ENDS

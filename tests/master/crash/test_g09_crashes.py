@@ -1,4 +1,4 @@
-"""The master dies before and after every single port call of a run: after its restart the run ends as it should."""
+"""The master dies before and after every port call of a run: after its restart the run ends as it should."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ STEP = 5
 
 @pytest.mark.parametrize("factory", FACTORIES, ids=lambda factory: str(factory.__name__))
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario.name))
-def test_g09_every_crash_point(
+def test_g09_a_run_ends_well_after_a_crash_at_any_point(
     scenario: Scenario, factory: Factory, tmp_path: Path, reached: Callable[[str], None]
 ) -> None:
     clock = SetClock()

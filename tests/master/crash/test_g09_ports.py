@@ -1,4 +1,4 @@
-"""No call of a port goes without its crash points: the scenarios together make every one."""
+"""Every call of every port has crash points: the scenarios together make all of the calls."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,17 +11,17 @@ from master.stores import SetClock, embedded
 from .scenarios import SCENARIOS, run
 
 HARMLESS = {
-    "clock.now": "it only tells the time, in the process itself: who dies here dies at the next call of a port as well",
-    "ids.fresh": "it only makes a name, in the process itself, and nobody knows that name yet",
-    "watch.status": "it only looks, and only an answer shows what it saw; it may fail to know at any time",
+    "clock.now": "it only reads the time, in the process itself: a crash here is like one at the next port call",
+    "ids.fresh": "it only makes an id, in the process itself, which no other process knows yet",
+    "watch.status": "it only reads, and what it reads appears in an answer only; it may not know at any time",
 }
-"""No scenario has these calls, and why none need."""
+"""The calls that are in no scenario, and why a crash at them does no harm."""
 
 PROTOCOLS: set[Any] = {port for port in vars(ports).values() if getattr(port, "_is_protocol", False)}
 
 
 def port_calls() -> Iterator[tuple[Any, str]]:
-    """Every method of every port, by the name that the services have for it."""
+    """Yield every method of every port, by the name that the services have for it."""
     for name, hint in get_type_hints(Backend).items():
         for port in PROTOCOLS.intersection([hint, *get_args(hint)]):
             for method in vars(port):

@@ -1,4 +1,4 @@
-"""Workers that do what the real ones do, one step a turn."""
+"""Workers that send the same requests as the real ones, one step a turn."""
 
 import random
 import zlib
@@ -29,16 +29,16 @@ from cloudpar_worker.shell.verifying import SealBroken, seals_of, verify
 from .world import World
 
 TASK_US = 1_000
-"""A task lasts a little longer than this, each execution by another time: so a wrong charge shows."""
+"""A task lasts a little longer than this. Each execution has another duration, so that a wrong charge is noticed."""
 
 
 def value(index: int, more_bytes: int = 0) -> bytes:
-    """The right result of a task, with so much behind it that no compression makes smaller."""
+    """Return the right result of a task, with more bytes behind it that do not compress."""
     return f"value {index}".encode() + random.Random(index).randbytes(more_bytes)
 
 
 class Job:
-    """A lease at a worker: what is left of it, and how many publications it had."""
+    """A lease that a worker has: the tasks that are left, and how many publications it had."""
 
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
@@ -48,7 +48,7 @@ class Job:
 
     @property
     def ref(self) -> LeaseRef:
-        """How the master knows it."""
+        """The lease as the master knows it."""
         return LeaseRef(**self.lease.identity())
 
 
@@ -56,15 +56,15 @@ class Worker:
     """Runs one task a turn and publishes it alone.
 
     Attributes:
-        mortal: It dies with the master: its next life knows nothing of its leases.
-        gives_back: Having run the first task of its first lease, it gives the rest back.
-        lacking: It lacks what the package needs, and gives back what it is handed, unless no worker has it.
-        deadly: This task ends the worker, each time.
-        large: Results of these tasks go to the blob store.
-        more_bytes: Results are larger by so much.
-        seals: It knows seals.
-        used_us: The time of every task that it published, results of stopped ones included, by (lease, index).
-        seal_keys: Of sealed packages, what their leases brought.
+        mortal: It dies with the master, and has forgotten its leases when it starts again.
+        gives_back: After the first task of its first lease it gives the rest back.
+        lacking: It lacks what the package needs, and gives its leases back unless no worker has it.
+        deadly: This task ends the worker each time.
+        large: Says for which tasks results go to the blob store.
+        more_bytes: Bytes by which results are larger.
+        seals: It can seal results.
+        used_us: The time of every task that it published, also of stopped ones, by (lease, index).
+        seal_keys: The keys that the leases of sealed packages brought.
     """
 
     def __init__(
@@ -97,14 +97,14 @@ class Worker:
         self.seal_keys: set[bytes] = set()
 
     def step(self) -> None:
-        """A turn: retrieve, or finish a task; then begin the next one. While a lease's first one runs, say we live."""
+        """Do one turn: retrieve, or finish a task; then start the next one. Beat while a lease's first task runs."""
         crashes = len(self._world.crashes)
         if self.jobs:
             self._finish(self.jobs[0])
-            self._begin()
+            self._start()
         else:
             self._retrieve()
-            self._begin()
+            self._start()
             self._extend()
         if self._mortal and len(self._world.crashes) > crashes:
             self.jobs = []
@@ -126,7 +126,7 @@ class Worker:
                 self._give_back(job, Unfit(self._name, "no module named 'numpy'"))
 
     def _verify(self, job: Job) -> None:
-        """Nothing runs but what the client sealed."""
+        """Refuse a lease if the client has not sealed it."""
         if job.lease.seal_key is not None:
             self.seal_keys.add(job.lease.seal_key)
         try:
@@ -134,7 +134,7 @@ class Worker:
         except SealBroken as broken:
             self._publish(job, [], closes=True, refused="seal", message=str(broken))
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         for job in self.jobs:
             job.running = job.todo.popleft()
             self.ran.append(job.running)
@@ -191,7 +191,7 @@ class Worker:
         else:
             reply = self._world.ask("worker", routes.PUBLISH_RESULTS, request)
         if reply is not None and job in self.jobs:
-            self._heed(job, reply.leases[0])
+            self._obey(job, reply.leases[0])
 
     def _give_back(self, job: Job, unfit: Unfit | None = None) -> None:
         lease = job.lease
@@ -203,7 +203,7 @@ class Worker:
         self._world.ask("worker", routes.GIVE_BACK, GiveBack(worker_id=self._name, returns=[item]))
 
     def leave(self) -> None:
-        """It ends in good order."""
+        """End in good order."""
         self._world.ask("worker", routes.GIVE_BACK, GiveBack(worker_id=self._name, returns=[], leaving=True))
 
     def _extend(self) -> None:
@@ -212,10 +212,10 @@ class Worker:
         request = ExtendLeases(worker_id=self._name, leases=[job.ref for job in self.jobs])
         reply = self._world.ask("worker", routes.EXTEND_LEASES, request)
         for job, view in zip(list(self.jobs), reply.leases, strict=True):
-            self._heed(job, view)
+            self._obey(job, view)
 
-    def _heed(self, job: Job, view: LeaseView) -> None:
-        """Do what the master says of a lease: stop what is not wanted, and publish its time."""
+    def _obey(self, job: Job, view: LeaseView) -> None:
+        """Do what the master says about a lease: stop what it does not want, and publish the time of that."""
         wanted = {index for start, end in view.ranges for index in range(start, end)}
         job.todo = deque(index for index in job.todo if index in wanted)
         stopped = job.running if job.running not in wanted else None

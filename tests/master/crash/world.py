@@ -1,4 +1,4 @@
-"""A master that may die, its data that stay, and callers that retry as the real ones do."""
+"""A master that may die, data that stay, and callers that retry as the real ones do."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,15 +26,15 @@ from .rival import Contended
 
 TURN_S = 1.0
 TURNS = 100
-"""Far more than any scenario needs: who needs more stands still."""
+"""Far more turns than any scenario needs: a run that needs more makes no progress."""
 
 POLICY = Policy(first_window=1, lease_s=2.0, slice_us=10_000)
 
 
 class World:
-    """One deployment over the lives of several processes.
+    """One deployment, served by one process after another.
 
-    Runs may follow each other on the same data: each has an account of its own, named like the run.
+    Runs may follow each other on the same data: each has an account of its own, with the run's name.
     """
 
     def __init__(
@@ -68,30 +68,30 @@ class World:
         self.account_id = self.ask("admin", routes.CREATE_ACCOUNT, account).account.account_id
 
     def _start(self) -> None:
-        """Another process on the same data."""
+        """Start a process on the same data."""
         self._stack.close()
         self.stores: Stores = self._stack.enter_context(self._factory(self._folder, self.clock))
-        deployment = self._deployment(self.fuse.wire(self.stores))
-        deployment = deployment._replace(
-            fleet=fused(deployment.fleet, "fleet", self.fuse), safe=fused(deployment.safe, "safe", self.fuse)
+        backend = self._backend(self.fuse.wire(self.stores))
+        backend = backend._replace(
+            fleet=fused(backend.fleet, "fleet", self.fuse), safe=fused(backend.safe, "safe", self.fuse)
         )
         if self._rival:
-            rival = Folding(self._deployment(self.stores))
-            contended: Any = Contended(deployment.packages, lambda package_id: rival.advance(package_id, due=True))
-            deployment = deployment._replace(packages=contended)
-        self._dispatcher = Dispatcher(deployment)
-        self._timer = Timer(deployment)
+            rival = Folding(self._backend(self.stores))
+            contended: Any = Contended(backend.packages, lambda package_id: rival.advance(package_id, due=True))
+            backend = backend._replace(packages=contended)
+        self._dispatcher = Dispatcher(backend)
+        self._timer = Timer(backend)
 
-    def _deployment(self, ports: Stores) -> Backend:
+    def _backend(self, ports: Stores) -> Backend:
         return backend_on(ports, self.clock, self._policy, ids=self.ids, safe=AesGcmSafe(lambda: self._secret))
 
     def lose_secret(self) -> None:
-        """The master gets another secret: nobody can open the keys that accounts have."""
+        """Give the master another secret: it cannot decrypt the keys that accounts have."""
         self._secret = b"another".ljust(32)
         self._start()
 
     def restart(self) -> Stores:
-        """A process that remembers nothing."""
+        """Start a process that remembers nothing, and return its adapters."""
         self._start()
         return self.stores
 
@@ -101,14 +101,14 @@ class World:
         self._start()
 
     def ask(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
-        """A call, made again with the same content until it is answered."""
+        """Make a call, and repeat it with the same content until it is answered."""
         while True:
             reply = self.ask_or_die(role, route, request)
             if reply is not None:
                 return reply
 
     def ask_or_die(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT | None:
-        """A call by somebody who dies together with the master: then None."""
+        """Make a call for a caller that dies together with the master. None: both have died."""
         while True:
             try:
                 return self.ask_once(role, route, request)
@@ -120,7 +120,7 @@ class World:
                     raise
 
     def _passes(self, error: Exception) -> bool:
-        """Whether one who is told so tries again."""
+        """Return whether a caller that receives this error tries again."""
         return self.fuse.passes(error) or (self._rival and isinstance(error, Unavailable))
 
     def ask_once(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
@@ -128,7 +128,7 @@ class World:
         return call(self._dispatcher, self._tokens[role], route, request)
 
     def pass_turn(self) -> None:
-        """The timer's turn; and time passes."""
+        """Let the timer do its turn, and time pass."""
         try:
             self._timer.tick()
         except Crash as crash:
@@ -139,7 +139,7 @@ class World:
         self.clock.move(TURN_S)
 
     def account(self) -> AccountRecord:
-        """The account now, whatever dies."""
+        """Return the account as it is now. This read never dies."""
         account = self.stores.accounts.get(self.account_id)
         assert account is not None
         return account

@@ -1,4 +1,4 @@
-"""The same question to every side: what they answer is alike, and what they then know is what the reference says."""
+"""The same request to every side: their answers are alike, and their records are what the reference says."""
 
 from itertools import count
 from typing import Any, ClassVar
@@ -16,16 +16,16 @@ from .reference import Package, Reference
 from .sides import ACCOUNTS, PLENTY_US, Side, alike
 
 which = st.integers(0, 30)
-"""A number that is taken modulo how many there are."""
+"""A number that chooses one of several things, modulo how many there are."""
 
 
 class Asking(RuleBasedStateMachine):
-    """Whoever asks.
+    """Sends requests to all sides, and compares them.
 
     Attributes:
         open_sides: Makes the sides of a run.
-        every: How often the sides' records are compared; their answers always are.
-        order: The packages, as they were started.
+        every: After how many requests the sides' records are compared. Their answers are always compared.
+        order: The packages, in the order of their starts.
     """
 
     open_sides: ClassVar[Any]
@@ -45,7 +45,7 @@ class Asking(RuleBasedStateMachine):
         return self.ask_each(token, route, [request] * len(self.sides))
 
     def ask_each(self, token: str, route: Route[Any, Any], asked: list[Any]) -> Any:
-        """Ask every side, in its own words for what only it knows; returns the first one's answer."""
+        """Send each side its own form of a request, with its own receipts. Returns the first side's answer."""
         answers = [side.ask(token, route, request) for side, request in zip(self.sides, asked, strict=True)]
         first = alike(answers[0])
         for answer in answers[1:]:
@@ -57,12 +57,12 @@ class Asking(RuleBasedStateMachine):
         return answers[0]
 
     def looked_at(self) -> list[Side]:
-        """All sides, but now and then only where looking takes its time; the first one always."""
+        """Return the sides to look at: always the first, and the others only after `every` requests: it takes time."""
         self.looks += 1
         return self.sides if self.looks % self.every == 0 else self.sides[:1]
 
     def heads(self) -> list[Head]:
-        """Every package as it is, equal on all sides."""
+        """Return every package as it is now, equal on all sides."""
         sides = self.looked_at()
         heads = [[side.stores.packages.load(package_id) for package_id in self.order] for side in sides]
         for others in heads[1:]:
@@ -70,7 +70,7 @@ class Asking(RuleBasedStateMachine):
         return [head for head in heads[0] if head is not None]
 
     def look(self) -> None:
-        """Compare with the reference after every answer."""
+        """Compare the packages with the reference."""
         for head in self.heads():
             package = self.reference.packages[head.package_id]
             cancelled = {index for start, end in head.tasks.cancelled for index in range(start, end)}

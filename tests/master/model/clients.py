@@ -1,4 +1,4 @@
-"""Users, as they start packages, await, cancel and acknowledge them."""
+"""Clients that start, await, cancel and acknowledge packages."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ CODE = TaskCode("0" * 64, b"code")
 
 
 class Clients(Passing):
-    """Those of all accounts."""
+    """The clients of all accounts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Clients(Passing):
         self.pass_time(1.0)
 
     def start_with(self, account: str, request: StartTasks) -> None:
-        """Once more with the same key is the same package, or a conflict."""
+        """Start a package. The same key once more is the same package, or a conflict."""
         head_of = {self.reference.packages[package_id].body: package_id for package_id in self.order}
         side = self.sides[0]
         reply = side.ask(account, routes.START_TASKS, request)
@@ -63,7 +63,7 @@ class Clients(Passing):
         number = which % len(self.order)
         package = self.reference.packages[self.order[number]]
         if self.sides[0].stores.packages.load(self.order[number]) is None:
-            return  # nobody remembers it: it would be another package
+            return  # the package is forgotten: the key would start another one
         request = replace(self.bodies[number], name="another" if other else "")
         reply = self.ask(package.account, routes.START_TASKS, request)
         if package.account in self.revoked:

@@ -1,4 +1,4 @@
-"""Whoever uses the services, in any order: what they answer is what the reference says, and the same on each side."""
+"""All callers of the services, in any order: the answers are what the reference says, and the same on each side."""
 
 from typing import ClassVar
 
@@ -12,11 +12,11 @@ from .workers import Workers
 
 
 class Tally:
-    """What Hypothesis has done, which may be less than it was asked.
+    """Counts what Hypothesis has run, which may be less than it was asked for.
 
     Attributes:
-        runs: Those of full length that came to their end, with all that holds there.
-        steps: Theirs.
+        runs: How many runs had their full length and passed the checks at the end.
+        steps: How many steps these had.
     """
 
     runs = 0
@@ -24,11 +24,11 @@ class Tally:
 
 
 class Services(Clients, Workers, Operator):
-    """Everybody at once.
+    """All callers together.
 
     Attributes:
-        tally: Where a run is counted that has come to its end.
-        length: A run has so many steps.
+        tally: Counts the runs that have come to their end.
+        length: How many steps a run has.
     """
 
     tally: ClassVar[Tally]
@@ -40,18 +40,18 @@ class Services(Clients, Workers, Operator):
 
     @invariant()
     def a_step_is_done(self) -> None:
-        """Hypothesis looks at invariants after each rule, the one that begins included."""
+        """Count a step: Hypothesis checks invariants after each rule, also after the first one."""
         self.steps += 1
 
     @initialize(tasks=st.integers(1, 12), chunksize=st.sampled_from([None, 1, 4]))
-    def begin(self, tasks: int, chunksize: int | None) -> None:
-        """There is something to do from the start."""
+    def start_packages(self, tasks: int, chunksize: int | None) -> None:
+        """Start packages, so that there is something to do at once."""
         for account in sorted(ACCOUNTS):
             self.start(account, tasks, chunksize)
         self.retrieve("w1", 2)
 
     def teardown(self) -> None:
-        """Everything comes to its end, and every charge is final."""
+        """Bring every package to its end, and check the charges."""
         self.every = 1  # type: ignore[misc]
         for _ in range(60):
             for number in self.take("w1", f"attempt-{next(self.names)}", 10):

@@ -1,4 +1,4 @@
-"""The operator, and whoever looks around."""
+"""The operator, and callers that only look."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -14,11 +14,11 @@ from .passing import Passing
 from .sides import ACCOUNTS
 
 REMEMBERED_S = 11.0
-"""For so long an adapter may remember whose a token is."""
+"""Seconds for which an adapter may remember the account of a token."""
 
 
 class Operator(Passing):
-    """Who grants and revokes."""
+    """Grants and revokes."""
 
     @rule(account=st.sampled_from(sorted(ACCOUNTS)), key=st.integers(0, 3), us=st.integers(-20_000, 20_000))
     def grant(self, account: str, key: int, us: int) -> None:

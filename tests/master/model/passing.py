@@ -11,7 +11,8 @@ from .asking import Asking
 
 DAY_S = 86_400.0
 LAST_RECEIVE = 4
-"""A chunk that surfaces after so many is dead: here it is lost by name, since queues differ in when they say it."""
+"""A chunk that surfaces after this many deliveries is dead. Here the test loses it, since queues report it at different
+times."""
 
 
 class Passing(Asking):
@@ -19,7 +20,7 @@ class Passing(Asking):
 
     @rule(seconds=st.sampled_from([1.0, 2.0, 3.0, 7.0, 13.0]))
     def pass_time(self, seconds: float) -> None:
-        """Leases run out; a chunk's last one is lost by name."""
+        """Let leases run out. The chunk of a last lease is lost."""
         until = self.clock.now() + seconds
         for number, (lease, ends) in list(self.reference.live.items()):
             if ends <= until and lease.attempt >= LAST_RECEIVE:
@@ -30,7 +31,7 @@ class Passing(Asking):
                 del self.reference.live[number]
 
     def lose(self, number: int) -> None:
-        """As the function of the dead letters does."""
+        """Report a lost chunk, as the function for dead letters does."""
         lease = self.sides[0].leases[number]
         body = ChunkText(lease.package_id, lease.start, lease.end, lease.generation).text
         before = self.sides[0].stores.packages.load(lease.package_id)
@@ -54,7 +55,7 @@ class Passing(Asking):
 
     @rule(days=st.integers(0, 60))
     def days_pass(self, days: int) -> None:
-        """Now and then for so long that packages expire and are forgotten."""
+        """Let days pass now and then, so that packages expire and are forgotten."""
         if days > 2:
             return
         self.pass_time((1.5, 8.0, 15.0)[days] * DAY_S)

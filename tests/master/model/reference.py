@@ -1,4 +1,4 @@
-"""What the services promise, as simply as it can be said: sets of tasks, and sums."""
+"""What the services promise, written as simply as possible: sets of tasks, and sums."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,12 +12,12 @@ class Package(Struct):
     """One package.
 
     Attributes:
-        body: What it was started with.
-        committed: Tasks that have a result, and how long they took, in the order in which they got it.
-        cancelled: Tasks that have none because they were cancelled one by one.
-        read: So many of the committed ones were read, up to `cursor`.
-        said_us: The longest that was published of each task, whether or not it counts.
-        ended: How, as far as anybody was told.
+        body: The account and the key that it was started with.
+        committed: Tasks that have a result, with their durations, in the order in which they got it.
+        cancelled: Tasks that have no result because they were cancelled one by one.
+        read: How many of the committed ones its client has read, up to `cursor`.
+        said_us: The longest duration that was published for each task, whether or not it counts.
+        ended: How it ended, as far as a caller was told; "": it runs.
     """
 
     account: str
@@ -33,16 +33,16 @@ class Package(Struct):
 
     @property
     def used_us(self) -> int:
-        """What its results took."""
+        """The time that its results took."""
         return sum(self.committed.values())
 
     @property
     def done(self) -> bool:
-        """No task is left."""
+        """Whether no task is left."""
         return len(self.committed) + len(self.cancelled) == self.tasks
 
     def publish(self, results: list[TaskResult]) -> None:
-        """The first result of a task counts, while its package runs."""
+        """Take results: the first result of a task counts, while its package runs."""
         for result in results:
             self.said_us[result.index] = max(result.duration_us, self.said_us.get(result.index, 0))
             open_ = not self.ended and result.index not in self.cancelled and result.outcome != "cancelled"
@@ -50,17 +50,17 @@ class Package(Struct):
                 self.committed[result.index] = result.duration_us
 
     def cancel(self, numbers: list[Range]) -> None:
-        """These tasks were cancelled."""
+        """Note that these tasks were cancelled."""
         gone = {index for start, end in numbers for index in range(start, end)}
         assert not gone & self.committed.keys(), "a task that has its result was cancelled"
         self.cancelled |= gone
 
 
 class Reference:
-    """All packages, and who may run what.
+    """All packages, and which worker may run what.
 
     Attributes:
-        live: Leases that have not ended: by their number, with the time until which they are good.
+        live: The leases that have not ended, by their number, with the time when they run out.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Reference:
         self.live: dict[int, tuple[Lease, float]] = {}
 
     def lease(self, number: int, lease: Lease, now: float) -> None:
-        """A lease is for tasks that are left, and for nobody else's."""
+        """Check that a lease is for tasks that are left, and that no other live lease has them."""
         package = self.packages[lease.package_id]
         assert not package.ended, "a lease of a package that has ended"
         for start, end in lease.ranges:
@@ -78,15 +78,15 @@ class Reference:
             if until > now and other.package_id == lease.package_id and other.receipt != lease.receipt:
                 both = ranges.intersect(lease.ranges, ranges.union(other.ranges))
                 assert not both, f"two live leases of {both}"
-        # An attempt again brings the same lease, and no more time: that comes with its first beat.
+        # A repeated attempt brings the same lease without more time, which only a beat brings.
         same = [until for other, until in self.live.values() if other.receipt == lease.receipt]
         self.live[number] = lease, max(same, default=now + lease.lease_s)
 
     def give_back(self, lease: Lease, numbers: list[Range]) -> None:
-        """What is given back is anybody's.
+        """Take tasks that are given back out of all leases: any worker may lease them now.
 
-        The master knows a lease by its generation only. So who has lost a chunk, and gives it back all the same, has
-        it queued once more although its next holder may be at it: of two results the first one counts.
+        The master knows a lease by its generation only. A worker that has lost a chunk and gives it back nevertheless
+        makes the master queue it once more, although its next holder may run it: the first of two results counts.
         """
         for number, (other, until) in self.live.items():
             if (other.package_id, other.generation) == (lease.package_id, lease.generation):
@@ -94,5 +94,5 @@ class Reference:
                 self.live[number] = replace(other, ranges=left), until
 
     def close(self, lease: Lease) -> None:
-        """Its holder has done with it."""
+        """End a lease."""
         self.live = {number: held for number, held in self.live.items() if held[0].receipt != lease.receipt}

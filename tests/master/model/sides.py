@@ -1,4 +1,4 @@
-"""The same services on several adapters, asked the same: whatever they answer must be equal."""
+"""The same services on several adapters: their answers to the same requests must be equal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -27,14 +27,14 @@ POLICY = Policy(first_window=2, lease_s=6.0, slice_us=100_000, chunk_target_us=1
 PLENTY_US = 10**12
 ACCOUNTS = {"ann": PLENTY_US, "bob": 40_000}
 ENOUGH_US = 1_800_000_000
-"""An adapter may remember for a while that an account has so much."""
+"""An adapter may remember for a while that an account has at least this much."""
 
 Opening = Callable[[Path, SetClock], AbstractContextManager[Callable[[], Stores]]]
-"""Opens what brings fresh adapters on no data, as often as asked."""
+"""Opens a function that makes new adapters without data at each call."""
 
 
 class Ordered:
-    """A package store that names what is due in one order: the port promises none, and who is first gets a slice."""
+    """A package store that sorts what is due: the port promises no order, and the first package gets a slice."""
 
     def __init__(self, packages: PackageStore) -> None:
         self._packages = packages
@@ -47,7 +47,7 @@ class Ordered:
 
 
 class Side:
-    """One deployment. Its leases are its own: they have the receipts of its queue."""
+    """One deployment. Its leases differ from those of other sides, since they have the receipts of its queue."""
 
     def __init__(self, stores: Stores, clock: SetClock) -> None:
         self.stores = stores
@@ -60,7 +60,7 @@ class Side:
             stores.accounts.create(AccountRecord(name, name, hash_token(name), "active", granted_us, 0, 0, NOW))
 
     def ask(self, token: str, route: Route[Any, Any], request: Struct) -> Any:
-        """A request over the wire and back; an error is an answer too."""
+        """Send a request over the wire, and return the reply or the error."""
         try:
             return call(self._dispatcher, token, route, request)
         except RequestError as error:
@@ -68,7 +68,7 @@ class Side:
 
 
 def alike(answer: Any) -> Any:
-    """An answer without what is each adapter's own business: receipts, links, and times in a queue to the tick."""
+    """Return an answer without what differs by adapter: receipts, links, and exact times in a queue."""
     if isinstance(answer, RequestError):
         return type(answer).__name__, str(answer)
     return _plain(msgspec.to_builtins(answer))
@@ -91,13 +91,13 @@ def _figure(name: str, value: Any, record: dict[str, Any]) -> Any:
 
 
 def wait_us(measured_us: int, attempt: int) -> int:
-    """How long a chunk lay in the queue, in whole seconds; of one that surfaced again SQS does not say."""
+    """Return how long a chunk waited in the queue, in whole seconds; 0 after the first delivery: SQS does not say."""
     return round(measured_us / 1e6) * 1_000_000 if attempt == 1 else 0
 
 
 @contextmanager
 def memory(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
-    """Ports in memory."""
+    """Open adapters in memory."""
     yield lambda: over(Data(), folder / "memory", clock, RandomIds())
 
 
@@ -109,7 +109,7 @@ TABLES = (
 
 @contextmanager
 def sqlite(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
-    """A file, which is emptied before every run."""
+    """Open adapters on a database, which is emptied before every run."""
     folder.mkdir(parents=True, exist_ok=True)
     with closing(Database(folder / "model.sqlite")) as database:
 

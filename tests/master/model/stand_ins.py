@@ -24,10 +24,11 @@ ALL = 100
 
 @contextmanager
 def moto(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
-    """moto as a function call. Its messages are handed on in turns, which SQS does not know.
+    """Open adapters on moto, as function calls. Packages take turns, which SQS does not let them.
 
-    It forgets nothing. SQS does after 14 days, when the chunk's package has expired: the others say that it is stale.
-    And nobody holds a message for the 12 hours that SQS counts from its receipt, and moto from its sending.
+    Here moto keeps messages of any age. SQS drops them after 14 days, when the chunk's package has expired, and the
+    other sides find them stale. And it hides a message at any age: moto counts the 12 hours, for which SQS hides one
+    after its receipt, from its sending.
     """
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         patch.setattr(SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True)
@@ -54,7 +55,7 @@ def _hold(backend: SQSBackend, queue_name: str, receipt_handle: str, visibility_
 
 @contextmanager
 def real_engines(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
-    """Tables on DynamoDB Local, queues on ElasticMQ; links to blobs are made without anybody."""
+    """Open adapters with tables on DynamoDB Local and queues on ElasticMQ. Links to blobs are made without a server."""
 
     @contextmanager
     def both(own: Path, clock: SetClock) -> Iterator[Stores]:
@@ -67,14 +68,14 @@ def real_engines(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]
 
 @contextmanager
 def ministack(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
-    """Everything on what `make e2e` deploys to."""
+    """Open adapters on ministack, to which `make e2e` deploys."""
     with by_their_own_time(on_ministack, folder, clock) as fresh:
         yield fresh
 
 
 @contextmanager
 def by_their_own_time(factory: Factory, folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
-    """Queues that go by the time of the day, made to go by the test's."""
+    """Open adapters whose queues use the real time, and let them use the test's clock."""
     with ExitStack() as stack:
         numbers = count()
 
@@ -86,9 +87,9 @@ def by_their_own_time(factory: Factory, folder: Path, clock: SetClock) -> Iterat
 
 
 class TimedQueue:
-    """A queue whose messages surface when the test's clock says so, and whose packages take turns.
+    """A queue whose messages surface by the test's clock, and whose packages take turns.
 
-    Whatever its engine has to hand out is taken at once, and handed on when it is asked for.
+    It receives all messages of its engine at once, and hands them on when it is asked for them.
     """
 
     def __init__(self, queue: TaskQueue, clock: SetClock) -> None:
@@ -107,7 +108,7 @@ class TimedQueue:
         return self._queue.send(messages)
 
     def _look(self) -> None:
-        """What has run out surfaces at the engine; what is there is taken."""
+        """Let messages surface at the engine whose time has run out, and receive all that there are."""
         now = self._clock.now()
         for body, (receipt, until) in list(self._out.items()):
             if until <= now:
@@ -143,7 +144,7 @@ class TimedQueue:
         return bool(self._lines(besides))
 
     def _lines(self, besides: Collection[str]) -> dict[Line, str]:
-        """The oldest message of each package."""
+        """Return the oldest message of each package."""
         oldest: dict[str, tuple[Line, str]] = {}
         for line, body in sorted((self._sent[body][0], body) for body in self._here):
             if line.package not in besides:
@@ -170,7 +171,7 @@ class TimedQueue:
         return len(self._here)
 
     def express_waits(self) -> bool:
-        """It chooses, as a queue does that has no other one for first chunks."""
+        """See the port. This queue chooses, so it needs no other one for first chunks."""
         return False
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Any order of all that anybody may ask: the services keep to the reference, and answer the same on every adapter."""
+"""Any requests in any order: the services keep to the reference, and answer the same on every adapter."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -27,10 +27,10 @@ pytestmark = pytest.mark.timeout(SCALE(120, 1_800))
 
 
 def run(openings: list[Opening], folder: Path, runs: int, number: int, *, repeats: bool) -> Tally:
-    """Random runs; the number is their seed.
+    """Make random runs; the number is their seed.
 
-    Hypothesis may give up early, and no check of its own is to say so: the runs are counted. Where it varies an earlier
-    run it would end many a one after a few steps.
+    Hypothesis may give up early. Its health checks, which would report that, are off, so the runs are counted here.
+    `_min_steps` keeps it from ending many variations of an earlier run after a few steps.
     """
     the_clock = SetClock()
     with ExitStack() as stack:
@@ -54,7 +54,9 @@ def run(openings: list[Opening], folder: Path, runs: int, number: int, *, repeat
 
 
 @pytest.mark.parametrize("number", range(BLOCKS))
-def test_g11_in_memory_and_on_sqlite(number: int, tmp_path: Path, reached: Callable[..., None]) -> None:
+def test_g11_services_answer_the_same_in_memory_and_on_sqlite(
+    number: int, tmp_path: Path, reached: Callable[..., None]
+) -> None:
     tally = run([memory, sqlite], tmp_path, RUNS, number, repeats=True)
     words = f"{{runs:,}} runs of {STEPS} steps, {{steps:,}} in all, in memory and on SQLite, traces equal"
     reached(words, runs=tally.runs, steps=tally.steps)
@@ -62,8 +64,10 @@ def test_g11_in_memory_and_on_sqlite(number: int, tmp_path: Path, reached: Calla
 
 @pytest.mark.parametrize("number", range(STAND_IN_BLOCKS))
 @pytest.mark.parametrize("stand_in", STAND_INS, ids=lambda each: str(each.__name__))
-def test_g11_on_stand_ins(stand_in: Opening, number: int, tmp_path: Path, reached: Callable[..., None]) -> None:
-    """Each beside the memory, with which SQLite agrees."""
+def test_g11_services_answer_the_same_on_stand_ins(
+    stand_in: Opening, number: int, tmp_path: Path, reached: Callable[..., None]
+) -> None:
+    """Each stand-in is compared with the memory, with which SQLite agrees."""
     tally = run([memory, stand_in], tmp_path, STAND_IN_RUNS, number, repeats=False)
     words = f"{{runs:,}} runs of {STEPS} steps on {stand_in.__name__}, traces equal"
     reached(words, runs=tally.runs)

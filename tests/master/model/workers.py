@@ -1,4 +1,4 @@
-"""Workers, as they retrieve tasks, publish results, extend leases and give back."""
+"""Workers that retrieve tasks, publish results, extend leases and give tasks back."""
 
 from typing import Any, ClassVar
 
@@ -26,13 +26,13 @@ from .sides import POLICY, wait_us
 
 
 class Workers(Passing):
-    """Two of them.
+    """Two workers.
 
     Attributes:
         repeats: Whether every side's queue repeats an attempt.
         seqs: By lease, the number of its next publication.
-        left: By lease, the tasks of which nothing was said.
-        sent: What was published, to be said again.
+        left: By lease, the tasks that were not reported yet.
+        sent: What was published, to be repeated.
     """
 
     repeats: ClassVar[bool] = True
@@ -66,7 +66,7 @@ class Workers(Passing):
         return [first + number for number in range(len(leases))]
 
     def refs(self, number: int) -> list[dict[str, Any]]:
-        """How each side knows a lease."""
+        """Return a lease as each side knows it."""
         names = ("package_id", "lease_id", "receipt", "start", "end", "generation")
         return [{name: getattr(side.leases[number], name) for name in names} for side in self.sides]
 
@@ -87,14 +87,14 @@ class Workers(Passing):
         self.say(*self.sent[-1])
 
     def closes(self, number: int, wished: bool, said: set[int]) -> bool:
-        """A worker closes a lease when it has said what became of all its tasks, and while it has it."""
+        """Return whether a worker closes a lease: it must have it, and have reported all of its tasks."""
         self.left[number] -= said
         return wished and not self.left[number] and number in self.reference.live
 
     @precondition(lambda self: self.sent)
     @rule(which=which)
     def publish_again(self, which: int) -> None:
-        """The answer was lost."""
+        """Repeat a publication whose answer was lost."""
         self.say(*self.sent[which % len(self.sent)])
 
     def say(self, number: int, results: list[TaskResult], seq: int, closes: bool) -> None:
@@ -122,7 +122,7 @@ class Workers(Passing):
         number = sorted(self.reference.live)[which % len(self.reference.live)]
         lease, until = self.reference.live[number]
         if until <= self.clock.now():
-            return  # AWS takes no receipt that has run out
+            return  # AWS refuses a receipt that has run out
         asked = [ExtendLeases(worker_id="w1", leases=[LeaseRef(**ref)]) for ref in self.refs(number)]
         (view,) = self.ask_each(WORKER_TOKEN, routes.EXTEND_LEASES, asked).leases
         if view.state == "wanted":

@@ -1,4 +1,4 @@
-"""`python -m cloudpar_master` as a process."""
+"""Runs `python -m cloudpar_master` as a process."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ from cloudpar_protocol import codec
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
 
 END_S = 60.0
-"""Only a hang takes this long."""
+"""Seconds that only a hang takes."""
 
 TOKENS = {"user_token": "user", "worker_token": "worker", "admin_token": "admin"}
 
@@ -27,7 +27,7 @@ def command(folder: Path, *options: str, module: str = "cloudpar_master") -> lis
 
 
 class Master:
-    """A master that is ready. Without `stdin` it has a port of its own choice and no parent's life line."""
+    """A master that is ready. Without `stdin` it chooses its port, and does not end with its parent."""
 
     def __init__(
         self, folder: Path, *options: str, stdin: bool = False, settings: dict[str, float] | None = None,
@@ -53,19 +53,19 @@ class Master:
         self.port = int(self.endpoint.rpartition(":")[2])
 
     def connect(self) -> http.client.HTTPConnection:
-        """A connection of one's own."""
+        """Open a connection."""
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=END_S)
 
-    def begin(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> http.client.HTTPConnection:
-        """A call, on a connection of its own, whose answer is still to be read."""
+    def send(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> http.client.HTTPConnection:
+        """Send a call on a connection of its own. Its answer is still to be read."""
         connection = self.connect()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": codec.MSGPACK}
         connection.request("POST", route.path, codec.encode(request), headers)
         return connection
 
     def call(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
-        """A call that succeeds, on a connection that ends with it."""
-        connection = self.begin(token, route, request)
+        """Make a call that succeeds, on a connection of its own."""
+        connection = self.send(token, route, request)
         response = connection.getresponse()
         body = response.read()
         connection.close()
@@ -73,7 +73,7 @@ class Master:
         return codec.decode(body, route.reply)
 
     def speak(self, request: bytes) -> bytes:
-        """Send bytes as they are, and read what comes until the master has had enough."""
+        """Send bytes as they are, and read until the master closes the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=END_S) as peer:
             peer.sendall(request)
             peer.shutdown(socket.SHUT_WR)
@@ -83,17 +83,17 @@ class Master:
             return said
 
     def kill(self) -> None:
-        """End it without any warning."""
+        """Kill the master."""
         self.process.kill()
         self.process.communicate(timeout=END_S)
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, bytes]:
-        """Ask it to end; its exit code, and what it wrote to standard error."""
+        """Send the master a signal, and return its exit code and its standard error."""
         self.process.send_signal(number)
         return self.wait()
 
     def wait(self) -> tuple[int, bytes]:
-        """Let it end; its exit code, and what it wrote to standard error."""
+        """Wait until the master has ended, and return its exit code and its standard error."""
         _, errors = self.process.communicate(timeout=END_S)
         return self.process.returncode, errors
 
@@ -108,12 +108,12 @@ class Master:
 
 
 def connection_of(folder: Path) -> Any:
-    """What a master wrote for others."""
+    """Read the connection.json that a master wrote."""
     return json.loads((folder / "connection.json").read_bytes())
 
 
 def run(folder: Path, *options: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """A master that ends by itself."""
+    """Run a master that ends by itself."""
     return subprocess.run(
         command(folder, *options), input=stdin, capture_output=True, check=False, timeout=END_S, env=os.environ
     )

@@ -1,4 +1,4 @@
-"""A whole embedded master in this process, without a socket."""
+"""Runs a whole embedded master in this process, without a socket."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,11 @@ from cloudpar_master.server.data_folder import Connection, DataFolder
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor, PackageStatus, StartTasks
 from cloudpar_protocol.codec import ErrorReply
-from cloudpar_protocol.payloads import RangeData, TaskCode, TaskResult
+from cloudpar_protocol.payloads import RangeData, TaskCode
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
-from cloudpar_protocol.worker_messages import Lease, Publication, PublishResults, RetrieveTasks
+from cloudpar_protocol.worker_messages import Lease, PublishResults, RetrieveTasks
 from master.asgi import Answer, Exchange
+from master.services import world
 
 T = TypeVar("T")
 
@@ -33,12 +34,8 @@ def retrieval(attempt: str = "attempt", *, chunks: int = 1, hold_s: float = 0.0)
 
 
 def publication(lease: Lease) -> PublishResults:
-    """All of a lease's tasks."""
-    results = [TaskResult(index, "ok", 10, data=b"value") for start, end in lease.ranges for index in range(start, end)]
-    done = Publication(
-        **lease.identity(), seq=0, results=results, closes=True,
-    )  # fmt: skip
-    return PublishResults(worker_id="w", executors=1, publications=[done])
+    """Publish results of all tasks of a lease."""
+    return PublishResults(worker_id="w", executors=1, publications=[world.publication(lease, duration_us=10)])
 
 
 def awaiting(*package_ids: str, cursor: int = 0, session: str = "-", hold_s: float = 0.0) -> AwaitTasks:
@@ -69,7 +66,7 @@ class Served:
         self.app = self.assembly.app
 
     def close(self) -> None:
-        """The process ends."""
+        """Close the master, as the end of its process does."""
         self.assembly.database.close()
         self.folder.close()
 
@@ -80,29 +77,29 @@ class Served:
         body: bytes | Sequence[bytes] = b"",
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Any request."""
+        """Send any request."""
         return self.run(Exchange(method, f"{CONNECTION.endpoint}{path}", body, headers))
 
     def run(self, exchange: Exchange) -> Answer:
-        """Have a request answered at once."""
+        """Let a request be answered, without other requests at the same time."""
         return asyncio.run(exchange.run(self.app))
 
     @staticmethod
     def exchange(token: str, route: Route[RequestT, ReplyT], request: Struct) -> Exchange:
-        """A call that a test may hang up."""
+        """Make a call that a test may hang up."""
         headers = {"authorization": f"Bearer {token}", "content-type": codec.MSGPACK}
         return Exchange("POST", f"{CONNECTION.endpoint}{route.path}", codec.encode(request), headers)
 
     async def ask(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
-        """A call that succeeds, maybe after having been held."""
+        """Make a call that succeeds, maybe after it was held."""
         answer = await self.exchange(token, route, request).run(self.app)
         assert answer.status == 200, answer.body
         return decoded(answer, route.reply)
 
     def call(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
-        """A call that succeeds at once."""
+        """Make a call that succeeds at once."""
         return asyncio.run(self.ask(token, route, request))
 
     def status(self, package_id: str) -> PackageStatus:
-        """How a package is."""
+        """Return the status of a package."""
         return self.call("user", routes.AWAIT_TASKS, awaiting(package_id)).packages[0]

@@ -1,4 +1,4 @@
-"""Actions of administrators leave a line each that outlives the process."""
+"""Each action of an administrator leaves a line in a file."""
 
 import errno
 import json
@@ -14,7 +14,7 @@ from cloudpar_protocol.client_messages import CancelTasks, Hello, ListPackages
 from .served import Served, error, start_tasks
 
 
-def test_each_action_leaves_a_line(served: Served, tmp_path: Path) -> None:
+def test_each_action_of_an_administrator_leaves_a_line(served: Served, tmp_path: Path) -> None:
     new = CreateAccount(idempotency_key="k", name="ann", token_hash="a" * 64, quota_us=5)
     account_id = served.call("admin", routes.CREATE_ACCOUNT, new).account.account_id
     served.call("admin", routes.GRANT_QUOTA, GrantQuota(idempotency_key="g", account_id=account_id, quota_us=7))
@@ -25,7 +25,7 @@ def test_each_action_leaves_a_line(served: Served, tmp_path: Path) -> None:
     served.call("admin", routes.CANCEL_TASKS, CancelTasks(package_id=package_id))
     served.call("user", routes.CANCEL_TASKS, CancelTasks(package_id=package_id))
     served.call("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id))
-    refused = served.run(served.exchange("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id="nobody's")))
+    refused = served.run(served.exchange("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id="unknown")))
     assert error(refused).code == "not_found"
     served.run(served.exchange("user", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id)))
 
@@ -36,7 +36,7 @@ def test_each_action_leaves_a_line(served: Served, tmp_path: Path) -> None:
         ("grant_quota", "done", account_id),
         ("cancel_tasks", "done", default),
         ("revoke_account", "done", account_id),
-        ("revoke_account", "not_found", "nobody's"),
+        ("revoke_account", "not_found", "unknown"),
     ]
     assert (lines[0]["name"], lines[0]["quota_us"], lines[2]["package_id"]) == ("ann", 5, package_id)
     assert {line["who"] for line in lines} == {"the admin token"}
@@ -45,21 +45,21 @@ def test_each_action_leaves_a_line(served: Served, tmp_path: Path) -> None:
     assert "a" * 64 not in path.read_text()
 
 
-def test_an_operation_that_failed_half_way_leaves_a_line(
+def test_an_action_that_fails_half_way_leaves_a_line(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
-        raise OSError(errno.EIO, "the disk is ill")
+        raise OSError(errno.EIO, "the disk is broken")
 
     monkeypatch.setattr(SqlitePackageStore, "unsettled", fail)
     account_id = served.call("user", routes.HELLO, Hello()).account_id or ""
-    with pytest.raises(OSError, match="ill"):
+    with pytest.raises(OSError, match="broken"):
         served.run(served.exchange("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id)))
     (line,) = (tmp_path / "data" / "audit.jsonl").read_text().splitlines()
     assert json.loads(line)["outcome"] == "internal"
 
 
-def test_a_package_that_cannot_be_read_has_its_line(
+def test_the_cancel_of_a_package_that_cannot_be_read_leaves_a_line(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package_id = served.call("user", routes.START_TASKS, start_tasks()).package_id

@@ -47,7 +47,7 @@ def test_tokens_are_made_and_kept(tmp_path: Path) -> None:
     folder.close()
 
 
-def test_the_secret_is_kept(tmp_path: Path) -> None:
+def test_a_secret_that_was_made_is_kept(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     assert folder.kept_secret() is None
     assert folder.make_secret() == folder.kept_secret()
@@ -55,7 +55,7 @@ def test_the_secret_is_kept(tmp_path: Path) -> None:
     folder.close()
 
 
-def test_an_empty_secret_is_none(tmp_path: Path) -> None:
+def test_an_empty_secret_counts_as_missing(tmp_path: Path) -> None:
     (tmp_path / "secret").touch()
     folder = DataFolder(tmp_path)
     assert folder.kept_secret() is None
@@ -64,7 +64,7 @@ def test_an_empty_secret_is_none(tmp_path: Path) -> None:
     folder.close()
 
 
-def test_one_master_at_a_time(tmp_path: Path) -> None:
+def test_a_second_master_on_a_data_folder_is_refused(tmp_path: Path) -> None:
     first = DataFolder(tmp_path)
     with pytest.raises(DataFolderError, match=r"another master.*choose another folder"):
         DataFolder(tmp_path)
@@ -73,7 +73,7 @@ def test_one_master_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"endpoint": 1}', b"\xff"])
-def test_an_unreadable_file_is_named_with_the_mend(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_connection_file_is_named_with_the_fix(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "connection.json").write_bytes(content)
     folder = DataFolder(tmp_path)
     with pytest.raises(DataFolderError, match=r"connection\.json is not what a master wrote: .* remove it"):
@@ -82,14 +82,14 @@ def test_an_unreadable_file_is_named_with_the_mend(tmp_path: Path, content: byte
     folder.close()
 
 
-def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_a_folder_is_named_with_the_fix(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(DataFolderError, match=r"cannot be used \(.*\): choose another folder"):
             DataFolder(path)
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_connection_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     (tmp_path / "connection.new").mkdir()
     with pytest.raises(DataFolderError, match=r"connection\.json cannot be written"):

@@ -1,4 +1,4 @@
-"""A disk without room: callers are told to try again, the log says so once, and all goes on when there is room."""
+"""A full disk: callers learn to try again, the log says so once, and all goes on when there is room."""
 
 import errno
 import logging
@@ -26,7 +26,7 @@ HEADERS = {"authorization": "Bearer user", "content-type": codec.MSGPACK}
 
 @pytest.fixture
 def full(served: Served) -> Iterator[Served]:
-    """Its database may not grow by a page."""
+    """Serve a master whose database may not grow by a page."""
     database = served.assembly.database
     (pages,) = database.execute("PRAGMA page_count").fetchone()
     database.execute(f"PRAGMA max_page_count = {pages}")
@@ -62,7 +62,7 @@ def test_a_full_database_refuses_with_503_and_logs_one_line(full: Served, caplog
     assert isinstance(start(full, 1_000), str)
 
 
-def test_a_result_that_was_refused_is_kept_when_there_is_room(full: Served) -> None:
+def test_a_result_that_was_refused_is_taken_when_there_is_room(full: Served) -> None:
     make_room(full)
     package_id = full.call("user", routes.START_TASKS, start_tasks("key", tasks=1)).package_id
     (lease,) = full.call("worker", routes.RETRIEVE_TASKS, retrieval()).leases
@@ -156,7 +156,7 @@ def test_a_full_disk_is_logged_once_a_minute_and_other_failures_each_time(
     assert len(caplog.records) == 4
 
 
-def test_a_locked_database_is_no_full_disk(tmp_path: Path) -> None:
+def test_a_locked_database_does_not_count_as_a_full_disk(tmp_path: Path) -> None:
     held, other = (sqlite3.connect(tmp_path / "db", isolation_level=None, timeout=0) for _ in range(2))
     held.execute("BEGIN EXCLUSIVE")
     with pytest.raises(sqlite3.OperationalError, match="locked") as caught:

@@ -1,4 +1,4 @@
-"""What holds of the blobs' routes beside their store's conformance: requests that no link asks for."""
+"""Requests to the blobs' routes that no link leads to are refused. The store's conformance suite tests the links."""
 
 import zlib
 from collections.abc import Callable
@@ -19,7 +19,7 @@ KEYS = ["", "..", "../master.sqlite", "%2e%2e/secret", "a\x00b", "a" * 5000, "/e
 
 
 def query(served: Served, method: str, key: str = "k") -> dict[str, str]:
-    """The parts of a good link."""
+    """Return the parts of a valid link."""
     blobs = served.assembly.blobs
     link = blobs.put_link(key, len(BODY), zlib.crc32(BODY)) if method == "PUT" else blobs.get_link(key)
     return dict(parse_qsl(urlsplit(link.url).query))
@@ -48,8 +48,8 @@ def test_a_malformed_link_is_refused(
     reached("/blobs: {links} malformed links refused", links=1)
 
 
-def test_no_part_of_a_link_passes_for_another(served: Served) -> None:
-    """A line of its own in a key or a value must not sign as the part that it looks like."""
+def test_no_part_of_a_link_passes_for_another_one(served: Served) -> None:
+    """A line break in a key or a value must not let it be signed like another part."""
     parts = query(served, "GET", "k\nexpires=99999999999")
     for path in ("k", "k\nexpires=99999999999"):
         for expires in ("99999999999", f"99999999999\n{parts['expires']}"):
@@ -66,25 +66,25 @@ def test_an_unsigned_key_is_refused(served: Served, key: str, reached: Callable[
 
 
 @pytest.mark.parametrize("method", ["HEAD", "DELETE", "POST", "PATCH", "OPTIONS"])
-def test_other_methods_are_refused(served: Served, method: str) -> None:
+def test_methods_that_no_link_has_are_refused(served: Served, method: str) -> None:
     put(served)
     answer = served.send(method, f"/blobs/k?{urlencode(query(served, 'GET'))}")
     assert answer.status == (403 if method == "HEAD" else 405)
 
 
-def test_a_blob_says_nothing_of_its_type(served: Served) -> None:
+def test_a_blob_is_served_as_bytes_of_no_type(served: Served) -> None:
     put(served)
     answer = served.send("GET", f"/blobs/k?{urlencode(query(served, 'GET'))}")
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["accept-ranges"] == "bytes"
 
 
-def test_a_missing_blob(served: Served) -> None:
+def test_a_missing_blob_is_not_found(served: Served) -> None:
     answer = served.send("GET", f"/blobs/k?{urlencode(query(served, 'GET'))}")
     assert (answer.status, error(answer).code) == (404, "not_found")
 
 
-def test_an_upload_in_parts_and_one_that_does_not_end(served: Served) -> None:
+def test_an_upload_may_come_in_parts_up_to_the_size_of_its_link(served: Served) -> None:
     path = f"/blobs/k?{urlencode(query(served, 'PUT'))}"
     assert served.send("PUT", path, [b"x" * 10**6] * 1000).status == 413
     assert served.send("PUT", path, [b"pay", b"", b"load"]).status == 200

@@ -35,7 +35,7 @@ def test_an_older_caller_gets_an_absolute_link_to_its_own_host(served: Served, h
 
 
 @pytest.mark.parametrize("host", ["", "a/b", "user@host", "host:port", "a b", "[x]"])
-def test_a_host_that_is_none_leads_to_the_master_itself(served: Served, host: str) -> None:
+def test_with_a_malformed_host_links_lead_to_the_master_itself(served: Served, host: str) -> None:
     assert link_for(served, {"host": host}).startswith(f"{CONNECTION.endpoint}/blobs/")
 
 

@@ -1,4 +1,4 @@
-"""Held requests. A test lets the loop turn until a request waits, so nothing here depends on time."""
+"""Requests that are held. A test lets the event loop turn until a request waits, so nothing here depends on time."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -17,11 +17,11 @@ from master.asgi import Answer
 from .served import Served, awaiting, decoded, publication, retrieval, start_tasks
 
 TURNS = 20
-"""Of the loop: more than any request needs until it waits for the wakeups, or from the wakeups to its answer."""
+"""Turns of the event loop: more than any request needs until it waits, or from its wakeup to its answer."""
 
 
 async def held(work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-    """Begin it, and let it come to where it waits."""
+    """Start a request, and let it come to where it waits."""
     task = asyncio.ensure_future(work)
     await turn()
     assert not task.done()
@@ -85,7 +85,7 @@ def test_a_request_with_something_to_answer_is_not_held(served: Served) -> None:
     asyncio.run(run())
 
 
-def test_one_chunk_wakes_one_in_the_order_of_their_coming(served: Served) -> None:
+def test_each_chunk_wakes_the_retrieval_that_has_waited_longest(served: Served) -> None:
     async def run() -> None:
         tasks = [await held(retrieving(served, f"w{number}")) for number in range(3)]
         for number in range(3):
@@ -97,13 +97,13 @@ def test_one_chunk_wakes_one_in_the_order_of_their_coming(served: Served) -> Non
     asyncio.run(run())
 
 
-def test_a_worker_that_hung_up_gets_nothing_and_its_wake_goes_on(served: Served) -> None:
+def test_a_worker_that_hung_up_gets_nothing_and_its_wakeup_goes_to_another(served: Served) -> None:
     async def run() -> None:
         way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval("gone", hold_s=HOLD_S))
         gone = await held(way.run(served.app))
         other = await held(retrieving(served, "other"))
         way.hang_up()
-        await start(served)  # before the server has seen the one go
+        await start(served)  # before the server has seen that the first one hung up
         reply = await other
         assert [lease.attempt for lease in reply.leases] == [1]
         await gone
@@ -111,7 +111,7 @@ def test_a_worker_that_hung_up_gets_nothing_and_its_wake_goes_on(served: Served)
     asyncio.run(run())
 
 
-def test_a_worker_that_went_before_its_turn_gets_nothing(served: Served) -> None:
+def test_a_worker_that_hung_up_before_it_was_served_gets_nothing(served: Served) -> None:
     async def run() -> None:
         await start(served)
         way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval("gone", hold_s=HOLD_S))
@@ -123,7 +123,7 @@ def test_a_worker_that_went_before_its_turn_gets_nothing(served: Served) -> None
     asyncio.run(run())
 
 
-def test_a_client_that_hangs_up_is_let_go(served: Served) -> None:
+def test_a_client_that_hangs_up_leaves_no_held_request(served: Served) -> None:
     async def run() -> Answer:
         package_id = await start(served)
         way = served.exchange("user", routes.AWAIT_TASKS, awaiting(package_id, cursor=10**6, hold_s=HOLD_S))
@@ -138,7 +138,7 @@ def test_a_client_that_hangs_up_is_let_go(served: Served) -> None:
 
 
 def test_a_lost_chunk_wakes_a_held_retrieval_at_the_next_tick(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nobody rings when a lease runs out: the tick does, also for those that were held before the lease was given."""
+    """No adapter reports that a lease runs out. The tick does, also for retrievals from before the lease."""
     served = Served(tmp_path_factory.mktemp("data"), Policy(lease_s=0.0))
 
     async def run() -> None:
@@ -153,7 +153,7 @@ def test_a_lost_chunk_wakes_a_held_retrieval_at_the_next_tick(tmp_path_factory: 
     served.close()
 
 
-def test_an_await_wakes_on_news(served: Served) -> None:
+def test_a_held_await_wakes_on_a_result(served: Served) -> None:
     async def run() -> None:
         package_id = await start(served)
         (lease,) = (await retrieving(served)).leases
@@ -184,10 +184,10 @@ def test_news_of_another_package_does_not_answer_an_await(served: Served) -> Non
     asyncio.run(run())
 
 
-def test_an_unknown_package_is_news_at_once(served: Served) -> None:
+def test_an_await_of_an_unknown_package_is_answered_at_once(served: Served) -> None:
     async def run() -> None:
-        reply = await hearing(served, "nobody's")
-        assert list(reply.missing) == ["nobody's"]
+        reply = await hearing(served, "unknown")
+        assert list(reply.missing) == ["unknown"]
 
     asyncio.run(run())
 
@@ -208,7 +208,7 @@ def test_a_new_package_of_the_session_wakes_its_await_once(served: Served) -> No
     asyncio.run(run())
 
 
-def test_a_package_started_before_the_await_counts_too(served: Served) -> None:
+def test_a_package_started_before_the_await_ends_it_once(served: Served) -> None:
     async def run() -> None:
         first = await start(served, "first", session="s")
         await start(served, "second", session="s")
@@ -219,7 +219,7 @@ def test_a_package_started_before_the_await_counts_too(served: Served) -> None:
     asyncio.run(run())
 
 
-def test_a_named_package_needs_no_word(served: Served) -> None:
+def test_a_new_package_that_the_await_names_does_not_end_it(served: Served) -> None:
     async def run() -> None:
         first = await start(served, "first", session="s")
         news = await held(hearing(served, first, session="s", cursor=10**6))
@@ -228,7 +228,7 @@ def test_a_named_package_needs_no_word(served: Served) -> None:
     asyncio.run(run())
 
 
-def test_the_end_of_the_server_answers_all_at_once(served: Served) -> None:
+def test_the_end_of_the_server_answers_all_held_requests(served: Served) -> None:
     async def run() -> None:
         package_id = await start(served, tasks=1)
         await retrieving(served, "busy")

@@ -1,4 +1,4 @@
-"""The life of a master's process."""
+"""The start, the files and the end of a master's process."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def test_a_master_ends_with_its_standard_input(tmp_path: Path) -> None:
 
 PARENT = """
 import subprocess, sys, os
-reading, writing = os.pipe()  # somebody else keeps the writing end: only the parent's death tells
+reading, writing = os.pipe()  # another process keeps the writing end open, so the master must see the parent's death
 master = subprocess.Popen(sys.argv[1:], stdin=reading)
 os.write(writing, b"{}\\n")
 os.set_inheritable(writing, True)
@@ -69,22 +69,22 @@ def test_a_master_ends_with_its_parent(tmp_path: Path) -> None:
     assert gone == [master]
 
 
-def test_its_end_answers_who_is_held(tmp_path: Path) -> None:
+def test_the_end_of_a_master_answers_held_requests(tmp_path: Path) -> None:
     with Master(tmp_path, stdin=True) as master:
         package_id = master.call("user", routes.START_TASKS, start_tasks()).package_id
         master.call("worker", routes.RETRIEVE_TASKS, retrieval())
         ways = [
-            master.begin("worker", routes.RETRIEVE_TASKS, retrieval("other", hold_s=HOLD_S)),
-            master.begin("user", routes.AWAIT_TASKS, awaiting(package_id, cursor=10**6, hold_s=HOLD_S)),
+            master.send("worker", routes.RETRIEVE_TASKS, retrieval("other", hold_s=HOLD_S)),
+            master.send("user", routes.AWAIT_TASKS, awaiting(package_id, cursor=10**6, hold_s=HOLD_S)),
         ]
-        master.call("user", routes.HELLO, Hello())  # served after them: so they are held by now
+        master.call("user", routes.HELLO, Hello())  # the master serves it after the others, so these are held by now
         assert master.end() == (0, b"")
         for connection in ways:
             assert connection.getresponse().status == 200
             connection.close()
 
 
-def test_a_port_in_use_is_named_with_the_mend(tmp_path: Path) -> None:
+def test_a_port_in_use_is_named_with_the_fix(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = run(tmp_path, "--port", str(port))
@@ -95,14 +95,14 @@ def test_a_port_in_use_is_named_with_the_mend(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("port", ["65536", "-1", "http"])
-def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
+def test_an_invalid_port_is_refused(tmp_path: Path, port: str) -> None:
     ended = run(tmp_path, "--port", port)
     assert ended.returncode == 2
     assert b"Traceback" not in ended.stderr
     assert b"--port" in ended.stderr
 
 
-def test_two_masters_on_one_folder(tmp_path: Path) -> None:
+def test_a_second_master_on_a_folder_ends_with_one_line(tmp_path: Path) -> None:
     with Master(tmp_path):
         ended = run(tmp_path, "--port", "0")
     assert ended.returncode == 1
@@ -114,14 +114,14 @@ def test_two_masters_on_one_folder(tmp_path: Path) -> None:
     ("name", "code", "named"),
     [("connection.json", 1, b"remove it, which makes new tokens"), ("master.sqlite", 1, b"not a database")],
 )
-def test_a_broken_file_is_named(tmp_path: Path, name: str, code: int, named: bytes) -> None:
+def test_a_broken_file_is_named_with_the_fix(tmp_path: Path, name: str, code: int, named: bytes) -> None:
     (tmp_path / name).write_bytes(b"broken" * 1000)
     ended = run(tmp_path, "--port", "0")
     assert (ended.returncode, ended.stderr.count(b"\n")) == (code, 1)
     assert named in ended.stderr
 
 
-def test_a_greeting_that_is_none(tmp_path: Path) -> None:
+def test_a_wrong_startup_config_is_refused(tmp_path: Path) -> None:
     ended = run(tmp_path, "--port", "0", "--stdin", stdin=b'{"settings": {"lease": 1}}\n')
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert b"lease" in ended.stderr
@@ -137,7 +137,7 @@ def test_a_master_listens_on_this_machine_only(tmp_path: Path) -> None:
 
 
 def test_a_master_takes_a_socket_that_listens_already(tmp_path: Path) -> None:
-    """Others may connect before it is there."""
+    """Clients may connect before the master has started."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         early = socket.create_connection(listening.getsockname(), timeout=END_S)
         descriptor = os.dup(listening.fileno())
@@ -155,8 +155,8 @@ def test_a_master_takes_a_socket_that_listens_already(tmp_path: Path) -> None:
     assert (process.returncode, errors) == (0, b"")
 
 
-def test_all_files_are_their_owners_only(tmp_path: Path) -> None:
-    """Also in a folder that others may read, and under any mask."""
+def test_only_its_owner_may_read_the_files_of_a_data_folder(tmp_path: Path) -> None:
+    """This also holds in a folder that others may read, and with an umask that allows everything."""
     tmp_path.chmod(0o755)
     before = os.umask(0)
     try:

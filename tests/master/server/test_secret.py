@@ -1,4 +1,4 @@
-"""A data folder's secret is the one that its database was made under, or the master says so and does not start."""
+"""A master starts only with the secret that its database depends on, or else names the fix."""
 
 import secrets
 import shutil
@@ -18,7 +18,7 @@ from .served import Served
 
 
 def key(folder: Path, *, new_secret: bool = False) -> bytes:
-    """Start a master and ask it for the key of the default account."""
+    """Start a master, and return the key of its default account."""
     served = Served(folder, new_secret=new_secret)
     try:
         made = served.call("user", routes.HELLO, Hello()).seal_key
@@ -41,7 +41,7 @@ def replace(secret: Path) -> None:
 
 
 @pytest.mark.parametrize("lose", [remove, empty, replace])
-def test_without_its_secret_a_master_does_not_start(tmp_path: Path, lose: Callable[[Path], None]) -> None:
+def test_a_master_without_its_secret_does_not_start(tmp_path: Path, lose: Callable[[Path], None]) -> None:
     before, secret = key(tmp_path), tmp_path / "secret"
     saved = secret.read_bytes()
     lose(secret)
@@ -60,11 +60,11 @@ def test_a_master_makes_a_new_secret_if_the_operator_wants_one(tmp_path: Path, l
     lose(tmp_path / "secret")
     after = key(tmp_path, new_secret=True)
     assert after != before
-    assert key(tmp_path, new_secret=True) == after, "as when it crashed"
+    assert key(tmp_path, new_secret=True) == after, "the option may be given again, such as after a crash"
     assert key(tmp_path) == after
 
 
-def test_told_to_without_need_it_keeps_the_secret(tmp_path: Path) -> None:
+def test_a_secret_that_is_not_lost_is_kept_although_a_new_one_is_allowed(tmp_path: Path) -> None:
     assert key(tmp_path) == key(tmp_path, new_secret=True) == key(tmp_path)
 
 
@@ -77,15 +77,15 @@ def test_a_database_that_is_lost_needs_no_secret(tmp_path: Path) -> None:
     assert (tmp_path / "secret").read_bytes() == secret
 
 
-def test_where_nobody_has_a_key_nothing_is_lost(tmp_path: Path) -> None:
-    """Such as by a power cut in the first moments."""
+def test_a_lost_secret_does_no_harm_if_no_account_has_a_key(tmp_path: Path) -> None:
+    """A power cut in the first moments may lose it."""
     Served(tmp_path).close()
     (tmp_path / "secret").unlink()
     key(tmp_path)
 
 
-def test_a_database_without_a_mark_learns_it(tmp_path: Path) -> None:
-    """As releases left it that did not know marks."""
+def test_a_database_without_a_mark_gets_one(tmp_path: Path) -> None:
+    """Earlier releases, which knew no marks, left such databases."""
     before, secret = key(tmp_path), tmp_path / "secret"
     forget_mark(tmp_path)
     assert key(tmp_path) == before
@@ -109,7 +109,7 @@ def forget_mark(folder: Path) -> None:
 
 
 def test_g20_the_secret_is_in_no_table(tmp_path: Path) -> None:
-    """Nor what keys are encrypted with, nor what links are signed with: a mark is good for nothing else."""
+    """Nor is what encrypts keys, or signs links: the mark is of no use for either."""
     key(tmp_path)
     secret = (tmp_path / "secret").read_bytes()
     for path in tmp_path.glob("master.sqlite*"):

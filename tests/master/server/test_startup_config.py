@@ -4,7 +4,7 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_master.server.startup_config import StartupConfig, parse
 
 
-def test_a_full_line() -> None:
+def test_a_line_with_all_fields_is_read() -> None:
     line = b'{"user_token": "u", "worker_token": "w", "admin_token": "a", "settings": {"lease_s": 2.5}}\n'
     assert parse(line) == StartupConfig(user_token="u", worker_token="w", admin_token="a", settings=Policy(lease_s=2.5))
 

@@ -86,7 +86,7 @@ def test_a_waiter_cancelled_before_a_wakeup_is_not_counted() -> None:
     asyncio.run(run())
 
 
-def test_the_time_ends_a_wait() -> None:
+def test_a_wait_ends_after_its_time() -> None:
     async def run() -> None:
         wakeups = Wakeups()
         await wakeups.wait_for_chunks(0.0)
@@ -97,7 +97,7 @@ def test_the_time_ends_a_wait() -> None:
     asyncio.run(run())
 
 
-def test_news_wakes_all_that_name_it() -> None:
+def test_a_saved_head_wakes_all_awaits_that_name_its_package() -> None:
     async def run() -> None:
         wakeups = Wakeups()
         names = [["p"], ["q", "p"], ["q"]]
@@ -113,7 +113,7 @@ def test_news_wakes_all_that_name_it() -> None:
     asyncio.run(run())
 
 
-def test_a_session_is_no_package() -> None:
+def test_a_session_and_a_package_of_the_same_name_are_apart() -> None:
     async def run() -> None:
         wakeups = Wakeups()
         task = await waiting(wakeups.wait_for_news(["p"], "s", HOUR_S))

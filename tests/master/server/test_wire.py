@@ -1,4 +1,4 @@
-"""What comes over a socket and is no proper request, and what is slow."""
+"""Malformed requests and slow clients on a socket."""
 
 import os
 import socket
@@ -52,12 +52,12 @@ def status(answer: bytes) -> int:
     ],
     ids=range(14),
 )
-def test_an_improper_request_is_refused(master: Master, request_head: bytes) -> None:
+def test_a_malformed_request_is_refused(master: Master, request_head: bytes) -> None:
     assert 400 <= status(master.speak(request_head)) < 500
     assert master.call("user", routes.HELLO, Hello()).role == "user"
 
 
-def test_a_body_that_is_too_large_is_refused_while_it_comes(master: Master) -> None:
+def test_a_body_that_is_too_large_is_refused_before_its_end(master: Master) -> None:
     with socket.create_connection(("127.0.0.1", master.port), timeout=END_S) as peer:
         peer.sendall(HELLO + f"Content-Length: {10**9}\r\n\r\n".encode())
         peer.sendall(b"x" * (BODY_BYTES + 65536))
@@ -95,11 +95,11 @@ def test_an_upload_that_breaks_off_leaves_nothing(master: Master) -> None:
     assert status(master.speak(head.replace(b"Host: m", b"Host: m\r\nConnection: close") + b"data")) == 200
 
 
-def test_one_thread_does_everything_and_one_connection_is_enough(tmp_path: Path) -> None:
+def test_a_master_has_one_thread_and_serves_all_calls_on_one_connection(tmp_path: Path) -> None:
     with Master(tmp_path, stdin=True) as master:
         process = psutil.Process(master.process.pid)
         held = [
-            master.begin("worker", routes.RETRIEVE_TASKS, retrieval(str(number), hold_s=HOLD_S)) for number in range(30)
+            master.send("worker", routes.RETRIEVE_TASKS, retrieval(str(number), hold_s=HOLD_S)) for number in range(30)
         ]
         connection = master.connect()
         done = 0

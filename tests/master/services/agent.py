@@ -1,4 +1,4 @@
-"""A worker that tells what it can run."""
+"""A worker that reports what it can run."""
 
 from cloudpar_protocol.payloads import Unfit
 from cloudpar_protocol.worker_messages import GiveBack, Lease, RetrieveTasks, RetrieveTasksReply, Return
@@ -8,18 +8,24 @@ LACKS = Unfit("host-a", "no module named 'numpy'")
 
 
 class Agent:
-    """A worker that tells what it can run."""
+    """A worker that reports what it can run.
 
-    def __init__(self, world: World, name: str, *pythons: str) -> None:
+    Attributes:
+        set_aside: The packages that it has found it cannot run.
+    """
+
+    def __init__(self, world: World, name: str, *pythons: str, host: str = "", executors: int = 1) -> None:
         self.name = name
         self.set_aside: list[str] = []
         self._world = world
+        self._host = host or f"host-{name}"
+        self._executors = executors
         self._pythons = list(pythons) or ["3.11"]
 
     def ask(self, chunks: int = 1) -> RetrieveTasksReply:
         request = RetrieveTasks(
-            attempt_id=f"{self.name} {next(self._world.numbers)}", worker_id=self.name, executors=1, chunks=chunks,
-            host=f"host-{self.name}", pythons=self._pythons, set_aside=self.set_aside,
+            attempt_id=f"{self.name} {next(self._world.numbers)}", worker_id=self.name, executors=self._executors,
+            chunks=chunks, host=self._host, pythons=self._pythons, set_aside=self.set_aside,
         )  # fmt: skip
         return self._world.worker.retrieve_tasks(request)
 
@@ -27,7 +33,7 @@ class Agent:
         return self.ask(chunks).leases
 
     def give_back(self, lease: Lease, used_us: int = 0) -> None:
-        """It lacks something that the package needs."""
+        """Give a lease back, since the worker lacks something that the package needs."""
         self.set_aside.append(lease.package_id)
         back = Return(
             **lease.identity(), seq=0, ranges=lease.ranges, closes=True, unfit=LACKS,

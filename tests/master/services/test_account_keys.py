@@ -21,7 +21,7 @@ SECRET = secrets.token_bytes(32)
 
 @pytest.fixture
 def sealing(world: World) -> World:
-    """The world, with a safe for keys."""
+    """Make a world with a safe for keys."""
     return World(world.backend._replace(safe=AesGcmSafe(lambda: SECRET)), world.clock)
 
 
@@ -73,7 +73,7 @@ def test_of_two_masters_that_make_a_key_at_once_one_wins(sealing: World, ann: Ac
     assert store.keep_key(ann.account_id, one, None) == one
     assert store.keep_key(ann.account_id, other, None) == one
     assert store.keep_key(ann.account_id, other, one) == other
-    assert store.keep_key("nobody", one, None) is None
+    assert store.keep_key("unknown", one, None) is None
     assert AccountKeys(sealing.backend).key(ann.account_id) == safe.open(ann.account_id, other)
 
 
@@ -97,12 +97,14 @@ def test_a_lease_has_the_seals_of_its_items(sealing: World, ann: AccountRecord) 
 
 
 @pytest.mark.parametrize(("seal", "seals"), [(b"s" * 16, b""), (b"s" * 16, bytes(15)), (None, bytes(32))])
-def test_an_item_has_a_seal_or_none_has(sealing: World, ann: AccountRecord, seal: bytes | None, seals: bytes) -> None:
+def test_a_sealed_package_needs_a_seal_for_each_item_and_another_none(
+    sealing: World, ann: AccountRecord, seal: bytes | None, seals: bytes
+) -> None:
     with pytest.raises(BadRequest, match="one seal a task"):
         sealing.start(ann, tasks=2, data=InlineData([b"a", b"b"], seals), seal=seal)
 
 
-def test_the_master_seals_for_a_worker_that_cannot(sealing: World, ann: AccountRecord) -> None:
+def test_the_master_seals_the_results_of_a_worker_that_cannot(sealing: World, ann: AccountRecord) -> None:
     package_id = sealing.start(ann, tasks=3, seal=b"s" * 16)
     lease = sealing.lease()
     blob = BlobRef(f"results/{package_id}/{lease.lease_id}/0", 5)

@@ -45,7 +45,7 @@ def test_compute_time_is_granted_once_for_each_key(world: World) -> None:
     assert grant(world, account.account_id, 5, key="again").granted_us == HOUR_US + 10
 
 
-def test_no_more_is_taken_back_than_is_left(world: World, ann: AccountRecord) -> None:
+def test_a_negative_grant_takes_back_at_most_what_is_left(world: World, ann: AccountRecord) -> None:
     world.start(ann)
     world.work_all()
     assert grant(world, ann.account_id, -(2**62)).granted_us == 10_000
@@ -74,7 +74,7 @@ def test_a_revoked_account_runs_nothing_more(world: World, ann: AccountRecord, b
     assert world.record(ann.account_id).spent_us == 9
 
 
-def test_revoking_twice_is_as_good_as_once(world: World, ann: AccountRecord) -> None:
+def test_a_repeated_revocation_has_the_same_answer(world: World, ann: AccountRecord) -> None:
     request = RevokeAccount(account_id=ann.account_id)
     assert world.accounts.revoke_account(request) == world.accounts.revoke_account(request)
 
@@ -88,11 +88,11 @@ def test_a_revoked_account_is_granted_nothing(world: World, ann: AccountRecord) 
 
 
 def test_unknown_accounts_are_not_found(world: World) -> None:
-    text = "no account 'nobody': 'cloudpar account list' shows them"
+    text = "no account 'unknown': 'cloudpar account list' shows them"
     with pytest.raises(NotFound, match=text):
-        grant(world, "nobody", 5)
+        grant(world, "unknown", 5)
     with pytest.raises(NotFound, match=text):
-        world.accounts.revoke_account(RevokeAccount(account_id="nobody"))
+        world.accounts.revoke_account(RevokeAccount(account_id="unknown"))
 
 
 def test_accounts_are_listed_oldest_first_with_what_they_used(world: World, ann: AccountRecord) -> None:

@@ -1,27 +1,27 @@
-"""What counts against a task: workers that were lost with it, and nothing else."""
+"""Only workers that were lost with a task count against it."""
 
 import pytest
 
 from cloudpar_master.ports import LARGEST_RECEIVES, AccountRecord
 from cloudpar_protocol.errors import Outcome
-from master.services.world import POLICY, World, all_results, publication
+from master.services.world import POLICY, World, publication
 
 LOSSES = 4
-"""What docs/sdk.md says."""
+"""The number in docs/sdk.md."""
 
 
 def lose(world: World) -> None:
-    """A worker takes a chunk, and is not heard of again."""
+    """Let a worker take a chunk, and send no further request."""
     world.lease()
     world.clock.move(POLICY.lease_s + 1.0)
     world.timer.tick()
 
 
-def test_the_stated_number() -> None:
+def test_a_chunk_is_given_up_after_as_many_losses_as_the_docs_say() -> None:
     assert LARGEST_RECEIVES == LOSSES
 
 
-def test_a_task_whose_workers_are_lost_ends_with_the_reason(world: World, ann: AccountRecord) -> None:
+def test_a_task_whose_workers_are_lost_ends_with_the_reason_and_the_fix(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, 1)
     for _ in range(LOSSES):
         assert not world.status(ann, package_id).results
@@ -31,27 +31,12 @@ def test_a_task_whose_workers_are_lost_ends_with_the_reason(world: World, ann: A
     assert (status.state, result.outcome, result.duration_us) == ("error", "lost", 0)
     assert result.message is not None
     assert f"lost {LOSSES} times" in result.message
-    assert "split it" in result.message  # the mend
+    assert "split it" in result.message
     assert world.retrieve() == []
 
 
-def test_the_others_of_its_chunk_have_their_results(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann, 8, chunksize=8)
-    for _ in range(100):
-        for lease in world.retrieve():
-            if all(not start <= 5 < end for start, end in lease.ranges):
-                world.publish(publication(lease))
-        world.clock.move(POLICY.lease_s + 1.0)
-        world.timer.tick()
-        if world.head(package_id).life.ended:
-            break
-    status = world.status(ann, package_id)
-    assert sorted(all_results(status)) == list(range(8))
-    assert {result.index for result in status.results if result.outcome == "lost"} == {5}
-
-
-def test_a_chunk_given_back_costs_no_attempt(world: World, ann: AccountRecord) -> None:
-    """However many workers drain: spot instances that go in good order are no losses."""
+def test_a_chunk_that_is_given_back_counts_no_loss(world: World, ann: AccountRecord) -> None:
+    """Many workers may drain, such as spot instances that end in good order."""
     package_id = world.start(ann, 1)
     for _ in range(3 * LOSSES):
         lease = world.lease()
@@ -61,8 +46,8 @@ def test_a_chunk_given_back_costs_no_attempt(world: World, ann: AccountRecord) -
     assert world.status(ann, package_id).state == "completed"
 
 
-def test_a_chunk_given_back_keeps_its_losses(world: World, ann: AccountRecord) -> None:
-    """Or a task that kills its workers would go on, when one after the other gives it back for not being alone."""
+def test_a_chunk_that_is_given_back_keeps_its_losses(world: World, ann: AccountRecord) -> None:
+    """Otherwise a task would kill workers without end if workers in between gave it back, to run it alone."""
     package_id = world.start(ann, 1)
     for attempt in range(1, LOSSES + 1):
         lease = world.lease()
@@ -77,10 +62,9 @@ def test_a_chunk_given_back_keeps_its_losses(world: World, ann: AccountRecord) -
 
 
 @pytest.mark.parametrize(("outcome", "state"), [("ok", "completed"), ("error", "error"), ("crashed", "error")])
-def test_losses_and_what_the_task_does_are_counted_apart(
+def test_a_task_that_was_nearly_given_up_ends_with_its_own_outcome(
     world: World, ann: AccountRecord, outcome: Outcome, state: str
 ) -> None:
-    """An error ends its task at once; a task that was nearly given up may still end well."""
     package_id = world.start(ann, 1)
     for _ in range(LOSSES - 1):
         lose(world)

@@ -1,4 +1,4 @@
-"""One account's work does not delay another's: simulated time, an agent that works ahead as the real one does."""
+"""One account's work does not delay another's. A worker retrieves ahead like the real one, in simulated time."""
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
@@ -16,11 +16,11 @@ TASK_S = 0.010
 AHEAD_S = 0.3
 EXECUTORS = 2
 SWITCH_S = 0.5
-"""What an agent's patience and fresh executors cost before it serves another account."""
+"""Seconds that a real agent waits, and needs for new executors, before it serves another account."""
 
 
-class Agent:
-    """Executors that run whole chunks, first come, first served, with some chunks in stock."""
+class Chunkwise:
+    """A worker whose executors run whole chunks, in the order of retrieval, with some chunks in stock."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -29,7 +29,7 @@ class Agent:
         self.done = 0
 
     def step(self) -> None:
-        """Until the next chunk is done."""
+        """Run until the next chunk is done."""
         self.fill()
         while self.stock and len(self.running) < EXECUTORS:
             lease = self.stock.pop(0)
@@ -61,7 +61,7 @@ def test_ten_tasks_are_not_delayed_by_another_accounts_hundred_thousand(tmp_path
         ann, bob = world.account("ann", 100 * HOUR_US), world.account("bob")
         for _ in range(packages):
             world.start(ann, tasks=100_000 // packages, chunksize=None)
-        agent = Agent(world)
+        agent = Chunkwise(world)
         for _ in range(4):
             for _ in range(37):
                 agent.step()
@@ -74,7 +74,7 @@ def test_ten_tasks_are_not_delayed_by_another_accounts_hundred_thousand(tmp_path
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """Where few packages of an account are open at a time."""
+    """Run a master with few open packages for each account."""
     with master(tmp_path, replace(POLICY, open_packages=2, open_small_packages=6)) as world:
         yield world
 
@@ -112,7 +112,7 @@ def test_closed_packages_open_when_executors_idle_oldest_first(world: World, ann
     assert world.record(ann.account_id).spent_us == 4_000 * 1_000
 
 
-def test_other_accounts_have_their_own_limit(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+def test_each_account_has_its_own_limit_of_open_packages(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     for _ in range(5):
         world.start(ann, tasks=1_000)
     assert not world.head(world.start(bob, tasks=1_000)).pace.closed
@@ -126,7 +126,7 @@ def test_a_closed_package_can_be_cancelled(world: World, ann: AccountRecord) -> 
 
 
 def test_the_timer_folds_a_closed_package_once_until_it_expires(world: World, ann: AccountRecord) -> None:
-    """The registry is told when it starts; only a fold can say that there is nothing to do for it."""
+    """A new package is due at once, and only a fold can note that there is nothing to do for it."""
     package_ids = [world.start(ann, tasks=1_000) for _ in range(4)]
     world.timer.tick()
     world.clock.move(60.0)
@@ -157,7 +157,7 @@ def test_when_a_package_is_cancelled_the_oldest_closed_one_of_its_account_opens(
     assert [world.head(each).pace.closed for each in closed] == [False, True]
 
 
-def test_where_a_look_costs_the_client_that_awaits_a_closed_package_opens_it(tmp_path: Path) -> None:
+def test_an_await_opens_a_closed_package_where_the_master_does_not_look_for_the_next_one(tmp_path: Path) -> None:
     with master(tmp_path, replace(POLICY, open_packages=2, looks_at_end=False)) as world:
         ann = world.account("ann")
         one, _, three, four = [world.start(ann, tasks=1_000) for _ in range(4)]
@@ -170,7 +170,7 @@ def test_where_a_look_costs_the_client_that_awaits_a_closed_package_opens_it(tmp
         assert [world.head(each).pace.closed for each in (three, four)] == [False, True]
 
 
-def test_an_await_of_many_closed_packages_reads_those_of_their_account_once(
+def test_an_await_of_many_closed_packages_counts_the_open_ones_of_their_account_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with master(tmp_path, replace(POLICY, open_packages=2, looks_at_end=False)) as world:

@@ -11,7 +11,7 @@ from master.services.world import WatchedWorld, World, all_results, publication
 
 
 def losing(world: World, times: int) -> WatchedWorld:
-    """A master that loses so many races: another folds just before its save."""
+    """Return a master that loses this many races: another one folds just before each save."""
     watched = WatchedWorld(world)
     left = [times]
 
@@ -53,8 +53,8 @@ def test_the_loser_of_a_race_drops_its_answers_which_the_winner_has_too(world: W
     assert head.tasks.open != []
 
 
-def test_the_loser_leaves_when_its_event_is_taken(world: World, ann: AccountRecord) -> None:
-    """An event that came while another folded is not left lying."""
+def test_an_event_that_comes_while_another_master_folds_is_taken(world: World, ann: AccountRecord) -> None:
+    """Without it, the event would wait in the inbox until another one comes."""
     package_id = world.start(ann)
     one, two = world.retrieve()
     winner = WatchedWorld(world)
@@ -87,7 +87,7 @@ def test_a_publication_that_loses_every_race_is_refused_for_a_retry_and_stored(
     assert inbox(world.backend.packages, package_id) == []
 
 
-def test_large_results_are_not_stored_twice_for_a_race_that_was_lost(world: World, ann: AccountRecord) -> None:
+def test_large_results_that_lose_a_race_are_not_stored_in_the_inbox(world: World, ann: AccountRecord) -> None:
     world.start(ann)
     (lease, _) = world.retrieve()
     loser = losing(world, 2)
@@ -124,8 +124,8 @@ def test_a_confirmation_waits_for_the_fold_that_took_the_event(world: World, ann
     assert head.life.state == "cancelled"
 
 
-def test_a_confirmation_behind_a_full_inbox_is_no_guess(world: World, ann: AccountRecord) -> None:
-    """What lies behind the oldest events is not seen, and so not known to be taken."""
+def test_a_confirmation_behind_a_full_inbox_is_refused_for_a_retry(world: World, ann: AccountRecord) -> None:
+    """A fold sees only the oldest events, so it cannot know whether the event behind them was taken."""
     package_id = world.start(ann)
     older: list[tuple[str, Event]] = [(f"old {number}", CancelAsked(ranges=[])) for number in range(2 * EVENTS)]
     world.backend.packages.append(package_id, older)
@@ -203,7 +203,7 @@ def test_chunks_that_the_queue_did_not_take_are_sent_again(world: World, ann: Ac
     assert world.status(ann, package_id).state == "completed"
 
 
-def test_a_page_stays_far_smaller_than_an_answer(world: World, ann: AccountRecord) -> None:
+def test_a_result_page_stays_far_smaller_than_an_answer(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=40_000, chunksize=40_000)
     (lease,) = world.retrieve()
     parts = [publication(lease, range(at, at + 4_000), seq=at, data=b"") for at in range(0, 40_000, 4_000)]

@@ -1,4 +1,4 @@
-"""Many callers ask for the same chunk at the same moment: one of them has it."""
+"""Many workers retrieve the same chunk at the same moment: one of them gets it."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from .world import master, world_on
 
 CALLERS = 64
 AT_ONCE = 5
-"""So many chunks lie there when all ask, each of them for one."""
+"""How many chunks wait when all callers retrieve one chunk each."""
 
 POLICY = Policy(lease_s=3600.0, slice_us=1_000)
 PLENTY_US = 10**15
 
 
 @pytest.mark.parametrize("factory", SOUND, ids=lambda factory: str(factory.__name__))
-def test_g02_one_lease_one_winner(
+def test_g02_of_many_callers_one_leases_each_chunk(
     factory: Factory, tmp_path: Path, scale: Scale, reached: Callable[[str], None]
 ) -> None:
     chunks, clock, line = scale(20, 1_000), SetClock(), Barrier(CALLERS, timeout=LONGEST_S)
@@ -41,7 +41,7 @@ def test_g02_one_lease_one_winner(
             leases = patiently(partial(world.retrieve, f"w{caller}", chunks=1, attempt=f"{caller}-{turn}"))
             won += [(lease.package_id, lease.start, lease.attempt) for lease in leases]
             line.wait()
-            stores.queue.delete([lease.receipt for lease in leases])  # a stand-in looks at all that are hidden
+            stores.queue.delete([lease.receipt for lease in leases])  # hidden messages make a stand-in slow
         return won
 
     leased = Counter(won for each in race(factory, tmp_path, clock, CALLERS, ask) for won in each)

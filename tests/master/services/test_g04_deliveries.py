@@ -24,20 +24,20 @@ from .world import HOUR_US, World, master, publication
 TIMES = 3
 CHUNK = 5
 AHEAD = 300
-"""So many publications are under way at once, in whatever order."""
+"""How many publications may be under way at once, in any order."""
 
 TOGETHER = 30
-"""At most so many travel in one request."""
+"""How many of them one request carries at most."""
 
 POLICY = Policy(lease_s=3600.0, first_window=32)
 
 
 class Thrice:
-    """A queue whose messages all come three times, each as if it were the first: some soon, some later, in any order.
+    """A queue that delivers each message three times, as three messages: some soon, some later, in any order.
 
     Attributes:
-        sent: What the master sent, and how often.
-        received: What came, and how often.
+        sent: The bodies that the master sent, with their counts.
+        received: The bodies that came, with their counts.
     """
 
     def __init__(self, queue: TaskQueue, chance: random.Random) -> None:
@@ -75,7 +75,7 @@ class Thrice:
         return messages
 
     def send_late(self) -> bool:
-        """Send what comes last; whether there was anything."""
+        """Send the messages that come last. Returns whether there were any."""
         late, self._late = self._late, []
         return bool(late) and all(self._queue.send(late))
 
@@ -84,7 +84,7 @@ class Thrice:
 
 
 class Run:
-    """One package, worked off by somebody who does everything he is told, in any order."""
+    """Runs one package with a worker that runs every lease and publishes everything three times, in any order."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -93,11 +93,11 @@ class Run:
         self.deliveries: list[Publication] = []
         self.made = 0
         self.delivered = Counter[tuple[str, int]]()
-        """How often each publication came, by its lease and its number."""
+        """How many times each publication came, by its lease and its number."""
         self.executions = 0
 
     def work(self) -> None:
-        """Until nothing more comes."""
+        """Work until nothing more comes."""
         while True:
             if len(self.deliveries) > AHEAD or not self._retrieve():
                 if self.deliveries:
@@ -114,7 +114,7 @@ class Run:
         return bool(leases)
 
     def _parts(self, lease: Lease) -> Iterator[Publication]:
-        """A lease's publications; no two executions of a task take the same time."""
+        """Yield a lease's publications. No two executions of a task take the same time."""
         left = [index for start, end in lease.ranges for index in range(start, end)]
         for seq in count():
             now = self.chance.randint(1, len(left))
@@ -126,7 +126,7 @@ class Run:
                 return
 
     def _deliver(self) -> None:
-        """Some at once, as workers publish; they may be the same ones."""
+        """Publish some together, as workers do. Some of them may be equal."""
         self.chance.shuffle(self.deliveries)
         together = self.chance.randint(1, TOGETHER)
         self.world.publish(*self.deliveries[:together])
@@ -135,7 +135,7 @@ class Run:
 
 
 @pytest.mark.parametrize("factory", SOUND, ids=lambda factory: str(factory.__name__))
-def test_g04_everything_comes_three_times(
+def test_g04_a_task_is_committed_and_charged_once_although_everything_comes_three_times(
     factory: Factory, tmp_path: Path, scale: Scale, reached: Callable[[str], None]
 ) -> None:
     tasks, clock = scale(100, 5_000), SetClock()

@@ -1,4 +1,4 @@
-"""A request that comes again, also at the same moment, or after its package was forgotten."""
+"""Requests with the same key: later, at the same moment, or after the package was forgotten."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ on_sound_adapters = pytest.mark.parametrize("factory", SOUND, ids=lambda factory
 
 
 @on_sound_adapters
-def test_g05_one_key_many_at_once(
+def test_g05_many_starts_with_one_key_at_once_make_one_package(
     factory: Factory, tmp_path: Path, scale: Scale, reached: Callable[[str], None]
 ) -> None:
     clock, turns = SetClock(), scale(2, 20)
@@ -54,7 +54,7 @@ def test_g05_one_key_many_at_once(
 
 
 @on_sound_adapters
-def test_g05_two_bodies_with_one_key_at_once(factory: Factory, tmp_path: Path) -> None:
+def test_g05_of_two_bodies_with_one_key_at_once_one_is_a_conflict(factory: Factory, tmp_path: Path) -> None:
     clock = SetClock()
     with master(tmp_path, POLICY, clock, factory) as world:
         ann = world.account()
@@ -74,7 +74,7 @@ def test_g05_two_bodies_with_one_key_at_once(factory: Factory, tmp_path: Path) -
 
 
 @on_sound_adapters
-def test_g05_accounts_and_grants(factory: Factory, tmp_path: Path) -> None:
+def test_g05_repeated_creations_and_grants_count_once(factory: Factory, tmp_path: Path) -> None:
     clock = SetClock()
 
     def create_and_grant(stores: Stores, _: int) -> str:
@@ -96,7 +96,9 @@ def test_g05_accounts_and_grants(factory: Factory, tmp_path: Path) -> None:
 
 @on_adapters_whose_day_passes
 @pytest.mark.parametrize("tasks", [10, 7])
-def test_g05_a_key_whose_package_is_forgotten_starts_anew(factory: Factory, tasks: int, tmp_path: Path) -> None:
+def test_g05_a_key_whose_package_is_forgotten_starts_another_package(
+    factory: Factory, tasks: int, tmp_path: Path
+) -> None:
     with master(tmp_path, factory=factory) as world:
         ann, former = forget(world)
         package_id = world.client.start_tasks(ann, start_tasks("key", tasks=tasks)).package_id
@@ -109,8 +111,10 @@ def test_g05_a_key_whose_package_is_forgotten_starts_anew(factory: Factory, task
 
 
 @on_adapters_whose_day_passes
-def test_g05_another_process_that_knew_the_former_package(factory: Factory, tmp_path: Path) -> None:
-    """What it remembers of that one is not the new one's: it would hand out the former code."""
+def test_g05_a_process_that_remembers_the_former_package_hands_out_the_new_one(
+    factory: Factory, tmp_path: Path
+) -> None:
+    """By its cached spec of the former package it would hand out the former code."""
     clock = SetClock()
     with master(tmp_path, POLICY, clock, factory) as world, master(tmp_path, POLICY, clock, factory) as other:
         ann, _ = forget(world, worked_by=other)
@@ -119,7 +123,7 @@ def test_g05_another_process_that_knew_the_former_package(factory: Factory, tmp_
 
 
 def forget(world: World, worked_by: World | None = None) -> tuple[AccountRecord, str]:
-    """A package of somebody's with the key "key" that is gone, with its tombstone."""
+    """Run a package with the key "key" until its tombstone is gone. Returns its account and its id."""
     ann = world.account("ann")
     package_id = world.client.start_tasks(ann, start_tasks("key")).package_id
     (worked_by or world).work_all()

@@ -1,4 +1,4 @@
-"""A package is cancelled at the moment at which it completes: it ends in one way, and stays so."""
+"""A package that is cancelled at the moment when it completes ends in one way, and stays so."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -24,9 +24,9 @@ POLICY = Policy(lease_s=3600.0, slice_us=10_000)
 
 
 class Races:
-    """Two processes: one finishes packages, the other one cancels them at the same time.
+    """Two processes: one finishes packages, and the other one cancels them at the same time.
 
-    Who comes first has to read something before, the next time: so it stays close.
+    The winner of a race must read something before the next one, so that the races stay close.
     """
 
     def __init__(self, factory: Factory, folder: Path, clock: SetClock) -> None:
@@ -78,7 +78,7 @@ class Races:
     def _meet(self, world: World, reads: int) -> None:
         self._line.wait()
         for _ in range(reads):
-            world.backend.packages.load("nobody")
+            world.backend.packages.load("unknown")
 
     def _check(self, package_ids: list[str], replies: list[CancelTasksReply]) -> None:
         with self._open() as world:
@@ -105,7 +105,9 @@ class Races:
 
 
 @pytest.mark.parametrize("factory", SOUND, ids=lambda factory: str(factory.__name__))
-def test_g15_cancel_or_complete(factory: Factory, tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+def test_g15_a_package_is_either_cancelled_or_completed(
+    factory: Factory, tmp_path: Path, scale: Scale, reached: Callable[[str], None]
+) -> None:
     races = Races(factory, tmp_path, SetClock())
     count = scale(20, 1_000)
     races.run(count)

@@ -1,4 +1,4 @@
-"""The master never unpickles: pickles in every field of every message do nothing, on their way and where they lie."""
+"""The master never unpickles: pickles in every field of every message do nothing, in requests and in storage."""
 
 import pickle
 from collections.abc import Callable, Iterator
@@ -26,10 +26,10 @@ def evil(tmp_path: Path) -> bytes:
 
 @pytest.fixture
 def unread(tmp_path: Path, evil: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nobody unpickles meanwhile, by whatever means; that the pickle works is seen at the end."""
+    """Check that nothing unpickles during the test, and that the pickle would have had an effect."""
 
     def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("somebody unpickles")
+        raise AssertionError("the master unpickles")
 
     for name in ("loads", "load", "Unpickler"):
         monkeypatch.setattr(pickle, name, refuse)
@@ -41,7 +41,7 @@ def unread(tmp_path: Path, evil: bytes, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def stuffed(value: Any, evil: bytes) -> Any:
-    """A message with the pickle wherever bytes are."""
+    """Return a message with the pickle in each place for bytes."""
     if isinstance(value, bytes):
         return evil if len(value) != 16 else evil[:16]
     if isinstance(value, msgspec.Struct):
@@ -54,7 +54,7 @@ def stuffed(value: Any, evil: bytes) -> Any:
     return value
 
 
-def test_g20_pickles_in_every_message(
+def test_g20_pickles_in_every_message_are_not_unpickled(
     world: World, ann: AccountRecord, evil: bytes, unread: None, reached: Callable[[str], None]
 ) -> None:
     sent = 0
@@ -72,7 +72,9 @@ def test_g20_pickles_in_every_message(
     reached(f"{sent} requests with pickles, on all {len(ROUTES)} routes: the master unpickled none")
 
 
-def test_g20_pickles_from_start_to_end(world: World, ann: AccountRecord, evil: bytes, unread: None) -> None:
+def test_g20_pickles_in_a_whole_package_are_not_unpickled(
+    world: World, ann: AccountRecord, evil: bytes, unread: None
+) -> None:
     package_id = world.start(ann, tasks=10, code=TaskCode("0" * 64, evil), data=InlineData([evil] * 10))
     leases = world.retrieve()
     assert {lease.code.inline for lease in leases} == {evil}

@@ -1,4 +1,3 @@
-from cloudpar_master.core.events import Lost
 from cloudpar_master.ports import AccountRecord
 from master.services.world import POLICY, World, all_results, publication
 
@@ -9,7 +8,7 @@ LOST = (
 
 
 def kill_workers(world: World) -> None:
-    """Every worker dies with what it has, until the queue gives it up."""
+    """Let every worker die with its chunk, until the queue gives the chunk up."""
     while world.retrieve():
         world.clock.move(POLICY.lease_s + 1)
 
@@ -49,7 +48,7 @@ def test_a_result_that_comes_before_the_loss_is_noticed_counts(world: World, ann
     assert (status.state, all_results(status)) == ("completed", [0, 1, 2, 3, 4])
 
 
-def test_a_lost_chunk_of_a_forgotten_package_goes_away(world: World, ann: AccountRecord) -> None:
+def test_a_lost_chunk_of_a_forgotten_package_is_removed(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=5)
     for _ in range(4):
         world.backend.queue.receive(1, POLICY.lease_s, "")
@@ -60,18 +59,7 @@ def test_a_lost_chunk_of_a_forgotten_package_goes_away(world: World, ann: Accoun
     assert world.backend.queue.dead(10) == []
 
 
-def test_a_loss_repeated_after_a_crash_counts_once(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann, tasks=5)
-    loss = Lost(start=0, end=5, generation=world.head(package_id).version, receives=4)
-    generation = world.head(package_id).tasks.open[0].generation
-    loss = Lost(start=0, end=5, generation=generation, receives=4)
-    for _ in range(3):
-        world.backend.packages.append(package_id, [("loss", loss)])
-        world.client._folding.advance(package_id)
-    assert len(world.head(package_id).tasks.open) == 2
-
-
-def test_a_tick_says_how_much_there_was_to_do(world: World, ann: AccountRecord) -> None:
+def test_a_tick_returns_how_much_there_was_to_do(world: World, ann: AccountRecord) -> None:
     assert world.timer.tick() == 0
     for _ in range(3):
         world.start(ann)

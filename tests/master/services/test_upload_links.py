@@ -17,7 +17,7 @@ from master.services.world import World
 
 
 class PartedBlobs(BlobStore):
-    """Notes what it is asked for; `there` is."""
+    """Notes the parts that it is asked for. Only the blobs in `there` exist."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int, list[int], str | None]] = []
@@ -78,7 +78,9 @@ def test_a_release_that_knows_no_parts_sends_the_whole(
     assert (prepared.link is not None, prepared.parts, blobs.asked) == (True, None, [])
 
 
-def test_fresh_links_for_parts_under_way(client: ClientService, ann: AccountRecord, blobs: PartedBlobs) -> None:
+def test_an_upload_in_parts_that_goes_on_gets_new_links(
+    client: ClientService, ann: AccountRecord, blobs: PartedBlobs
+) -> None:
     first = prepare(client, ann, LARGE)
     again = prepare(client, ann, Upload(
         kind="data", size=SIZE, crc32=7, parts_crc32=SUMS, key=first.key, upload_id="new"
@@ -88,15 +90,17 @@ def test_fresh_links_for_parts_under_way(client: ClientService, ann: AccountReco
 
 
 @pytest.mark.parametrize(
-    "key", ["data/somebody/x", "data/{me}/", "data/{me}/../x", "data/{me}/x/y", "data/{me}/\x00", "code/{me}/x"]
+    "key", ["data/other/x", "data/{me}/", "data/{me}/../x", "data/{me}/x/y", "data/{me}/\x00", "code/{me}/x"]
 )
-def test_fresh_links_are_for_ones_own(client: ClientService, ann: AccountRecord, blobs: PartedBlobs, key: str) -> None:
+def test_new_links_are_only_for_uploads_of_the_account(
+    client: ClientService, ann: AccountRecord, blobs: PartedBlobs, key: str
+) -> None:
     with pytest.raises(Forbidden, match="is not this account's task data: use the key that prepare_uploads answered"):
         prepare(client, ann, Upload(kind="data", size=1, crc32=7, key=key.format(me=ann.account_id)))
     assert not blobs.asked
 
 
-def test_task_code_has_its_place_by_its_hash(client: ClientService, ann: AccountRecord, blobs: PartedBlobs) -> None:
+def test_the_key_of_task_code_is_its_hash(client: ClientService, ann: AccountRecord, blobs: PartedBlobs) -> None:
     code = Upload(kind="code", size=SIZE, crc32=7, hash="a" * 64, parts_crc32=SUMS, key="data/x/y")
     prepared = prepare(client, ann, code)
     assert prepared.key == f"code/{ann.account_id}/{'a' * 64}"
@@ -106,12 +110,12 @@ def test_task_code_has_its_place_by_its_hash(client: ClientService, ann: Account
 
 
 @pytest.mark.parametrize(("size", "sums"), [(SIZE, SUMS[:4]), (SIZE, [*SUMS, 6]), (0, [0]), (2**63 - 1, SUMS)])
-def test_a_checksum_for_each_part(blobs: PartedBlobs, size: int, sums: list[int]) -> None:
+def test_an_upload_without_a_checksum_for_each_part_is_refused(blobs: PartedBlobs, size: int, sums: list[int]) -> None:
     with pytest.raises(BadRequest, match="send one for each 16,777,216 bytes"):
         UploadLinks(blobs).make("k", Upload(kind="data", size=size, crc32=7, parts_crc32=sums))
 
 
-def test_an_answer_holds_so_many_links(blobs: PartedBlobs) -> None:
+def test_an_answer_has_a_bounded_number_of_links(blobs: PartedBlobs) -> None:
     links = UploadLinks(blobs)
     sums = [0] * 64
     made = [links.make("k", Upload(kind="data", size=64 * PART_BYTES, crc32=7, parts_crc32=sums)) for _ in range(20)]
@@ -119,7 +123,7 @@ def test_an_answer_holds_so_many_links(blobs: PartedBlobs) -> None:
     assert all(link.method == "PUT" for link, _ in made)
 
 
-def test_results_in_parts(world: World, blobs: PartedBlobs) -> None:
+def test_results_are_uploaded_in_parts(world: World, blobs: PartedBlobs) -> None:
     worker = WorkerService(world.backend._replace(blobs=blobs))
     wanted = PrepareResult(package_id="p", lease_id="l", seq=3, size=SIZE, crc32=7, parts_crc32=SUMS, upload_id="u")
     (prepared,) = worker.prepare_results(PrepareResults(results=[wanted])).results

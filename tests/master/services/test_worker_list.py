@@ -9,12 +9,9 @@ from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.errors import Forbidden
 from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkers, ListWorkersReply, SetAside
-from cloudpar_protocol.payloads import Unfit
-from cloudpar_protocol.worker_messages import GiveBack, RetrieveTasks, Return
 
+from .agent import LACKS, Agent
 from .world import POLICY, World
-
-LACKS = "no module named 'numpy'"
 
 
 def workers(world: World) -> list[ConnectedWorker]:
@@ -25,26 +22,12 @@ def workers(world: World) -> list[ConnectedWorker]:
     return reply.workers
 
 
-def ask(world: World, name: str, host: str, *set_aside: str, executors: int = 2) -> list[str]:
-    """A worker asks for chunks; the packages of those that it got."""
-    request = RetrieveTasks(
-        attempt_id=str(next(world.numbers)), worker_id=name, executors=executors, chunks=1, host=host,
-        pythons=["3.11", "3.12"], set_aside=list(set_aside),
-    )  # fmt: skip
-    return [lease.package_id for lease in world.worker.retrieve_tasks(request).leases]
-
-
-def lacking(world: World, account: AccountRecord, name: str, host: str) -> str:
-    """A worker that lacks what a package needs; the package."""
-    package_id = world.start(account)
-    request = RetrieveTasks(attempt_id=name, worker_id=name, executors=1, chunks=1, host=host, pythons=["3.11"])
-    (lease,) = world.worker.retrieve_tasks(request).leases
-    back = Return(
-        package_id=package_id, lease_id=lease.lease_id, receipt=lease.receipt, start=lease.start, end=lease.end,
-        generation=lease.generation, seq=0, ranges=lease.ranges, closes=True, unfit=Unfit(host, LACKS),
-    )  # fmt: skip
-    world.worker.give_back(GiveBack(worker_id=name, returns=[back]))
-    return package_id
+def lacking(world: World, account: AccountRecord) -> tuple[Agent, str]:
+    """Start a package, and let a worker find that it cannot run it."""
+    package_id, agent = world.start(account), Agent(world, "a")
+    (lease,) = agent.take()
+    agent.give_back(lease)
+    return agent, package_id
 
 
 def test_without_workers_the_list_is_empty(world: World) -> None:
@@ -52,8 +35,8 @@ def test_without_workers_the_list_is_empty(world: World) -> None:
 
 
 def test_workers_are_listed_by_host_as_they_describe_themselves(world: World) -> None:
-    ask(world, "w2", "host-b", executors=4)
-    ask(world, "w1", "host-a")
+    Agent(world, "w2", "3.11", "3.12", host="host-b", executors=4).ask()
+    Agent(world, "w1", "3.11", "3.12", host="host-a", executors=2).ask()
     now = world.clock.now()
     assert workers(world) == [
         ConnectedWorker(worker_id="w1", host="host-a", executors=2, pythons=["3.11", "3.12"], seen_at=now),
@@ -61,33 +44,34 @@ def test_workers_are_listed_by_host_as_they_describe_themselves(world: World) ->
     ]
 
 
-def test_a_worker_that_was_not_heard_of_for_long_is_not_listed(world: World) -> None:
-    ask(world, "w", "host")
+def test_a_worker_that_sent_no_request_for_long_is_not_listed(world: World) -> None:
+    Agent(world, "w").ask()
     world.clock.move(POLICY.fleet_memory_s + 1)
     assert workers(world) == []
 
 
-def test_a_worker_that_only_beats_since_a_restart_is_listed_without_a_description(world: World) -> None:
+def test_a_worker_that_has_only_beaten_since_a_restart_is_listed_without_a_description(world: World) -> None:
     world.backend.registry.beat("w", world.clock.now())
     assert workers(world) == [ConnectedWorker(worker_id="w", seen_at=world.clock.now())]
 
 
 def test_a_package_that_a_worker_is_set_aside_for_has_its_reason(world: World, ann: AccountRecord) -> None:
-    package_id = lacking(world, ann, "w", "host-a")
-    ask(world, "other", "host-b")
-    ask(world, "w", "host-a", package_id, "deleted")
+    agent, package_id = lacking(world, ann)
+    Agent(world, "other").ask()
+    agent.set_aside.append("deleted")
+    agent.ask()
     found = {worker.worker_id: worker.set_aside for worker in workers(world)}
     assert found == {
-        "w": [SetAside(package_id=package_id, lacks=LACKS), SetAside(package_id="deleted")],
+        "a": [SetAside(package_id=package_id, lacks=LACKS.lacks), SetAside(package_id="deleted")],
         "other": [],
     }
     (summary,) = world.client.list_packages(ann, ListPackages()).packages
-    assert summary.set_aside == [Unfit("host-a", LACKS)]
+    assert summary.set_aside == [LACKS]
 
 
 def test_a_package_that_no_worker_can_run_names_none_of_them(world: World, ann: AccountRecord) -> None:
-    package_id = lacking(world, ann, "w", "host-a")
-    ask(world, "w", "host-a", package_id)
+    agent, package_id = lacking(world, ann)
+    agent.ask()
     assert world.head(package_id).life.run_anyway
     (summary,) = world.client.list_packages(ann, ListPackages()).packages
     assert summary.set_aside == []

@@ -1,4 +1,4 @@
-"""A master without a server: services on SQLite, a clock that a test moves, and short names for requests."""
+"""A master without a server: the services, a clock that a test moves, and short names for requests."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -114,7 +114,7 @@ class World:
         return self.worker.retrieve_tasks(request).leases
 
     def retrieve_all(self, executors: int = 2) -> list[Lease]:
-        """Until nothing comes."""
+        """Retrieve until nothing comes."""
         leases: list[Lease] = []
         while more := self.retrieve(executors=executors):
             leases += more
@@ -141,7 +141,7 @@ class World:
             self.publish(publication(lease, duration_us=duration_us))
 
     def work_all(self, duration_us: int = 1_000) -> None:
-        """Until nothing is left to retrieve."""
+        """Retrieve and publish until nothing is left."""
         while leases := self.retrieve():
             self.work(leases, duration_us)
 
@@ -162,7 +162,7 @@ def publication(
     data: bytes = b"value",
     **changes: Any,
 ) -> Publication:
-    """Results of a lease; of all its tasks if nothing else is said."""
+    """Make a publication of some tasks of a lease, or of all of them."""
     if indices is None:
         indices = [index for start, end in lease.ranges for index in range(start, end)]
         closes = True if closes is None else closes
@@ -176,7 +176,7 @@ def all_results(status: PackageStatus) -> list[int]:
 
 
 class Watched:
-    """A port whose calls are counted, and some of them made otherwise."""
+    """A port that notes its calls. `instead` replaces some of them."""
 
     def __init__(self, name: str, port: object, calls: list[str]) -> None:
         self._name = name
@@ -194,7 +194,7 @@ class Watched:
 
 
 class WatchedWorld(World):
-    """A world whose ports tell what is asked of them. `ports` are by their names in Backend."""
+    """A world whose ports note their calls. `ports` are by their names in Backend."""
 
     def __init__(self, world: World) -> None:
         self.calls: list[str] = []
@@ -213,7 +213,7 @@ def world_on(stores: Stores, clock: SetClock, policy: Policy = POLICY) -> World:
 def master(
     folder: Path, policy: Policy = POLICY, clock: SetClock | None = None, factory: Factory = embedded
 ) -> Iterator[World]:
-    """A process on the data of a folder; several may be open on the same one."""
+    """Open a process on the data of a folder. Several may be open on the same one."""
     clock = clock or SetClock()
     with factory(folder, clock) as stores:
         yield world_on(stores, clock, policy)

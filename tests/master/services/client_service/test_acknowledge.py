@@ -16,13 +16,13 @@ DAY_S = 86400.0
 def blobs_of(tmp_path: Path) -> list[Path]:
     found: list[Path] = []
     for folder, folders, names in os.walk(tmp_path / "blobs"):
-        folders[:] = [each for each in folders if each != WASTE]  # a thread removes these meanwhile
+        folders[:] = [each for each in folders if each != WASTE]  # a thread removes files from there meanwhile
         found += [Path(folder, name) for name in names]
     return found
 
 
 def put(world: World, key: str) -> None:
-    """What an upload leaves."""
+    """Store a blob, as an upload does."""
     path = world.backend.blobs._path(key)  # type: ignore[attr-defined]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"payload")
@@ -45,7 +45,7 @@ def test_an_acknowledged_package_is_deleted_and_says_when(world: World, ann: Acc
     assert status.progress.charged_us == 10_000
 
 
-def test_a_running_package_is_cancelled_first(world: World, ann: AccountRecord) -> None:
+def test_a_running_package_that_is_acknowledged_is_cancelled_first(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     lease = world.lease()
     world.acknowledge(ann, package_id)
@@ -58,7 +58,7 @@ def test_a_running_package_is_cancelled_first(world: World, ann: AccountRecord) 
     assert world.record(ann.account_id).spent_us == 70
 
 
-def test_unknown_packages_are_as_good_as_deleted(world: World, ann: AccountRecord) -> None:
+def test_an_acknowledged_package_may_be_unknown_or_deleted(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     world.work_all()
     world.acknowledge(ann, "nonsense", package_id, package_id)
@@ -99,7 +99,7 @@ def test_an_expired_package_says_when_and_why(world: World, ann: AccountRecord, 
 
 
 @pytest.mark.parametrize("end", ["timer", "await"])
-def test_either_the_timer_or_an_await_notices_the_time(world: World, ann: AccountRecord, end: str) -> None:
+def test_either_the_timer_or_an_await_expires_a_package(world: World, ann: AccountRecord, end: str) -> None:
     package_id = world.start(ann)
     world.work_all()
     world.clock.move(POLICY.retention_s)
@@ -123,7 +123,7 @@ def test_late_results_of_a_deleted_package_change_nothing(world: World, ann: Acc
     assert inbox(world.backend.packages, package_id) == []
 
 
-def test_a_list_shows_what_each_was_charged_and_why_it_failed(world: World, ann: AccountRecord) -> None:
+def test_a_list_shows_what_each_package_was_charged_and_why_it_failed(world: World, ann: AccountRecord) -> None:
     first = world.start(ann, name="crunch")
     world.work_all(duration_us=70)
     world.clock.move(1)

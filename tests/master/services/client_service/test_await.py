@@ -34,14 +34,14 @@ def test_results_come_as_they_are_committed_each_once(world: World, ann: Account
     assert all_results(world.status(ann, package_id)) == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
 
 
-def test_news_is_answered_with_no_delay(world: World, ann: AccountRecord) -> None:
+def test_an_await_with_new_results_has_no_delay(world: World, ann: AccountRecord) -> None:
     idle, busy = world.start(ann), world.start(ann)
     world.work(lease for lease in world.retrieve() if lease.package_id == busy)
     assert world.news(ann, idle).retry_after_s > 0
     assert world.news(ann, idle, busy).retry_after_s == 0
 
 
-def test_failed_tasks_are_told_and_the_package_ends_with_an_error(world: World, ann: AccountRecord) -> None:
+def test_failed_tasks_are_named_and_the_package_ends_with_an_error(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     one, two = world.retrieve()
     world.publish(publication(one, outcome="error"), publication(two))
@@ -94,7 +94,9 @@ def test_an_answer_is_no_larger_than_a_body_and_says_that_there_is_more(world: W
     assert all(sorted(indices) == list(range(20)) for indices in seen.values())
 
 
-def test_a_package_that_there_is_no_room_for_says_that_there_is_more(world: World, ann: AccountRecord) -> None:
+def test_a_package_whose_results_do_not_fit_into_the_answer_says_that_there_are_more(
+    world: World, ann: AccountRecord
+) -> None:
     one, two = world.start(ann, tasks=20, chunksize=1), world.start(ann, tasks=20, chunksize=1)
     publish_all(world, data=b"x" * 200_000)
     first, second = world.news(ann, one, two).packages
@@ -102,7 +104,7 @@ def test_a_package_that_there_is_no_room_for_says_that_there_is_more(world: Worl
     assert (second.results, second.more, second.cursor) == ([], True, 0)
 
 
-def test_pages_that_are_deleted_meanwhile_are_no_error(world: World, ann: AccountRecord) -> None:
+def test_an_await_whose_pages_are_deleted_meanwhile_is_answered(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     world.work_all()
     opened = Opened(world.head(package_id), [], more=False)
@@ -119,14 +121,14 @@ def test_pages_that_are_deleted_meanwhile_are_no_error(world: World, ann: Accoun
 
 
 def leave_unfolded(world: World, made: Publication) -> None:
-    """A master that lost its races appended it."""
+    """Publish at a master that loses its races, and so only stores the publication."""
     watched = WatchedWorld(world)
     watched.ports["packages"].instead["save"] = lambda *_: False
     with pytest.raises(Unavailable):
         watched.publish(made)
 
 
-def test_an_await_folds_what_another_master_left(world: World, ann: AccountRecord) -> None:
+def test_an_await_folds_events_that_another_master_left(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     (lease, _) = world.retrieve()
     leave_unfolded(world, publication(lease))

@@ -34,7 +34,7 @@ def test_running_tasks_of_a_cancelled_package_are_stopped_and_charged_once(world
     assert (account.spent_us, account.reserved_us) == (300, 0)
 
 
-def test_some_tasks_are_cancelled_and_the_others_come(world: World, ann: AccountRecord) -> None:
+def test_some_tasks_are_cancelled_and_the_others_have_results(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     (lease, other) = world.retrieve()
     reply = world.cancel(ann, package_id, ranges=[(1, 3), (8, 20)])
@@ -46,7 +46,7 @@ def test_some_tasks_are_cancelled_and_the_others_come(world: World, ann: Account
     assert (status.state, status.cancelled, all_results(status)) == ("completed", [(1, 3), (8, 10)], [0, 3, 4, 5, 6, 7])
 
 
-def test_an_ended_package_is_not_cancelled(world: World, ann: AccountRecord) -> None:
+def test_a_task_that_has_its_result_is_not_cancelled(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     (lease, _) = world.retrieve()
     world.publish(publication(lease, [2]))
@@ -54,7 +54,7 @@ def test_an_ended_package_is_not_cancelled(world: World, ann: AccountRecord) -> 
     world.work_all()
 
 
-def test_only_what_no_worker_has_is_cancelled(world: World, ann: AccountRecord) -> None:
+def test_only_queued_tasks_are_cancelled_if_the_client_says_so(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=100)
     lease = world.lease()
     reply = world.cancel(ann, package_id, only_queued=True)
@@ -85,7 +85,7 @@ def test_cancelling_an_ended_package_says_how_it_ended(world: World, ann: Accoun
     assert world.cancel(ann, package_id, ranges=[(0, 5)]).cancelled == []
 
 
-def test_cancelling_twice_says_the_same(world: World, ann: AccountRecord) -> None:
+def test_a_repeated_cancellation_has_the_same_answer(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     assert world.cancel(ann, package_id) == world.cancel(ann, package_id)
 
@@ -95,7 +95,7 @@ def test_an_unknown_package_cannot_be_cancelled(world: World, ann: AccountRecord
         world.cancel(ann, "nonsense")
 
 
-def test_too_many_places_are_refused(world: World, ann: AccountRecord) -> None:
+def test_a_cancellation_in_too_many_places_is_refused(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=10_000)
     places = [(start, start + 1) for start in range(5_000, 5_000 + 4 * CANCELLED_RANGES, 4)]
     for start in range(0, CANCELLED_RANGES, 100):
@@ -117,7 +117,7 @@ def test_a_cancellation_of_too_scattered_tasks_is_refused(world: World, ann: Acc
     assert world.head(package_id).tasks.cancelled == []
 
 
-def test_contradicting_wishes_are_refused(world: World, ann: AccountRecord) -> None:
+def test_ranges_and_only_queued_together_are_refused(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     with pytest.raises(BadRequest, match="`ranges` and `only_queued` exclude each other: send one of them"):
         world.cancel(ann, package_id, ranges=[(0, 1)], only_queued=True)

@@ -1,4 +1,4 @@
-"""An await tells how workers start, while a package waits for its first, and only then."""
+"""An await reports how the fleet starts only while a package waits for its first worker."""
 
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.client_service import LONELY_S
@@ -9,7 +9,7 @@ STARTING = FleetStatus(starting=2, message="no capacity")
 
 
 class Watch:
-    """A fleet that starts."""
+    """A fleet whose workers are starting."""
 
     def __init__(self) -> None:
         self.looks = 0
@@ -19,11 +19,11 @@ class Watch:
         return STARTING
 
 
-def test_only_who_waits_is_told(world: World, ann: AccountRecord) -> None:
+def test_an_await_reports_the_fleet_only_while_its_package_waits_for_workers(world: World, ann: AccountRecord) -> None:
     watch = Watch()
     watched = World(world.backend._replace(watch=watch), world.clock)
     package_id = watched.start(ann)
-    assert watched.news(ann, package_id).fleet is None  # a worker that is awake would be faster than this
+    assert watched.news(ann, package_id).fleet is None  # a worker that runs already may still take it
     watched.clock.move(LONELY_S + 1)
     assert watched.news(ann, package_id).fleet == STARTING
     watched.work(watched.retrieve())
@@ -31,7 +31,7 @@ def test_only_who_waits_is_told(world: World, ann: AccountRecord) -> None:
     assert watch.looks == 1
 
 
-def test_packages_share_one_look(world: World, ann: AccountRecord) -> None:
+def test_all_packages_of_an_await_share_one_look_at_the_fleet(world: World, ann: AccountRecord) -> None:
     watch = Watch()
     watched = World(world.backend._replace(watch=watch), world.clock)
     packages = [watched.start(ann), watched.start(ann)]
@@ -40,7 +40,7 @@ def test_packages_share_one_look(world: World, ann: AccountRecord) -> None:
     assert watch.looks == 1
 
 
-def test_a_master_without_a_fleet_tells_nothing(world: World, ann: AccountRecord) -> None:
+def test_a_master_without_a_fleet_reports_none(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     world.clock.move(LONELY_S + 1)
     assert world.news(ann, package_id).fleet is None

@@ -1,4 +1,4 @@
-"""Guarantee 17, what an account may have running: refused with a time to come again, or for good if it never fits."""
+"""Guarantee 17, what an account may have running: a start is refused for some time, or for good if it never fits."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield world
 
 
-def is_asked_to_come_again(refusal: RateLimited) -> bool:
+def says_when_to_try_again(refusal: RateLimited) -> bool:
     answer = bodies.refusal({}, refusal)
     return answer.status == 429 and int(answer.headers["Retry-After"]) >= (refusal.retry_after_s or 0.0) > 0.0
 
@@ -31,24 +31,26 @@ def data(*sizes: int) -> InlineData:
     return InlineData([bytes(size) for size in sizes])
 
 
-def test_g17_packages_wait_for_room(
+def test_g17_a_package_over_the_limit_of_packages_waits(
     world: World, ann: AccountRecord, bob: AccountRecord, reached: Callable[[str], None]
 ) -> None:
     first, *_ = [world.start(ann, 1) for _ in range(3)]
     with pytest.raises(RateLimited, match=r"'ann' has 3 packages running, of 3 .*ask the operator") as refused:
         world.start(ann, 1)
-    assert is_asked_to_come_again(refused.value)
+    assert says_when_to_try_again(refused.value)
     world.start(bob, 1)
     world.cancel(ann, first)
     world.start(ann, 1)
     reached(f"a package over the {POLICY.running_packages} that may run: 429 with Retry-After")
 
 
-def test_g17_tasks_wait_for_room(world: World, ann: AccountRecord, reached: Callable[[str], None]) -> None:
+def test_g17_a_package_over_the_limit_of_tasks_waits(
+    world: World, ann: AccountRecord, reached: Callable[[str], None]
+) -> None:
     first = world.start(ann, 60)
     with pytest.raises(RateLimited, match=r"'ann' has 60 tasks running, of 100") as refused:
         world.start(ann, 41)
-    assert is_asked_to_come_again(refused.value)
+    assert says_when_to_try_again(refused.value)
     world.start(ann, 40)
     world.work_all()
     assert world.head(first).life.ended
@@ -56,11 +58,13 @@ def test_g17_tasks_wait_for_room(world: World, ann: AccountRecord, reached: Call
     reached(f"tasks over the {POLICY.running_tasks} that may run: 429 with Retry-After")
 
 
-def test_g17_bytes_of_task_data_wait_for_room(world: World, ann: AccountRecord, reached: Callable[[str], None]) -> None:
+def test_g17_a_package_over_the_limit_of_task_data_waits(
+    world: World, ann: AccountRecord, reached: Callable[[str], None]
+) -> None:
     world.start(ann, 2, data=data(300, 300))
     with pytest.raises(RateLimited, match=r"'ann' has 600 bytes of task data running, of 1,000") as refused:
         world.start(ann, 1, data=data(401))
-    assert is_asked_to_come_again(refused.value)
+    assert says_when_to_try_again(refused.value)
     world.start(ann, 1, data=data(400))
     reached(f"bytes over the {POLICY.running_bytes:,} that may run: 429 with Retry-After")
 
@@ -75,8 +79,8 @@ def test_a_start_over_a_limit_that_it_can_never_meet_is_too_large(world: World, 
         world.client.prepare_uploads(ann, upload)
 
 
-def test_a_start_that_was_done_is_answered_again(world: World, ann: AccountRecord) -> None:
-    """Its first answer was lost, and it is itself what takes the room."""
+def test_a_repeated_start_is_answered_although_the_account_is_at_its_limit(world: World, ann: AccountRecord) -> None:
+    """The first answer was lost, and the package itself is what reaches the limit."""
     request = start_tasks("key", 100)
     first = world.client.start_tasks(ann, request)
     assert world.client.start_tasks(ann, request) == first

@@ -44,7 +44,7 @@ def test_two_accounts_may_use_one_key(world: World, ann: AccountRecord, bob: Acc
     assert first.package_id != second.package_id
 
 
-def test_with_no_quota_left_nothing_is_queued(world: World) -> None:
+def test_a_start_without_quota_queues_nothing(world: World) -> None:
     poor = world.account("poor", quota_us=0)
     with pytest.raises(QuotaExhausted, match="'poor' has used its 0 s of compute time: ask the operator to grant more"):
         world.start(poor)
@@ -110,7 +110,7 @@ def test_a_million_tasks_make_the_same_port_calls_as_a_hundred(world: World, ann
     assert len(made[0]) < 15
 
 
-def test_inline_data_of_the_right_number_is_taken(world: World, ann: AccountRecord) -> None:
+def test_inline_data_reach_the_lease(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=3, data=InlineData([b"a", b"b", b"c"]))
     lease = world.lease()
     assert lease.package_id == package_id

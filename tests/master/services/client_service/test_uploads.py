@@ -14,7 +14,7 @@ def prepare(world: World, account: AccountRecord, *uploads: Upload) -> list[Prep
     return world.client.prepare_uploads(account, PrepareUploads(uploads=list(uploads))).uploads
 
 
-def test_every_upload_of_data_is_a_place_of_its_own(world: World, ann: AccountRecord) -> None:
+def test_every_upload_of_data_has_a_key_of_its_own(world: World, ann: AccountRecord) -> None:
     upload = Upload(kind="data", size=10, crc32=1)
     one, two = prepare(world, ann, upload, upload)
     assert one.key != two.key
@@ -23,7 +23,7 @@ def test_every_upload_of_data_is_a_place_of_its_own(world: World, ann: AccountRe
     assert one.link.method == "PUT"
 
 
-def test_code_lies_under_its_hash_and_is_uploaded_once(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+def test_code_is_stored_under_its_hash_and_uploaded_once(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     upload = Upload(kind="code", size=10, crc32=1, hash=HASH)
     (first,) = prepare(world, ann, upload)
     assert first.key == f"code/{ann.account_id}/{HASH}"
@@ -35,7 +35,7 @@ def test_code_lies_under_its_hash_and_is_uploaded_once(world: World, ann: Accoun
     assert of_bob.link is not None, "one account never learns what another has"
 
 
-def test_code_needs_its_hash(world: World, ann: AccountRecord) -> None:
+def test_an_upload_of_code_without_its_hash_is_refused(world: World, ann: AccountRecord) -> None:
     with pytest.raises(BadRequest, match="an upload of task code needs its SHA-256 in `hash`"):
         prepare(world, ann, Upload(kind="code", size=10, crc32=1))
 

@@ -1,4 +1,4 @@
-"""Masters of both kinds of queue: one looks for a chunk that a worker can run, as the embedded one does, one cannot."""
+"""Masters with both kinds of queue: one looks for chunks that a worker can run, like SQLite's; one cannot, like SQS."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Chunks go to workers that can run them, and what becomes of packages that no worker can run."""
+"""Chunks go to workers that can run them. What happens to packages that no worker can run."""
 
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,13 @@ from master.services.agent import LACKS, Agent
 from master.services.world import POLICY, WatchedWorld, World, master, publication
 
 LACKING = 2 * ALLOWANCE_US // POLICY.chunk_target_us
-"""So many workers give a call back that their chunks would count for twice what first chunks may be ahead."""
+"""How many workers give a call back. If their chunks counted, they would be twice what first chunks may be ahead."""
 
 BY_NAME: dict[str, Any] = {"code": TaskCode("0" * 64, reference="math:factorial"), "codec": "msgpack", "python": "-"}
 
 
 def finish(world: World, agent: Agent) -> int:
-    """Run what an agent is handed until nothing comes; how many tasks it ran."""
+    """Run the tasks that an agent retrieves until none come, and return how many it ran."""
     tasks = 0
     while leases := agent.take(100):
         for lease in leases:
@@ -78,7 +78,7 @@ def test_a_package_whose_python_no_worker_has_fails_after_the_grace_period(world
     )
 
 
-def test_the_client_alone_brings_the_decision_where_workers_do_not_ask(world: World, ann: AccountRecord) -> None:
+def test_an_await_decides_about_a_package_while_workers_send_no_retrievals(world: World, ann: AccountRecord) -> None:
     busy = Agent(world, "a")
     world.start(ann, 5)
     (lease,) = busy.take()
@@ -103,7 +103,7 @@ def test_the_grace_period_starts_again_when_the_last_worker_that_fits_is_gone(wo
     package_id = world.start(ann, python="3.12")
     old.take()
     world.clock.move(POLICY.grace_s - 1)
-    new.take()  # it has a chunk, and is never heard of again
+    new.take()  # it has a chunk, and sends no further request
     old.take()
     world.clock.move(POLICY.fleet_memory_s + 1)
     old.take()
@@ -119,7 +119,7 @@ def test_the_grace_period_starts_again_when_a_package_has_run_meanwhile(world: W
     old, new = Agent(world, "a"), Agent(world, "b", "3.12")
     package_id = world.start(ann, python="3.12")
     old.take()
-    (lease, *_) = new.take(100)  # nothing is left for which the first worker would have to ask again
+    (lease, *_) = new.take(100)  # nothing is left for the first worker
     world.publish(publication(lease), worker_id="b")
     world.clock.move(POLICY.fleet_memory_s + POLICY.grace_s + 1)
     old.take()
@@ -129,7 +129,7 @@ def test_the_grace_period_starts_again_when_a_package_has_run_meanwhile(world: W
     assert world.status(ann, package_id).reason == "python"
 
 
-def test_a_busy_worker_that_fits_is_waited_for(world: World, ann: AccountRecord) -> None:
+def test_a_package_waits_for_a_busy_worker_that_fits(world: World, ann: AccountRecord) -> None:
     old, new = Agent(world, "a"), Agent(world, "b", "3.12")
     world.start(ann, 5, python="3.12")
     (lease,) = new.take()
@@ -141,10 +141,12 @@ def test_a_busy_worker_that_fits_is_waited_for(world: World, ann: AccountRecord)
     assert world.status(ann, package_id).state == "running"
 
 
-def test_what_a_worker_gives_back_for_what_it_lacks_goes_to_another(world: World, ann: AccountRecord) -> None:
+def test_a_chunk_that_a_worker_gives_back_since_it_lacks_something_goes_to_another(
+    world: World, ann: AccountRecord
+) -> None:
     lacking, whole = Agent(world, "a"), Agent(world, "b")
     package_id = world.start(ann, 10)
-    whole.take()  # it is known, and busy
+    whole.take()  # the master knows it, and it is busy
     for lease in lacking.take():
         assert lease.elsewhere
         lacking.give_back(lease)
@@ -158,17 +160,17 @@ def test_what_a_worker_gives_back_for_what_it_lacks_goes_to_another(world: World
     assert status.progress.charged_us == 10 * 1_000
 
 
-def test_a_package_that_no_worker_can_run_is_run_all_the_same(world: World, ann: AccountRecord) -> None:
+def test_a_package_that_no_worker_can_run_is_run_anyway(world: World, ann: AccountRecord) -> None:
     agents = [Agent(world, "a"), Agent(world, "b")]
     package_id = world.start(ann, 10)
     for agent in agents:
         (lease,) = agent.take()
         agent.give_back(lease)
-    assert agents[0].take() == []  # the other one has not told yet
+    assert agents[0].take() == []  # the other one has not reported yet
     (lease,) = agents[1].take()
     assert (lease.package_id, lease.elsewhere) == (package_id, False)
     world.publish(publication(lease, outcome="error"), worker_id="b")
-    assert world.status(ann, package_id).set_aside == []  # the error says it
+    assert world.status(ann, package_id).set_aside == []  # the error says what is missing
 
 
 def test_a_package_that_no_worker_can_run_is_run_beside_a_long_one(world: World, ann: AccountRecord) -> None:
@@ -188,13 +190,13 @@ def test_a_package_that_no_worker_can_run_is_run_beside_a_long_one(world: World,
     assert world.status(ann, package_id).state == "error"
 
 
-def test_a_worker_that_fits_takes_a_package_over_that_the_others_ran_anyhow(world: World, ann: AccountRecord) -> None:
+def test_a_worker_that_fits_takes_over_a_package_that_the_others_ran_anyway(world: World, ann: AccountRecord) -> None:
     agents = [Agent(world, "a"), Agent(world, "b")]
     package_id = world.start(ann, 20)
     for agent in agents:
         (lease,) = agent.take()
         agent.give_back(lease)
-    for agent in agents:  # each tells what it lacks
+    for agent in agents:  # each reports what it lacks
         agent.take()
     assert world.head(package_id).life.run_anyway
     fit = Agent(world, "c")
@@ -203,11 +205,11 @@ def test_a_worker_that_fits_takes_a_package_over_that_the_others_ran_anyhow(worl
     for agent in agents:
         assert agent.take() == []
     fit.give_back(lease)
-    (lease,) = fit.take()  # it lacks the same: again all of them do
+    (lease,) = fit.take()  # it lacks the same, so that again all of them do
     assert (lease.package_id, lease.elsewhere) == (package_id, False)
 
 
-def test_each_package_that_a_worker_cannot_run_is_decided_however_many_there_are(
+def test_all_of_many_packages_that_a_worker_cannot_run_are_decided(
     world: World, ann: AccountRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retrieval, "PASSED_OVER", 3)
@@ -231,10 +233,12 @@ def test_packages_of_another_python_are_looked_at_together(world: World, ann: Ac
     watched = WatchedWorld(world)
     Agent(watched, "a").take()
     assert watched.calls.count("packages.spec") == 0
-    assert watched.calls.count("packages.heads") <= 2 + 1  # in two parts; and those that it is passed over for
+    assert watched.calls.count("packages.heads") <= 2 + 1  # two parts of the uncut ones, and those passed over
 
 
-def test_time_that_a_task_used_before_it_failed_for_a_lack_is_charged_once(world: World, ann: AccountRecord) -> None:
+def test_time_that_a_task_used_before_it_met_what_the_worker_lacks_is_charged_once(
+    world: World, ann: AccountRecord
+) -> None:
     lacking, whole = Agent(world, "a"), Agent(world, "b")
     package_id = world.start(ann, 5)
     (lease,) = lacking.take()
@@ -244,7 +248,7 @@ def test_time_that_a_task_used_before_it_failed_for_a_lack_is_charged_once(world
     assert world.status(ann, package_id).progress.charged_us == 5 * 1_000 + 7_000
 
 
-def test_chunks_that_are_passed_over_do_not_look_lost(world: World, ann: AccountRecord) -> None:
+def test_chunks_that_are_passed_over_do_not_count_as_lost(world: World, ann: AccountRecord) -> None:
     wrong, right = Agent(world, "a"), Agent(world, "b", "3.12")
     right.take()
     package_id = world.start(ann, 5, python="3.12")
@@ -288,7 +292,7 @@ def test_a_call_that_workers_gave_back_is_next_again_beside_a_long_job(world: Wo
     assert lease.package_id == package_id
 
 
-def test_behind_chunks_that_do_not_fit_one_that_fits_is_found(world: World, ann: AccountRecord) -> None:
+def test_a_chunk_that_fits_is_found_behind_chunks_that_do_not(world: World, ann: AccountRecord) -> None:
     agent = Agent(world, "a")
     Agent(world, "b", "3.12").take()
     world.start(ann, 8, python="3.12", chunksize=1)
@@ -306,7 +310,7 @@ def test_an_idle_worker_that_cannot_run_a_package_opens_no_window_of_it(world: W
     assert world.head(package_id).pace.window == window
 
 
-def test_an_await_names_the_workers_that_there_are(world: World, ann: AccountRecord) -> None:
+def test_an_await_counts_the_workers_and_those_that_fit(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, python="3.12")
     assert world.status(ann, package_id).placement is None
     world.clock.move(5)
@@ -336,7 +340,7 @@ def test_after_a_restart_a_package_of_another_python_waits_for_workers_that_did_
         package_id = world.start(ann, python="3.12")
         wrong.take()
         world.clock.move(POLICY.grace_s + 60)
-        world.backend.registry.workers(world.clock.now())  # which forgets all of them
+        world.backend.registry.workers(world.clock.now())  # this call forgets all of them
         registry: Any = world.backend.registry
         registry._forgot_at = world.clock.now()
         wrong.take()
@@ -362,7 +366,7 @@ def test_after_a_restart_the_master_waits_for_workers_that_it_does_not_know_yet(
         assert (lease.package_id, lease.elsewhere) == (package_id, False)
 
 
-def test_a_worker_that_left_is_not_waited_for(world: World, ann: AccountRecord) -> None:
+def test_a_package_does_not_wait_for_a_worker_that_left(world: World, ann: AccountRecord) -> None:
     agent = Agent(world, "a")
     assert agent.take() == []
     package_id = world.start(ann)
@@ -377,7 +381,7 @@ def test_a_worker_that_left_is_not_waited_for(world: World, ann: AccountRecord) 
 
 
 def hungry(world: World, lease: Lease) -> bool:
-    """Whether the busy worker is asked to give tasks back."""
+    """Return whether the master wants the busy worker to give tasks back."""
     return world.worker.extend_leases(ExtendLeases(worker_id="a", leases=[LeaseRef(**lease.identity())])).hungry
 
 

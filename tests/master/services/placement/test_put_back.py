@@ -1,4 +1,4 @@
-"""A chunk that a worker cannot run goes back to the queue as a new message: what the master knows of it stays."""
+"""A chunk that a worker cannot run goes back to the queue as a new message, which keeps what the master knows of it."""
 
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.worker_messages import Lease
@@ -7,7 +7,7 @@ from master.services.world import POLICY, World, publication
 
 
 def lose_and_put_back(world: World, package_id: str) -> Lease:
-    """A worker is not heard of for long, and the next worker that asks cannot run its chunk. Returns the lost lease."""
+    """Lose a worker, and let one retrieve its chunk that cannot run it. Returns the lost lease."""
     (lease,) = Agent(world, "lost", "3.12").take()
     assert lease.package_id == package_id
     world.clock.move(POLICY.lease_s + 1)
@@ -44,7 +44,7 @@ def test_the_time_of_a_lost_worker_is_charged_although_its_chunk_was_put_back(wo
     assert (status.settled, status.progress.charged_us) == (True, 5 * 1_000)
 
 
-def test_the_time_that_a_chunk_waits_does_not_start_again_when_it_is_put_back(world: World, ann: AccountRecord) -> None:
+def test_a_chunk_that_is_put_back_waits_since_it_was_cut(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, 5, python="3.12")
     for number in range(3):
         world.clock.move(2)
@@ -54,7 +54,9 @@ def test_the_time_that_a_chunk_waits_does_not_start_again_when_it_is_put_back(wo
     assert (lease.package_id, round(lease.wait_us / 1e6, 1)) == (package_id, 8.0)
 
 
-def test_a_chunk_whose_worker_was_lost_after_it_was_put_back_waits_since_then(world: World, ann: AccountRecord) -> None:
+def test_a_chunk_whose_worker_is_lost_after_it_was_put_back_waits_since_the_loss(
+    world: World, ann: AccountRecord
+) -> None:
     package_id = world.start(ann, 5, python="3.12")
     world.clock.move(5)
     assert Agent(world, "wrong").take() == []

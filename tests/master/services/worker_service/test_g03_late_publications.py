@@ -1,4 +1,4 @@
-"""What a worker says after its leases ran out and a rival has finished, on every adapter."""
+"""What a worker publishes after its leases ran out and another one has finished, on every adapter."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 
 def retrieve_all(world: World, worker_id: str, chunks: int) -> list[Lease]:
-    """So many chunks, in order; a queue may take its time to show them."""
+    """Retrieve this many chunks, in order. A queue may need some time to show them."""
     leases: list[Lease] = []
     while len(leases) < chunks:
         leases += world.retrieve(worker_id)
@@ -37,13 +37,13 @@ def retrieve_all(world: World, worker_id: str, chunks: int) -> list[Lease]:
 
 
 def let_run_out(world: World, *leases: Lease) -> None:
-    """The time of these leases is over; a queue on the real clock is told so."""
+    """Let these leases run out, also at a queue that uses the real time."""
     world.clock.move(POLICY.lease_s + 1)
     world.backend.queue.extend([lease.receipt for lease in leases], 0.0)
 
 
 def books(world: World, ann: AccountRecord, package_id: str) -> Any:
-    """Everything that a late publication must not change."""
+    """Return all that a late publication must not change."""
     status, account = world.status(ann, package_id), world.record(ann.account_id)
     results = sorted(status.results, key=lambda result: result.index)
     progress = status.progress
@@ -51,7 +51,7 @@ def books(world: World, ann: AccountRecord, package_id: str) -> Any:
 
 
 def large(made: Publication) -> Publication:
-    """With results that were uploaded."""
+    """Return a publication with uploaded results."""
     key = f"results/{made.package_id}/{made.lease_id}/0"
     return replace(made, results=[replace(each, data=None, blob=BlobRef(key, 9)) for each in made.results])
 
@@ -87,7 +87,7 @@ def test_g03_late_publications_change_nothing(
     reached(f"{late}/{late} late publications changed nothing ({adapter})")
 
 
-def test_g03_two_that_run_the_same_chunk_share_it_first_come_first_served(world: World) -> None:
+def test_g03_of_two_workers_with_the_same_chunk_the_first_result_of_each_task_counts(world: World) -> None:
     ann = world.account()
     package_id = world.start(ann, tasks=5)
     (one,) = retrieve_all(world, "one", 1)

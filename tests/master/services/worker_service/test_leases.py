@@ -1,4 +1,4 @@
-"""extend_leases, give_back and prepare_results."""
+"""The calls extend_leases, give_back and prepare_results."""
 
 from collections import Counter
 
@@ -31,7 +31,9 @@ def test_a_beat_for_a_finished_lease_is_answered_as_finished(world: World, ann: 
     assert [view.state for view in world.extend(one, two)] == ["finished", "wanted"]
 
 
-def test_leases_of_a_completed_package_are_finished_and_of_another_ended(world: World, ann: AccountRecord) -> None:
+def test_leases_of_a_completed_package_are_finished_and_of_a_cancelled_one_ended(
+    world: World, ann: AccountRecord
+) -> None:
     world.start(ann, tasks=5)
     cancelled = world.start(ann, tasks=5)
     one, two = world.retrieve()
@@ -53,7 +55,7 @@ def test_a_hundred_leases_of_one_package_are_extended_with_few_calls(world: Worl
     }  # fmt: skip
 
 
-def test_tasks_given_back_are_there_for_others_at_once(world: World, ann: AccountRecord) -> None:
+def test_tasks_given_back_can_be_retrieved_at_once(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=5)
     slow = world.lease("slow")
     world.give_back(slow, (2, 5))
@@ -83,7 +85,7 @@ def test_a_retried_give_back_counts_once(world: World, ann: AccountRecord) -> No
     assert world.backend.queue.waiting() == 1
 
 
-def test_give_backs_of_several_packages_in_bulk(world: World, ann: AccountRecord) -> None:
+def test_one_request_gives_back_leases_of_several_packages(world: World, ann: AccountRecord) -> None:
     world.start(ann, tasks=5)
     world.start(ann, tasks=5)
     returns = [
@@ -106,7 +108,7 @@ def test_give_backs_of_ended_or_unknown_packages_are_answered(world: World, ann:
     assert world.backend.queue.waiting() == 0
 
 
-def test_a_large_result_has_a_place_that_names_its_lease(world: World) -> None:
+def test_the_key_of_a_large_result_names_its_lease(world: World) -> None:
     asked = [PrepareResult(package_id="p", lease_id="l", seq=seq, size=9, crc32=1) for seq in (0, 1)]
     one, two = world.worker.prepare_results(PrepareResults(results=asked)).results
     assert (one.key, two.key) == ("results/p/l/0", "results/p/l/1")
@@ -116,7 +118,7 @@ def test_a_large_result_has_a_place_that_names_its_lease(world: World) -> None:
 @pytest.mark.parametrize(
     ("package_id", "lease_id"), [("p/q", "l"), ("..", "l"), ("p", "l/"), ("p", "\x00"), ("é", "l")]
 )
-def test_a_place_for_a_lease_that_no_master_made(world: World, package_id: str, lease_id: str) -> None:
+def test_an_upload_for_ids_that_no_master_makes_is_refused(world: World, package_id: str, lease_id: str) -> None:
     asked = PrepareResult(package_id=package_id, lease_id=lease_id, seq=0, size=9, crc32=1)
     with pytest.raises(BadRequest, match="as the lease says them"):
         world.worker.prepare_results(PrepareResults(results=[asked]))

@@ -13,7 +13,7 @@ def test_results_are_committed_and_charged_exactly(world: World, ann: AccountRec
     assert (account.spent_us, account.reserved_us) == (5 * 1_000 + 2 * 1_001, 0)
 
 
-def test_several_leases_of_several_packages_in_bulk(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
+def test_one_request_publishes_leases_of_several_packages(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     package_ids = [world.start(ann), world.start(bob)]
     leases = world.retrieve()
     reply = world.publish(*map(publication, leases))
@@ -41,7 +41,7 @@ def test_a_retried_publication_counts_once(world: World, ann: AccountRecord) -> 
 
 
 def test_a_task_that_a_mistaken_worker_stopped_runs_again(world: World, ann: AccountRecord) -> None:
-    """Its lease ran out and somebody else gave the task back, so it is told that the task is unwanted."""
+    """Its lease ran out and another worker gave the task back, so the master says that it does not want the task."""
     package_id = world.start(ann, tasks=5)
     late = world.lease("late")
     world.clock.move(POLICY.lease_s + 1)
@@ -69,13 +69,13 @@ def test_a_worker_of_another_python_fails_the_package_and_says_why(world: World,
 def test_a_publication_for_an_unknown_package_is_answered(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     lease = world.lease()
-    made = replace(publication(lease), package_id="nobody's")
+    made = replace(publication(lease), package_id="unknown")
     (view,) = world.publish(made).leases
     assert view.state == "ended"
     assert world.head(package_id).tasks.done == 0
 
 
-def test_a_hungry_master_says_so(world: World, ann: AccountRecord) -> None:
+def test_a_worker_learns_that_another_one_idles(world: World, ann: AccountRecord) -> None:
     world.start(ann, tasks=5)
     lease = world.lease("busy")
     assert not world.publish(publication(lease, [0]), worker_id="busy").hungry

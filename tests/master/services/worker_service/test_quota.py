@@ -10,7 +10,7 @@ from master.heads import altered
 from master.packages import make_head, make_spec
 from master.services.world import HOUR_US, POLICY, World, all_results, publication
 
-MENDING = "ask the operator to grant more"
+FIX = "ask the operator to grant more"
 
 
 def test_a_result_that_crosses_the_quota_fails_the_package_and_the_rest_never_runs(world: World) -> None:
@@ -26,7 +26,7 @@ def test_a_result_that_crosses_the_quota_fails_the_package_and_the_rest_never_ru
     status = world.status(poor, package_id)
     assert (status.state, status.reason, all_results(status)) == ("failed", "quota", [0, 1, 2, 3, 4])
     assert status.message is not None
-    assert MENDING in status.message
+    assert FIX in status.message
     account = world.record(poor.account_id)
     assert (account.spent_us, account.reserved_us, status.settled) == (25_000, 0, True)
 
@@ -66,7 +66,7 @@ def test_a_task_that_the_worker_stopped_at_the_end_of_the_quota_is_charged(world
 
 
 def holding_each_other(world: World) -> tuple[AccountRecord, str, str]:
-    """Two packages of one account that share all it has, half each."""
+    """Start two packages of one account, each of which reserves half of its quota."""
     ann = world.account("ann", quota_us=2 * FIRST_SLICE_US)
     one, two = world.start(ann, tasks=40), world.start(ann, tasks=40)
     assert world.record(ann.account_id).free_us == 0
@@ -74,19 +74,19 @@ def holding_each_other(world: World) -> tuple[AccountRecord, str, str]:
 
 
 def many_ended(world: World, account: AccountRecord) -> None:
-    """Over a thousand packages that were started and have ended since."""
+    """Create over a thousand packages that started later and have ended."""
     for number in range(1_001):
         spec = replace(make_spec(f"ended {number}", started_at=world.clock.now()), account_id=account.account_id)
         head = altered(make_head(spec), state="completed", settled=True)
         world.backend.packages.create(spec, head)
 
 
-def test_while_another_package_holds_the_rest_chunks_wait_and_are_not_lost(world: World) -> None:
+def test_chunks_wait_and_are_not_lost_while_another_package_holds_the_rest_of_the_quota(world: World) -> None:
     ann, one, two = holding_each_other(world)
     first, *others = world.retrieve_all()
     theirs = [lease for lease in others if lease.package_id == two]
     world.publish(publication(first, duration_us=FIRST_SLICE_US // 5))
-    for _ in range(20):  # its other leases run out, but nothing is handed out that nobody pays for
+    for _ in range(20):  # its other leases run out, but no chunk is handed out without compute time
         world.clock.move(POLICY.lease_s - 1)
         world.timer.tick()
         world.extend(*theirs)
@@ -117,7 +117,7 @@ def test_a_package_that_holds_the_rest_counts_however_many_ended_after_it(world:
 
 
 def test_a_slice_that_its_package_has_not_noted_yet_counts(world: World) -> None:
-    """Its master is between two calls, or has died there."""
+    """The master is between two calls, or has died there."""
     ann = world.account("ann", quota_us=2 * FIRST_SLICE_US)
     world.backend.accounts.reserve(ann.account_id, "another@0", 0, FIRST_SLICE_US)
     package_id = world.start(ann, tasks=40)
@@ -146,7 +146,7 @@ def test_a_package_missed_by_the_revocation_of_its_account_ends_with_its_first_s
     assert account.reserved_us == 0
 
 
-def test_packages_that_wait_for_each_other_do_not_wait_for_ever(world: World) -> None:
+def test_packages_that_wait_for_each_others_slices_fail(world: World) -> None:
     ann, one, two = holding_each_other(world)
     for lease in world.retrieve():
         world.publish(publication(lease, duration_us=FIRST_SLICE_US))

@@ -89,7 +89,7 @@ def test_idle_workers_open_only_as_many_windows_as_they_need(tmp_path: Path) -> 
         assert [world.head(package_id).pace.window for package_id in packages] == [9, 8, 0, 0, 0]
 
 
-def test_without_work_it_says_when_to_ask_again(world: World) -> None:
+def test_a_retrieval_without_work_says_when_to_send_the_next(world: World) -> None:
     request = RetrieveTasks(attempt_id="1", worker_id="w", executors=2, chunks=4)
     assert world.worker.retrieve_tasks(request).retry_after_s == 0.2
     for number in range(30):
@@ -98,7 +98,7 @@ def test_without_work_it_says_when_to_ask_again(world: World) -> None:
 
 
 def test_a_message_of_finished_tasks_is_deleted(world: World, ann: AccountRecord) -> None:
-    """The publication's own deletion came too late: its receipt was no longer good."""
+    """The publication could not delete it, since its receipt had run out."""
     world.start(ann, tasks=5)
     slow = world.lease()
     world.clock.move(POLICY.lease_s + 1)
@@ -134,7 +134,7 @@ def test_a_lease_that_ran_out_goes_to_another(world: World, ann: AccountRecord) 
     assert again.lease_id != dead.lease_id
 
 
-def test_behind_chunks_that_nobody_wants_any_more_others_are_found(world: World, ann: AccountRecord) -> None:
+def test_a_chunk_is_found_behind_stale_ones(world: World, ann: AccountRecord) -> None:
     world.cancel(ann, world.start(ann, chunksize=1))
     wanted = world.start(ann)
     (lease,) = world.retrieve(chunks=1)
@@ -142,7 +142,7 @@ def test_behind_chunks_that_nobody_wants_any_more_others_are_found(world: World,
 
 
 def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, ann: AccountRecord) -> None:
-    """AWS says so: it repeats an attempt only while none of its messages was changed."""
+    """AWS repeats an attempt only while none of its messages has changed."""
     watched, attempts = WatchedWorld(world), list[str]()
 
     def receive(
@@ -164,7 +164,7 @@ def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, 
 
 
 def test_a_repeated_request_at_another_process_brings_the_same(world: World, ann: AccountRecord) -> None:
-    """That process does not know that messages of the attempt were deleted; AWS says so."""
+    """That process does not know that messages of the attempt were deleted, but AWS refuses the attempt."""
     for _ in range(2):
         world.cancel(ann, world.start(ann))
     world.start(ann)
@@ -205,8 +205,8 @@ def test_a_cancelled_package_settles_once_its_queue_is_empty(world: World, ann: 
     assert world.record(ann.account_id).spent_us == 70
 
 
-def test_the_largest_chunks_together_are_one_body(world: World) -> None:
-    """More than that no function may answer: the chunks would be lost on their way, again and again."""
+def test_the_largest_chunks_of_one_answer_fit_into_a_body(world: World) -> None:
+    """A function cannot answer more than a body: such chunks would be lost each time."""
     code = TaskCode("0" * 64, inline=b"c" * INLINE_CODE_BYTES)
     for number in range(20):
         world.start(world.account(f"user {number}"), 1, code=code, data=InlineData([b"d" * INLINE_DATA_BYTES]))
@@ -218,7 +218,9 @@ def test_the_largest_chunks_together_are_one_body(world: World) -> None:
     assert max(len(codec.encode(answer)) for answer in answers) <= BODY_BYTES
 
 
-def test_a_repeated_request_that_two_queues_answer_is_one_body(world: World, ann: AccountRecord) -> None:
+def test_a_repeated_request_that_two_queues_answer_brings_at_most_one_answer_of_chunks(
+    world: World, ann: AccountRecord
+) -> None:
     for _ in range(10):
         world.start(ann, tasks=5, chunksize=1)
     watched = WatchedWorld(world)
@@ -259,7 +261,7 @@ def test_chunks_of_packages_in_besides_are_not_handed_out(world: World, ann: Acc
     assert not reply.waiting
 
 
-def test_a_worker_with_work_opens_no_window_and_does_not_idle(world: World, ann: AccountRecord) -> None:
+def test_a_worker_with_work_opens_no_window_and_does_not_count_as_idle(world: World, ann: AccountRecord) -> None:
     own = world.start(ann, tasks=1_000)
     leases = world.retrieve()
     window = world.head(own).pace.window
@@ -269,8 +271,8 @@ def test_a_worker_with_work_opens_no_window_and_does_not_idle(world: World, ann:
     assert not world.publish(publication(leases[0], [0])).hungry
 
 
-def test_a_worker_that_goes_on_hears_that_first_chunks_wait(world: World, ann: AccountRecord) -> None:
-    """Where the queue cannot choose, and so has another one for these."""
+def test_a_worker_with_work_learns_that_first_chunks_wait(world: World, ann: AccountRecord) -> None:
+    """This is so where the queue cannot choose, and first chunks have a queue of their own."""
     watched = WatchedWorld(world)
     watched.ports["queue"].instead["express_waits"] = lambda: True
     world.start(ann)
@@ -281,7 +283,7 @@ def test_a_worker_that_goes_on_hears_that_first_chunks_wait(world: World, ann: A
     assert watched.worker.extend_leases(request).waiting
 
 
-def test_only_first_tasks_go_by_the_express_queue_and_not_those_that_killed_a_worker() -> None:
+def test_only_first_tasks_that_lost_no_worker_go_by_the_express_queue() -> None:
     head = make_head(make_spec("p"), 1)
     chunks = [OpenRange(0, 2, 1), OpenRange(3, 5, 1), OpenRange(EXPRESS_TASKS, 9, 1), OpenRange(0, 2, 1, losses=1)]
     assert [sending(head, ChunkText.of("p", chunk), Policy()).express for chunk in chunks] == [True, True, False, False]
