@@ -1,6 +1,5 @@
 """The routes, from bytes to bytes."""
 
-import hashlib
 import json
 import sqlite3
 
@@ -8,7 +7,6 @@ import msgspec
 import pytest
 
 from cloudpar_protocol import codec, routes
-from cloudpar_protocol.account_messages import CreateAccount, RevokeAccount
 from cloudpar_protocol.client_messages import Hello, HelloReply
 from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.version import __version__
@@ -114,17 +112,6 @@ def test_a_token_of_another_role_is_forbidden(served: Served) -> None:
     for token, path in (("user", "/v1/retrieve_tasks"), ("worker", "/v1/start_tasks"), ("user", "/v1/list_accounts")):
         answer = served.send("POST", path, b"", {"authorization": f"Bearer {token}"})
         assert (answer.status, error(answer).code) == (403, "forbidden")
-
-
-def test_a_revoked_token_is_refused(served: Served) -> None:
-    token_hash = hashlib.sha256(b"fresh").hexdigest()
-    create = CreateAccount(idempotency_key="k", name="ann", token_hash=token_hash, quota_us=1)
-    account = served.call("admin", routes.CREATE_ACCOUNT, create).account
-    assert served.call("fresh", routes.HELLO, Hello()).name == "ann"
-    served.call("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account.account_id))
-    answer = served.send("POST", "/v1/hello", HELLO, {"authorization": "Bearer fresh"})
-    assert answer.status == 401
-    assert "revoked" in error(answer).message
 
 
 def test_a_fault_of_the_master_may_be_retried_and_is_raised_for_the_log(served: Served) -> None:

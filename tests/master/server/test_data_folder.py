@@ -55,15 +55,6 @@ def test_a_secret_that_was_made_is_kept(tmp_path: Path) -> None:
     folder.close()
 
 
-def test_an_empty_secret_counts_as_missing(tmp_path: Path) -> None:
-    (tmp_path / "secret").touch()
-    folder = DataFolder(tmp_path)
-    assert folder.kept_secret() is None
-    folder.make_secret()
-    assert mode(tmp_path / "secret") == 0o600
-    folder.close()
-
-
 def test_a_second_master_on_a_data_folder_is_refused(tmp_path: Path) -> None:
     first = DataFolder(tmp_path)
     with pytest.raises(DataFolderError, match=r"another master.*choose another folder"):

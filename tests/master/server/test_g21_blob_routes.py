@@ -9,7 +9,7 @@ import pytest
 from cloudpar_master.server.blob_routes import parse_range
 from cloudpar_protocol.errors import BadRequest
 
-from .served import CONNECTION, Served, error
+from .served import Served, error
 
 BODY = b"payload"
 METHODS = ["GET", "PUT"]
@@ -88,10 +88,6 @@ def test_an_upload_may_come_in_parts_up_to_the_size_of_its_link(served: Served) 
     path = f"/blobs/k?{urlencode(query(served, 'PUT'))}"
     assert served.send("PUT", path, [b"x" * 10**6] * 1000).status == 413
     assert served.send("PUT", path, [b"pay", b"", b"load"]).status == 200
-
-
-def test_links_name_the_endpoint(served: Served) -> None:
-    assert served.assembly.blobs.get_link("a/b").url.startswith(f"{CONNECTION.endpoint}/blobs/a/b?")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_the_loser_of_a_race_drops_its_answers_which_the_winner_has_too(world: W
 
 
 def test_an_event_that_comes_while_another_master_folds_is_taken(world: World, ann: AccountRecord) -> None:
-    """Without it, the event would wait in the inbox until another one comes."""
+    """Otherwise it would wait in the inbox until another event comes."""
     package_id = world.start(ann)
     one, two = world.retrieve()
     winner = WatchedWorld(world)

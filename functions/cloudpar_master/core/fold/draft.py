@@ -1,4 +1,4 @@
-"""One fold under way."""
+"""The work of one fold."""
 
 from msgspec import Struct
 

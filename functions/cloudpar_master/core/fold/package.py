@@ -127,7 +127,7 @@ def _publish(draft: Draft, event: Published) -> None:
     if event.refused is not None:
         life.end(draft, "failed", event.refused, event.message or f"a worker refused it: {event.refused}")
     elif event.results:
-        head.life.stranded_at = None  # a worker runs it, whether or not a master has asked the registry since
+        head.life.stranded_at = None  # a worker runs it, even if no master has read that in the registry since
     results = sorted(event.results, key=lambda result: result.index)
     accepted = tasks.commit(draft, [each for each in results if each.outcome != "cancelled"], event.generation)
     # A worker stops what it thinks is not wanted. If it is wrong, the task is not cancelled but given back.

@@ -9,7 +9,7 @@ from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.payloads import BlobRef, TaskResult
 from cloudpar_protocol.worker_messages import Publication
-from master.services.world import POLICY, WatchedWorld, World, all_results, publication
+from master.services.world import WatchedWorld, World, all_results, publication
 
 
 def test_an_await_of_a_running_package_has_its_progress_and_a_delay(world: World, ann: AccountRecord) -> None:
@@ -145,11 +145,3 @@ def test_an_await_folds_a_head_from_a_master_whose_clock_is_ahead(world: World, 
     world.clock.move(-100.0)
     leave_unfolded(world, publication(two))
     assert len(all_results(world.status(ann, package_id))) == 10
-
-
-def test_a_package_that_runs_too_long_fails_and_says_so(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann)
-    world.clock.move(POLICY.lifetime_s + 1)
-    status = world.status(ann, package_id)
-    assert (status.state, status.reason) == ("failed", "expired")
-    assert status.message == "it still ran after 14 days, the most that a package may"

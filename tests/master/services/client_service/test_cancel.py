@@ -46,14 +46,6 @@ def test_some_tasks_are_cancelled_and_the_others_have_results(world: World, ann:
     assert (status.state, status.cancelled, all_results(status)) == ("completed", [(1, 3), (8, 10)], [0, 3, 4, 5, 6, 7])
 
 
-def test_a_task_that_has_its_result_is_not_cancelled(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann)
-    (lease, _) = world.retrieve()
-    world.publish(publication(lease, [2]))
-    assert world.cancel(ann, package_id, ranges=[(2, 3)]).cancelled == []
-    world.work_all()
-
-
 def test_only_queued_tasks_are_cancelled_if_the_client_says_so(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=100)
     lease = world.lease()

@@ -23,11 +23,6 @@ def test_the_same_key_with_the_same_body_is_the_same_package(world: World, ann: 
     assert len(world.backend.packages.of_account(ann.account_id, 10)) == 1
 
 
-def test_a_retry_from_another_session_is_the_same_package(world: World, ann: AccountRecord) -> None:
-    first = world.client.start_tasks(ann, start_tasks("key", session="one"))
-    assert first == world.client.start_tasks(ann, start_tasks("key", session="two"))
-
-
 @pytest.mark.parametrize("changes", [{"tasks": 11}, {"call": "args"}, {"python": "3.14"}, {"name": "other"}])
 def test_the_same_key_with_another_body_is_a_conflict(
     world: World, ann: AccountRecord, changes: dict[str, object]
@@ -36,12 +31,6 @@ def test_the_same_key_with_another_body_is_a_conflict(
     with pytest.raises(IdempotencyConflict, match="make a new key for each package"):
         world.client.start_tasks(ann, start_tasks("key", **changes))  # type: ignore[arg-type]
     assert len(world.backend.packages.of_account(ann.account_id, 10)) == 1
-
-
-def test_two_accounts_may_use_one_key(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
-    first = world.client.start_tasks(ann, start_tasks("key"))
-    second = world.client.start_tasks(bob, start_tasks("key", tasks=3))
-    assert first.package_id != second.package_id
 
 
 def test_a_start_without_quota_queues_nothing(world: World) -> None:

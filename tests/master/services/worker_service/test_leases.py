@@ -77,14 +77,6 @@ def test_a_whole_lease_given_back_leaves_no_message(world: World, ann: AccountRe
     assert world.backend.queue.waiting() == 1
 
 
-def test_a_retried_give_back_counts_once(world: World, ann: AccountRecord) -> None:
-    world.start(ann, tasks=5)
-    lease = world.lease()
-    for _ in range(3):
-        world.give_back(lease, (2, 5))
-    assert world.backend.queue.waiting() == 1
-
-
 def test_one_request_gives_back_leases_of_several_packages(world: World, ann: AccountRecord) -> None:
     world.start(ann, tasks=5)
     world.start(ann, tasks=5)

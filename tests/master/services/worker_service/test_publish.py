@@ -30,16 +30,6 @@ def test_the_reply_to_a_partial_publication_names_the_tasks_still_wanted(world: 
     assert view.budget_us == ann.granted_us - 2_000
 
 
-def test_a_retried_publication_counts_once(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann)
-    lease, _ = world.retrieve()
-    made = publication(lease)
-    for _ in range(3):
-        (view,) = world.publish(made).leases
-        assert view.state == "finished"
-    assert (world.head(package_id).tasks.done, world.head(package_id).quota.used_us) == (5, 5_000)
-
-
 def test_a_task_that_a_mistaken_worker_stopped_runs_again(world: World, ann: AccountRecord) -> None:
     """Its lease ran out and another worker gave the task back, so the master says that it does not want the task."""
     package_id = world.start(ann, tasks=5)

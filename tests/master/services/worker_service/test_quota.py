@@ -31,16 +31,6 @@ def test_a_result_that_crosses_the_quota_fails_the_package_and_the_rest_never_ru
     assert (account.spent_us, account.reserved_us, status.settled) == (25_000, 0, True)
 
 
-def test_results_that_come_after_the_quota_are_not_charged(world: World) -> None:
-    poor = world.account("poor", quota_us=25_000)
-    package_id = world.start(poor, tasks=1_000)
-    one, two = world.retrieve(chunks=2)
-    world.publish(publication(one, duration_us=6_000))
-    world.publish(publication(two, outcome="cancelled", duration_us=6_000))
-    assert world.status(poor, package_id).progress.done == 5
-    assert world.record(poor.account_id).spent_us == 25_000
-
-
 def test_a_lease_says_how_much_quota_is_left(world: World) -> None:
     poor = world.account("poor", quota_us=25_000)
     world.start(poor)
