@@ -131,7 +131,7 @@ def lost_effects_are_not_carried_out(patch: pytest.MonkeyPatch) -> None:
 
 
 def lost_deletions_are_not_carried_out(patch: pytest.MonkeyPatch) -> None:
-    """The same for settled packages: if a master dies before it deletes one, its data stay."""
+    """The registry does not name settled packages whose master died before it deleted them: their data stay."""
     original = effects.due_at
 
     def due_at(head: Head, policy: Any) -> float:

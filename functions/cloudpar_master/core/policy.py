@@ -23,13 +23,13 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         lifetime_s: A package that still runs after this time fails.
         retention_s: An ended package that no client acknowledged is deleted after this time.
         tombstone_s: The tombstone of a deleted package is kept for this time.
-        kept_bytes: Where removing costs calls: an ended package that stores less than this goes with its tombstone, a
-            larger one as soon as its client needs it no more.
+        kept_bytes: An ended package that stores less than this is removed with its tombstone, since a removal may cost
+            calls. A larger one is removed as soon as its client no longer needs it.
         fleet_memory_s: A worker that published nothing for this long no longer counts at its package; one that sent no
             request for this long counts as gone.
         grace_s: A package waits this long for a worker that has its version of Python before it fails.
-        open_packages, open_small_packages: How many packages of an account have chunks in the queue, while others wait
-            there: beyond that a package waits, holding nothing, until one of them has ended or executors idle.
+        open_packages, open_small_packages: How many packages of an account may be open while chunks wait in the queue.
+            A further one has no chunks and no reserve until one of these has ended or executors idle.
         looks_at_end: Whether the master opens the next waiting package of an account as soon as one ends. Where looking
             for it costs calls, an await of that package opens it instead.
         requests_per_s: Requests of one account that a process of the master takes a second, after a burst.

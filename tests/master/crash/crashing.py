@@ -14,7 +14,7 @@ class Crash(BaseException):
 
 
 class CrashPoint(NamedTuple):
-    """A crash immediately before or after the k-th port call of a run, counted from 0, takes effect."""
+    """A crash immediately before or after the k-th port call of a run takes effect. Calls count from 0."""
 
     call: int
     side: Side

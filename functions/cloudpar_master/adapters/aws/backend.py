@@ -1,4 +1,4 @@
-"""Puts a master on AWS together, from what the environment names."""
+"""Makes a master on AWS from what the environment names."""
 
 import os
 from collections.abc import Mapping

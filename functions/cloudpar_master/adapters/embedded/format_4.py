@@ -1,4 +1,4 @@
-"""From the database of 0.1.0 to that of 0.2.0.
+"""Converts the database of 0.1.0 to that of 0.2.0.
 
 Stored bytes are read and written as plain dictionaries, never by today's classes: those change, and this must not.
 """

@@ -1,4 +1,4 @@
-"""Chunks go to workers that can run them. What happens to packages that no worker can run."""
+"""Chunks go to workers that can run them, and packages that no worker can run fail or run anyway."""
 
 from pathlib import Path
 from typing import Any
