@@ -2,7 +2,8 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
@@ -19,7 +20,7 @@ LOOK_US = 1_000
 SIGKILL = -9
 
 
-class Task(NamedTuple):
+class Task(Struct, frozen=True):
     """A task that was fed to an executor. `elsewhere`: another worker may have what it needs."""
 
     package_id: str

@@ -60,7 +60,7 @@ class Identity(Struct, kw_only=True):
 
 
 def size_of(data: TaskData) -> int:
-    """How many bytes of task data a package has; a range needs none."""
+    """Return how many bytes of task data a package has; a range has none."""
     if isinstance(data, BlobData):
         return data.blob.size
     return sum(map(len, data.items)) if isinstance(data, InlineData) else 0
@@ -76,10 +76,10 @@ class Head(Identity, kw_only=True):
 
     @classmethod
     def first(cls, spec: Spec, window: int) -> "Head":
-        """The head of a package to which nothing has happened yet.
+        """Make the head of a package to which nothing has happened yet.
 
         Args:
-            spec: Its request, and whose it is.
+            spec: The package's request and account.
             window: How many chunks it may have in the queue; 0: it waits until others have ended.
         """
         start, data_bytes = spec.start, size_of(spec.start.data)
