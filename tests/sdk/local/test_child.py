@@ -56,7 +56,7 @@ class Started:
         self.writer = writer
 
     def next(self) -> tuple[str, int]:
-        """What happens next, and the exit status with it."""
+        """Return the next event and its exit status."""
         what, name, code = self.events.get(timeout=60)
         assert name == "stub"
         return what, code
@@ -95,7 +95,7 @@ def test_a_child_receives_one_line_and_ends_when_asked(start: Callable[..., Star
     started = start("good")
     started.wait()
     process = psutil.Process(started.child.pid)
-    assert os.getsid(process.pid) == process.pid, "Ctrl-C at the terminal is not for it"
+    assert os.getsid(process.pid) == process.pid, "Ctrl-C at the terminal must not reach it"
     assert started.child.exit_code is None
     started.child.stop()
     started.child.join()
@@ -132,7 +132,7 @@ def test_a_child_that_is_killed_is_started_again(start: Callable[..., Started], 
 def test_a_child_that_is_killed_is_started_again_while_its_own_child_hangs(
     start: Callable[..., Started], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a zygote that is stopped does: it keeps the standard output of its agent open."""
+    """Like a stopped zygote, which keeps the standard output of its agent open."""
     monkeypatch.setattr("cloudpar._local.child.LAST_LINES_S", 0.01)
     started = start("forking")
     started.wait(2)
@@ -155,7 +155,7 @@ def test_an_agent_that_tasks_kill_is_started_again_and_again(start: Callable[...
 def test_a_child_that_no_task_killed_is_not_started_without_end(
     start: Callable[..., Started], behaviour: str, runs_tasks: bool
 ) -> None:
-    """The master; and an agent that could not run a task yet."""
+    """This is the master, or an agent that could not have run a task yet."""
     started = start(behaviour, runs_tasks=runs_tasks)
     for _ in range(MOST):
         started.wait()
@@ -179,7 +179,7 @@ def test_a_child_that_must_start_dies_once(start: Callable[..., Started], tmp_pa
 
 
 def last(started: Started) -> tuple[str, int]:
-    """What happens in the end."""
+    """Return the last event."""
     while (happened := started.next())[0] != "ended":
         pass
     return happened
@@ -198,7 +198,7 @@ def test_a_child_that_ignores_the_signal_is_killed(
 
 
 def test_a_child_ends_with_its_parent(tmp_path: Path) -> None:
-    """Whatever kills this process, the end of standard input reaches the child."""
+    """However this process is killed, the child's standard input closes."""
     script = f"""
 import os, sys
 sys.path[:0] = {[entry for entry in sys.path if entry]!r}

@@ -1,4 +1,4 @@
-"""A child process that is watched, and started again when it dies: a master or an agent on this machine."""
+"""A child process that is watched and restarted when it dies: a master or an agent on this machine."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ class Event(NamedTuple):
 
     Attributes:
         what: "ready": it can work. "restarting": it died, and the next process starts when the report returns.
-            "ended": it ended, and no other process follows.
+            "ended": it ended, and is not restarted.
         name: The child's name.
         code: The exit status of the process that ended, negative for a signal.
     """
@@ -37,19 +37,19 @@ class Event(NamedTuple):
 
 
 Report = Callable[[Event], None]
-"""Receives the events of a child, in a thread of the child's. It must not call the child."""
+"""Receives the events of a child, in a thread of the child's own. It must not call the child's methods."""
 
 
 class Child:
     """Runs `python -m module` and gives it one line of JSON on its standard input, which then stays open.
 
-    The process ends when its standard input does. So it also ends when this process dies, however that happens.
+    The process ends when its standard input closes. So it also ends when this process dies, even by a SIGKILL.
 
     Args:
-        name, command, greeting: "master" or "worker"; the module and its arguments; the line of JSON.
-        report, policy: Receives what happens; decides whether another process follows one that died.
+        name, command, greeting: "master" or "worker"; the module and its arguments; the content of the line.
+        report, policy: Receives the events; decides about restarts.
         pass_fds, environment: Descriptors and environment variables of the process; None: those of this process.
-        log_path: The file that its standard error is appended to; None: the standard error of this process.
+        log_path: The file that receives its standard error; None: the standard error of this process.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Child:
     ) -> None:  # fmt: skip
         self.name = name
         self.exit_code: int | None = None
-        """The exit status of the last process, negative for a signal; None while it runs, or another one follows."""
+        """The exit status of the last process, negative for a signal; None while it runs or is being restarted."""
         self._command = command
         self._greeting = json.dumps(greeting).encode() + b"\n"
         self._report = report
@@ -74,7 +74,7 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The id of the present process; in a report of a process that ended, the id of that one."""
+        """The id of the current process; in a report of a process that ended, the id of that one."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
@@ -88,8 +88,8 @@ class Child:
 
     def _spawn(self) -> None:
         self._is_ready = False
-        # -P: files of the user's working folder must not take the place of modules that this process needs.
-        # A session of its own: Ctrl-C at the terminal is for this process, which ends its children in good order.
+        # -P: files in the user's working folder must not replace modules that this process imports.
+        # A session of its own: Ctrl-C at the terminal must reach only this process, which stops its children in order.
         with self._log_path.open("ab") if self._log_path else nullcontext() as log_file:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", *self._command],
@@ -108,22 +108,23 @@ class Child:
 
     def _listen(self, output: IO[bytes]) -> None:
         with output:
-            for line in output:  # to its end: a pipe that nothing reads would block what writes to it
+            for line in output:  # read to the end: a full pipe would block the child
                 if READY in line:
                     self._is_ready = True
                     self._report(Event("ready", self.name))
 
     def _watch(self) -> None:
         while self._process is not None:
-            # Not the end of its output, which processes of its own may keep open when it is killed, and may hang.
+            # Not until its output ends: processes that it started may keep the output open, and may hang, after it is
+            # killed.
             code = self._process.wait()
             with self._lock:
                 self._close_stdin()
                 if not self._stopping:
-                    self._listener.join(LAST_LINES_S)  # it may have been ready for a moment only
+                    self._listener.join(LAST_LINES_S)  # its last line may still report that it was ready
                     if self._policy.allow(code, was_ready=self._is_ready):
                         self._report(Event("restarting", self.name, code))
-                        with suppress(OSError, RuntimeError):  # the system, or a Python that ends, starts no process
+                        with suppress(OSError, RuntimeError):  # no process can start, or none any more
                             self._spawn()
                             continue
                 self.exit_code = code
@@ -131,14 +132,14 @@ class Child:
             return
 
     def drain(self) -> None:
-        """Ask an agent to end as soon as its running tasks are finished and their results are published."""
+        """Ask an agent to finish its running tasks, publish their results, and then end."""
         with self._lock:
             self._stopping = True
             if self._process is not None:
                 self._process.terminate()
 
     def stop(self) -> None:
-        """Ask the process to end at once. Its standard input ends too, which an agent that drains obeys as well."""
+        """Ask the process to end at once. Its standard input closes, too, which also ends an agent that drains."""
         with self._lock:
             self._stopping = True
             if self._process is not None:
@@ -146,7 +147,7 @@ class Child:
                 self._process.terminate()
 
     def join(self) -> None:
-        """Wait until a process that was asked to end has ended; kill it if that takes too long."""
+        """Wait for a process that was asked to end, and kill it if that takes too long."""
         if self._process is None or self._watcher is threading.current_thread():
             return
         self._watcher.join(STOP_S)
@@ -155,7 +156,7 @@ class Child:
             self._watcher.join()
 
     def abandon(self) -> None:
-        """In a forked child of this process: do not keep the standard input of the process open."""
+        """In a forked child: close our copy of the process's standard input, so that only the parent holds it open."""
         with suppress(OSError):
             self._close_stdin()
 

@@ -1,4 +1,4 @@
-"""A pool's own master and agent: they start with the pool, on temporary data, and end with it."""
+"""A pool's own master and agent: started with the pool, with temporary data, and stopped with it."""
 
 import logging
 import os
@@ -26,15 +26,15 @@ def _python_path() -> str:
 class LocalCluster:
     """A master process and an agent process with its executors, on this machine only.
 
-    Both end with `close`, or with this process, however it dies.
+    Both end with `close`, or when this process ends, even by a SIGKILL.
 
     Args:
         workers: How many executors the agent has.
-        failed: Called once a process cannot be kept alive, in another thread.
-        memory_mb: The memory limit of an executor.
+        failed: Called in another thread if a process keeps dying.
+        memory_mb: The memory limit of an executor, in MB.
 
     Raises:
-        OSError: The system cannot start the processes, or give them a folder and a socket.
+        OSError: The system cannot start the processes, or cannot provide a folder or a socket.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class LocalCluster:
 
     @property
     def pids(self) -> tuple[int | None, int | None]:
-        """Process ids of the master and the agent, as they are now."""
+        """The current process ids of the master and the agent."""
         return self._master.pid, self._agent.pid
 
     def _report(self, event: Event) -> None:
@@ -89,7 +89,7 @@ class LocalCluster:
         self._failed(LocalClusterFailed(f"{text}. Its last lines:\n{its_log.tail()}"))
 
     def _remove_drafts(self) -> None:
-        """Remove what an agent that died has half written: nothing else knows of it before the pool ends."""
+        """Remove files that an agent that died has half written: no other process knows of them."""
         from cloudpar_protocol.payload_folder import PayloadFolder
 
         if self._agent.pid is not None:
@@ -97,7 +97,7 @@ class LocalCluster:
                 PayloadFolder(self.data).remove_drafts(self._agent.pid)
 
     def close(self) -> None:
-        """End both processes and remove their data."""
+        """Stop both processes and remove their data."""
         self._closing = True
         self._agent.stop()
         self._master.stop()
@@ -108,7 +108,7 @@ class LocalCluster:
         sweep()
 
     def abandon(self) -> None:
-        """In a forked child of this process: let go of what only the parent may hold."""
+        """In a forked child: drop what only the parent may hold."""
         self._agent.abandon()
         self._master.abandon()
         self._temporary.abandon()

@@ -1,4 +1,4 @@
-"""The log of a pool's own master or agent: what an error quotes of it."""
+"""The log of a pool's own master or agent, and what an error quotes of it."""
 
 import os
 import shutil
@@ -8,14 +8,14 @@ from pathlib import Path
 TAIL_BYTES = 2000
 
 LEAST_FREE_BYTES = 1 << 20
-"""If the disk has less free space, a process that keeps dying may not have been able to write its files."""
+"""With less free disk space than this, in bytes, a process may be dying because it cannot write its files."""
 
 
 class ProcessLog:
-    """The file that the standard error of one process is appended to.
+    """The file that receives the standard error of one process.
 
     Args:
-        folder: Where the file is.
+        folder: The folder of the file.
         name: The name of the process.
     """
 
@@ -24,14 +24,14 @@ class ProcessLog:
         self.path = folder / f"{name}.log"
 
     def tail(self) -> str:
-        """The last lines."""
+        """The last lines of the log, for an error text."""
         with suppress(OSError), self.path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
             return file.read().decode(errors="replace").strip() or "(it wrote nothing)"
         return "(it left no log)"
 
     def full_disk(self) -> str:
-        """If the disk is full, the part of a sentence that says so: the log itself cannot."""
+        """The end of a sentence about a full disk, which the log itself cannot report; empty if there is room."""
         with suppress(OSError):  # the folder is gone
             if shutil.disk_usage(self._folder).free < LEAST_FREE_BYTES:
                 return f"; the disk of {self._folder} is full: free space there, or set TMPDIR to a folder with more"

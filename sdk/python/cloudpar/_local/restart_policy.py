@@ -1,4 +1,4 @@
-"""Whether a process that dies is started again: a master or an agent on this machine."""
+"""Whether to restart a process that has died: a master or an agent on this machine."""
 
 import signal
 import time
@@ -12,12 +12,12 @@ OWN_ERRORS = range(1, 128)
 
 
 class RestartPolicy:
-    """Decides for one child, whose processes follow each other.
+    """Decides about the restarts of one child.
 
     Args:
-        runs_tasks: The child is an agent.
-        must_start: If the first process ends before it is ready, no other one follows: it would end in the same way.
-        final: Exit statuses after which no other process follows.
+        runs_tasks: Whether the child is an agent.
+        must_start: Do not restart if the first process ends before it is ready: the next one would end the same way.
+        final: Exit statuses after which the child is not restarted.
     """
 
     def __init__(self, *, runs_tasks: bool = False, must_start: bool = False, final: Container[int] = ()) -> None:
@@ -29,8 +29,8 @@ class RestartPolicy:
     def allow(self, code: int, *, was_ready: bool) -> bool:
         """Decide whether to restart the process after it has ended.
 
-        An agent that was ready and was ended from outside was most likely ended by one of its tasks. There may be any
-        number of such tasks. Each of them ends a few agents and is then `TaskLost`, so this comes to an end by itself.
+        An agent that was ready and was then ended from outside was most likely killed by a task. Such restarts are not
+        limited here: the master gives such a task up as `TaskLost` after a few of them.
 
         Args:
             code: The exit status; negative for a signal.

@@ -1,4 +1,4 @@
-"""A command that runs processes in the foreground until a signal ends it."""
+"""Runs the processes of a command in the foreground until a signal ends it."""
 
 import signal
 import time
@@ -16,7 +16,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def log_line(text: str) -> None:
-    """Write one dated line to standard error, which may be a log that is read days later."""
+    """Write a line with date and time to standard error, which may be a log that is read days later."""
     click.echo(f"{time.strftime('%Y-%m-%d %H:%M:%S')} cloudpar: {text}", err=True)
 
 
@@ -25,14 +25,14 @@ class Interrupted(Exception):
 
 
 class Foreground:
-    """Waits for what happens next: an event of a child, or a signal for this command."""
+    """Waits for the next event of a child, or for a signal to this command."""
 
     def __init__(self) -> None:
         self._happened: SimpleQueue[Event | signal.Signals] = SimpleQueue()
         self._ready: set[str] = set()
 
     def listen_for_signals(self) -> None:
-        """Receive the signals that ask a process to end, instead of ending."""
+        """Turn the signals that ask this process to end into events."""
         for number in ENDING:
             signal.signal(number, lambda number, _frame: self._happened.put(signal.Signals(number)))
 
@@ -47,7 +47,7 @@ class Foreground:
         """Wait for the next event.
 
         Raises:
-            Interrupted: A signal came before it.
+            Interrupted: A signal asked this command to end.
             queue.Empty: Nothing happened for `timeout_s` seconds.
         """
         happened = self._happened.get(timeout=timeout_s)
@@ -56,11 +56,11 @@ class Foreground:
         return happened
 
     def wait_until_ready(self) -> str:
-        """Wait until a child can work, also once more after it died; its name.
+        """Wait until a child is ready, for the first time or after a restart; return its name.
 
         Raises:
-            Interrupted: A signal came before it.
-            CloudparError: A child ended and is not started again.
+            Interrupted: A signal asked this command to end.
+            CloudparError: A child ended and is not restarted.
         """
         event = self.next()
         if event.what == "ended":
@@ -71,11 +71,11 @@ class Foreground:
 
     @contextmanager
     def running(self, child: Child) -> Iterator[None]:
-        """Start a child, wait until it can work, and end it after the body.
+        """Start a child and wait until it is ready; end it after the body of the `with`.
 
         Raises:
-            Interrupted: A signal came before it.
-            CloudparError: It ended before it was ready.
+            Interrupted: A signal asked this command to end.
+            CloudparError: The child ended before it was ready.
         """
         child.start()
         try:
@@ -87,10 +87,10 @@ class Foreground:
                 self.end(child)
 
     def end(self, child: Child) -> int:
-        """Let a child end in good order: an agent finishes its running tasks. A signal meanwhile ends it at once.
+        """End a child in order: an agent finishes its running tasks first. A second signal ends it at once.
 
         Returns:
-            Its exit status, negative for a signal.
+            The exit status, negative for a signal.
         """
         if child.name == "worker":
             click.echo("cloudpar: draining; Ctrl-C again stops at once", err=True)

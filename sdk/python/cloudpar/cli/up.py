@@ -65,7 +65,7 @@ def up(
         if executors:
             reach = {"endpoint": connection.endpoint, "token": connection.worker_token, "executors": executors}
             policy = RestartPolicy(runs_tasks=True, must_start=True)
-            # The agent ends before the master, which takes its results, and which still starts again if it dies.
+            # The agent ends first: the master takes its last results, and is restarted if it dies meanwhile.
             running.enter_context(foreground.running(programs.agent(reach | limits, foreground.report, policy)))
         announce(connection, where, executors, as_json=as_json)
         while True:
@@ -84,7 +84,7 @@ def _figure(text: str) -> tuple[str, float]:
 
 
 def listen(port: int) -> socket.socket:
-    """The socket on which the master will listen.
+    """Open the socket for the master.
 
     Raises:
         PortInUse: Another process uses the port.

@@ -24,12 +24,12 @@ from .secret_options import overheard, secret_option
 _WHERE = "`cloudpar up` prints it at a terminal, and keeps it as worker_token in connection.json of its data folder"
 
 FINAL = {0, 2, 3, 4, 130}
-"""Exit statuses of an agent that has drained, refused to start, had its token refused, could not publish its results,
-or was interrupted. Another start would end in the same way, or was not asked for."""
+"""Exit statuses after which an agent is not restarted: it has drained, refused to start, had its token refused, could
+not publish its results, or was interrupted."""
 
 _TRY_S, _PAUSE_S = 2.0, 1.0
 _REMIND = 20
-"""While a worker waits for its master, one attempt in so many is logged: about one a minute."""
+"""While a worker waits for its master, one of this many attempts is logged: about one per minute."""
 
 
 @click.command()
@@ -79,10 +79,10 @@ def worker(
 
 
 def _wait_for_role(endpoint: str, token: str, foreground: Foreground) -> str:
-    """Ask the master for the role of a token as soon as it answers.
+    """Ask the master for the role of a token, until it answers.
 
     Raises:
-        Interrupted: A signal asks to end before that.
+        Interrupted: A signal asked this command to end.
         RequestError: The master refuses the token.
     """
     attempts = 0
@@ -101,10 +101,10 @@ def _wait_for_role(endpoint: str, token: str, foreground: Foreground) -> str:
 
 
 def _run(agent: Child, foreground: Foreground, endpoint: str) -> int:
-    """Run an agent until it ends for good, or drains because of a signal; its exit status, as a shell counts it.
+    """Run an agent until it ends for good or a signal drains it; return its exit status as shells count it.
 
     Raises:
-        CloudparError: It cannot be kept alive.
+        CloudparError: The agent ends again and again.
     """
     agent.start()
     try:
