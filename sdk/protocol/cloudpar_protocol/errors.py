@@ -20,7 +20,7 @@
     │   └── SealBroken              code, data or a result is not what was sealed
     ├── SerializationError          (also a TypeError) a function, argument or result cannot be serialized
     └── TaskError                   one task has no value
-        ├── TaskRaised              it raised an exception that cannot be pickled: the text
+        ├── TaskRaised              its exception cannot be pickled; this has its text
         ├── TaskTimeout             (also a TimeoutError) it reached a time limit
         ├── TaskQuotaExceeded       the quota was used up while it ran
         ├── TaskCancelled           it was cancelled while queued or running
