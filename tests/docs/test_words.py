@@ -35,9 +35,6 @@ WORDS: Final = {
 LEFT_OUT: Final = {"node_modules", "build", "__pycache__", "vectors", Path(__file__).name}
 """Installed and built files, the bytes of releases, and the table above."""
 
-LATER: Final = {ROOT / "functions/cloudpar_master", ROOT / "tests/master", ROOT / "tests/simulation"}
-"""These folders are being rewritten."""
-
 SUFFIXES: Final = {".py", ".pyi", ".ts", ".cts", ".mjs", ".md", ".sh", ".toml", ".in", ".yaml", ".service"}
 WITHOUT_SUFFIX: Final = {"Makefile", "Dockerfile", "run"}
 
@@ -56,7 +53,7 @@ def files(place: Path) -> Iterator[Path]:
     if place.is_file() and (place.suffix in SUFFIXES or place.name in WITHOUT_SUFFIX):
         yield place
     for folder, folders, names in os.walk(place):
-        folders[:] = sorted(name for name in set(folders) - LEFT_OUT if Path(folder, name) not in LATER)
+        folders[:] = sorted(set(folders) - LEFT_OUT)
         for name in sorted(set(names) - LEFT_OUT):
             yield from files(Path(folder, name))
 
