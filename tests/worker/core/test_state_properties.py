@@ -47,6 +47,13 @@ class Executor:
     def started(self) -> int:
         return self.count + bool(self.queue)
 
+    @property
+    def runs(self) -> bool:
+        """Whether it has tasks that it will not skip."""
+        return any(
+            not self.hole[0] <= count < self.hole[1] for count in range(self.count, self.count + len(self.queue))
+        )
+
 
 class Worker(RuleBasedStateMachine):
     def __init__(self) -> None:
@@ -94,7 +101,7 @@ class Worker(RuleBasedStateMachine):
         assert not executor.killed
         assert not executor.waits
         if not executor.queue and not executor.unread:
-            running = [one for one in self.executors.values() if one.queue and not (one.waits or one.killed)]
+            running = [one for one in self.executors.values() if one.runs and not (one.waits or one.killed)]
             assert len(running) < EXECUTORS
         assert executor.account in {None, feed.lease.account}
         executor.account = feed.lease.account
@@ -348,6 +355,19 @@ class Worker(RuleBasedStateMachine):
     def time_passes(self, us: int) -> None:
         self.now += us
         self.say(on.TimePassed())
+
+    @rule(reads=st.booleans())
+    def outlast(self, reads: bool) -> None:
+        """Running tasks take so long that the tasks behind them are recalled."""
+        for us in (120_000, 3_000):
+            self.time_passes(us)
+        if self.looks:
+            self.check_recalls()
+        for number, executor in list(self.executors.items()):
+            if executor.queue:
+                executor.progress()
+                if reads:
+                    self.read(number)
 
     # The end of the run.
 
