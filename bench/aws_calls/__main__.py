@@ -1,4 +1,4 @@
-"""`python -m bench.aws_calls` counts what packages cost on AWS, with AWS clients that work in memory."""
+"""`python -m bench.aws_calls` counts what packages cost on AWS, on the stand-in for AWS that the tests use."""
 
 import sys
 
@@ -14,14 +14,21 @@ from .idle import count_idle
 from .package import AGENTS, EXECUTORS, Load, count_package
 
 LOADS = [Load(tasks, task_us) for task_us in (1_000, 1_000_000) for tasks in (1, 100, 10_000, 1_000_000)]
+SLOW = Load(1_000_000, 1_000_000)
+"""Takes hours, since moto searches all rows for each query; counted only if it is named."""
 
 
 @click.command()
-@click.option("--tasks", type=int, multiple=True, help="Only packages of this many tasks; may be repeated.")
+@click.option(
+    "--tasks",
+    type=int,
+    multiple=True,
+    help="Only packages of this many tasks; may be repeated. A million tasks of 1 s need it, and some hours.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(tasks: tuple[int, ...], as_json: bool) -> None:
     """Count, print, and end with exit code 1 if a goal is missed."""
-    loads = [load for load in LOADS if not tasks or load.tasks in tasks]
+    loads = [load for load in LOADS if (load.tasks in tasks if tasks else load != SLOW)]
     console = Console(stderr=True)
     bills: list[Bill] = []
     with Progress(console=console, transient=True) as shown:

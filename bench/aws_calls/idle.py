@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from .clock import Clock
 from .counts import Counts
-from .master import Master
+from .master import Master, on_aws
 from .package import advance, greet, start_package, watch_minutes
 from .workers import Agent
 
@@ -35,16 +35,25 @@ class Idle(NamedTuple):
         return {"agents": AGENTS, **self._asdict(), "missed": self.missed}
 
 
-def count_idle() -> Idle:
-    """Start all agents at once, as an update of all instances does. Their requests spread over time by themselves."""
+def count_idle(calm_us: int = CALM_US) -> Idle:
+    """Start all agents at once, as an update of all instances does. Their requests spread over time by themselves.
+
+    Args:
+        calm_us: How long the agents run before their requests are counted, in simulated microseconds.
+    """
     clock, counts = Clock(), Counts()
-    master = Master(clock, counts)
+    with on_aws(clock, counts) as master:
+        return _run(clock, master, calm_us)
+
+
+def _run(clock: Clock, master: Master, calm_us: int) -> Idle:
+    counts = master.counts
     for number in range(AGENTS):
         Agent(clock, master, f"{number:032x}", EXECUTORS, TASK_US)
     watch_minutes(clock, master)
-    advance(clock, CALM_US)
+    advance(clock, calm_us)
     before = counts.of["idle polls", "API Gateway"]
-    advance(clock, CALM_US + LOOKED_AT_US)
+    advance(clock, calm_us + LOOKED_AT_US)
     requests = counts.of["idle polls", "API Gateway"] - before
     who = greet(master)
     began_us = clock.now_us

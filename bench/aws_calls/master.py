@@ -1,12 +1,19 @@
-"""A master on AWS in memory: the real services and adapters on clients that count calls."""
+"""The real services and adapters on the stand-in for AWS that the tests use; their calls are counted."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from typing import Any
+from unittest.mock import patch
 
 from msgspec import Struct
 
+from aws.in_process import ENDPOINT, clients_in_process, free
+from aws.stores import Names, create
 from cloudpar_master.adapters.aws.account_store import DynamoAccountStore
 from cloudpar_master.adapters.aws.backend import POLICY
 from cloudpar_master.adapters.aws.blob_store import S3BlobStore
+from cloudpar_master.adapters.aws.clients import Clients
 from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
 from cloudpar_master.adapters.aws.objects import Objects
 from cloudpar_master.adapters.aws.package_store import DAY_S, DynamoPackageStore
@@ -23,11 +30,15 @@ from cloudpar_protocol.seals import KEY_BYTES
 
 from .clock import Clock
 from .counts import Counts
-from .queue_and_bucket import Bucket, Group, Queue
-from .table import Tables
+from .meter import metered
 
 QUOTA_US = 10**15
 USER, WORKER = "a user's token", "the workers' token"
+
+RECEIPT_CHARS = 412
+"""The length of a receipt of AWS's queues; those of moto are shorter, and receipts are part of rows."""
+
+_numbers = count()
 
 
 class _Safe:
@@ -51,36 +62,27 @@ class _Ids:
         return f"{self._number:032x}"
 
 
+class Group:
+    """A client of Auto Scaling that has one group, which is awake."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def describe_auto_scaling_groups(self, **_: Any) -> dict[str, Any]:
+        """One group."""
+        self._counts.add("AutoScaling")
+        instances = [{"LifecycleState": "InService"}]
+        return {"AutoScalingGroups": [{"DesiredCapacity": 1, "MaxSize": 4, "Instances": instances}]}
+
+
 class Master:
     """The deployed functions, with warm caches of their own."""
 
-    def __init__(self, clock: Clock, counts: Counts) -> None:
+    def __init__(self, clock: Clock, counts: Counts, deploy: Callable[[], Backend]) -> None:
         self.counts = counts
-        clients = Tables(counts), Queue(counts, clock.now), Bucket(counts), Group(counts)
-        accounts = self._deployment(clock, *clients).accounts
+        accounts = deploy().accounts
         accounts.create(AccountRecord("ann", "ann", hash_token(USER), "active", QUOTA_US, 0, 0, clock.now()))
-        self._client = Dispatcher(self._deployment(clock, *clients))
-        self._worker = Dispatcher(self._deployment(clock, *clients))
-        self._timer = Timer(self._deployment(clock, *clients))
-
-    @staticmethod
-    def _deployment(clock: Clock, tables: Any, queue: Any, bucket: Any, group: Any) -> Backend:
-        ids = _Ids()
-        packages = DynamoPackageStore(Table(tables, "packages"), Objects(lambda: bucket, "b"), clock, ids, 30 * DAY_S)
-        return Backend(
-            packages=packages,
-            accounts=DynamoAccountStore(Table(tables, "accounts"), clock),
-            queue=SqsTaskQueue(queue, "queue", "dead letters", clock, "express queue"),
-            registry=DynamoWorkerRegistry(Table(tables, "packages"), clock, DAY_S),
-            blobs=S3BlobStore(lambda: bucket, "b", clock),
-            clock=clock,
-            ids=ids,
-            policy=POLICY,
-            worker_token_hash=hash_token(WORKER),
-            admin_token_hash="",
-            safe=_Safe(),
-            fleet=AutoScalingFleet(lambda: group, "g", clock),
-        )
+        self._client, self._worker, self._timer = Dispatcher(deploy()), Dispatcher(deploy()), Timer(deploy())
 
     def call(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
         """Send one request through the codec, as over the wire."""
@@ -95,3 +97,40 @@ class Master:
         """Run the timer's function once."""
         self.counts.add("Lambda")
         self._timer.fold_due()
+
+
+@contextmanager
+def on_aws(clock: Clock, counts: Counts) -> Iterator[Master]:
+    """A master on moto, whose calls are counted."""
+    at = clients_in_process(clock)
+    names = create(f"calls-{next(_numbers)}", ENDPOINT, ENDPOINT, ENDPOINT)
+    # The age of messages decides how many chunks wait in the queue, so this clock is exact; that of the tests is not.
+    queues = patch.multiple(
+        "moto.sqs.models",
+        unix_time=lambda *_: clock.now(),
+        unix_time_millis=lambda *_: clock.now() * 1000,
+        generate_receipt_handle=lambda: f"{next(_numbers):0>{RECEIPT_CHARS}}",
+    )
+    try:
+        with queues, metered(counts, DynamoDB=at.dynamodb, SQS=at.sqs, S3=at.s3):
+            yield Master(clock, counts, lambda: _deployment(clock, names, at, Group(counts)))
+    finally:
+        free(names)
+
+
+def _deployment(clock: Clock, names: Names, at: Clients, group: Any) -> Backend:
+    ids, packages = _Ids(), Table(at.dynamodb, names.packages)
+    return Backend(
+        packages=DynamoPackageStore(packages, Objects(lambda: at.s3, names.bucket), clock, ids, 30 * DAY_S),
+        accounts=DynamoAccountStore(Table(at.dynamodb, names.accounts), clock),
+        queue=SqsTaskQueue(at.sqs, names.queue_url, names.dead_letter_url, clock, names.express_url),
+        registry=DynamoWorkerRegistry(packages, clock, DAY_S),
+        blobs=S3BlobStore(lambda: at.s3, names.bucket, clock),
+        clock=clock,
+        ids=ids,
+        policy=POLICY,
+        worker_token_hash=hash_token(WORKER),
+        admin_token_hash="",
+        safe=_Safe(),
+        fleet=AutoScalingFleet(lambda: group, "g", clock),
+    )

@@ -14,7 +14,7 @@ from cloudpar_protocol.seals import Seals, package_id
 
 from .clock import Clock
 from .counts import Counts
-from .master import USER, Master
+from .master import USER, Master, on_aws
 from .workers import PYTHON, ROUND_TRIP_US, Agent
 
 AGENTS, EXECUTORS = 25, 4
@@ -44,7 +44,11 @@ def count_package(load: Load, progress: Callable[[int], None] = lambda _done: No
     The client asks for results as often as the master tells it to: for one task only once, when that is done.
     """
     clock, counts = Clock(), Counts()
-    master = Master(clock, counts)
+    with on_aws(clock, counts) as master:
+        return Counted(counts, _run(clock, master, load, progress))
+
+
+def _run(clock: Clock, master: Master, load: Load, progress: Callable[[int], None]) -> float:
     for number in range(AGENTS):
         clock.at(number * IDLE_US // AGENTS, partial(Agent, clock, master, f"{number:032x}", EXECUTORS, load.task_us))
     watch_minutes(clock, master)
@@ -56,12 +60,12 @@ def count_package(load: Load, progress: Callable[[int], None] = lambda _done: No
         advance(clock, clock.now_us + load.task_us + 10 * ROUND_TRIP_US + IDLE_US // AGENTS)
     _await(clock, master, package, load.tasks, progress)
     ended_us = clock.now_us
-    with counts.during("acknowledge"):
+    with master.counts.during("acknowledge"):
         master.call(USER, routes.ACKNOWLEDGE, Acknowledge(package_ids=[package]))
     clock.now_us += round((POLICY.tombstone_s + 61) * 1e6)
-    with counts.during("forget"):
+    with master.counts.during("forget"):
         master.tick()
-    return Counted(counts, (ended_us - began_us) / 1e6)
+    return (ended_us - began_us) / 1e6
 
 
 def greet(master: Master) -> HelloReply:

@@ -12,12 +12,14 @@ from botocore.compat import HTTPHeaders
 from moto.core.botocore_stubber import BotocoreStubber, MockRawResponse
 from moto.core.model_instances import reset_model_data
 
+from cloudpar_master.adapters.aws.clients import Clients
+from cloudpar_master.ports import Clock
 from cloudpar_protocol.payloads import Link
 from master.asgi import Answer
 from master.stores import SetClock, Stores
 
 from .attempts import Attempts
-from .stores import REGION, clients, create, let_queue_go_by, name_of, stores
+from .stores import REGION, Names, clients, create, let_queue_go_by, name_of, stores
 
 ENDPOINT = "http://127.0.0.1:9"
 """No server listens here, so a call that is not answered in this process fails."""
@@ -136,18 +138,29 @@ def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = 
     return Answer(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, answer.content)
 
 
+def clients_in_process(clock: Clock) -> Clients:
+    """Return clients of moto, whose queues use this clock."""
+    _join()
+    let_queue_go_by(clock)
+    return clients(ENDPOINT)
+
+
 @contextmanager
 def in_process(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """Yield adapters on moto without a server."""
-    _join()
-    let_queue_go_by(clock)
+    clients_in_process(clock)
     names = create(name_of(folder) + "-i", ENDPOINT, ENDPOINT, ENDPOINT)
     yield stores(names, clock, ENDPOINT, ENDPOINT, ENDPOINT)._replace(transfer=transfer)
 
 
 def remove(folder: Path) -> None:
     """Delete what belongs to a folder."""
-    at, names = clients(ENDPOINT), create(name_of(folder) + "-i", ENDPOINT, ENDPOINT, ENDPOINT)
+    free(create(name_of(folder) + "-i", ENDPOINT, ENDPOINT, ENDPOINT))
+
+
+def free(names: Names) -> None:
+    """Delete the resources of a deployment."""
+    at = clients(ENDPOINT)
     for table in (names.packages, names.accounts):
         at.dynamodb.delete_table(TableName=table)
     for url in (names.queue_url, names.dead_letter_url, names.express_url):

@@ -24,6 +24,7 @@ from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_master.adapters.aws.worker_registry import DynamoWorkerRegistry
 from cloudpar_master.adapters.system import RandomIds
+from cloudpar_master.ports import Clock
 from cloudpar_protocol.payloads import Link
 from master.asgi import Answer
 from master.stores import NOW, SetClock, Stores
@@ -155,7 +156,7 @@ def name_of(folder: Path) -> str:
     return hashlib.sha256(str(folder).encode()).hexdigest()[:16]
 
 
-def let_queue_go_by(clock: SetClock) -> None:
+def let_queue_go_by(clock: Clock) -> None:
     """Set moto's queues to this clock."""
     ticks = count()  # no time comes twice: a period that ends at an instant is over at that instant
     moto.sqs.models.unix_time = lambda *_: clock.now() + next(ticks) * 1e-6  # type: ignore[attr-defined]

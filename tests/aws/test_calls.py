@@ -5,8 +5,10 @@ from bench.aws_calls.bill import Bill
 from bench.aws_calls.idle import count_idle
 from bench.aws_calls.package import Load, count_package
 
+pytestmark = pytest.mark.timeout(600)
 
-@pytest.mark.parametrize("load", [Load(1, 1_000), Load(1, 1_000_000), Load(100, 1_000_000), Load(10_000, 1_000_000)])
+
+@pytest.mark.parametrize("load", [Load(1, 1_000), Load(1, 1_000_000), Load(100, 1_000_000), Load(500, 1_000_000)])
 def test_a_package_keeps_to_the_goals(load: Load) -> None:
     bill = Bill(load, count_package(load))
     assert list(bill.missed()) == []
@@ -14,7 +16,7 @@ def test_a_package_keeps_to_the_goals(load: Load) -> None:
 
 
 def test_idle_agents_ask_seldom_and_begin_soon() -> None:
-    idle = count_idle()
+    idle = count_idle(calm_us=30_000_000)
     assert idle.missed == []
     assert idle.requests_per_s > 1
 

@@ -1,12 +1,13 @@
 """SqsTaskQueue with AWS's answers, beyond what the port's suite tests."""
 
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import pytest
 from bench.aws_calls.counts import Counts
-from bench.aws_calls.queue_and_bucket import Queue
+from bench.aws_calls.meter import metered
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from cloudpar_master.adapters.aws.fifo_queue import ENTRY_ATTEMPTS
@@ -14,6 +15,8 @@ from cloudpar_master.adapters.aws.task_queue import DEAD, LOOK_S, MAIN_FIRST, Sq
 from cloudpar_master.ports import LARGEST_RECEIVES, Message, Sending, StaleAttempt
 from master.stores import NOW, SetClock
 
+from .in_process import clients_in_process
+from .stores import create_queues, name_of
 from .stubs import ANY, Stubber, client_error, offline, stubbed
 
 Scripted = tuple[SqsTaskQueue, Stubber]
@@ -253,9 +256,33 @@ def test_a_queue_that_cannot_be_reached_takes_no_chunks(clock: SetClock) -> None
     queue.delete(["r"])
 
 
-def on_three_queues(clock: SetClock) -> tuple[SqsTaskQueue, Queue]:
-    client = Queue(Counts(), clock.now)
-    return SqsTaskQueue(client, "live", "dead", clock, "express"), client  # type: ignore[arg-type]
+class ThreeQueues(NamedTuple):
+    """Queues on moto, and the counts of the calls for them."""
+
+    client: Any
+    clock: SetClock
+    counts: Counts
+    main: str
+    dead: str
+    express: str
+
+    def queue(self, client: Any = None) -> SqsTaskQueue:
+        """The view of one process, perhaps by another client."""
+        return SqsTaskQueue(client or self.client, self.main, self.dead, self.clock, self.express)
+
+    def calls(self, operation: str) -> int:
+        """How many calls there were."""
+        return self.counts.of["set up", f"SQS {operation}"]
+
+
+@pytest.fixture
+def three(clock: SetClock, tmp_path: Path) -> Iterator[ThreeQueues]:
+    counts, client = Counts(), clients_in_process(clock).sqs
+    urls = create_queues(clients_in_process(clock), name_of(tmp_path))
+    with metered(counts, SQS=client):
+        yield ThreeQueues(client, clock, counts, *urls)
+    for url in urls:
+        client.delete_queue(QueueUrl=url)
 
 
 def attempt(queue: int) -> Iterator[str]:
@@ -271,31 +298,31 @@ LONG = [Sending(f"long {number}", f"long {number}") for number in range(100)]
 NEW = Sending("new", "new", express=True)
 
 
-def test_a_first_chunk_is_received_before_what_was_sent_before_it(clock: SetClock) -> None:
-    queue, _ = on_three_queues(clock)
+def test_a_first_chunk_is_received_before_what_was_sent_before_it(three: ThreeQueues) -> None:
+    queue = three.queue()
     queue.send([*LONG, NEW])
     names = attempt(0)
     assert bodies(queue.receive(1, 60.0, next(names))) == ["new"]
     assert bodies(queue.receive(2, 60.0, next(names))) == ["long 0", "long 1"]
 
 
-def test_a_stream_of_first_chunks_leaves_every_fourth_attempt_to_others(clock: SetClock) -> None:
-    queue, _ = on_three_queues(clock)
-    queue.send([*LONG, *(Sending(f"new {number}", f"new {number}", express=True) for number in range(1_000))])
+def test_a_stream_of_first_chunks_leaves_every_fourth_attempt_to_others(three: ThreeQueues) -> None:
+    queue = three.queue()
+    queue.send([*LONG, *(Sending(f"new {number}", f"new {number}", express=True) for number in range(250))])
     taken = [bodies(queue.receive(1, 60.0, str(number)))[0] for number in range(200)]
     assert 30 <= sum(body.startswith("long") for body in taken) <= 70
 
 
-def test_a_busy_worker_is_handed_first_chunks_only(clock: SetClock) -> None:
-    queue, _ = on_three_queues(clock)
+def test_a_busy_worker_is_handed_first_chunks_only(three: ThreeQueues) -> None:
+    queue = three.queue()
     queue.send(LONG)
     assert queue.receive(10, 60.0, "a", ["long"]) == []
     queue.send([NEW])
     assert bodies(queue.receive(10, 60.0, "b", ["long"])) == ["new"]
 
 
-def test_a_worker_that_cannot_run_the_first_chunks_gets_others(clock: SetClock) -> None:
-    queue, _ = on_three_queues(clock)
+def test_a_worker_that_cannot_run_the_first_chunks_gets_others(three: ThreeQueues) -> None:
+    queue = three.queue()
     queue.send([LONG[0], NEW])
     assert bodies(queue.receive(10, 60.0, "a", express=False)) == ["long 0"]
     assert queue.receive(10, 60.0, "b", ["busy"], express=False) == []
@@ -333,85 +360,87 @@ def test_a_repeated_attempt_looks_into_both_queues(clock: SetClock) -> None:
         assert bodies(queue.receive(1, 60.0, name, again=True)) == ["body 2", "body 1"]
 
 
-def test_an_empty_express_queue_costs_a_busy_process_few_calls(clock: SetClock) -> None:
-    queue, client = on_three_queues(clock)
+def test_an_empty_express_queue_costs_a_busy_process_few_calls(clock: SetClock, three: ThreeQueues) -> None:
+    queue = three.queue()
     queue.send(LONG)
-    before = client._counts.of["set up", "SQS ReceiveMessage"]
+    before = three.calls("ReceiveMessage")
     for number in range(90):
         assert queue.receive(1, 60.0, str(number))
         clock.move(0.01)
-    assert client._counts.of["set up", "SQS ReceiveMessage"] - before <= 90 + 6
+    assert three.calls("ReceiveMessage") - before <= 90 + 6
 
 
-def test_a_busy_worker_hears_of_first_chunks_by_one_look_a_second(clock: SetClock) -> None:
-    queue, client = on_three_queues(clock)
-    sender = SqsTaskQueue(client, "live", "dead", clock, "express")  # type: ignore[arg-type]
+def test_a_busy_worker_hears_of_first_chunks_by_one_look_a_second(clock: SetClock, three: ThreeQueues) -> None:
+    queue = three.queue()
+    sender = three.queue()
     assert not queue.express_waits()
     sender.send([NEW])
     assert not queue.express_waits()
     clock.move(LOOK_S)
     assert queue.express_waits()
-    assert client._counts.of["set up", "SQS GetQueueAttributes"] == 2
+    assert three.calls("GetQueueAttributes") == 2
 
 
-def test_a_worker_that_takes_the_last_first_chunk_hears_of_no_other(clock: SetClock) -> None:
+def test_a_worker_that_takes_the_last_first_chunk_hears_of_no_other(three: ThreeQueues) -> None:
     """Otherwise it would ask again at once, and its executor would wait for the answers."""
-    queue, client = on_three_queues(clock)
+    queue = three.queue()
     queue.send([NEW])
     assert queue.express_waits()
     assert bodies(queue.receive(2, 60.0, "a", ["busy"])) == ["new"]
     assert not queue.express_waits()
-    assert client._counts.of["set up", "SQS GetQueueAttributes"] == 0
+    assert three.calls("GetQueueAttributes") == 0
 
 
-class Failing(Queue):
-    """SQS with some queues that refuse every call."""
+class Failing:
+    """SQS with one queue that refuses every call of a worker."""
 
-    def __init__(self, clock: SetClock, code: str, *urls: str) -> None:
-        super().__init__(Counts(), clock.now)
+    def __init__(self, client: Any, code: str, url: str) -> None:
+        self._client = client
         self._code = code
-        self._urls = urls
+        self._url = url
+        self.refused = 0
+        self.send_message_batch = client.send_message_batch
 
-    def _ask(self, QueueUrl: str) -> None:  # noqa: N803 - AWS's name of the parameter
-        if QueueUrl in self._urls:
+    def _ask(self, url: str) -> None:
+        if url == self._url:
+            self.refused += 1
             raise client_error(self._code)
 
-    def receive_message(self, **asked: Any) -> dict[str, Any]:
+    def receive_message(self, **asked: Any) -> Any:
         self._ask(asked["QueueUrl"])
-        return super().receive_message(**asked)
+        return self._client.receive_message(**asked)
 
-    def get_queue_attributes(self, **asked: Any) -> dict[str, Any]:
-        self._counts.add("SQS GetQueueAttributes")
+    def get_queue_attributes(self, **asked: Any) -> Any:
         self._ask(asked["QueueUrl"])
-        return super().get_queue_attributes(**asked)
+        return self._client.get_queue_attributes(**asked)
 
 
 @pytest.mark.parametrize("code", ["RequestThrottled", "OverLimit", "AccessDenied", "QueueDoesNotExist"])
-@pytest.mark.parametrize(("url", "body"), [("express", "long 0"), ("live", "new")])
+@pytest.mark.parametrize(("fails", "body"), [("express", "long 0"), ("main", "new")])
 @pytest.mark.parametrize("first", ["the express queue", "the main queue"])
 @pytest.mark.parametrize("again", [False, True])
 def test_while_one_queue_fails_the_other_is_served(
-    clock: SetClock, code: str, url: str, body: str, first: str, *, again: bool
+    three: ThreeQueues, code: str, fails: str, body: str, first: str, *, again: bool
 ) -> None:
     """The messages that came are leased: an error would hide them from all workers for the time of a lease."""
-    queue = SqsTaskQueue(Failing(clock, code, url), "live", "dead", clock, "express")  # type: ignore[arg-type]
+    queue = three.queue(Failing(three.client, code, getattr(three, fails)))
     queue.send([LONG[0], NEW])
     name = next(attempt(first == "the main queue"))
     assert bodies(queue.receive(1, 60.0, name, again=again)) == [body]
 
 
-def test_a_queue_that_fails_is_an_error_if_the_other_one_is_empty(clock: SetClock) -> None:
-    queue = SqsTaskQueue(Failing(clock, "AccessDenied", "live"), "live", "dead", clock, "express")  # type: ignore[arg-type]
+def test_a_queue_that_fails_is_an_error_if_the_other_one_is_empty(three: ThreeQueues) -> None:
+    queue = three.queue(Failing(three.client, "AccessDenied", three.main))
     queue.send([LONG[0]])
     with pytest.raises(Exception, match="AccessDenied"):
         queue.receive(1, 60.0, "a")
 
 
-def test_publications_are_answered_while_the_express_queue_fails(clock: SetClock) -> None:
-    client = Failing(clock, "QueueDoesNotExist", "express")
-    queue = SqsTaskQueue(client, "live", "dead", clock, "express")  # type: ignore[arg-type]
+def test_publications_are_answered_while_the_express_queue_fails(three: ThreeQueues) -> None:
+    client = Failing(three.client, "QueueDoesNotExist", three.express)
+    queue = three.queue(client)
     assert not any(queue.express_waits() for _ in range(100))
-    assert client._counts.of["set up", "SQS GetQueueAttributes"] == 1
+    assert client.refused == 1
 
 
 REFUSED = (
@@ -430,10 +459,9 @@ def test_an_attempt_that_aws_does_not_repeat_is_stale(scripted: Scripted) -> Non
         queue.receive(1, 60.0, "b")
 
 
-def test_without_an_express_queue_all_chunks_go_by_the_main_one(clock: SetClock) -> None:
+def test_without_an_express_queue_all_chunks_go_by_the_main_one(three: ThreeQueues) -> None:
     """Functions may get their new code some moments before their new environment."""
-    client = Queue(Counts(), clock.now)
-    queue = SqsTaskQueue(client, "live", "dead", clock)  # type: ignore[arg-type]
+    queue = SqsTaskQueue(three.client, three.main, three.dead, three.clock)
     queue.send([*LONG[:1], NEW])
     assert not queue.express_waits()
     assert bodies(queue.receive(10, 60.0, "a", ["busy"])) == ["long 0", "new"]

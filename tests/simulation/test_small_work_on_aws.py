@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from bench.aws_calls.counts import Counts
-from bench.aws_calls.queue_and_bucket import Queue
 
+from aws.in_process import clients_in_process
+from aws.stores import create_queues, name_of
 from cloudpar_master.adapters.aws.backend import POLICY
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_master.core.planning import EXPRESS_TASKS
@@ -25,9 +25,12 @@ from simulation.site import Site
 
 @contextmanager
 def on_sqs(folder: Path, clock: SetClock) -> Iterator[Stores]:
+    at = clients_in_process(clock)
+    urls = main, dead, express = create_queues(at, name_of(folder))
     with in_memory(folder, clock) as stores:
-        client = Queue(Counts(), clock.now)
-        yield stores._replace(queue=SqsTaskQueue(client, "main", "dead", clock, "express"))  # type: ignore[arg-type]
+        yield stores._replace(queue=SqsTaskQueue(at.sqs, main, dead, clock, express))
+    for url in urls:
+        at.sqs.delete_queue(QueueUrl=url)
 
 
 @pytest.fixture
