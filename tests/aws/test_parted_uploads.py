@@ -20,6 +20,7 @@ from cloudpar_master.services.upload_links import UploadLinks
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, PrepareUploadsReply
 from cloudpar_protocol.limits import LINK_S
 from cloudpar_protocol.payloads import BlobRef, Link, TaskResult
+from cloudpar_protocol.transport.connection_pool import Timeouts
 from cloudpar_protocol.worker_messages import PreparedResult, PrepareResults, PrepareResultsReply, Publication
 from cloudpar_worker.shell.master_client import MasterClient
 from cloudpar_worker.shell.reach import Reach
@@ -56,7 +57,7 @@ class Client(Connection):
         self.prepared: list[PrepareUploads] = []
         self.lost: Callable[[Link], bool] = lambda _: False
         """Whether the answer to a request by such a link is lost."""
-        once = self._links._ask
+        once = self._channel._ask
 
         def ask(link: Link, *rest: Any) -> Any:
             answer = once(link, *rest)
@@ -65,7 +66,7 @@ class Client(Connection):
                 raise ConnectionResetError
             return answer
 
-        self._links._ask = ask  # type: ignore[method-assign,assignment]
+        self._channel._ask = ask  # type: ignore[method-assign,assignment]
 
     def call(self, _: Any, message: Any, **__: Any) -> Any:  # type: ignore[override]
         self.prepared.append(message)
@@ -136,9 +137,9 @@ def test_an_upload_that_the_store_forgot_is_sent_whole(
 
     def refuse(link: Link, *_: object) -> None:
         refused.append(link)
-        client._links.get(Link("GET", stores.blobs.get_link("nothing").url), 0, 1, 30.0)
+        client._channel.get(Link("GET", stores.blobs.get_link("nothing").url), 0, 1, Timeouts(30.0, 30.0))
 
-    monkeypatch.setattr(client._links, "complete", refuse)
+    monkeypatch.setattr(client._channel, "complete", refuse)
     ref = client.send()
     assert ref.key == "data/a/1", "it goes where the parts were to go"
     assert stored(stores, ref.key) == BODY
@@ -205,7 +206,7 @@ def master(stores: Stores) -> Iterator[Master]:
     master = Master(stores)
     yield master
     master.stop()
-    master._stores.clear()
+    master._channel.close()
 
 
 def publication(seq: int, *data: bytes) -> Publication:

@@ -7,7 +7,8 @@ from threading import Event
 import pytest
 
 from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, INLINE_RESULT_BYTES, WHOLE_BYTES
-from cloudpar_protocol.parts import PartedUpload
+from cloudpar_protocol.payloads import Parts
+from cloudpar_protocol.transport.parted_upload import PartedUpload
 from system.books import Customer
 
 from .deployment import Deployment
@@ -36,8 +37,8 @@ def test_the_largest_payloads_travel_in_parts(cluster: Deployment, monkeypatch: 
     """The task data of a package, and one result, are both uploaded in parts."""
     run, done = PartedUpload.run, Event()
 
-    def noted(parted: PartedUpload) -> None:
-        run(parted)
+    def noted(parted: PartedUpload, parts: Parts) -> None:
+        run(parted, parts)
         done.set()
 
     monkeypatch.setattr(PartedUpload, "run", noted)

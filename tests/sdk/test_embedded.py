@@ -25,7 +25,7 @@ from cloudpar.errors import (
     TaskLost,
 )
 from cloudpar_master.adapters.embedded.code_blobs import KEPT_BYTES
-from cloudpar_protocol.payload_folder import UPLOAD
+from cloudpar_protocol.transport.payload_folder import UPLOAD
 from cloudpar_worker.executor.code_cache import CACHED_BYTES
 from worker.agent_killer import end_agent
 

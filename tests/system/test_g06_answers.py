@@ -84,8 +84,7 @@ class Hand:
 
     def close(self) -> None:
         """Close the connections, as the end of an agent's process does."""
-        self._client._lines.close()
-        self._client._stores.clear()
+        self._client._channel.close()
 
     def turn(self) -> None:
         attempt = f"{self._name}-{next(self._numbers)}"
@@ -117,7 +116,7 @@ class Hand:
             package_id=lease.package_id, lease_id=lease.lease_id, seq=seq, size=len(body), crc32=zlib.crc32(body)
         )
         (place,) = self._client.call(routes.PREPARE_RESULTS, PrepareResults(results=[wanted])).results
-        self._client.upload(place.link, [body])
+        self._client.put(place.link, [body])
         return TaskResult(index, "ok", self._us(), blob=BlobRef(place.key, len(body)))
 
     def _publish(self, lease: Lease, result: TaskResult, seq: int, *, closes: bool) -> None:
@@ -173,7 +172,7 @@ class Life:
         upload = Upload(kind="code", size=len(code), crc32=zlib.crc32(code), hash=hashlib.sha256(code).hexdigest())
         (place,) = user.call(routes.PREPARE_UPLOADS, PrepareUploads(uploads=[upload])).uploads
         if place.link is not None:
-            user.put(place.link, memoryview(code), len(code))
+            user.put(place.link, [code])
         assert upload.hash is not None
         start = StartTasks(
             idempotency_key=key, n=TASKS, code=TaskCode(upload.hash, blob=BlobRef(place.key, len(code))),

@@ -89,6 +89,10 @@ MOVED = {
     "from cloudpar.deaths import": "from cloudpar._local.restart_policy import",
     "from cloudpar.patience import Patience": "from cloudpar._client.retry_policy import RetryPolicy as Patience",
     '"cloudpar.local.': '"cloudpar._local.programs.',
+    'wire._lines.post("/v1/hello", b"\\x80", connect_s=5.0, answer_s=5.0)': (
+        "wire._channel._master.post("
+        '"/v1/hello", b"\\x80", __import__("types").SimpleNamespace(connect_s=5.0, answer_s=5.0))'
+    ),
 }
 """Today's places of private modules that tests of earlier releases import."""
 WITH_OLD_CLIENTS = {

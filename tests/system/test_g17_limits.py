@@ -10,6 +10,7 @@ from cli.operation import Up, cloudpar
 from cloudpar.errors import TooLarge
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
+from cloudpar_protocol.transport.connection_pool import Timeouts
 from system.books import connected
 from system.work import until
 
@@ -50,7 +51,7 @@ def test_the_answer_says_when_to_come_again(limited: Up) -> None:
         statuses: set[int] = set()
 
         def both() -> bool:
-            statuses.add(wire._lines.post("/v1/hello", b"\x80", connect_s=5.0, answer_s=5.0).status)
+            statuses.add(wire._channel._master.post("/v1/hello", b"\x80", Timeouts(5.0, 5.0)).status)
             return statuses >= {200, 429}
 
         until(both)

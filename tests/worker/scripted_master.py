@@ -212,9 +212,6 @@ class _Handler(BaseHTTPRequestHandler):
             return
         with self.server.master.changed:
             key = self.path.removeprefix("/blob/")
-            if key in self.server.master.blobs and self.headers["If-None-Match"] == "*":
-                self._send(412, b"<Code>PreconditionFailed</Code>")
-                return
             self.server.master.blobs[key] = body
         self._send(200, b"")
 

@@ -1,24 +1,14 @@
-"""Uploads in parts, for clients and workers: order and threads are here, the caller sends the requests.
+"""The parts of a large payload: their bounds, their checksums, and the list that makes one payload of them.
 
-The parts and the list that combines them have S3's form.
+Parts are what S3 takes, so the list is S3's. `transport.parted_upload` uploads them.
 """
 
 import re
-import threading
 from binascii import b2a_base64
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Protocol
 from zlib import crc32
 
 from .limits import PART_BYTES, WHOLE_BYTES
-from .payloads import Link, Parts
-
-THREADS = 4
-"""How many parts of one upload are sent at the same time."""
-
-PIECE_BYTES = 1 << 16
 
 _STATUS: Mapping[bytes, int] = {
     b"PreconditionFailed": 412, b"ConditionalRequestConflict": 409,
@@ -49,105 +39,6 @@ def checksums(size: int, read: Callable[[int, int], bytes | memoryview]) -> tupl
         whole = crc32(part, whole)
         parts.append(crc32(part))
     return whole, parts
-
-
-def pieces(body: memoryview) -> list[memoryview]:
-    """Cut a body into pieces for a general HTTP client, whose time limit then applies to each piece and not to all.
-
-    >>> [len(piece) for piece in pieces(memoryview(bytes(100_000)))]
-    [65536, 34464]
-    """
-    return [body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES)]
-
-
-class Sender(Protocol):
-    """The requests of one upload. Each repeats itself as long as that may help."""
-
-    def put(self, link: Link, start: int, end: int) -> str:
-        """Upload bytes [start, end); return the answer's ETag."""
-        ...
-
-    def complete(self, link: Link, body: bytes) -> None:
-        """Combine the parts into one payload. `completion_status` interprets the answer."""
-        ...
-
-    def renew(self, upload_id: str) -> Parts | None:
-        """Request new links to the same parts; None: the upload is no longer wanted."""
-        ...
-
-
-class PartedUpload:
-    """The upload of one payload in parts.
-
-    A link may expire while others are used. So when a link is refused, all are renewed; parts that are already uploaded
-    are not sent again. If a new link is refused, the upload fails.
-    """
-
-    def __init__(
-        self, parts: Parts, size: int, crc32s: Sequence[int], sender: Sender, is_refusal: Callable[[Exception], bool]
-    ) -> None:
-        self._parts = parts
-        self._bounds = bounds(size)
-        self._crc32s = crc32s
-        self._sender = sender
-        self._is_refusal = is_refusal
-        self._etags: dict[int, str] = {}
-
-    def run(self) -> None:
-        """Upload the payload.
-
-        Raises:
-            Exception: The sender's error, if new links did not help.
-        """
-        there_before = -1
-        while True:
-            try:
-                self._send_missing()
-                self._sender.complete(self._parts.complete, self._list())
-            except Exception as error:
-                renewed = None
-                if self._is_refusal(error) and len(self._etags) > there_before:
-                    renewed = self._sender.renew(self._parts.upload_id)
-                if renewed is None:
-                    raise
-                self._parts, there_before = renewed, len(self._etags)
-            else:
-                return
-
-    def _send_missing(self) -> None:
-        missing = deque(number for number in range(len(self._bounds)) if number not in self._etags)
-        errors: list[BaseException] = []
-        threads = [
-            threading.Thread(target=self._send_each, args=(missing, errors), name="cloudpar-upload", daemon=True)
-            for _ in range(min(THREADS, len(missing)) - 1)
-        ]
-        for thread in threads:
-            with suppress(RuntimeError):  # the interpreter is shutting down and starts no more threads
-                thread.start()
-        self._send_each(missing, errors)
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
-        if errors:
-            raise min(errors, key=self._can_be_renewed)
-
-    def _send_each(self, missing: deque[int], errors: list[BaseException]) -> None:
-        with suppress(IndexError):
-            while not errors:
-                number = missing.popleft()
-                try:
-                    self._etags[number] = self._sender.put(self._parts.links[number], *self._bounds[number])
-                except Exception as error:  # noqa: BLE001 - raised again by the thread that waits for all parts
-                    errors.append(error)
-                except BaseException as error:
-                    errors.append(error)
-                    raise
-
-    def _can_be_renewed(self, error: BaseException) -> bool:
-        return isinstance(error, Exception) and self._is_refusal(error)
-
-    def _list(self) -> bytes:
-        return completion([etag for _, etag in sorted(self._etags.items())], self._crc32s)
 
 
 def completion(etags: Sequence[str], crc32s: Sequence[int]) -> bytes:

@@ -10,14 +10,13 @@ from typing import Any, Literal
 import pytest
 
 from cloudpar import Pool
-from cloudpar._client import connection
-from cloudpar._client.connection import Aborted, Connection
+from cloudpar._client.connection import Connection
 from cloudpar._client.retry_policy import RetryPolicy
-from cloudpar.errors import Forbidden, InvalidToken, MasterUnreachable, RateLimited, RequestError
+from cloudpar.errors import Forbidden, InvalidToken, MasterUnreachable, RateLimited, RequestError, Unavailable
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor, Hello, HelloReply
-from cloudpar_protocol.line import Answer
 from cloudpar_protocol.payloads import Link
+from cloudpar_protocol.transport.retries import Stopped
 from sdk import fake_master
 from sdk.fake_master import TOKEN, FakeMaster
 
@@ -55,25 +54,6 @@ def test_every_request_of_a_run_fails_once(master: FakeMaster) -> None:
 
 def test_dropped_uploads_are_sent_again_whole(master: FakeMaster) -> None:
     master.faults["put"] = deque(["drop", "drop"])
-    with Pool(master.endpoint, TOKEN) as pool:
-        assert list(pool.map(len, [bytes(300_000)])) == [300_000]
-    assert master.seen["put"] == 3
-
-
-def test_an_upload_that_is_there_already_is_done(master: FakeMaster) -> None:
-    """S3 accepts a key once: the first try succeeded, and only its answer was lost."""
-    master.faults["put"] = deque(["drop", 412])
-    with Pool(master.endpoint, TOKEN) as pool:
-        assert list(pool.map(len, [bytes(300_000)])) == [300_000]
-    assert master.seen["put"] == 2
-
-
-def test_an_upload_whose_first_try_is_still_under_way_is_tried_again(
-    master: FakeMaster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """S3 answers 409 while the first try is being written; a real conflict would have another reason."""
-    monkeypatch.setattr("cloudpar._client.links.STILL_WRITTEN", b"not now")  # what the fake master says
-    master.faults["put"] = deque([409, 409])
     with Pool(master.endpoint, TOKEN) as pool:
         assert list(pool.map(len, [bytes(300_000)])) == [300_000]
     assert master.seen["put"] == 3
@@ -117,6 +97,16 @@ def test_a_short_download_is_tried_again(master: FakeMaster) -> None:
         hasty.get(link, 0, 5)
     hasty.close()
     known.close()
+
+
+def test_what_a_store_refuses_is_named(master: FakeMaster) -> None:
+    hasty = connect(master, RetryPolicy(0.0, met=True))
+    master.faults["put"] = deque([403, 503])
+    link = Link("PUT", f"{master.endpoint}/blobs/k")
+    for status, kind in ((403, RequestError), (503, Unavailable)):
+        with pytest.raises(kind, match=f"^the upload of a payload was refused: HTTP status {status}: not now$"):
+            hasty.put(link, [b"payload"])
+    hasty.close()
 
 
 @pytest.fixture
@@ -164,7 +154,7 @@ def test_a_host_name_that_never_resolves_is_unreachable(monkeypatch: pytest.Monk
         assert resolved.wait(60)
         raise OSError
 
-    monkeypatch.setattr("cloudpar_protocol.line.create_connection", resolve)
+    monkeypatch.setattr("cloudpar_protocol.transport.connection_pool.create_connection", resolve)
     with pytest.raises(MasterUnreachable, match="check the endpoint"):
         Pool("http://slow.invalid", "x")
     resolved.set()
@@ -172,7 +162,8 @@ def test_a_host_name_that_never_resolves_is_unreachable(monkeypatch: pytest.Monk
 
 def test_another_web_server_at_the_endpoint_is_unreachable(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
     master.faults["hello"] = deque([429])
-    monkeypatch.setattr(connection, "_error", lambda *_: RequestError("HTTP status 404, not from a master"))
+    page = RequestError("HTTP status 404, not from a master")
+    monkeypatch.setattr(codec, "decode_error", lambda *_: page)
     with pytest.raises(MasterUnreachable, match=r"not from a master.*check the endpoint"):
         Pool(master.endpoint, TOKEN)
 
@@ -189,7 +180,7 @@ def test_an_absence_of_the_master_is_waited_for_and_logged(
     known = connect(master)
     known.call(routes.HELLO, Hello())
     clock = iter(range(0, 10**6, 2))  # each reading is two seconds later
-    monkeypatch.setattr("cloudpar._client.connection.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("cloudpar._client.waiting.time.monotonic", lambda: float(next(clock)))
     master.faults["hello"] = deque(["refuse", 503, "refuse"])
     known.call(routes.HELLO, Hello())
     away, back = (record.getMessage() for record in caplog.records)
@@ -205,7 +196,7 @@ def test_a_client_that_is_asked_to_wait_waits_and_logs_it(
     impatient = connect(master, RetryPolicy(0.0))
     impatient.call(routes.HELLO, Hello())
     clock = iter(range(0, 10**6, 2))
-    monkeypatch.setattr("cloudpar._client.connection.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("cloudpar._client.waiting.time.monotonic", lambda: float(next(clock)))
     monkeypatch.setattr("cloudpar._client.retry_policy.LONGEST_S", 0.01)
     master.faults["hello"] = deque([429] * 12)
     impatient.call(routes.HELLO, Hello())
@@ -245,7 +236,7 @@ def test_a_held_request_ends_with_the_connection(master: FakeMaster) -> None:
         message = AwaitTasks(session="s", packages=[Cursor(package_id=package_id)], hold_s=20.0)
         try:
             known.call(routes.AWAIT_TASKS, message, hold_s=20.0)
-        except Aborted as error:
+        except Stopped as error:
             ended.append(error)
 
     thread = threading.Thread(target=ask)
@@ -255,20 +246,6 @@ def test_a_held_request_ends_with_the_connection(master: FakeMaster) -> None:
     known.close()
     thread.join()
     assert ended
-
-
-def test_a_page_of_a_proxy_is_no_answer_and_the_request_is_repeated(master: FakeMaster) -> None:
-    """The page of a load balancer, while the master is away, neither answers the request nor ends it."""
-    known = connect(master)
-    answers = iter([Answer(502, b"<html>Bad Gateway</html>")])
-    ask = known._lines.post
-
-    def post(path: str, body: bytes, **options: Any) -> Answer:
-        return next(answers, None) or ask(path, body, **options)
-
-    known._lines.post = post  # type: ignore[method-assign]
-    assert known.call(routes.HELLO, Hello()).role == "user"
-    known.close()
 
 
 @pytest.mark.parametrize("role", ["worker", "admin"])

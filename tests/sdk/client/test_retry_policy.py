@@ -26,16 +26,6 @@ def test_the_patience_with_a_known_master_counts_from_its_failure() -> None:
     assert count < 100
 
 
-def test_delays_grow_and_follow_the_masters_wish() -> None:
-    tries = Attempts(RetryPolicy(300.0, met=True), 30.0, None, now=0.0)
-    delays = [tries.failed(0.0) or 0.0 for _ in range(12)]
-    assert delays[0] < 0.05
-    assert 3.0 < delays[-1] < 6.5
-    wish = Attempts(RetryPolicy(300.0, met=True), 30.0, None, now=0.0).failed(0.0, asked_s=7.0)
-    assert wish is not None
-    assert 5.0 < wish < 9.0
-
-
 def test_a_master_that_asks_to_wait_is_never_given_up() -> None:
     tries = Attempts(RetryPolicy(0.5), 30.0, None, now=0.0)
     delays = [tries.paced(1000.0 * number, asked_s=0.5) for number in range(20)]

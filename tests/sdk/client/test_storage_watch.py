@@ -13,8 +13,8 @@ from cloudpar._client import storage_watch
 from cloudpar._client.failures import copied
 from cloudpar._client.storage_watch import SAY_S, StorageWatch, folder_unwritable
 from cloudpar.errors import CloudparError, FolderUnwritable
-from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Unwritable
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 FULL = Unwritable("the master's disk is full", errno.ENOSPC)
 PATIENCE_S = 60.0

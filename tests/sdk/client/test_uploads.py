@@ -12,8 +12,8 @@ from cloudpar._client.uploads import upload
 from cloudpar._serialization.packing import Blob
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, PrepareUploadsReply, Upload
 from cloudpar_protocol.parts import NOT_CHECKED
-from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Link
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 BODY = b"payload"
 CRC32 = zlib.crc32(BODY)
@@ -32,8 +32,8 @@ class Announced:
         self.uploads += request.uploads
         return PrepareUploadsReply(uploads=[PreparedUpload(key="k", link=Link("PUT", self._url))])
 
-    def put(self, link: Link, body: memoryview, size: int) -> str:
-        assert (bytes(body), size) == (BODY, len(BODY))
+    def put(self, link: Link, body: list[memoryview]) -> str:
+        assert b"".join(body) == BODY
         self.links.append(link)
         return ""
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from cloudpar._serialization import packing
 from cloudpar._serialization.packing import Blob, Packed, Packer, pack
 from cloudpar.errors import SerializationError, TooLarge
-from cloudpar_protocol.payload_folder import Draft, PayloadFolder
 from cloudpar_protocol.payloads import InlineData, RangeData
 from cloudpar_protocol.seals import Seals
+from cloudpar_protocol.transport.payload_folder import Draft, PayloadFolder
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),

@@ -7,17 +7,18 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from urllib3 import HTTPResponse
 
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.errors import Unavailable
-from cloudpar_protocol.parts import PIECE_BYTES
-from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Link, Unwritable
+from cloudpar_protocol.transport.answer import Answer
+from cloudpar_protocol.transport.connection_pool import ConnectionPool
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
+from cloudpar_protocol.transport.retries import Stopped
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, RetrieveTasks, RetrieveTasksReply
 from cloudpar_worker.core.lease_record import LeaseRecord
 from cloudpar_worker.shell import reach as reach_module
-from cloudpar_worker.shell.master_client import MasterClient, PayloadRefused, Stopped
+from cloudpar_worker.shell.master_client import MasterClient, PayloadRefused
 from cloudpar_worker.shell.reach import Reach
 from worker.leases import lease_of
 from worker.scripted_master import TOKEN, ScriptedMaster
@@ -29,8 +30,7 @@ DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 def client(master: ScriptedMaster) -> Iterator[MasterClient]:
     client = MasterClient(master.endpoint, TOKEN, Reach(lambda _stalled_us: None))
     yield client
-    client.hang_up()
-    client._stores.clear()
+    client._channel.close()
 
 
 def test_a_repeated_request_reports_the_time_since_the_last_success(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,96 +60,59 @@ def test_a_beat_that_fails_is_not_repeated(master: ScriptedMaster) -> None:
     assert (master.refused, repeated) == (1, 0)
     client.call(routes.GIVE_BACK, GiveBack(worker_id="w", returns=[record.give_back(1)]))
     assert repeated == 3
-    client._lines.close()
-
-
-def test_an_upload_whose_object_is_there_already_succeeds(master: ScriptedMaster, client: MasterClient) -> None:
-    """The answer to the first attempt was lost."""
-    link = Link("PUT", f"{master.endpoint}/blob/results/l/0", {"If-None-Match": "*"})
-    for _ in range(2):
-        client.upload(link, [b"result"])
-    assert master.blobs == {"results/l/0": b"result"}
+    client._channel.close()
 
 
 def test_an_expired_link_is_refused(master: ScriptedMaster, client: MasterClient) -> None:
     master.set(refused_uploads=1)
     with pytest.raises(PayloadRefused, match="403"):
-        client.upload(Link("PUT", f"{master.endpoint}/blob/results/l/0"), [b"result"])
+        client.put(Link("PUT", f"{master.endpoint}/blob/results/l/0"), [b"result"])
 
 
-def test_the_time_limit_is_for_each_piece_of_a_payload(client: MasterClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The HTTP library limits one send to the time of one connect, but a large payload takes longer on a slow line."""
-    sent: list[tuple[list[int], str]] = []
+def answers(monkeypatch: pytest.MonkeyPatch, *given: OSError | Answer) -> list[str]:
+    """Let blob stores answer so, one request after the other; the addresses that are requested."""
+    rest, asked = iter(given), list[str]()
 
-    def request(*_: object, body: list[memoryview], headers: dict[str, str], **__: object) -> HTTPResponse:
-        sent.append(([len(piece) for piece in body], headers["Content-Length"]))
-        return HTTPResponse(status=200)
+    def request(pool: ConnectionPool, _method: str, target: str, *_: object, **__: object) -> Answer:
+        asked.append(f"{pool._address[0]}:{pool._address[1]}{target}")
+        answer = next(rest)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
 
-    monkeypatch.setattr(client._stores, "request", request)
-    client.upload(Link("PUT", "http://store/k"), [bytes(2 * PIECE_BYTES + 1)])
-    assert sent == [([PIECE_BYTES, PIECE_BYTES, 1], str(2 * PIECE_BYTES + 1))]
+    monkeypatch.setattr(ConnectionPool, "request", request)
+    return asked
 
 
 def test_a_store_that_refuses_repeatedly_is_logged_once_with_its_words(
     client: MasterClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = codec.encode_error(Unavailable("no room: free space on its disk"))
-    answers = [HTTPResponse(body, {"Content-Type": codec.MSGPACK}, status=503) for _ in range(3)]
-    answers.append(HTTPResponse(status=200))
-    asked: list[str] = []
-
-    def request(_method: str, url: str, **_: object) -> HTTPResponse:
-        asked.append(url)
-        return answers[len(asked) - 1]
-
-    monkeypatch.setattr(client._stores, "request", request)
-    client.upload(Link("PUT", "/blobs/k"), [b"result"])
-    assert asked == [f"{client._endpoint}/blobs/k"] * 4
+    busy = Answer(503, body, {b"content-type": codec.MSGPACK.encode()})
+    asked = answers(monkeypatch, busy, busy, busy, Answer(200, b""))
+    client.put(Link("PUT", "/blobs/k"), [b"result"])
+    assert asked == [f"{client._channel.endpoint.removeprefix('http://')}/blobs/k"] * 4
     (line,) = capsys.readouterr().err.splitlines()
     assert re.fullmatch(
-        rf"{DATE} cloudpar worker: the blob store at {client._endpoint} answered: no room: .*; trying again", line
+        rf"{DATE} cloudpar worker: the blob store at {client._channel.endpoint} answered: no room: .*; trying again",
+        line,
     )
 
 
 def test_a_store_that_does_not_answer_is_named_by_its_own_address(
     client: MasterClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers: Iterator[OSError | HTTPResponse] = iter([OSError(), OSError(), HTTPResponse(status=200)])
-
-    def request(*_: object, **__: object) -> HTTPResponse:
-        answer = next(answers)
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(client._stores, "request", request)
-    client.upload(Link("PUT", "http://store:9000/k?signature=secret"), [b"result"])
+    answers(monkeypatch, OSError(), OSError(), Answer(200, b""))
+    client.put(Link("PUT", "http://store:9000/k?signature=secret"), [b"result"])
     away, back = capsys.readouterr().err.splitlines()
     assert "the blob store at http://store:9000 does not answer" in away
     assert "the blob store at http://store:9000 answers again" in back
 
 
-def test_a_link_to_a_file_is_followed_only_in_the_folder_of_the_pools_own_master(
-    client: MasterClient, tmp_path: Path
-) -> None:
-    url = (tmp_path / "k").as_uri()
-    own = MasterClient(client._endpoint, TOKEN, Reach(lambda _: None), PayloadFolder(str(tmp_path)))
-    assert own.upload(Link("PUT", url), [b"result"]) == ""
-    assert own.download(Link("GET", url), 1, 4) == b"esu"
-    with pytest.raises(PayloadRefused, match="not its pool's own"):
-        client.download(Link("GET", url), 1, 4)
-    with pytest.raises(PayloadRefused, match="not its pool's own"):
-        client.upload(Link("PUT", url), [b"result"])
-    with pytest.raises(PayloadRefused, match="outside the folder"):
-        own.download(Link("GET", "file:///etc/hostname"), 0, 1)
-    with pytest.raises(PayloadRefused, match="deleted"):
-        own.download(Link("GET", (tmp_path / "gone").as_uri()), 0, 1)
-
-
 def test_a_folder_that_cannot_be_written_is_retried(
     client: MasterClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own = MasterClient(client._endpoint, TOKEN, Reach(lambda _: None), PayloadFolder(str(tmp_path)))
+    own = MasterClient(client._channel.endpoint, TOKEN, Reach(lambda _: None), PayloadFolder(str(tmp_path)))
     put, tries = PayloadFolder.put, 0
 
     def put_at_the_third_try(folder: PayloadFolder, url: str, body: list[bytes]) -> None:
@@ -161,7 +124,7 @@ def test_a_folder_that_cannot_be_written_is_retried(
 
     monkeypatch.setattr(PayloadFolder, "put", put_at_the_third_try)
     reports: list[Unwritable] = []
-    own.upload(Link("PUT", (tmp_path / "k").as_uri()), [b"result"], reports.append)
+    own.put(Link("PUT", (tmp_path / "k").as_uri()), [b"result"], reports.append)
     assert (tmp_path / "k").read_bytes() == b"result"
     (line,) = capsys.readouterr().err.splitlines()
     assert f"results cannot be written to {tmp_path} (No space left on device, ENOSPC)" in line
@@ -173,11 +136,13 @@ def test_a_repeated_retrieval_says_that_it_is_one(client: MasterClient, monkeypa
     """Its first answer may have been lost together with chunks."""
     sent: list[RetrieveTasks] = []
 
-    def ask(_route: object, body: bytes, _answer_s: float) -> tuple[RetrieveTasksReply | None, float]:
+    def send(_route: object, body: bytes, _timeouts: object) -> RetrieveTasksReply:
         sent.append(codec.decode(body, RetrieveTasks))
-        return (RetrieveTasksReply() if len(sent) == 3 else None), 0.0
+        if len(sent) < 3:
+            raise OSError
+        return RetrieveTasksReply()
 
-    monkeypatch.setattr(client, "_ask", ask)
+    monkeypatch.setattr(client._channel, "call", send)
     monkeypatch.setattr(client._stopped, "wait", lambda _seconds: None)
     client.call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="a", worker_id="w", executors=1, chunks=1))
     assert [(request.attempt_id, request.again) for request in sent] == [("a", False), ("a", True), ("a", True)]

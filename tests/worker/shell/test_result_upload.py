@@ -37,7 +37,7 @@ class Uploads:
             results=[PreparedResult(key="k", link=Link("PUT", self._url)) for _ in request.results]
         )
 
-    def upload(self, _link: Link, body: Sequence[bytes], _report: object) -> str:
+    def put(self, _link: Link, body: Sequence[bytes], _report: object) -> str:
         self.bodies.append(list(body))
         return ""
 

@@ -9,7 +9,7 @@ import socket
 import time
 from collections import deque
 
-from cloudpar_protocol.payload_folder import PayloadFolder
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.lease_record import LeaseRecord

@@ -14,8 +14,9 @@ from uuid import uuid4
 from cloudpar_protocol import routes
 from cloudpar_protocol.errors import InvalidToken, RequestError
 from cloudpar_protocol.limits import BULK_ITEMS, LINK_S
-from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Range, Unwritable
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
+from cloudpar_protocol.transport.retries import Stopped
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     GiveBack,
@@ -32,7 +33,7 @@ from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.publishing import requests
 
-from .master_client import MasterClient, PayloadRefused, Stopped
+from .master_client import MasterClient, PayloadRefused
 from .payload_store import PayloadStore
 from .reach import Reach, warn
 from .result_upload import upload_large

@@ -85,7 +85,7 @@ class PayloadStore:
         last = 1
         while last < len(offsets) - 1 and offsets[last + 1] - offsets[0] <= SEGMENT_BYTES:
             last += 1
-        body = memoryview(self._client.download(link, offsets[0], offsets[last]))
+        body = memoryview(self._client.get(link, offsets[0], offsets[last]))
         items = [body[offsets[i] - offsets[0] : offsets[i + 1] - offsets[0]] for i in range(last)]
         verify_items(lease, tasks[0], items, seals[: SEAL_BYTES * last])
         segment = (tasks[0], tasks[0] + last)
@@ -99,7 +99,7 @@ class PayloadStore:
             return
         if code.blob is None or lease.code_link is None:
             raise PayloadRefused("the lease has no link for its code")
-        body = bytes(self._client.download(lease.code_link, code.blob.offset, code.blob.offset + code.blob.size))
+        body = bytes(self._client.get(lease.code_link, code.blob.offset, code.blob.offset + code.blob.size))
         if hashlib.sha256(body).hexdigest() != code.hash:
             raise damaged(lease, "the task code is not what its hash says")
         with self._lock:
@@ -122,12 +122,12 @@ class PayloadStore:
         first, end = tasks
         items_end = start - seal_bytes * n
         if 8 * (n + 1) > TABLE_BYTES:
-            offsets = _unpack(self._client.download(link, start + 8 * first, start + 8 * (end + 1)), items_end, lease)
+            offsets = _unpack(self._client.get(link, start + 8 * first, start + 8 * (end + 1)), items_end, lease)
             seals = items_end + seal_bytes * first, items_end + seal_bytes * end
-            return _Table(offsets, bytes(self._client.download(link, *seals)) if seal_bytes else b"")
+            return _Table(offsets, bytes(self._client.get(link, *seals)) if seal_bytes else b"")
         table = self._tables.get(blob.key)
         if table is None:
-            both = self._client.download(link, items_end, start + 8 * (n + 1))
+            both = self._client.get(link, items_end, start + 8 * (n + 1))
             offsets_of_all = _unpack(both[seal_bytes * n :], items_end, lease)
             table = self._tables[blob.key] = _Table(offsets_of_all, bytes(both[: seal_bytes * n]))
             if len(self._tables) > TABLES:

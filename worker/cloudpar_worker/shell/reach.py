@@ -7,8 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import WHY_CHARS, Unwritable
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 _AWAY = 2
 """This many failures in a row are logged. A single one is usually a connection that was closed while it was idle."""

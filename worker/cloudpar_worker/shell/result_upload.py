@@ -7,16 +7,17 @@ from msgspec.structs import replace
 
 from cloudpar_protocol import routes
 from cloudpar_protocol.limits import BULK_ITEMS, INLINE_RESULT_BYTES
-from cloudpar_protocol.parts import NOT_CHECKED, PartedUpload, checksums
-from cloudpar_protocol.payload_folder import PayloadFolder
-from cloudpar_protocol.payloads import BlobRef, Link, Parts, TaskResult, Unwritable
+from cloudpar_protocol.parts import NOT_CHECKED, checksums
+from cloudpar_protocol.payloads import BlobRef, Parts, TaskResult, Unwritable
+from cloudpar_protocol.transport.parted_upload import PartedUpload
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
 from cloudpar_protocol.worker_messages import PreparedResult, PrepareResult, PrepareResults, Publication
 
 from .master_client import MasterClient, PayloadRefused
 
 _ATTEMPTS = 3
-PublicationReport = Callable[[Publication, Unwritable], None]
 """How many links the agent tries for one blob."""
+PublicationReport = Callable[[Publication, Unwritable], None]
 
 
 def is_large(result: TaskResult) -> bool:
@@ -73,9 +74,9 @@ def _upload(
     for made, blob, wanted, place in zip(part, blobs, announced, places, strict=True):
         try:
             if place.parts is None:
-                client.upload(place.link, blob, partial(report, made))
+                client.put(place.link, blob, partial(report, made))
             else:
-                _Parted(client, wanted, blob[0]).run(place.parts)
+                _put_parts(client, wanted, blob[0], place.parts)
         except PayloadRefused as why:
             if attempt == _ATTEMPTS - 1:
                 done[made.lease_id, made.seq] = _undelivered(made, str(why))
@@ -85,27 +86,17 @@ def _upload(
     return refused
 
 
-class _Parted:
-    """The requests of one upload in parts."""
+def _put_parts(client: MasterClient, wanted: PrepareResult, blob: bytes, parts: Parts) -> None:
+    view = memoryview(blob)
 
-    def __init__(self, client: MasterClient, wanted: PrepareResult, blob: bytes) -> None:
-        self._client = client
-        self._wanted = wanted
-        self._blob = memoryview(blob)
+    def renew(upload_id: str) -> Parts | None:
+        request = PrepareResults(results=[replace(wanted, upload_id=upload_id)])
+        return client.call(routes.PREPARE_RESULTS, request).results[0].parts
 
-    def run(self, parts: Parts) -> None:
-        crc32s = self._wanted.parts_crc32
-        PartedUpload(parts, len(self._blob), crc32s, self, lambda error: isinstance(error, PayloadRefused)).run()
-
-    def put(self, link: Link, start: int, end: int) -> str:
-        return self._client.upload(link, [self._blob[start:end]])
-
-    def complete(self, link: Link, body: bytes) -> None:
-        self._client.complete(link, body)
-
-    def renew(self, upload_id: str) -> Parts | None:
-        request = PrepareResults(results=[replace(self._wanted, upload_id=upload_id)])
-        return self._client.call(routes.PREPARE_RESULTS, request).results[0].parts
+    PartedUpload(
+        client.put, client.complete, len(blob), lambda start, end: view[start:end], wanted.parts_crc32, renew,
+        lambda error: isinstance(error, PayloadRefused),
+    ).run(parts)  # fmt: skip
 
 
 def _announce(publication: Publication, blob: list[bytes]) -> PrepareResult:

@@ -10,9 +10,10 @@ from cloudpar.errors import CloudparError, NotFound
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply, Cursor, PackageStatus
 from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S
-from cloudpar_protocol.line import Interruption
+from cloudpar_protocol.transport.interruption import Interruption
+from cloudpar_protocol.transport.retries import Stopped
 
-from .connection import Aborted, Connection, Interrupted
+from .connection import Connection, Interrupted
 from .downloads import Downloads
 from .nesting import Nesting
 from .pacing import Run, gather_s
@@ -110,7 +111,7 @@ class Awaiter:
     def _run(self) -> None:
         try:
             self._ask_on()
-        except Aborted:
+        except Stopped:
             return
         except BaseException as error:
             log.exception("cloudpar: results cannot be received any more")

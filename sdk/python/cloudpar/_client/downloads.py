@@ -12,8 +12,9 @@ from cloudpar.errors import CloudparError, RequestError
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor
 from cloudpar_protocol.payloads import Link, TaskResult
+from cloudpar_protocol.transport.retries import Stopped
 
-from .connection import Aborted, Connection
+from .connection import Connection
 from .package import News
 from .package_handle import PackageHandle
 
@@ -81,7 +82,7 @@ class Downloads:
             data = self._get(handle, span, links, page)
         except CloudparError as error:
             handle.lost(error)
-        except Aborted:
+        except Stopped:
             return
         else:
             handle.fetched(list(_cut(span, data)))

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from cloudpar.errors import SealBroken
 from cloudpar_protocol.client_messages import HelloReply
-from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.seals import Seals, is_sealed, package_id
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 
 class PackageKey(NamedTuple):

@@ -1,7 +1,8 @@
 """How long to repeat requests to a master that does not answer: a state machine without I/O."""
 
-import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from cloudpar_protocol.transport.retries import Backoff
 
 FIRST_CONTACT_S = 8.0
 """How long to try a master that never answered, in seconds, so that a wrong endpoint fails within 10 s."""
@@ -10,7 +11,7 @@ NOTICE_S, NOTICE_EVERY_S = 5.0, 60.0
 """When the master asks a request to wait longer than the first, in seconds, the log says so; the second is the least
 time between two such lines."""
 
-GROWTH, SHORTEST_S, LONGEST_S = 2.0, 0.02, 5.0
+SHORTEST_S, LONGEST_S = 0.02, 5.0
 
 
 @dataclass
@@ -26,7 +27,6 @@ class RetryPolicy:
     away_since: float | None = None
     warned: bool = False
     noticed_at: float | None = None
-    jitter: random.Random = field(default_factory=random.Random)
 
     def answered(self, now: float) -> float | None:
         """Note an answer. If the user was told of an outage that ends now, return its length in seconds."""
@@ -65,8 +65,10 @@ class Attempts:
         self._answer_s = answer_s
         self._strange = not policy.met
         self._allowance_s = allowance_s
-        self._count = 0
-        self._paces = 0
+        self._is_first = True
+        self._is_paced = False
+        self._failures = Backoff(SHORTEST_S, LONGEST_S)
+        self._paces = Backoff(SHORTEST_S, LONGEST_S)
         self.began = now
         self.paced_since = now
 
@@ -84,10 +86,10 @@ class Attempts:
 
     def failed(self, now: float, asked_s: float | None = None) -> float | None:
         """How long to wait before the next try; None: give up. `asked_s` is the wait that the server asked for."""
-        self._count += 1
-        if self._count == 1 and not self._strange:
+        if self._is_first and not self._strange:
             self.began = now
-        delay_s = max(asked_s or 0.0, _grown_s(self._count)) * self._policy.jitter.uniform(0.75, 1.25)
+        self._is_first = False
+        delay_s = self._failures.next_s(asked_s)
         return delay_s if now + delay_s - self.began <= self.allowance_s else None
 
     def paced(self, now: float, asked_s: float | None = None) -> float:
@@ -95,12 +97,8 @@ class Attempts:
 
         The waits grow, since the server names only the earliest useful time; none is shorter than that.
         """
-        if not self._paces:
+        if not self._is_paced:
             self.paced_since = now
-        self._paces += 1
-        self._count, self._strange = 0, False
-        return max(asked_s or 0.0, _grown_s(self._paces)) * self._policy.jitter.uniform(1.0, 1.25)
-
-
-def _grown_s(count: int) -> float:
-    return min(LONGEST_S, SHORTEST_S * GROWTH ** min(count - 1, 30))
+        self._is_paced, self._is_first, self._strange = True, True, False
+        self._failures.reset()
+        return self._paces.next_s(asked_s)

@@ -37,9 +37,10 @@ from cloudpar_protocol.payloads import (
     TaskData,
     TaskResult,
 )
+from cloudpar_protocol.transport.retries import Stopped
 
 from .awaiter import Awaiter
-from .connection import Aborted, Connection
+from .connection import Connection
 from .downloads import Downloads
 from .nesting import Nesting
 from .package import Package
@@ -171,7 +172,7 @@ class Session:
             begun = True
         except KeyboardInterrupt:
             # The package may have been started or not: repeat the request for its id, so that it can be cancelled.
-            with contextlib.suppress(CloudparError, Aborted):
+            with contextlib.suppress(CloudparError, Stopped):
                 package.started(self.connection.call(routes.START_TASKS, message, allowance_s=RECOVER_S).package_id)
                 begun = True
             raise
@@ -199,7 +200,7 @@ class Session:
     def _guard(self, request: Callable[[], T]) -> T:
         try:
             return request()
-        except Aborted:
+        except Stopped:
             raise self.failure or CloudparError("the pool was shut down meanwhile") from None
 
     def attach(self, package_id: str, receiver: Receiver) -> PackageHandle:

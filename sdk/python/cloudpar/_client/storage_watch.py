@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 
 from cloudpar.errors import FolderUnwritable
-from cloudpar_protocol.payload_folder import PayloadFolder
 from cloudpar_protocol.payloads import Unwritable
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 SAY_S = 5.0
 """How long nothing can be written, in seconds, before the log says so; a shorter lack of room needs no message."""

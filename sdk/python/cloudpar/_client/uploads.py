@@ -9,9 +9,10 @@ from cloudpar._serialization.packing import Blob
 from cloudpar.errors import RequestError
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
-from cloudpar_protocol.parts import NOT_CHECKED, PartedUpload
-from cloudpar_protocol.payload_folder import PayloadFolder
-from cloudpar_protocol.payloads import BlobRef, Link, Parts
+from cloudpar_protocol.parts import NOT_CHECKED
+from cloudpar_protocol.payloads import BlobRef, Parts
+from cloudpar_protocol.transport.parted_upload import PartedUpload
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 from .connection import Connection
 
@@ -36,7 +37,7 @@ def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, co
     if prepared.parts is not None:
         wanted = replace(wanted, key=prepared.key)
         try:
-            _Parted(connection, wanted, blob).run(prepared.parts)
+            _put_parts(connection, wanted, blob, prepared.parts)
         except RequestError as error:
             if error.retryable:
                 raise
@@ -46,7 +47,7 @@ def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, co
         else:
             return BlobRef(key=prepared.key, size=blob.size)
     if prepared.link is not None:
-        connection.put(prepared.link, blob.body(), blob.size)
+        connection.put(prepared.link, blob.body())
     return BlobRef(key=prepared.key, size=blob.size)
 
 
@@ -54,25 +55,12 @@ def _prepare(connection: Connection, wanted: Upload) -> PreparedUpload:
     return connection.call(routes.PREPARE_UPLOADS, PrepareUploads(uploads=[wanted])).uploads[0]
 
 
-class _Parted:
-    """The requests of an upload in parts."""
+def _put_parts(connection: Connection, wanted: Upload, blob: Blob, parts: Parts) -> None:
+    def renew(upload_id: str) -> Parts | None:
+        return _prepare(connection, replace(wanted, upload_id=upload_id)).parts
 
-    def __init__(self, connection: Connection, wanted: Upload, blob: Blob) -> None:
-        self._connection = connection
-        self._wanted = wanted
-        self._blob = blob
-
-    def run(self, parts: Parts) -> None:
-        PartedUpload(parts, self._blob.size, self._wanted.parts_crc32, self, _is_refusal).run()
-
-    def put(self, link: Link, start: int, end: int) -> str:
-        return self._connection.put(link, self._blob.read(start, end), end - start)
-
-    def complete(self, link: Link, body: bytes) -> None:
-        self._connection.complete(link, body)
-
-    def renew(self, upload_id: str) -> Parts | None:
-        return _prepare(self._connection, replace(self._wanted, upload_id=upload_id)).parts
+    put, complete = connection.put, connection.complete
+    PartedUpload(put, complete, blob.size, blob.read, wanted.parts_crc32, renew, _is_refusal).run(parts)
 
 
 def _is_refusal(error: Exception) -> bool:

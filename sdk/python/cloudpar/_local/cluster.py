@@ -90,7 +90,7 @@ class LocalCluster:
 
     def _remove_drafts(self) -> None:
         """Remove files that an agent that died has half written: no other process knows of them."""
-        from cloudpar_protocol.payload_folder import PayloadFolder
+        from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
         if self._agent.pid is not None:
             with suppress(OSError):

@@ -10,7 +10,7 @@ from weakref import WeakSet
 from cloudpar._arguments.map_options import MapOptions
 from cloudpar._arguments.pool_options import PoolOptions
 from cloudpar._arguments.retry import ONCE
-from cloudpar._client.connection import Aborted, Connection
+from cloudpar._client.connection import Connection
 from cloudpar._client.interruption import SETTLE_S, interrupt
 from cloudpar._client.package_feed import PackageFeed
 from cloudpar._client.package_handle import PackageHandle
@@ -33,6 +33,7 @@ from cloudpar.map_results import MapResults, UnorderedResults
 from cloudpar.report import Report
 from cloudpar.snapshots import Repetitions, Snapshot
 from cloudpar_protocol.payloads import CallStyle
+from cloudpar_protocol.transport.retries import Stopped
 
 from .submit_batcher import Submission, SubmitBatcher
 
@@ -192,7 +193,7 @@ class Client:
             for handle in self.session.open_packages():
                 if not handle.attached:  # other processes may still read an attached package
                     self.session.read(handle)
-            with contextlib.suppress(CloudparError, Aborted):
+            with contextlib.suppress(CloudparError, Stopped):
                 self.session.acknowledge()
         self.session.close()
         for handle in self.session.unfinished():

@@ -51,7 +51,7 @@ class Lifetime:
     def _connect(self, configuration: Configuration, options: PoolOptions) -> "Client":
         from cloudpar._client.connection import Connection
         from cloudpar._client.retry_policy import FIRST_CONTACT_S, RetryPolicy
-        from cloudpar_protocol.payload_folder import PayloadFolder
+        from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
         from .client import Client
 

@@ -14,9 +14,9 @@ from typing import IO, Any
 from cloudpar.errors import SerializationError, TooLarge
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
 from cloudpar_protocol.parts import checksums
-from cloudpar_protocol.payload_folder import NO_ROOM, PayloadFolder
 from cloudpar_protocol.payloads import CallStyle, Codec, InlineData, RangeData
 from cloudpar_protocol.seals import Seals
+from cloudpar_protocol.transport.payload_folder import NO_ROOM, PayloadFolder
 
 from . import msgpack_data
 from .diagnosis import Call
@@ -45,9 +45,9 @@ class Blob:
         self.size = size
         self._lock = threading.Lock()
 
-    def body(self) -> memoryview | IO[bytes]:
+    def body(self) -> list[memoryview] | IO[bytes]:
         """What to upload: the bytes in memory, without a copy, or the file."""
-        return memoryview(self.file.getvalue()) if isinstance(self.file, io.BytesIO) else self.file
+        return [memoryview(self.file.getvalue())] if isinstance(self.file, io.BytesIO) else self.file
 
     def checksums(self) -> tuple[int, list[int]]:
         """The CRC-32 of the whole payload, and of each part if it is large enough to go in parts."""
@@ -55,12 +55,11 @@ class Blob:
 
     def read(self, start: int, end: int) -> memoryview:
         """Return bytes [start, end). Safe for use by any thread."""
-        body = self.body()
-        if isinstance(body, memoryview):
-            return body[start:end]
+        if isinstance(self.file, io.BytesIO):
+            return memoryview(self.file.getvalue())[start:end]
         with self._lock:
-            body.seek(start)
-            return memoryview(body.read(end - start))
+            self.file.seek(start)
+            return memoryview(self.file.read(end - start))
 
     def close(self) -> None:
         """Free the disk space; memory is freed once no upload uses it."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Final
 from urllib.parse import unquote
 
-from .errors import BadRequest, NotFound
+from cloudpar_protocol.errors import BadRequest, NotFound
 
 SCHEME: Final = "file://"
 UPLOAD: Final = ".upload-"

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from cloudpar_protocol.errors import BadRequest, NotFound
-from cloudpar_protocol.payload_folder import MAPPED_BYTES, UPLOAD, PayloadFolder
+from cloudpar_protocol.transport.payload_folder import MAPPED_BYTES, UPLOAD, PayloadFolder
 
 
 def test_a_payload_is_written_once_and_read_in_parts(tmp_path: Path) -> None:

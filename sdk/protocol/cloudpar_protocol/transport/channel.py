@@ -1,0 +1,176 @@
+"""The way to one master, and to the blob stores that its links lead to: one attempt of each request."""
+
+import io
+import string
+import threading
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import IO, TypeVar
+from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
+
+from cloudpar_protocol import codec
+from cloudpar_protocol.errors import BadRequest, RequestError, Unavailable
+from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE, address, resolve
+from cloudpar_protocol.parts import completion_status
+from cloudpar_protocol.payloads import Link
+from cloudpar_protocol.routes import Route
+
+from .answer import Answer
+from .connection_pool import PIECE_BYTES, ConnectionPool, Timeouts
+from .interruption import Interruption
+from .payload_folder import Draft, PayloadFolder
+
+RequestT = TypeVar("RequestT", bound=Struct)
+ReplyT = TypeVar("ReplyT", bound=Struct)
+
+Body = Sequence[bytes | memoryview] | IO[bytes]
+"""A payload: its pieces in memory, or a file."""
+
+THERE_ALREADY = 412
+"""S3's status for a second upload of a key. It means success: a key always names the same payload."""
+
+STILL_WRITTEN = b"ConditionalRequestConflict"
+"""S3's error code, with status 409, while an earlier upload of the same key is still being written."""
+
+
+class Channel:
+    """Sends requests to one master, and payloads to and from blob stores. Safe for use by any thread.
+
+    Every request raises an OSError if there is no answer, and a RequestError if it is refused: `retryable` says whether
+    the same request may succeed later.
+
+    Args:
+        endpoint: The master's URL.
+        token: Of an account, of a worker, or of an operator.
+        folder: The payload folder of a master that the pool started; None: links to files are refused.
+
+    Raises:
+        ValueError: The endpoint is no URL, or the token has characters that no token has.
+    """
+
+    def __init__(self, endpoint: str, token: str, folder: PayloadFolder | None = None) -> None:
+        self.endpoint = endpoint
+        self.folder = folder
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": codec.MSGPACK,
+            "Accept": codec.MSGPACK,
+            HEADER: RELATIVE if folder is None else FILES,
+        }
+        self._master = ConnectionPool(endpoint, headers)
+        self._stores: dict[str, ConnectionPool] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def call(
+        self,
+        route: Route[RequestT, ReplyT],
+        body: bytes,
+        timeouts: Timeouts,
+        interruption: Interruption | None = None,
+    ) -> ReplyT:
+        """Send an encoded message to the master, and return the reply. The master may carry out an unanswered one."""
+        answer = self._master.post(route.path, body, timeouts, interruption)
+        if answer.status != 200:
+            raise codec.decode_error(answer.body, answer.status)
+        return codec.decode(answer.body, route.reply)
+
+    def address(self, link: Link) -> str:
+        """The scheme, host and port that a link leads to, for messages."""
+        return address(resolve(link.url, self.endpoint))
+
+    def put(self, link: Link, body: Body, timeouts: Timeouts) -> str:
+        """Upload a payload, or a part of one; return the ETag, where the store says one."""
+        if PayloadFolder.has(link.url):
+            if isinstance(body, Draft):
+                self._own_folder().publish(link.url, body)
+            else:
+                self._own_folder().put(link.url, _pieces(body))
+            return ""
+        headers = {"Content-Length": str(_size(body))}
+        answer = self._ask(link, headers, _pieces(body), timeouts)
+        if not 200 <= answer.status < 300 and answer.status != THERE_ALREADY:
+            raise _refusal(answer.status, answer)
+        return answer.header("etag")
+
+    def complete(self, link: Link, body: bytes, timeouts: Timeouts) -> None:
+        """Combine uploaded parts into one payload."""
+        headers = {"Content-Type": "application/xml", "Content-Length": str(len(body))}
+        answer = self._ask(link, headers, [body], timeouts)
+        status = completion_status(answer.status, answer.body)
+        if status not in {200, THERE_ALREADY}:
+            raise _refusal(status, answer)
+
+    def get(self, link: Link, start: int, end: int, timeouts: Timeouts) -> bytes:
+        """Download bytes [start, end) of a payload; fewer if it is shorter."""
+        if PayloadFolder.has(link.url):
+            return self._own_folder().get(link.url, start, end)
+        answer = self._ask(link, {"Range": f"bytes={start}-{end - 1}"}, (), timeouts)
+        if answer.status not in {200, 206}:
+            raise _refusal(answer.status, answer)
+        if answer.status == 200:  # the store ignored the range and sent the whole payload
+            return answer.body[start:end]
+        return answer.body
+
+    def view(self, link: Link, start: int, end: int, timeouts: Timeouts) -> memoryview:
+        """Do as `get`, but map a large part of a file into memory instead of copying it."""
+        if PayloadFolder.has(link.url):
+            return self._own_folder().view(link.url, start, end)
+        return memoryview(self.get(link, start, end, timeouts))
+
+    def _own_folder(self) -> PayloadFolder:
+        if self.folder is None:
+            raise BadRequest("the master links to a file, and it is not this pool's own: the link is not followed")
+        return self.folder
+
+    def _ask(
+        self, link: Link, headers: dict[str, str], body: Iterable[bytes | memoryview], timeouts: Timeouts
+    ) -> Answer:
+        url = urlsplit(resolve(link.url, self.endpoint))
+        target = quote((url.path or "/") + (f"?{url.query}" if url.query else ""), safe=string.punctuation)
+        # Bytes of a compressed answer would not be those of the range that is asked for.
+        headers = {"Accept-Encoding": "identity", **link.headers, **headers}
+        return self._store(self.address(link)).request(link.method, target, body, timeouts, headers=headers)
+
+    def _store(self, address: str) -> ConnectionPool:
+        with self._lock:
+            if self._closed:
+                raise ConnectionAbortedError("this side closes its connections")
+            if address not in self._stores:
+                try:
+                    self._stores[address] = ConnectionPool(address)
+                except ValueError:
+                    raise BadRequest(f"the master links to {address}, and no blob store is there") from None
+            return self._stores[address]
+
+    def hang_up(self) -> None:
+        """Stop calling, and tell the master so; answers to earlier calls can still be read."""
+        self._master.hang_up()
+
+    def close(self) -> None:
+        """End all requests, in any thread, with an OSError."""
+        with self._lock:
+            self._closed = True
+        for pool in (self._master, *self._stores.values()):
+            pool.close()
+
+
+def _pieces(body: Body) -> Iterable[bytes | memoryview]:
+    if isinstance(body, Sequence):
+        return body
+    body.seek(0)
+    return iter(partial(body.read, PIECE_BYTES), b"")
+
+
+def _size(body: Body) -> int:
+    return sum(map(len, body)) if isinstance(body, Sequence) else body.seek(0, io.SEEK_END)
+
+
+def _refusal(status: int, answer: Answer) -> RequestError:
+    passing = status in {408, 429} or status >= 500 or STILL_WRITTEN in answer.body
+    kind = Unavailable if passing else RequestError
+    asked = answer.header("retry-after")
+    text = codec.explain(answer.body, status, answer.header("content-type"))
+    return kind(text, float(asked) if asked.isdecimal() else None)

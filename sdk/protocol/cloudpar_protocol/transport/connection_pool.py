@@ -1,0 +1,202 @@
+"""Requests over HTTP/1.1 on connections that are kept. One costs a fraction of the time that a general client takes.
+
+There is only what calls and payloads need: a body whose length is known, and no redirections, proxies or cookies.
+"""
+
+import contextlib
+import select
+import socket
+import ssl
+from collections.abc import Iterable, Mapping
+from socket import create_connection
+from threading import Lock
+from types import MappingProxyType
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, urlsplit
+from weakref import WeakSet
+
+from .answer import Answer, read
+from .interruption import Interruption, shut
+
+KEPT: Final = 8
+"""The most idle connections; further ones are closed after use."""
+
+PIECE_BYTES: Final = 1 << 16
+"""A body is sent in pieces of this size, since the time limit of a socket is for all that one call sends."""
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Timeouts(NamedTuple):
+    """How long one attempt waits, in seconds: for a connection, and for each part of the answer to arrive."""
+
+    connect_s: float
+    answer_s: float
+
+
+class ConnectionPool:
+    """The connections to one address. Safe for use by any thread.
+
+    Args:
+        endpoint: A URL. The targets of `post` follow its path; those of `request` are whole.
+        headers: What to send with each request.
+
+    Raises:
+        ValueError: The endpoint is no URL, or a header has characters that none has.
+    """
+
+    def __init__(self, endpoint: str, headers: Mapping[str, str] = _NONE) -> None:
+        url = _split(endpoint)
+        tls = url.scheme == "https"
+        self._address = url.hostname or "", url.port or (443 if tls else 80)
+        self._tls = ssl.create_default_context() if tls else None
+        self._prefix = url.path.rstrip("/")
+        self._head = _lines({"Host": url.netloc, **headers})
+        self._lock = Lock()
+        self._idle: list[socket.socket] = []
+        self._all: WeakSet[socket.socket] = WeakSet()
+        self._closed = False
+
+    def post(self, path: str, body: bytes, timeouts: Timeouts, interruption: Interruption | None = None) -> Answer:
+        """Send a message to a path below the endpoint's; otherwise as `request`."""
+        length = {"Content-Length": str(len(body))}
+        return self.request("POST", self._prefix + path, [body], timeouts, headers=length, interruption=interruption)
+
+    def request(
+        self,
+        method: str,
+        target: str,
+        body: Iterable[bytes | memoryview],
+        timeouts: Timeouts,
+        *,
+        headers: Mapping[str, str] = _NONE,
+        interruption: Interruption | None = None,
+    ) -> Answer:
+        """Send one request and wait for its answer.
+
+        Args:
+            method: Such as "GET".
+            target: The path and the query.
+            body: Its pieces; `headers` name their length.
+            timeouts: For the connection, each piece of the body, and each part of the answer.
+            headers: What to send besides the headers of all requests.
+            interruption: By which another thread may end the request.
+
+        Raises:
+            OSError: There is no complete answer. The server may still have carried out the request.
+        """
+        interruption = interruption or Interruption()
+        head = f"{method} {_one_line(target)} HTTP/1.1\r\n{self._head}{_lines(headers)}\r\n".encode("latin-1")
+        connection = self._take(timeouts.connect_s)
+        try:
+            interruption.watch(connection)
+            connection.settimeout(timeouts.answer_s)
+            try:
+                _send(connection, head, body)
+                sent = True
+            except (BrokenPipeError, ConnectionResetError):
+                # A store that refuses a payload may answer, and close, before it has received all of it.
+                if self._closed or interruption.done:
+                    raise
+                sent = False
+            answer, keeps = read(connection)
+            interruption.watch(None)
+        except BaseException:
+            connection.close()
+            raise
+        self._put_back(connection, keep=keeps and sent)
+        return answer
+
+    def _take(self, connect_s: float) -> socket.socket:
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return self._connect(connect_s)
+            if not _has_something(connection):
+                return connection
+            connection.close()  # readable while idle: the server has closed it
+
+    def _connect(self, connect_s: float) -> socket.socket:
+        connection = create_connection(self._address, connect_s)
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_hostname=self._address[0])
+            self._note(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _note(self, connection: socket.socket) -> None:
+        with self._lock:
+            if self._closed:
+                raise ConnectionAbortedError("this side closes its connections")
+            self._all.add(connection)
+
+    def _put_back(self, connection: socket.socket, *, keep: bool) -> None:
+        with self._lock:
+            if keep and not self._closed and len(self._idle) < KEPT:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def hang_up(self) -> None:
+        """Stop sending, and tell the server so; answers to earlier requests can still be read.
+
+        Requests that are not sent yet, and all later ones, raise an OSError.
+        """
+        self._end(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """End all requests, in any thread, with an OSError; later ones raise it too."""
+        self._end(socket.SHUT_RDWR)
+
+    def _end(self, how: int) -> None:
+        with self._lock:
+            self._closed = True  # `_note` closes a connection that is being opened now
+            idle, self._idle = self._idle, []
+            connections = list(self._all)
+        for connection in connections:
+            shut(connection, how)
+        for connection in idle:
+            connection.close()
+
+
+def _split(endpoint: str) -> SplitResult:
+    with contextlib.suppress(ValueError):  # raised for a bad port or unbalanced brackets
+        url = urlsplit(endpoint)
+        if url.scheme in {"http", "https"} and url.hostname and url.port != 0:
+            return url
+    raise ValueError(
+        f"{endpoint!r} is no URL of a master: it starts with http:// or https:// and a host, as in "
+        "http://127.0.0.1:8000"
+    )
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    return "".join(f"{name}: {_one_line(value)}\r\n" for name, value in headers.items())
+
+
+def _one_line(value: str) -> str:
+    if not value.isprintable() or max(value, default="") > "\xff":
+        raise ValueError("a token or an endpoint has a line break or a character that is not allowed: copy it again")
+    return value
+
+
+def _send(connection: socket.socket, head: bytes, body: Iterable[bytes | memoryview]) -> None:
+    for part in body:
+        view = memoryview(part)
+        for start in range(0, len(view), PIECE_BYTES):
+            piece = view[start : start + PIECE_BYTES]
+            connection.sendall(head + piece if head else piece)  # a small request goes out at once
+            head = b""
+    if head:
+        connection.sendall(head)
+
+
+def _has_something(connection: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))

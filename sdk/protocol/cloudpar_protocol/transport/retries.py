@@ -1,0 +1,56 @@
+"""Attempts of one request, repeated until one succeeds. How long that may take is the caller's decision."""
+
+import random
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from cloudpar_protocol.errors import RequestError
+
+T = TypeVar("T")
+
+
+class Stopped(Exception):
+    """This side wants no answer any more."""
+
+
+class Backoff:
+    """The delays between attempts, in seconds: each is twice as long as the one before, up to a limit."""
+
+    def __init__(self, first_s: float, longest_s: float) -> None:
+        self._first_s = self._next_s = first_s
+        self._longest_s = longest_s
+
+    def reset(self) -> None:
+        """Start with the first delay again."""
+        self._next_s = self._first_s
+
+    def next_s(self, asked_s: float | None = None) -> float:
+        """Return the next delay: at least `asked_s`, which the other side asked for, and up to a quarter longer.
+
+        Without the random quarter, all that one absence has interrupted would return at once.
+        """
+        delay_s, self._next_s = self._next_s, min(2 * self._next_s, self._longest_s)
+        return max(asked_s or 0.0, delay_s) * random.uniform(1.0, 1.25)  # noqa: S311 - jitter
+
+
+def retry(once: Callable[[], T], failed: Callable[[OSError | RequestError], float], stopped: threading.Event) -> T:
+    """Make attempts until one succeeds, and return its answer.
+
+    Args:
+        once: Makes one attempt. It raises an OSError if there is no answer, and a RequestError if it is refused.
+        failed: Returns the delay before the next attempt, in seconds, or raises an error if another is of no use.
+        stopped: Once it is set, there is no further attempt, and the failure of one under way is not reported.
+
+    Raises:
+        Stopped: `stopped` is set.
+    """
+    while not stopped.is_set():
+        try:
+            return once()
+        except (OSError, RequestError) as error:
+            if stopped.is_set():
+                raise Stopped from error
+            delay_s = failed(error)
+        stopped.wait(delay_s)
+    raise Stopped

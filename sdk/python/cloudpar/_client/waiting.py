@@ -1,0 +1,126 @@
+"""How long a request waits for the master or a blob store that does not answer, and what the user hears of that."""
+
+import errno
+import logging
+import time
+from typing import NamedTuple
+
+from cloudpar.errors import MasterUnreachable, RateLimited, RequestError, Unavailable
+from cloudpar_protocol.transport.connection_pool import Timeouts
+from cloudpar_protocol.transport.payload_folder import NO_ROOM, PayloadFolder
+
+from .retry_policy import Attempts, RetryPolicy
+from .storage_watch import folder_unwritable
+
+CONNECT_S = 10.0
+
+log = logging.getLogger("cloudpar")
+
+
+class Peer(NamedTuple):
+    """An address that requests go to, and how it answered recently.
+
+    Attributes:
+        kind: "master" or "blob store".
+        address: The contacted address, for messages.
+        policy: Separate for the master and for each store, so that a failing store does not pass for a failing master.
+    """
+
+    kind: str
+    address: str
+    policy: RetryPolicy
+
+
+class Waiting:
+    """One request's wait for its peer: what follows from each of its attempts.
+
+    Args:
+        peer: Where the request goes.
+        folder: The payload folder of a master that the pool has started for itself.
+        answer_s: How long to wait for an answer, in seconds.
+        allowance_s: How long to try, instead of the patience of the peer's policy.
+    """
+
+    def __init__(self, peer: Peer, folder: PayloadFolder | None, answer_s: float, allowance_s: float | None) -> None:
+        self._peer = peer
+        self._folder = folder
+        self._is_limited = allowance_s is not None
+        self._attempts = Attempts(peer.policy, answer_s, allowance_s, time.monotonic())
+
+    def timeouts(self) -> Timeouts:
+        """Return how long the next attempt may take."""
+        answer_s = self._attempts.timeout_s(time.monotonic())
+        return Timeouts(min(CONNECT_S, answer_s), answer_s)
+
+    def answered(self) -> None:
+        """Note that the peer is there; tell the user if it was away."""
+        away_s = self._peer.policy.answered(time.monotonic())
+        if away_s is not None:
+            log.warning("cloudpar: the %s at %s is back after %.0f s", self._peer.kind, self._peer.address, away_s)
+
+    def failed(self, error: OSError | RequestError) -> float:
+        """Return the delay before the next attempt, in seconds; tell the user once the peer has been away for a while.
+
+        Raises:
+            RequestError: The peer refused the request.
+            MasterUnreachable: The peer has not answered for longer than the patience.
+            FolderUnwritable: The payload folder has no room.
+        """
+        self._raise_final(error)
+        asked_s = error.retry_after_s if isinstance(error, RequestError) else None
+        # At the first contact, an answer that asks to wait without a time may come from another program.
+        is_master = self._peer.policy.met or asked_s is not None
+        if isinstance(error, RateLimited) and not self._is_limited and is_master:
+            self.answered()
+            return self._paced(error)
+        now = time.monotonic()
+        delay_s = self._attempts.failed(now, asked_s)
+        if delay_s is None:
+            raise self._given_up(error, now - self._attempts.began) from error
+        if self._peer.policy.failed(now):
+            what = "cannot serve requests now" if isinstance(error, RequestError) else "does not answer"
+            log.warning(
+                "cloudpar: the %s at %s %s (%s); waiting for it up to %.0f s",
+                self._peer.kind, self._peer.address, what, _brief(error), self._attempts.allowance_s,
+            )  # fmt: skip
+        return delay_s
+
+    def _raise_final(self, error: OSError | RequestError) -> None:
+        """Raise if repeating the request cannot help."""
+        if isinstance(error, RequestError) and not error.retryable:
+            if type(error) is RequestError and not self._peer.policy.met:  # another program answers at this address
+                raise self._given_up(error, 0.0) from None
+            self.answered()
+            raise error from None
+        if self._folder is not None and isinstance(error, OSError) and error.errno in NO_ROOM:
+            # This error comes from a write of this process, and repeating it does not make room.
+            raise folder_unwritable(self._folder, error.errno) from error
+
+    def _paced(self, error: RateLimited) -> float:
+        """Wait without a limit: the master answers, and asks to wait until there is room."""
+        now = time.monotonic()
+        delay_s = self._attempts.paced(now, error.retry_after_s)
+        if self._peer.policy.paced(self._attempts.paced_since, now):
+            waited_s = now - self._attempts.paced_since
+            log.warning(
+                "cloudpar: the %s has delayed a request for %.0f s: %s", self._peer.kind, waited_s, _brief(error)
+            )
+        return delay_s
+
+    def _given_up(self, error: Exception, waited_s: float) -> Exception:
+        policy = self._peer.policy
+        if self._folder is not None and isinstance(error, Unavailable):
+            # Only a full disk makes this pool's own master unavailable for so long.
+            return folder_unwritable(self._folder, errno.ENOSPC)
+        if isinstance(error, RequestError) and policy.met:
+            return error
+        fix = (
+            f"waited {waited_s:.0f} s for it (patience_s={policy.patience_s:g})"
+            if policy.met
+            else "check the endpoint, and that its master runs (on one machine: `cloudpar up`)"
+        )
+        return MasterUnreachable(f"no {self._peer.kind} answers at {self._peer.address}: {_brief(error)}; {fix}")
+
+
+def _brief(error: Exception) -> str:
+    return str(error) or type(error).__name__
