@@ -10,14 +10,14 @@ process keeps the list of known pages; a task fetches one page and returns its l
 import argparse
 import re
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from http.client import HTTPException
 from typing import NamedTuple
+from urllib.error import HTTPError
 from urllib.parse import urldefrag, urljoin, urlsplit
-
-import urllib3
+from urllib.request import build_opener
 
 from cloudpar import Pool
 
-OK = 200
 _LINK = re.compile(r'<a\s[^>]*href="([^"]+)"', re.IGNORECASE)
 
 
@@ -31,13 +31,15 @@ class Page(NamedTuple):
 
 def fetch(url: str) -> Page:
     """One page. A page that cannot be read is a result like others, and no exception."""
+    opener = build_opener()
+    opener.addheaders = [("User-Agent", "cloudpar-example")]
     try:
-        reply = urllib3.request("GET", url, headers={"User-Agent": "cloudpar-example"}, timeout=20, retries=1)
-    except urllib3.exceptions.HTTPError as error:
+        with opener.open(url, timeout=20) as reply:
+            html = reply.read().decode("utf-8", "replace")
+    except HTTPError as error:
+        return Page(url, [], f"status {error.status}")
+    except (OSError, HTTPException) as error:
         return Page(url, [], str(error))
-    if reply.status != OK:
-        return Page(url, [], f"status {reply.status}")
-    html = reply.data.decode("utf-8", "replace")
     return Page(url, [urldefrag(urljoin(url, link)).url for link in _LINK.findall(html)])
 
 
