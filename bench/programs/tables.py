@@ -1,4 +1,4 @@
-"""Data frames: a frame that the function captures, rows of a frame, and Polars."""
+"""Data frames and large arrays: a frame that the function captures, rows of a frame, Polars, arrays as arguments."""
 
 from functools import cache
 from typing import Any
@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 
 from .engines import Engine
-from .program import Program
+from .program import CLOUDPAR, JOBLIB, Program
 
 
 @cache
@@ -49,8 +49,24 @@ def polars(engine: Engine) -> object:
     return [round(value, 6) for value in engine.map(by_group, range(40))]
 
 
+def every_512th(array: Any) -> float:
+    """Add up a few values of an array of 10 MB, so that moving the array is all the work."""
+    return float(array[::512].sum())
+
+
+@cache
+def large() -> list[Any]:
+    """Return 24 arrays of 10 MB."""
+    return [np.random.default_rng(seed).random(1_250_000) for seed in range(24)]
+
+
+def arrays(engine: Engine) -> object:
+    return round(sum(engine.map(every_512th, large())), 6)
+
+
 PROGRAMS = (
     Program("bootstrap", "40 resamples of a captured frame of 48 MB", bootstrap),
+    Program("arrays", "24 arrays of 10 MB as arguments", arrays, (CLOUDPAR, JOBLIB)),
     Program("rows", "20,000 rows by itertuples()", rows),
     Program("polars", "40 group-bys of 300,000 rows", polars),
 )
