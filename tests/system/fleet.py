@@ -19,11 +19,11 @@ class Named(master_io.MasterIO):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.worker_id = f"agent {os.getpid()}"
-        ask = self._retrieval._ask
-        def asking(*request):
+        call = self._retrieval._channel.call
+        def calling(*request):
             print("asks for tasks at", time.monotonic(), file=sys.stderr, flush=True)
-            return ask(*request)
-        self._retrieval._ask = asking
+            return call(*request)
+        self._retrieval._channel.call = calling
 agent.MasterIO = Named
 sys.exit(__main__.main())
 """
