@@ -1,5 +1,6 @@
 """Chunks of other packages that a busy worker learns of, and fetches."""
 
+from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import ExecutorResult
@@ -41,3 +42,32 @@ def test_a_worker_whose_fetch_brings_nothing_does_not_fetch_again_at_once() -> N
     worker.handle(on.Retrieved([], besides=True, waiting=True))
     assert not fetches(worker)
     assert worker.of(do.Feed)
+
+
+def in_stock(worker: Worker) -> list[str]:
+    return [record.lease.account for record in worker.state.facts.leases.values()]
+
+
+def fetch_all(worker: Worker, leases: list[Lease]) -> None:
+    """The master hands out one chunk for each fetch, while it has some, and says that others wait."""
+    while fetches(worker) and leases:
+        worker.handle(on.Retrieved([leases.pop(0)], besides=True, waiting=True), 100)
+
+
+def test_a_worker_with_short_tasks_does_not_collect_a_chunk_of_each_package() -> None:
+    packages = [lease_of(CODE, 20, start=10, mean_us=10_000, package_id=f"{number:032}") for number in range(100)]
+    worker = Worker(packages.pop())
+    worker.handle(on.Extended([], waiting=True))
+    fetch_all(worker, packages)
+    assert len(in_stock(worker)) == 2
+    assert not fetches(worker)
+
+
+def test_a_worker_with_short_tasks_fetches_all_chunks_of_an_account_that_it_does_not_run() -> None:
+    chunks = [
+        lease_of(CODE, 1, start=start, mean_us=10_000, account="other", package_id="o" * 32) for start in range(3, 8)
+    ]
+    worker = Worker(lease_of(CODE, 20, mean_us=10_000))
+    worker.handle(on.Extended([], waiting=True))
+    fetch_all(worker, chunks)
+    assert in_stock(worker).count("other") == 5

@@ -7,6 +7,7 @@ it only asks whether there are any (a peek, which the master holds open), and fe
 from typing import Final
 
 from cloudpar_protocol.limits import HOLD_S
+from cloudpar_protocol.worker_messages import Lease
 
 from .choosing import in_turn, is_short
 from .executor_record import FedRun
@@ -18,7 +19,7 @@ FETCH_US: Final = 200_000
 """How long a free executor waits for fetched chunks before it continues with the tasks that are here."""
 
 PEEK_AGAIN_US: Final = 100_000
-"""The pause after a fetch that brought nothing because other workers were faster."""
+"""The pause after a fetch that brought nothing, because other workers were faster, or nothing that runs next here."""
 
 SHORT_US: Final = 500_000
 """If the tasks of a running package are shorter than this, the next chunk of it is retrieved in time."""
@@ -52,6 +53,19 @@ def fetch(facts: Facts, now_us: int) -> None:
         facts.others_wait, facts.fetching, facts.fetch_ends_at_us = False, True, now_us + FETCH_US
         waiting = dict.fromkeys(record.lease.package_id for record in facts.leases.values() if record.untouched)
         facts.retrieve(chunks, 0.0, list(waiting)[:PACKAGES])
+
+
+def overtakes(facts: Facts, lease: Lease) -> bool:
+    """Whether a lease that was fetched goes before the other work here, so that more of its kind may wait.
+
+    Otherwise nothing at the master goes before it either: the master hands out first what is furthest behind. A worker
+    that fetched on would collect a chunk of each of a thousand packages, and be late for a new one.
+    """
+    others = [record.lease for record in facts.leases.values() if record.untouched]
+    others = [other for other in others if other.package_id != lease.package_id]
+    if lease.start == 0 or lease.account not in {other.account for other in others}:
+        return True
+    return all(facts.turns.behind_us(lease.package_id, other.package_id) > 0 for other in others)
 
 
 def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None:

@@ -22,7 +22,7 @@ from .feeding import linger_us
 from .lease_record import LeaseRecord
 from .master_policy import BEATS
 from .nesting import memory_limit
-from .peeking import PEEK_AGAIN_US
+from .peeking import PEEK_AGAIN_US, overtakes
 from .supervision import OUTPUT_LIMIT_BYTES, OVERSIZED_PART
 from .suspects import is_suspect
 
@@ -214,10 +214,11 @@ class WorkerState:
         facts.holds = facts.holds or stimulus.holds
         # If no chunk waits any more, the one that a peek saw may be in this answer. After an empty answer the worker
         # does not fetch again at once: another worker was faster.
-        facts.others_wait = stimulus.waiting and bool(stimulus.leases)
+        overtaking = any(overtakes(facts, lease) for lease in stimulus.leases)
+        facts.others_wait = stimulus.waiting and overtaking
         if stimulus.besides:
             facts.fetching = False
-            if not stimulus.leases:
+            if not overtaking:
                 facts.peek_at_us = now_us + PEEK_AGAIN_US
         else:
             facts.retrieving = False
