@@ -146,7 +146,7 @@ def test_an_empty_endpoint_or_token_does_not_start_a_pool_on_this_machine(
 
 
 def test_the_error_of_a_token_of_another_type_does_not_show_it() -> None:
-    with pytest.raises(TypeError, match=r"^token= is given a bytes: give text, or None$"):
+    with pytest.raises(TypeError, match=r"^token= is of type bytes: give text, or None$"):
         Pool("http://127.0.0.1:1", b"secret")  # type: ignore[arg-type]
 
 
@@ -155,7 +155,7 @@ def test_a_number_of_executors_in_the_place_of_the_endpoint_or_the_token_is_refu
         Pool(4)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"123 is no endpoint: .* write Pool\(workers=123\)$"):
         Pool(123, "token")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"^token= is given a int: .*workers= takes a number of executors$"):
+    with pytest.raises(TypeError, match=r"^token= is of type int: .*workers= takes a number of executors$"):
         Pool("local", 4)  # type: ignore[arg-type]
 
 

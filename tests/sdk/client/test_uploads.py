@@ -42,13 +42,14 @@ class Announced:
     ("own", "kind", "url", "announced"),
     [
         (False, "data", "/k", [CRC32]),
-        (True, "code", "/k", [CRC32]),
+        (False, "code", "/k", [CRC32]),
+        (True, "code", "file:///k", [NOT_CHECKED]),
         (True, "data", "file:///k", [NOT_CHECKED]),
         (True, "data", "/k", [NOT_CHECKED, CRC32]),
     ],
-    ids=["http", "task code", "file", "earlier master"],
+    ids=["data by HTTP", "code by HTTP", "file of code", "file of data", "earlier master"],
 )
-def test_only_data_that_is_written_to_the_pools_own_folder_has_no_checksum(
+def test_only_what_is_written_to_the_pools_own_folder_has_no_checksum(
     tmp_path: Path, own: bool, kind: Any, url: str, announced: list[int]
 ) -> None:
     connection = Announced(PayloadFolder(str(tmp_path)) if own else None, url)

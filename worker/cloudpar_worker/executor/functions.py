@@ -52,7 +52,8 @@ class FunctionCache:
             try:
                 entry = _load(self._codes.pop(code_hash), codec)
                 if not callable(entry):
-                    entry = TypeError(f"the task code is a {type(entry).__name__}, not callable: send a function")
+                    kind = type(entry).__name__
+                    entry = TypeError(f"the task code is of type {kind} and not callable: send a function")
             except BaseException as error:
                 entry = error
             self._entries[code_hash] = entry

@@ -19,6 +19,8 @@ from .code_blobs import KEPT_BYTES, CodeBlobs
 from .file_remover import FileRemover
 
 READ_BYTES = 1024 * 1024
+FILE = "file:"
+"""How a link to a file starts."""
 CODE = "code/"
 """How the key of task code starts."""
 
@@ -77,7 +79,10 @@ class FileBlobStore:
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
         """See the port."""
-        return self._link("PUT", key, {"size": str(size), "crc32": str(crc32)})
+        link = self._link("PUT", key, {"size": str(size), "crc32": str(crc32)})
+        if key.startswith(CODE) and link.url.startswith(FILE):
+            self._code.announce(self._path(key))
+        return link
 
     def part_links(self, *_: object) -> None:
         """See the port. On one machine parts are no faster, and an upload that breaks off loses little."""
@@ -183,9 +188,7 @@ class FileBlobStore:
     def _link(self, method: Literal["GET", "PUT"], key: str, query: dict[str, str]) -> Link:
         base = self._base()
         if base == FILES:
-            if not key.startswith(CODE):  # task code must come through `write`, which counts its bytes
-                return Link(method=method, url=self._path(key).as_uri())
-            base = ""
+            return Link(method=method, url=self._path(key).as_uri())
         query = {**query, "expires": str(round(self._clock.now() + LINK_S))}
         query["signature"] = self._sign(method, key, query)
         return Link(method=method, url=f"{base}/blobs/{quote(key)}?{urlencode(query)}")

@@ -39,6 +39,7 @@ class CodeBlobs:
         self._needed = needed
         self._kept_bytes = kept_bytes
         self._bytes = 0
+        self._uncounted: set[Path] = set()
         self._promises: defaultdict[Path, deque[float]] = defaultdict(lambda: deque(maxlen=PROMISES))
         for path, used_at, size in self._files():
             self._bytes += size
@@ -49,8 +50,17 @@ class CodeBlobs:
         # Each promise counts alone: one of two clients may start, and its package end, before the other one starts.
         self._promises[path].append(self._clock.now() + PROMISED_S)
 
+    def announce(self, path: Path) -> None:
+        """Note that a client is going to write this code itself, and then to start a package with it."""
+        self.promise(path)
+        self._uncounted.add(path)
+
     def keep_promise(self, path: Path) -> None:
         """Note that a package with this code is stored. From now on the package says how long the code is needed."""
+        if path in self._uncounted:  # the client has not told this master that the file is complete
+            self._uncounted.remove(path)
+            with suppress(FileNotFoundError):
+                self.added(path.stat().st_size)
         promises = self._promises[path]
         if promises:
             promises.popleft()

@@ -131,7 +131,7 @@ def address(name: str, value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise TypeError(f"{name}= is given a {type(value).__name__}: {_text_instead(name, value)}")
+        raise TypeError(f"{name}= is of type {type(value).__name__}: {_text_instead(name, value)}")
     if not value:
         raise ConfigurationError(
             f"{name}= is given an empty text: give the {name}, or None, so that the environment or the profile file "

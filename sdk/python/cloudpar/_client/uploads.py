@@ -26,9 +26,7 @@ def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, co
         CloudparError: The master or the store refuses it or does not answer.
     """
     wanted = Upload(kind=kind, size=blob.size, crc32=NOT_CHECKED, hash=code_hash)
-    # Task code always goes to the master, which counts its size, even if task data is written to files.
-    to_file = connection.folder is not None and kind == "data"
-    prepared = _prepare(connection, wanted) if to_file else None
+    prepared = None if connection.folder is None else _prepare(connection, wanted)
     if prepared is None or (prepared.link is not None and not PayloadFolder.has(prepared.link.url)):
         # Over HTTP, payloads carry checksums; an earlier release's master of a pool also expects them.
         crc32, parts_crc32 = blob.checksums()

@@ -1,6 +1,7 @@
 """Task code in a data folder: which of it stays, and which is removed when there is too much."""
 
 import asyncio
+import os
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +15,10 @@ from cloudpar_master.adapters.embedded.code_blobs import PROMISED_S
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
 from cloudpar_master.adapters.embedded.signals import NoSignals
+from cloudpar_protocol.link_urls import FILES
+from cloudpar_protocol.parts import NOT_CHECKED
 from cloudpar_protocol.payloads import BlobRef, TaskCode
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
 from master.heads import altered
 from master.packages import make_head, make_spec
 from master.stores import NOW, SetClock
@@ -27,8 +31,14 @@ class Folder:
     """A data folder, and the requests of its clients."""
 
     def __init__(self, path: Path, database: Database, clock: SetClock) -> None:
+        self.base = ""
         self.blobs = FileBlobStore(
-            path / "blobs", str, b"secret", clock, code_in_use=lambda: code_in_use(database), code_bytes=ROOM * SIZE
+            path / "blobs",
+            lambda: self.base,
+            b"secret",
+            clock,
+            code_in_use=lambda: code_in_use(database),
+            code_bytes=ROOM * SIZE,
         )
         self.packages = SqlitePackageStore(database, NoSignals(), self.blobs.started)
         self.folder = path / "blobs" / "code"
@@ -40,9 +50,19 @@ class Folder:
         async def body() -> AsyncIterator[bytes]:
             yield bytes(SIZE)
 
+        self.base = ""
         self.clock.move(1.0)
         link = self.blobs.put_link(f"code/a/{name}", SIZE, zlib.crc32(bytes(SIZE)))
         asyncio.run(self.blobs.write(f"code/a/{name}", dict(parse_qsl(urlsplit(link.url).query)), body()))
+
+    def write(self, name: str) -> None:
+        """Write code to the file that the master names, as the client of the same pool does."""
+        self.base = FILES
+        self.clock.move(1.0)
+        link = self.blobs.put_link(f"code/a/{name}", SIZE, NOT_CHECKED)
+        PayloadFolder(str(self.folder.parent)).put(link.url, [bytes(SIZE)])
+        path = next(self.folder.rglob(f"{name}.blob"))
+        os.utime(path, (self.clock.now(), self.clock.now()))  # on this test's clock
 
     def start(self, name: str, package_id: str | None = None) -> None:
         spec = make_spec(package_id or f"package of {name}")
@@ -133,6 +153,32 @@ def test_a_restarted_master_keeps_code_blobs_that_the_last_one_promised(
     after.clock.move(PROMISED_S)
     after.run("f")
     assert after.names == "cef"
+
+
+def test_code_that_clients_write_themselves_stays_up_to_the_same_size(folder: Folder) -> None:
+    for name in "abcde":
+        folder.write(name)
+        folder.start(name)
+        folder.end(name)
+    assert folder.names == "cde"
+
+
+def test_code_that_a_client_has_just_written_stays_until_it_has_started(folder: Folder) -> None:
+    folder.write("a")
+    for name in "bcde":
+        folder.run(name)
+    assert folder.names == "ade"
+
+
+def test_code_that_two_clients_write_at_once_is_counted_once(folder: Folder) -> None:
+    for name in "aa":
+        folder.write(name)
+    for number in range(2):
+        folder.start("a", f"package {number}")
+        folder.end("a", f"package {number}")
+    for name in "bc":
+        folder.run(name)
+    assert folder.names == "abc"
 
 
 def test_a_second_upload_of_the_same_code_is_counted_once(folder: Folder) -> None:
