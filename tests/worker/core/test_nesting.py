@@ -100,6 +100,24 @@ def test_surplus_executors_stay_for_a_while() -> None:
     assert (worker.of(do.Kill), worker.of(do.Spawn), worker.state.facts.nested) == ([], [], False)
 
 
+@pytest.mark.parametrize("running", [True, False], ids=["fed_while_it_runs", "fed_when_it_is_free"])
+def test_another_accounts_task_gets_the_surplus_executor_before_more_work_of_the_first_account(running: bool) -> None:
+    worker = waiting(parents(account="ann"))
+    worker.handle(on.TaskWaits(0, waits=False))
+    worker.done(0)
+    mean_us = 40_000 if running else 1_000_000
+    worker.handle(on.Retrieved([lease_of(CODE, 8, mean_us=mean_us, account="ann")]))
+    bob = lease_of(CODE, 1, account="bob")
+    worker.handle(on.Retrieved([bob]), after_us=100_000)
+    for index in range(8):
+        if (1, bob.lease_id) in worker.fed:
+            break
+        worker.handle(on.Results(0, [ExecutorResult(index, "ok", mean_us, b"")], worker.now), after_us=mean_us)
+    # Short tasks of its own account may keep an executor for 50 ms.
+    assert index <= 3
+    assert worker.of(do.Kill) == []
+
+
 def test_a_task_that_ends_while_it_waits_counts_as_waiting_no_longer() -> None:
     worker = waiting(parents(2))
     worker.done(0)

@@ -33,6 +33,19 @@ def test_a_chunk_that_a_peek_saw_is_fetched_when_an_executor_is_free() -> None:
     assert len(fetches(worker)) == 1
 
 
+def test_a_surplus_executor_that_may_not_run_is_not_free() -> None:
+    """After its task has waited, the worker has two executors, and only one of them may run at a time."""
+    worker = with_stock()
+    worker.handle(on.TaskWaits(0, waits=True))
+    (spawned,) = worker.of(do.Spawn)
+    worker.handle(on.ExecutorReady(spawned.executor_id))
+    worker.handle(on.TaskWaits(0, waits=False))
+    worker.handle(on.Extended([], waiting=True))
+    assert not fetches(worker)
+    worker.handle(end_of(worker, 0), TASK_US)
+    assert len(fetches(worker)) == 1
+
+
 def test_a_worker_whose_fetch_brings_nothing_does_not_fetch_again_at_once() -> None:
     """Another worker was faster, and the master has not noticed yet; the executor continues with the tasks here."""
     worker = with_stock()

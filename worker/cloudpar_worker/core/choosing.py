@@ -6,7 +6,7 @@ from .executor_record import ExecutorRecord
 from .facts import Facts
 from .feeding import ONE_AHEAD_US
 from .lease_record import LeaseRecord
-from .nesting import may_start
+from .nesting import free_places, may_start
 from .supervision import running_of
 
 AFFINITY_US: Final = 50_000
@@ -28,11 +28,14 @@ def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now
     for record in ordered:
         if executor.serves(record.lease):
             return record
-        if _is_short_of_executors(facts, record):
+        serving, places = _free_for(facts, record), free_places(facts, beside=executor)
+        if min(serving, places) < record.ready_tasks:
             own = next((other for other in ordered if executor.serves(other.lease)), None)
             if own is not None and _keeps(facts, own, record, now_us):
                 return own
-            return None if executor.running else record
+            # With surplus executors (see `nesting`), a task of this executor would take the place of a free one that
+            # serves the lease. Then the lease, although first in turn, would wait for all other work.
+            return None if executor.running or serving > places else record
     return None
 
 
@@ -61,10 +64,10 @@ def _keeps(facts: Facts, own: LeaseRecord, other: LeaseRecord, now_us: int) -> b
     return served and facts.turns.behind_us(other.lease.package_id, own.lease.package_id) < SWITCH_US
 
 
-def _is_short_of_executors(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether a lease has more ready tasks than there are free or starting executors that can serve it."""
+def _free_for(facts: Facts, record: LeaseRecord) -> int:
+    """How many free or starting executors can serve a lease."""
     free = [executor for executor in facts.executors.values() if executor.stop is None and executor.running is None]
-    return sum([executor.serves(record.lease) for executor in free]) < record.ready_tasks
+    return sum([executor.serves(record.lease) for executor in free])
 
 
 def is_payable(facts: Facts, record: LeaseRecord) -> bool:

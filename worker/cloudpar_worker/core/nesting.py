@@ -31,12 +31,17 @@ def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
         return False
     if not facts.nested:
         return True
-    others = [each for each in facts.executors.values() if each.running and not each.stop and each is not executor]
-    running = len([each for each in others if not each.awaits])
     # A running task counts too, because it may start to wait at any time.
-    alike = len([each for each in others if each.depth == lease.depth])
-    most = facts.wanted_executors
-    return (alike < most or _is_crowded(facts)) and (executor.running is not None or running < most)
+    alike = len([each for each in _running_beside(facts, executor) if each.depth == lease.depth])
+    if alike >= facts.wanted_executors and not _is_crowded(facts):
+        return False
+    return executor.running is not None or free_places(facts, beside=executor) >= 0
+
+
+def free_places(facts: Facts, beside: ExecutorRecord | None = None) -> int:
+    """How many more executors may run, if `beside` runs. Others that are free stay idle."""
+    running = len([each for each in _running_beside(facts, beside) if not each.awaits])
+    return facts.wanted_executors - running - (beside is not None)
 
 
 def has_room(facts: Facts, lease: Lease) -> bool:
@@ -83,6 +88,10 @@ def stop_overfull(facts: Facts) -> None:
     if len(waiting) > 1 and (held := _held_bytes(facts)) > most:
         newest = max(waiting, key=lambda each: each.awaits_at_us)
         facts.kill(newest, outcomes.nested_memory(len(waiting), held, most, *newest.position()))
+
+
+def _running_beside(facts: Facts, executor: ExecutorRecord | None) -> list[ExecutorRecord]:
+    return [each for each in facts.executors.values() if each.running and not each.stop and each is not executor]
 
 
 def _is_crowded(facts: Facts) -> bool:

@@ -13,6 +13,7 @@ from .choosing import in_turn, is_short
 from .executor_record import FedRun
 from .facts import Facts
 from .lease_record import LeaseRecord
+from .nesting import free_places
 from .suspects import takes_on
 
 FETCH_US: Final = 200_000
@@ -40,7 +41,8 @@ def peek(facts: Facts, now_us: int) -> None:
 def fetch(facts: Facts, now_us: int) -> None:
     """Fetch the chunks that a peek has seen, when an executor here is free for them or soon will be."""
     ready = [record for record in facts.leases.values() if record.ready]
-    free = sum(executor.usable and executor.running is None for executor in facts.executors.values())
+    idle = sum(executor.usable and executor.running is None for executor in facts.executors.values())
+    free = max(min(idle, free_places(facts)), 0)
     if not facts.others_wait or facts.fetching or not takes_on(facts, now_us):
         return
     if not ready:
