@@ -152,6 +152,8 @@ def test_the_endpoint_local_starts_a_pool_on_this_machine_despite_a_configured_m
 def test_max_workers_is_another_name_for_workers(configured: FakeMaster, caplog: pytest.LogCaptureFixture) -> None:
     with Pool(max_workers=3):
         assert 'Pool("local", workers=3)' in caplog.text
+    with Pool("local", max_workers=3) as pool:
+        assert "of 3 executors on this machine" in repr(pool)
 
 
 def test_a_library_that_feeds_an_executor_keeps_many_tasks_submitted(pool: Pool) -> None:

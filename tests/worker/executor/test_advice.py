@@ -50,6 +50,13 @@ def test_the_note_about_an_older_module_names_client_and_worker(library: Path) -
     assert "has numbers-of-old 1.26" in note_on(ImportError("cannot import name 'x'", name="numbers_of_old"))
 
 
+def test_a_missing_part_of_the_standard_library_cannot_be_installed(library: Path) -> None:
+    note = note_on(ModuleNotFoundError("No module named 'json.yaml'", name="json.yaml"))
+    assert "has no module 'json.yaml', which the task data needs" in note
+    assert "'json' is a part of Python, here 3." in note
+    assert "Install" not in note
+
+
 def test_the_note_about_another_platforms_extension_names_what_loads_here(library: Path) -> None:
     (library / "native.cpython-39-powerpc.so").touch()
     note = note_on(ModuleNotFoundError("No module named 'native'", name="native"), "the task code")

@@ -44,6 +44,11 @@ def _missing(name: str, what: str) -> str:
             f"Python, and here such files end in {EXTENSION_SUFFIXES[0]}. Build and install {top!r} at the worker, or "
             "run the client where workers are alike."
         )
+    if top in sys.stdlib_module_names:
+        return (
+            f"{_here()} has no module {name!r}, which {what} needs. {top!r} is a part of "
+            f"Python, here {platform.python_version()}: check the name, and the client's version of Python."
+        )
     release = release_of(top)
     if release:
         return (

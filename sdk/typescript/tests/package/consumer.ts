@@ -15,6 +15,8 @@ import {
 
 const options: PoolOptions = { endpoint: 'http://127.0.0.1:8642', token: 't', onEvent: (event) => report(event) };
 
+declare const long: bigint; // a literal would need ES2020
+
 function report(event: PoolEvent): string {
   return event.type === 'progress' ? `${event.progress.done} of ${event.progress.tasks}` : event.type;
 }
@@ -25,7 +27,7 @@ export async function main(signal?: MapOptions['signal']): Promise<number> {
   for await (const value of pool.map<number>('math:factorial', range(1, 6), { signal, buffersize: 10 })) {
     sum += value;
   }
-  const results = pool.mapUnordered<string>('m:f', [new Float64Array(2), new Uint8Array(2), { a: 1n }]);
+  const results = pool.mapUnordered<string>('m:f', [new Float64Array(2), new Uint8Array(2), { a: long }]);
   const each: AsyncIterable<Settled<string>> = results.settled();
   for await (const settled of each) {
     if (settled.status === 'rejected' && settled.reason instanceof TaskError) {

@@ -51,6 +51,11 @@ describe('the types need no settings', () => {
     expect(await compile(installed.folder, typescript, settings, ['consumer.ts'])).toBe('');
   });
 
+  test('with the target and the libraries that `tsc --init` of 5.8 writes', async () => {
+    const settings = { ...BARE, module: 'NodeNext', target: 'ES2016', lib: ['ES2016'] };
+    expect(await compile(installed.folder, typescript, settings, ['consumer.ts'])).toBe('');
+  });
+
   test('in a CommonJS module, as TypeScript resolved modules before Node knew ES modules', async () => {
     const settings = { ...BARE, module: 'CommonJS', moduleResolution: 'Node' };
     expect(await compile(installed.folder, typescript, settings, ['common.cts'])).toBe('');

@@ -60,6 +60,7 @@ describe.each(['5.4', '5.5', '5.6', '5.7', '5.8', '5.9', '6.0', '7.0'])(
 
     test.each([
       ['without the types of the DOM or of Node', BARE, ['consumer.ts', 'common.cts']],
+      ['for ES2016', { ...BARE, target: 'ES2016', lib: ['ES2016'] }, ['consumer.ts']],
       ['with its own fetch and signals', { ...BARE, lib: ['ES2022', 'DOM'] }, ['fetches.ts']],
     ])('%s', async (_, settings, files) => {
       expect(await compile(installed.folder, compiler, { ...settings, module: 'NodeNext' }, files)).toBe('');
