@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+import nbformat
 from bench.cluster import up
+from nbclient import NotebookClient
 
 from cloudpar import Pool
 from cloudpar.errors import ExecutorOutOfMemory
@@ -106,24 +108,49 @@ def interrupt() -> str:
     return f"ended after {time.monotonic() - began:.2f} s"
 
 
-CELLS: Final = """
+CELLS: Final = (
+    """
+import threading
+import time
 from cloudpar import Pool
 factor = 3
 def times(x):
+    time.sleep(0.5)
     return factor * x
-pool = Pool("local", workers=2, progress=False)
-print(list(pool.map(times, range(4))))
+pool = Pool("local", workers=2)
+list(pool.map(times, range(8)))
+""",
+    """
 factor = 5
-print(list(pool.map(times, range(4))))
-pool.shutdown()
-"""
+list(pool.map(times, range(4)))
+""",
+    """
+def divide(x):
+    return 1 // x
+list(pool.map(divide, [1, 0]))
+""",
+    """
+lock = threading.Lock()
+list(pool.map(lambda x: lock, [1]))
+""",
+    "pool.shutdown()",
+)
 
 
 def notebook() -> str:
-    """A pool runs functions of a `__main__` that has no file, also after an edit between two calls."""
-    done = subprocess.run([sys.executable, "-"], input=CELLS, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["[0, 3, 6, 9]", "[0, 5, 10, 15]"], done.stdout
-    return ""
+    """A notebook shows a bar, sees an edit between two calls, and its errors are short and show the cell's line."""
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    NotebookClient(book, timeout=60, allow_errors=True).execute()
+    first, second, divided, unpicklable, _ = [cell.outputs for cell in book.cells]
+    assert "times" in str([each.data for each in first if each.output_type == "display_data"]), first
+    assert first[-1].data["text/plain"] == "[0, 3, 6, 9, 12, 15, 18, 21]", first
+    assert second[-1].data["text/plain"] == "[0, 5, 10, 15]", second
+    errors = ["\n".join(outputs[-1].traceback) for outputs in (divided, unpicklable)]
+    assert "return 1 // x" in errors[0], errors[0]
+    assert "the global `lock` that <lambda> uses" in errors[1], errors[1]
+    lines = [len(error.splitlines()) for error in errors]
+    assert max(lines) <= 30, lines
+    return f"the errors have {lines[0]} and {lines[1]} lines"
 
 
 def detach() -> str:
@@ -175,7 +202,7 @@ EXPECTATIONS: Final = (
     Expectation("logs", "20 tasks print, and their lines arrive with their numbers", logs),
     Expectation("one-error", "an error names the one bad row of 10,000", one_error),
     Expectation("ctrl-c", "Ctrl-C stops a script and its tasks", interrupt),
-    Expectation("notebook", "functions of a session without a file, edited between two calls", notebook),
+    Expectation("notebook", "a notebook in its kernel: a bar, an edit between two calls, short errors", notebook),
     Expectation("detach", "a package is started by one pool and read by another", detach),
     Expectation("memory", "a task that takes too much memory fails alone", memory),
     Expectation("urgent", "a call beside a long map starts when a task ends", urgent),
