@@ -58,6 +58,17 @@ def test_messages_are_sent_ten_at_a_time(scripted: Scripted) -> None:
     assert queue.send(sendings(23)) == [True] * 23
 
 
+def test_first_chunks_are_sent_before_all_others(clock: SetClock) -> None:
+    client = offline().sqs
+    with stubbed(client) as stub:
+        for url, number in (("express", 1), ("live", 0)):
+            expected = {"QueueUrl": url, "Entries": [entry(number) | {"Id": "0"}]}
+            stub.add_response("send_message_batch", {"Successful": done(0), "Failed": []}, expected)
+        queue = SqsTaskQueue(client, "live", "dead", clock, "express")
+        rest, first = sendings(2)
+        assert queue.send([rest, first._replace(express=True)]) == [True, True]
+
+
 def test_failed_entries_of_a_batch_are_sent_again(scripted: Scripted, no_waiting: list[float]) -> None:
     queue, stub = scripted
     stub.add_response("send_message_batch", {"Successful": done(0), "Failed": failed(1, 2)})
@@ -338,7 +349,7 @@ def test_receipts_go_back_to_their_queue(clock: SetClock) -> None:
             ("delete_message_batch", {}),
             ("change_message_visibility_batch", {"VisibilityTimeout": 60}),
         ):
-            for url, receipt in (("live", "r2"), ("express", "r1")):
+            for url, receipt in (("express", "r1"), ("live", "r2")):
                 entry = {"Id": "0", "ReceiptHandle": receipt, **more}
                 stub.add_response(name, {"Successful": taken(0), "Failed": []}, {"QueueUrl": url, "Entries": [entry]})
         queue.delete([message.receipt, "r2"])

@@ -57,9 +57,9 @@ class SqsTaskQueue:
         self._client = client
         self._main = FifoQueue(client, url, clock)
         self._express = FifoQueue(client, express_url, clock) if express_url else None
-        self._queues = {MAIN: self._main, DEAD: FifoQueue(client, dead_letter_url, clock)}
-        if self._express is not None:
-            self._queues[EXPRESS] = self._express
+        # In the order of sending: if a process dies between the queues, the first chunks of packages are on their way.
+        self._queues = {} if self._express is None else {EXPRESS: self._express}
+        self._queues |= {MAIN: self._main, DEAD: FifoQueue(client, dead_letter_url, clock)}
         self._dead_letter_url = dead_letter_url
         self._clock = clock
 
